@@ -1,5 +1,5 @@
-//! Carries the page (`ui/dist`) in the program. Without it the program builds too, and says so
-//! where the page would be.
+//! Embeds the web UI (`ui/dist`) in the program. Without it the program builds too, and shows a
+//! message in place of the web UI.
 
 use std::{
     env, fs,
@@ -48,7 +48,7 @@ fn collect(top: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
     }
 }
 
-/// The commit that is checked out, read from Git's own files; empty when there is no repository.
+/// The checked-out commit, read from Git's own files; empty if there is no repository.
 fn commit(top: &Path) -> String {
     if let Ok(given) = env::var("TIPHYS_COMMIT") {
         return given;

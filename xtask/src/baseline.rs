@@ -1,7 +1,7 @@
-//! `cargo xtask baseline`: asks the real tools again for the committed baselines.
+//! `cargo xtask baseline`: regenerates the committed baselines with the real tools.
 //!
 //! Main function: [`run`]. Every Go module below a `tests/baseline/generate` folder is a generator
-//! that writes the files beside it; the versions of what it asks are in its go.mod.
+//! that writes the files next to it; the versions of the tools are in its go.mod.
 
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
 //! `cargo xtask codegen --from DIR [--structs FILE]`: writes the schema data of crates/apimachinery
 //! from the documents of a real API server.
 //!
-//! DIR has `openapi-v2-<version>.json`, `discovery-api.json` and `discovery-apis.json` (aggregated
-//! discovery, v2). Only facts are taken: names, types, merge keys; no descriptions. The formats are
-//! told in schema/builtin.rs and schema/discovery.rs.
+//! DIR contains `openapi-v2-<version>.json`, `discovery-api.json` and `discovery-apis.json`
+//! (aggregated discovery, v2). Only facts are taken: names, types, merge keys; no descriptions. The
+//! formats are described in schema/builtin.rs and schema/discovery.rs.
 //!
-//! FILE is client-go's applyconfigurations/internal/internal.go of the same version, which alone
-//! tells the fields that are plain structs (`default: {}`). Without it they are carried over from
-//! the file that is there.
+//! FILE is client-go's applyconfigurations/internal/internal.go of the same version, the only
+//! source for which fields are plain structs (`default: {}`). Without it they are taken from the
+//! existing file.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
@@ -18,16 +18,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Defaults of list-map keys, which OpenAPI v2 does not carry: structured merge fills them in when
-/// it looks for an element.
+/// Defaults of list-map keys, which OpenAPI v2 does not contain: structured merge uses them to look
+/// up an element.
 const KEY_DEFAULTS: &[(&str, &str, &str)] = &[
     ("io.k8s.api.core.v1.ContainerPort", "protocol", "\"TCP\""),
     ("io.k8s.api.core.v1.LocalObjectReference", "name", "\"\""),
     ("io.k8s.api.core.v1.ServicePort", "protocol", "\"TCP\""),
 ];
 
-/// Required lists and maps that the API server's Go structs leave out all the same when they are
-/// empty (`omitempty`), which no document says.
+/// Required lists and maps that the API server's Go structs omit when empty (`omitempty`), which no
+/// document says.
 const LEFT_OUT: &[(&str, &str)] = &[
     (
         "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec",
@@ -102,11 +102,10 @@ fn find_openapi(dir: &Path) -> Result<(String, PathBuf)> {
     bail!("{} has no openapi-v2-<version>.json", dir.display())
 }
 
-/// Definition and field of every plain struct.
+/// The definition and field of every plain struct.
 type Structs = BTreeSet<(String, String)>;
 
-/// Reads the YAML in the Go file line by line; its indentation is that of a generator and does not
-/// vary.
+/// Parses the YAML in the Go file line by line; it is generated, so its indentation does not vary.
 fn structs_in_client_go(text: &str) -> Structs {
     let (mut definition, mut field) = (String::new(), String::new());
     let mut structs = Structs::new();
@@ -142,11 +141,11 @@ fn read_json(path: &Path) -> Result<Value> {
     serde_json::from_slice(&bytes).with_context(|| format!("parsing {}", path.display()))
 }
 
-/// Go structs without a field, which the document does not tell from any map.
+/// Go structs without fields, which the document does not distinguish from a map.
 const EMPTY: &[&str] =
     &["io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus"];
 
-/// Any JSON, which structured merge takes as a whole although the document does not say so.
+/// Any JSON, which structured merge treats as atomic although the document does not say so.
 const RAW: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 fn definitions(document: &Value, version: &str, structs: &Structs) -> Result<String> {
@@ -266,7 +265,7 @@ fn type_code(name: &str, map: &Map<String, Value>) -> Result<String> {
     })
 }
 
-/// Format and enum may stand on the elements of a list or map; there is one place for them in the
+/// Format and enum may belong to the elements of a list or map; there is one place for them in the
 /// line.
 fn innermost(map: &Map<String, Value>) -> &Map<String, Value> {
     let inner = map
@@ -345,7 +344,7 @@ fn append_resources(document: &Value, out: &mut String) -> Result<()> {
                     let kind = sub
                         .get("responseKind")
                         .context("a subresource has a kind")?;
-                    // Without a version the kind is of the version that is being listed.
+                    // A kind without a version has the version that is being listed.
                     let of = match (text(kind, "group"), text(kind, "version")) {
                         (_, "") => String::new(),
                         (group, version) => format!("{group}/{version}/"),

@@ -1,5 +1,4 @@
-//! `cargo xtask crds`: the CustomResourceDefinitions of Application and AppProject, made from the
-//! Rust types.
+//! `cargo xtask crds`: generates the CRDs of Application and AppProject from the Rust types.
 
 use anyhow::Context;
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -7,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::{fs, path::Path};
 use tiphys_api::{AppProject, Application};
 
-/// What a CRD says of its kind beside the schema.
+/// The parts of a CRD other than the schema.
 struct Kind {
     kind: &'static str,
     plural: &'static str,
@@ -19,7 +18,7 @@ struct Kind {
 /// Writes `deploy/crds/*.yaml`, or with `check` compares them.
 ///
 /// # Errors
-/// When a file cannot be written, or is not fresh.
+/// If a file cannot be written, or is out of date.
 pub fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     let folder = root.join("deploy/crds");
     fs::create_dir_all(&folder)?;
@@ -111,8 +110,8 @@ fn definition<T: JsonSchema>(kind: &Kind) -> anyhow::Result<String> {
     ))
 }
 
-/// Makes a JSON schema a structural one: no titles, no `null` among the types, no format that
-/// Kubernetes does not know.
+/// Converts a JSON schema to a structural one: no titles, no `null` among the types, no format
+/// unknown to Kubernetes.
 fn structural(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
     for word in [
@@ -157,7 +156,8 @@ fn structural(schema: &mut Value) {
         map.remove("additionalProperties");
     }
     map.remove("required");
-    // `kind` names fields in some of our types; only the values below these words are schemas.
+    // Some of our types have a field named `kind`, so only the values below these keywords are
+    // schemas.
     if let Some(Value::Object(properties)) = map.get_mut("properties") {
         properties.values_mut().for_each(structural);
     }

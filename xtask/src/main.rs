@@ -70,7 +70,7 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// The top folder of the repository.
+/// The top-level folder of the repository.
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .parent()

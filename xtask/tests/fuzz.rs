@@ -1,5 +1,5 @@
-//! Some seconds of fuzzing for every target, side by side, and inputs that are nested far beyond
-//! every limit; `cargo xtask fuzz --seconds 600` takes longer.
+//! A few seconds of fuzzing for every target, concurrently, and inputs nested far beyond every
+//! limit; `cargo xtask fuzz --seconds 600` runs longer.
 
 use std::process::Command;
 
@@ -50,7 +50,7 @@ targets! {
     kube_body "kube-body" "2"
 }
 
-/// What is inside of archives is a matter of `chart`.
+/// The content of archives is tested by `chart`.
 #[test]
 fn chart_archive() {
     run(&["chart-archive", "--seconds", "2"]);

@@ -1,21 +1,22 @@
-//! How repositories are told apart, and how one without credentials inherits those of a template.
+//! Which URLs name the same repository, and how a repository without credentials inherits those of
+//! a template.
 //!
 //! Main functions: [`same_repository`], [`best_template`], [`shown_url`], [`Repository::inherit`].
-//! Knows no Secret and no settings: callers find what fits.
+//! It reads no Secrets or settings: callers provide them.
 
 use crate::{
     repo_url::{Form, RepoUrl},
     repository::{RepoCreds, Repository},
 };
 
-/// One spelling for URLs that name the same repository, for lists and labels. What decides about
-/// access uses [`RepoUrl`], which also refuses.
+/// A normalized URL, for lists and labels. Decisions about access use [`RepoUrl`], which also
+/// rejects URLs.
 pub fn normalize_url(url: &str) -> String {
     RepoUrl::parse(url).map_or_else(|_| url.trim().to_lowercase(), |url| url.canonical())
 }
 
-/// Whether what is stored for one URL is for the other as well. An address that is refused is only
-/// the same as itself.
+/// Whether an entry stored for one URL also applies to the other. An invalid URL matches only
+/// itself.
 pub fn same_repository(a: &str, b: &str) -> bool {
     match (RepoUrl::parse(a), RepoUrl::parse(b)) {
         (Ok(a), Ok(b)) => a.is_same(&b),
@@ -24,8 +25,8 @@ pub fn same_repository(a: &str, b: &str) -> bool {
     }
 }
 
-/// The template for `url` with the longest path: scheme, host, port and user are those of `url`,
-/// and its path is the beginning of that of `url` in whole segments.
+/// The template for `url` with the longest path: scheme, host, port and user equal those of `url`,
+/// and its path is a prefix of the path of `url` in whole segments.
 pub fn best_template<'a, T>(
     url: &str,
     templates: impl IntoIterator<Item = T>,
@@ -45,7 +46,7 @@ pub fn best_template<'a, T>(
         .map(|(_, template)| template)
 }
 
-/// A URL for messages: without user and password, without control characters, not endless.
+/// A URL for messages: without user and password, without control characters, and shortened.
 pub fn shown_url(url: &str) -> String {
     let text: String = url
         .chars()
@@ -61,7 +62,7 @@ pub fn shown_url(url: &str) -> String {
         format!("{scheme}://")
     };
     match RepoUrl::parse(url) {
-        // The user is part of an ssh address.
+        // The user is part of an ssh URL.
         Ok(parsed) if matches!(parsed.form, Form::Ssh | Form::Scp | Form::File | Form::Bare) => {
             text
         }
@@ -72,7 +73,7 @@ pub fn shown_url(url: &str) -> String {
                 .map_or(authority, |(_, host)| host);
             format!("{prefix}{host}{path}")
         }
-        // Nobody knows which part of it is the password.
+        // It is unknown which part is the password.
         Err(_) => format!(
             "{prefix}{}",
             rest.rsplit_once('@').map_or(rest, |(_, host)| host)
@@ -80,15 +81,15 @@ pub fn shown_url(url: &str) -> String {
     }
 }
 
-/// What stands for a password in an address that is shown and may come back.
+/// Replaces a password in a URL that is shown and may be sent back.
 pub const HIDDEN: &str = "******";
 
-/// The address with [`HIDDEN`] for its password; `None` if it has none.
+/// The URL with [`HIDDEN`] for its password; `None` if it has none.
 pub fn hide_password(url: &str) -> Option<String> {
     let (scheme, rest) = url
         .split_once("://")
         .map_or(("", url), |(scheme, rest)| (scheme, rest));
-    // Which part of an address that is refused is the password nobody knows.
+    // In an invalid URL it is unknown which part is the password.
     let end = if RepoUrl::parse(url).is_ok() {
         rest.find('/').unwrap_or(rest.len())
     } else {
@@ -104,8 +105,7 @@ pub fn hide_password(url: &str) -> Option<String> {
     (!password.is_empty()).then(|| format!("{prefix}{user}:{HIDDEN}{}", &rest[login.len()..]))
 }
 
-/// Puts the password back into an address that was shown without it, if it is that of one of the
-/// `known` ones.
+/// Restores the password in a URL that was shown without it, if one of the `known` URLs matches.
 pub fn restore_password<'a>(url: &mut String, known: impl IntoIterator<Item = &'a str>) {
     if url.contains(HIDDEN)
         && let Some(original) = known
@@ -116,7 +116,7 @@ pub fn restore_password<'a>(url: &mut String, known: impl IntoIterator<Item = &'
     }
 }
 
-/// A message without the passwords of the URLs in it, whoever wrote it.
+/// A message without the passwords of URLs in it, whatever its source.
 pub fn without_passwords(message: &str) -> String {
     if !message.contains('@') {
         return message.to_owned();
@@ -137,7 +137,7 @@ pub fn without_passwords(message: &str) -> String {
 
 fn word_without_password(word: &str) -> String {
     let Some((before, after)) = word.split_once("://") else {
-        // `user:password@host:path`; an image with its digest looks alike.
+        // `user:password@host:path`; an image with a digest looks similar.
         return match word.rsplit_once('@') {
             Some((login, rest))
                 if login.contains(':')
@@ -161,7 +161,7 @@ fn word_without_password(word: &str) -> String {
 }
 
 impl Repository {
-    /// Whether it says itself how to log in.
+    /// Whether it has credentials of its own.
     pub fn has_credentials(&self) -> bool {
         let texts = [
             &self.username,
@@ -175,7 +175,7 @@ impl Repository {
         self.use_azure_workload_identity || texts.iter().any(|t| !t.is_empty())
     }
 
-    /// Takes the credentials of a template over, unless it has its own: those of two accounts are
+    /// Copies the credentials of a template, unless it has its own: credentials of two accounts are
     /// never mixed.
     pub fn inherit(&mut self, from: &RepoCreds) {
         if self.has_credentials() {

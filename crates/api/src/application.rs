@@ -1,5 +1,4 @@
-//! The Application resource and its specification. Field names and numbers are Argo CD's; no
-//! behaviour here.
+//! The Application resource and its spec. Field names and numbers are Argo CD's; no behaviour here.
 
 use crate::Shared;
 use schemars::JsonSchema;

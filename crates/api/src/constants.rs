@@ -1,14 +1,14 @@
-//! Names that are part of the interface: annotations, labels, finalizers, field managers.
+//! Names in the public interface: annotations, labels, finalizers, field managers.
 
 pub const GROUP: &str = "argoproj.io";
 pub const VERSION: &str = "v1alpha1";
 pub const API_VERSION: &str = "argoproj.io/v1alpha1";
 pub const IN_CLUSTER: &str = "https://kubernetes.default.svc";
-/// Who owns the fields that a server-side apply sets.
+/// The field manager of server-side applies.
 pub const FIELD_MANAGER: &str = "argocd-controller";
 
 pub const REFRESH: &str = "argocd.argoproj.io/refresh";
-/// When the refresh was asked for: tells one request from the next.
+/// When the refresh was requested; distinguishes one request from the next.
 pub const REFRESH_TIMESTAMP: &str = "argocd.argoproj.io/refresh-timestamp";
 pub const HYDRATE: &str = "argocd.argoproj.io/hydrate";
 pub const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
@@ -21,7 +21,7 @@ pub const HOOK_DELETE_POLICY: &str = "argocd.argoproj.io/hook-delete-policy";
 pub const HOOK_FINALIZER: &str = "argocd.argoproj.io/hook-finalizer";
 pub const DELETION_APPROVED: &str = "argocd.argoproj.io/deletion-approved";
 pub const IGNORE_HEALTHCHECK: &str = "argocd.argoproj.io/ignore-healthcheck";
-/// Of an Application: the field manager whose fields a server-side apply takes over, instead of
+/// On an Application: the field manager whose fields are migrated to server-side apply, instead of
 /// kubectl's.
 pub const MIGRATION_MANAGER: &str = "argocd.argoproj.io/client-side-apply-migration-manager";
 pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
@@ -38,16 +38,15 @@ pub const SECRET_TYPE_LABEL: &str = "argocd.argoproj.io/secret-type";
 pub const MANAGED_BY: &str = "managed-by";
 pub const MANAGED_BY_VALUE: &str = "argocd.argoproj.io";
 
-/// Ours: what Argo CD's fields cannot hold of a running operation, and which operation created a
-/// hook.
+/// Tiphys's own: what Argo CD's fields cannot hold about a running operation, and which operation
+/// created a hook.
 pub const OPERATION_PROGRESS: &str = "tiphys.dev/operation-progress";
 pub const OPERATION_ID: &str = "tiphys.dev/operation-id";
-/// On leases: what they are for, how what they stand for is divided, and which replica asks for
-/// one.
+/// On leases: their group, the partition into shards, and the replica that asks for one.
 pub const LEASE_GROUP: &str = "tiphys.dev/lease-group";
 pub const LEASE_PARTITION: &str = "tiphys.dev/lease-partition";
 pub const LEASE_LOAD: &str = "tiphys.dev/lease-load";
 pub const LEASE_WEIGHTS: &str = "tiphys.dev/lease-weights";
 pub const LEASE_WANTED_BY: &str = "tiphys.dev/lease-wanted-by";
-/// An `info` of an operation that is a dry run: its message tells the plan.
+/// An `info` of an operation that is a dry run: its message contains the plan.
 pub const SHOW_PLAN: &str = "tiphys.dev/show-plan";

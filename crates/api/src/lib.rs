@@ -1,9 +1,9 @@
 //! The wire types: Application, AppProject and their parts, and the messages of the API. No
 //! behaviour.
 //!
-//! One Rust type serves both encodings: serde with the JSON names that Argo CD's Go types have,
-//! prost with their field numbers. Where Go has a pointer, we have an `Option`; where Go leaves an
-//! empty field out, so do we.
+//! One Rust type serves both encodings: serde with the JSON names of Argo CD's Go types, prost with
+//! their field numbers. A pointer in Go is an `Option` here; empty fields that Go omits are omitted
+//! here too.
 
 pub mod access;
 pub mod application;
@@ -34,7 +34,7 @@ pub(crate) fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Go writes an absent list or map as `null`; it reads as empty.
+/// Go encodes an absent list or map as `null`; it is decoded as empty.
 pub(crate) fn null_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {

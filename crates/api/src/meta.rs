@@ -1,5 +1,4 @@
-//! The parts of Kubernetes' meta/v1 and core/v1 that appear in our messages, in JSON and in
-//! protobuf.
+//! The parts of Kubernetes' meta/v1 and core/v1 used in our messages, in JSON and in protobuf.
 
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -10,7 +9,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 pub struct Empty {}
 
-/// A moment, with a second's precision in JSON (RFC 3339, UTC).
+/// A time, with second precision in JSON (RFC 3339, UTC).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, prost::Message)]
 pub struct Time {
     #[prost(int64, tag = "1")]
@@ -26,7 +25,7 @@ impl Time {
 }
 
 impl From<Timestamp> for Time {
-    /// Cuts to whole seconds, as the JSON form does.
+    /// Truncates to whole seconds, as the JSON form does.
     fn from(t: Timestamp) -> Self {
         Self {
             seconds: t.as_second(),
@@ -63,7 +62,7 @@ impl JsonSchema for Time {
     }
 }
 
-/// A moment with microseconds in JSON.
+/// A time with microseconds in JSON.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, prost::Message)]
 pub struct MicroTime {
     #[prost(int64, tag = "1")]
@@ -92,18 +91,18 @@ impl<'de> Deserialize<'de> for MicroTime {
     }
 }
 
-/// Any JSON value; on the protobuf wire its text.
+/// Any JSON value; in protobuf its text.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Json {
     #[prost(bytes = "vec", tag = "1")]
     pub raw: Vec<u8>,
 }
 
-/// An embedded object of a kind unknown here: a JSON value, on the protobuf wire its text.
+/// An embedded object of an unknown kind: a JSON value, in protobuf its text.
 pub type RawExtension = Json;
 
 impl Json {
-    /// The value; `null` when the text is empty or not JSON.
+    /// The value; `null` if the text is empty or not JSON.
     pub fn value(&self) -> serde_json::Value {
         serde_json::from_slice(&self.raw).unwrap_or_default()
     }
@@ -265,7 +264,7 @@ pub struct ObjectMeta {
     pub managed_fields: Vec<ManagedFieldsEntry>,
 }
 
-/// The API server knows it; a CRD must not describe it.
+/// The API server defines it; a CRD must not describe it.
 impl JsonSchema for ObjectMeta {
     fn schema_name() -> Cow<'static, str> {
         "ObjectMeta".into()

@@ -1,5 +1,5 @@
-//! Operations on an Application: what was asked for, and how far it has come. Field names and
-//! numbers are Argo CD's; no behaviour here.
+//! Operations on an Application: the request and its state. Field names and numbers are Argo CD's;
+//! no behaviour here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

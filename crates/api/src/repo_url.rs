@@ -1,16 +1,14 @@
-//! The address of a repository in its parts. What projects compare, what Secrets are found by, and
-//! what is fetched are made from the same parts, so a spelling that one of them reads differently
-//! does not exist.
+//! The URL of a repository, parsed. Project rules, lookups of Secrets and fetches all use the same
+//! parsed parts, so no URL can be interpreted differently by one of them.
 //!
-//! Main type: [`RepoUrl`]. It knows no Secret, no project, and nothing of how repositories are
-//! reached.
+//! Main type: [`RepoUrl`]. It knows nothing of Secrets, projects or connections.
 
 use std::fmt;
 
-/// Longest address.
+/// Maximum length.
 const MAX: usize = 4096;
 
-/// Why an address is refused. The text goes on after "it"; it never quotes the address.
+/// Why a URL is rejected. The text continues a sentence after "it"; it never quotes the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlFault {
     Empty,
@@ -48,7 +46,7 @@ impl fmt::Display for UrlFault {
 
 impl std::error::Error for UrlFault {}
 
-/// How an address is written.
+/// The notation of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Https,
@@ -61,26 +59,26 @@ pub enum Form {
     Oci,
     /// A registry without a scheme, or any other text without one.
     Bare,
-    /// A scheme that nobody here knows.
+    /// An unknown scheme.
     Other,
 }
 
-/// A checked address. It has no Debug: it may hold a password.
+/// A validated URL. It has no Debug, because it may contain a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RepoUrl {
     pub form: Form,
-    /// As written, percent-encoded; of http and https only together with `password`.
+    /// As written, percent-encoded; for http and https only together with `password`.
     pub user: String,
     /// As written, percent-encoded.
     pub password: String,
-    /// In lower case, without a final dot.
+    /// In lower case, without a trailing dot.
     pub host: String,
-    /// `None` for the port that the scheme implies.
+    /// `None` for the scheme's default port.
     pub port: Option<u16>,
-    /// Begins with `/` unless it is of [`Form::Scp`] or empty; percent-encodings are resolved for
-    /// URLs. No `//`, no final `/`.
+    /// Begins with `/` unless it is of [`Form::Scp`] or empty; percent-encodings are decoded for
+    /// URLs. No `//`, no trailing `/`.
     pub path: String,
-    /// The scheme in lower case, of [`Form::Other`].
+    /// The scheme in lower case, for [`Form::Other`].
     scheme: String,
 }
 
@@ -164,7 +162,7 @@ impl RepoUrl {
             if first.contains('@') {
                 return Err(UrlFault::Password);
             }
-            // The first part may be a host; it is in the path as everything else is.
+            // The first segment may be a host; it is part of the path like everything else.
             let path = clean(&format!("/{text}"))?;
             return Ok(Self {
                 path,
@@ -172,7 +170,7 @@ impl RepoUrl {
             });
         };
         let (user, host) = login.rsplit_once('@').unwrap_or(("", login));
-        // `user:password@host:path` is read by nobody as it is meant.
+        // `user:password@host:path` is not parsed as its author meant it by any tool.
         if path.find('/').map_or(path, |i| &path[..i]).contains('@') {
             return Err(UrlFault::Password);
         }
@@ -212,13 +210,13 @@ impl RepoUrl {
         }
     }
 
-    /// Whether the user says which repository is meant, and not only who asks for it.
+    /// Whether the user is part of the repository's identity and not only a credential.
     fn user_counts(&self) -> bool {
         matches!(self.form, Form::Ssh | Form::Scp)
     }
 
-    /// The one spelling by which projects compare: in lower case, without `.git`, without who asks
-    /// over http.
+    /// The normalized form that projects compare: in lower case, without `.git`, and for http
+    /// without the user.
     pub fn canonical(&self) -> String {
         let path = self.path.trim_start_matches('/').to_lowercase();
         let path = path.strip_suffix(".git").unwrap_or(&path);
@@ -243,7 +241,7 @@ impl RepoUrl {
             .map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
     }
 
-    /// The URL that is asked over http, without credentials: percent-encoded in one way.
+    /// The URL for http requests, without credentials, percent-encoded uniformly.
     pub fn http_url(&self) -> String {
         format!("{}{}", self.origin(), encode(&self.path))
     }
@@ -253,7 +251,7 @@ impl RepoUrl {
         format!("{}://{}", self.scheme(), self.authority())
     }
 
-    /// The address that is given to ssh.
+    /// The URL passed to ssh.
     pub fn ssh_url(&self) -> String {
         let user = if self.user.is_empty() {
             String::new()
@@ -262,19 +260,20 @@ impl RepoUrl {
         };
         match self.form {
             Form::Scp => format!("{user}{}:{}", self.host, self.path),
-            // Whether percent-encodings are resolved once more or not: there are none.
+            // It contains no percent-encodings, so it does not matter whether they are decoded
+            // again.
             _ => format!("ssh://{user}{}{}", self.authority(), self.path),
         }
     }
 
-    /// Whether a repository Secret for one of them is for the other as well.
+    /// Whether a repository Secret for one of them also applies to the other.
     pub fn is_same(&self, other: &Self) -> bool {
         self.user.eq_ignore_ascii_case(&other.user) && self.canonical() == other.canonical()
     }
 
-    /// How many segments of the path a credential template for `template` covers; `None`: it is for
-    /// something else. Scheme, host, port and user are equal, and the template's path is made of
-    /// the first whole segments of this one.
+    /// How many path segments a credential template for `template` covers; `None`: it does not
+    /// apply. Scheme, host, port and user must be equal, and the template's path must be a prefix
+    /// of this one in whole segments.
     pub fn under(&self, template: &Self) -> Option<usize> {
         let place = |url: &Self| {
             (
@@ -288,7 +287,7 @@ impl RepoUrl {
         if place(self) != place(template) {
             return None;
         }
-        // A registry without a scheme has its host in the path: a template without any names
+        // A registry without a scheme has its host in the path: a template without a path matches
         // nothing.
         let named = template.form != Form::Bare || !template.path.is_empty();
         let segments = |url: &Self| -> Vec<String> {
@@ -375,10 +374,10 @@ fn host_and_port(text: &str, default: Option<u16>) -> Result<(String, Option<u16
     Ok((host, port.filter(|p| Some(*p) != default)))
 }
 
-/// Checks the segments of a path and joins them by single slashes.
+/// Validates the segments of a path and joins them with single slashes.
 fn clean(path: &str) -> Result<String, UrlFault> {
     for segment in path.split('/') {
-        // What is not decoded here may be decoded by somebody else, more than once.
+        // Encodings that are not decoded here might be decoded later by others, even repeatedly.
         let mut text = segment.to_owned();
         for _ in 0..4 {
             if matches!(text.as_str(), "." | "..") {
@@ -410,8 +409,8 @@ fn clean(path: &str) -> Result<String, UrlFault> {
     })
 }
 
-/// The text with its percent-encodings resolved once. A second layer is refused, as are slashes:
-/// who reads the path after us would see other segments.
+/// Decodes percent-encodings once. Double encoding and encoded slashes are rejected, because a
+/// later parser would see different segments.
 fn decode(path: &str) -> Result<String, UrlFault> {
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -443,7 +442,7 @@ fn decode(path: &str) -> Result<String, UrlFault> {
     }
 }
 
-/// As [`decode`], of what can be decoded.
+/// Like [`decode`], but leaves invalid encodings.
 fn lenient(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -482,8 +481,7 @@ fn encode(path: &str) -> String {
     out
 }
 
-/// The pattern of a list of repositories in the spelling of [`RepoUrl::canonical`], as far as a
-/// pattern has one.
+/// A pattern in a list of repositories, normalized like [`RepoUrl::canonical`] as far as possible.
 pub fn canonical_pattern(pattern: &str) -> String {
     let text = pattern.trim().to_lowercase();
     let text = match text.split_once(':') {

@@ -1,4 +1,4 @@
-//! Resources of an Application as a reader sees them: tree, differences, actions. Field names and
+//! Resources of an Application as clients see them: tree, differences, actions. Field names and
 //! numbers are Argo CD's; no behaviour here.
 
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
-//! Parts of a record that its states have in common.
+//! Parts of a record that are shared between its states.
 //!
-//! Main type: [`Shared`]. Most states of an Application differ from the one before in a revision, a
-//! time or an annotation; what they do not differ in is kept, copied and compared once.
+//! Main type: [`Shared`]. Most states of an Application differ from the previous one in a revision,
+//! a time or an annotation; the unchanged parts are stored, copied and compared once.
 
 use prost::{
     DecodeError, Message,
@@ -17,13 +17,12 @@ use std::{
     sync::Arc,
 };
 
-/// A value that is copied when it is changed while somebody else has it, too. Encoded it is the
-/// value.
+/// A copy-on-write value. It is encoded like the value itself.
 #[derive(Default)]
 pub struct Shared<T>(Arc<T>);
 
 impl<T: Clone> Shared<T> {
-    /// The value itself; a copy where others have it.
+    /// The value itself; a copy if it is shared.
     pub fn into_inner(self) -> T {
         Arc::unwrap_or_clone(self.0)
     }

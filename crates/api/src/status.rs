@@ -107,11 +107,11 @@ pub struct ApplicationStatus {
     pub source_hydrator: crate::operation::SourceHydratorStatus,
 }
 
-/// Every field with its name in JSON.
+/// All fields with their JSON names.
 macro_rules! fields {
     ($($field:ident $name:literal,)*) => {
         impl ApplicationStatus {
-            /// Both with nothing but the fields in which they differ.
+            /// Both values reduced to the fields in which they differ.
             #[must_use]
             pub fn differing(&self, other: &Self) -> (Self, Self) {
                 let (mut ours, mut theirs) = (Self::default(), Self::default());
@@ -123,7 +123,7 @@ macro_rules! fields {
                 (ours, theirs)
             }
 
-            /// Takes over the field of this name, if there is one.
+            /// Copies the field with this name, if there is one.
             pub fn adopt(&mut self, name: &str, from: &mut Self) {
                 match name {
                     $($name => std::mem::swap(&mut self.$field, &mut from.$field),)*

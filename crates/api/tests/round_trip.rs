@@ -1,4 +1,4 @@
-//! An Application that passes through our types, in JSON or in protobuf, comes out as it went in.
+//! An Application that is decoded and encoded by our types, in JSON or in protobuf, is unchanged.
 
 use prost::Message as _;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn application() -> Value {
     })
 }
 
-/// Every leaf of `before` must be in `after`; what `after` has beyond it must be an empty value
+/// Every leaf of `before` must be in `after`; additional values in `after` must be empty values
 /// that Go would print too.
 fn assert_kept(before: &Value, after: &Value, path: &str) {
     match (before, after) {

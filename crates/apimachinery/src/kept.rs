@@ -1,6 +1,6 @@
-//! An object that is kept for long and looked into seldom.
+//! An object that is stored for a long time and rarely read.
 //!
-//! Main type: [`Kept`]. As trees of maps, objects take many times the room of their JSON.
+//! Main type: [`Kept`]. As trees of maps, objects take many times the memory of their JSON.
 
 use crate::{Object, packed::PackedText};
 use std::{
@@ -8,8 +8,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-/// An object: a tree while it is worked with, compressed JSON from [`Kept::rest`] on. Its names are
-/// always at hand.
+/// An object: a tree while it is in use, compressed JSON after [`Kept::rest`]. Its names are always
+/// available.
 pub struct Kept {
     head: Head,
     state: Mutex<State>,
@@ -17,11 +17,11 @@ pub struct Kept {
 
 enum State {
     Tree(Arc<Object>),
-    /// Its tree is shared between those who look into it at the same time.
+    /// The tree is shared between concurrent readers.
     Text(PackedText, Weak<Object>),
 }
 
-/// What is asked for most, one behind the other.
+/// The fields that are read most often, concatenated.
 struct Head {
     text: Box<str>,
     ends: [u32; 6],
@@ -103,7 +103,7 @@ impl Kept {
         }
     }
 
-    /// Gives up the tree, until somebody looks into it again.
+    /// Drops the tree until the object is read again.
     pub fn rest(&self) {
         let mut state = self.state();
         if let State::Tree(object) = &*state {
@@ -114,7 +114,7 @@ impl Kept {
         }
     }
 
-    /// How many bytes its text takes; none while it is a tree.
+    /// Size of the compressed text; zero while it is a tree.
     pub fn bytes_held(&self) -> usize {
         match &*self.state() {
             State::Tree(_) => 0,
@@ -140,7 +140,7 @@ impl From<Object> for Kept {
     }
 }
 
-/// Equal objects are equal, whether they rest or not.
+/// Equal objects are equal, whether compressed or not.
 impl PartialEq for Kept {
     fn eq(&self, other: &Self) -> bool {
         self.head.text == other.head.text && self.object() == other.object()

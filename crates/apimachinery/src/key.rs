@@ -4,8 +4,8 @@ use crate::gvk::GroupKind;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Group, kind, namespace (empty for cluster scope) and name: one object, whatever the version it
-/// is read in.
+/// Group, kind, namespace (empty for cluster scope) and name: identifies one object independently
+/// of its version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ResourceKey {
     pub group: String,

@@ -1,8 +1,8 @@
-//! Untyped Kubernetes: what any API server and any client agree on.
+//! Untyped Kubernetes objects: what every API server and client has in common.
 //!
-//! Main type: [`object::Object`], a JSON object with Kubernetes accessors. Beside it the names of
-//! things ([`gvk`], [`key`]), label and field selectors, resource quantities, the schema of the
-//! built-in kinds and the patches. Pure: no clock, no network, no file. It knows nothing of
+//! Main type: [`object::Object`], a JSON object with Kubernetes accessors. Also the names of kinds
+//! and objects ([`gvk`], [`key`]), label and field selectors, resource quantities, the schema of
+//! the built-in kinds, and the patches. Pure: no clock, network or files. It knows nothing of
 //! Applications, Git or Argo CD.
 
 pub mod gvk;

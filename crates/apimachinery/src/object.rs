@@ -37,7 +37,7 @@ pub struct OwnerReference {
 }
 
 impl Object {
-    /// Takes a JSON map. Nothing beyond "it is a map" is checked; see [`Object::check_identity`].
+    /// Accepts a JSON map without further checks; see [`Object::check_identity`].
     pub fn from_value(value: Value) -> Result<Self, ObjectError> {
         match value {
             Value::Object(map) => Ok(Self(map)),
@@ -51,7 +51,7 @@ impl Object {
         Value::Object(self.0)
     }
 
-    /// A copy without `metadata.managedFields`, which is the larger part of many.
+    /// A copy without `metadata.managedFields`, which is often the larger part of an object.
     pub fn without_managers(&self) -> Self {
         let but_managers = |metadata: &Map<String, Value>| {
             metadata
@@ -69,7 +69,7 @@ impl Object {
         Self(self.0.iter().map(part).collect())
     }
 
-    /// An object with only apiVersion, kind, namespace (left out when empty) and name.
+    /// An object with only apiVersion, kind, namespace (omitted if empty) and name.
     pub fn skeleton(gvk: &Gvk, namespace: &str, name: &str) -> Self {
         let mut o = Self::default();
         o.0.insert("apiVersion".into(), gvk.api_version().into());
@@ -79,8 +79,8 @@ impl Object {
         o
     }
 
-    /// apiVersion and kind must be non-empty strings; name and generateName strings where they are
-    /// there. Whether an object needs one of them depends on what is done with it.
+    /// Checks that apiVersion and kind are non-empty strings, and that name and generateName, if
+    /// present, are strings. Whether one of these is required depends on the operation.
     pub fn check_identity(&self) -> Result<(), ObjectError> {
         for field in ["apiVersion", "kind"] {
             match self.0.get(field) {
@@ -134,7 +134,7 @@ impl Object {
         self.0.get("metadata").and_then(|m| m.get(field))
     }
 
-    /// `metadata` as a map, made when it is absent (or not a map).
+    /// `metadata` as a map, created if it is absent (or not a map).
     pub fn metadata_mut(&mut self) -> &mut Map<String, Value> {
         map_entry(&mut self.0, "metadata")
     }
@@ -218,7 +218,7 @@ impl Object {
         map_entry(self.metadata_mut(), "labels").insert(key.into(), value.into());
     }
 
-    /// Removes an annotation, and `annotations` itself when it was the last.
+    /// Removes an annotation, and `annotations` itself if it was the last one.
     pub fn remove_annotation(&mut self, key: &str) {
         if let Some(Value::Object(m)) = self.metadata_mut().get_mut("annotations") {
             m.remove(key);
@@ -291,7 +291,7 @@ impl Object {
     }
 }
 
-/// Whether there is a null anywhere in it.
+/// Whether the value contains a null at any level.
 pub fn holds_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -301,7 +301,7 @@ pub fn holds_null(value: &Value) -> bool {
     }
 }
 
-/// Whether maps and lists are nested in more than this many levels; one without content is one
+/// Whether maps and lists are nested in more than this many levels; an empty one counts as one
 /// level.
 pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
     let below = |inner: &Value| levels == 0 || is_deeper_than(inner, levels - 1);
@@ -312,7 +312,7 @@ pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// The map under `key`, made when absent, or when what is there is not a map.
+/// The map under `key`, created if it is absent or not a map.
 pub fn map_entry<'a>(parent: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
     let slot = parent
         .entry(key)

@@ -1,4 +1,4 @@
-//! Text that is kept for long and read seldom: compressed where that pays.
+//! Text that is stored for a long time and rarely read: compressed if that saves memory.
 //!
 //! Main type: [`PackedText`].
 
@@ -12,7 +12,7 @@ thread_local! {
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = RefCell::new(zstd::bulk::Compressor::new(LEVEL).ok());
 }
 
-/// A text, compressed. Cheap to clone; equal ones have equal bytes.
+/// A compressed text. Cheap to clone; equal texts have equal bytes.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct PackedText {
     bytes: Arc<[u8]>,
@@ -49,12 +49,12 @@ impl PackedText {
         Cow::Owned(String::from_utf8(text).expect("it was a text"))
     }
 
-    /// How many bytes are held for it.
+    /// The number of bytes that it occupies.
     pub fn bytes_held(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether both are clones of one.
+    /// Whether both are clones of the same text.
     pub fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.bytes, &other.bytes)
     }

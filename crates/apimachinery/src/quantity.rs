@@ -1,7 +1,7 @@
-//! Resource quantities (`100m`, `1.5Gi`, `12e6`): parsing, the canonical form the API server writes
-//! back, and order.
+//! Resource quantities (`100m`, `1.5Gi`, `12e6`): parsing, the API server's canonical form, and
+//! order.
 //!
-//! Main type: [`Quantity`]. It knows nothing of the resources that are measured.
+//! Main type: [`Quantity`]. It knows nothing of the measured resources.
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
@@ -9,7 +9,7 @@ const NANO: i128 = 1_000_000_000;
 /// Binary quantities are capped here, as the API server does.
 const MAX_BINARY: i128 = i64::MAX as i128 * NANO;
 
-/// Which family of suffixes a quantity was written with; the canonical form stays in it.
+/// The suffix family of a quantity; the canonical form uses the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `k`, `M`, `m`, ... and no suffix.
@@ -20,7 +20,7 @@ pub enum Format {
     DecimalExponent,
 }
 
-/// A number of billionths, exact.
+/// An exact number in billionths.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
     nanos: i128,
@@ -66,7 +66,7 @@ impl Quantity {
         saturate(round_up(self.nanos, NANO / 1000))
     }
 
-    /// The next whole number of thousandths, if this is none.
+    /// Rounded up to whole thousandths; None if it already is.
     pub fn in_thousandths(&self) -> Option<Self> {
         let unit = NANO / 1000;
         (self.nanos % unit != 0).then(|| Self {
@@ -75,7 +75,7 @@ impl Quantity {
         })
     }
 
-    /// The next whole number.
+    /// Rounded up to a whole number.
     pub fn in_units(&self) -> Self {
         Self {
             nanos: round_up(self.nanos, NANO) * NANO,
@@ -87,7 +87,7 @@ impl Quantity {
         self.nanos as f64 / NANO as f64
     }
 
-    /// The sum, in the format of `self` (of `other` when `self` is zero).
+    /// The sum, in the format of `self` (of `other` if `self` is zero).
     pub fn plus(&self, other: &Self) -> Self {
         let format = if self.is_zero() {
             other.format
@@ -100,7 +100,7 @@ impl Quantity {
         }
     }
 
-    /// The difference, in the format of `self` (of `other` when `self` is zero).
+    /// The difference, in the format of `self` (of `other` if `self` is zero).
     pub fn minus(&self, other: &Self) -> Self {
         self.plus(&Self {
             nanos: -other.nanos,
@@ -108,7 +108,7 @@ impl Quantity {
         })
     }
 
-    /// The number, if it is a whole one that fits.
+    /// The number, if it is an integer that fits.
     pub fn to_whole(&self) -> Option<i64> {
         if self.nanos % NANO == 0 {
             i64::try_from(self.nanos / NANO).ok()
@@ -179,7 +179,7 @@ impl FromStr for Quantity {
                 .min(MAX_BINARY),
             _ => shift10(mantissa, 9 + scale + exponent).ok_or_else(too_large)?,
         };
-        // A binary fraction below one cannot be written with a binary suffix.
+        // A fraction below one cannot be written with a binary suffix.
         let format = if format == Format::BinarySi && nanos > 0 && nanos < NANO {
             Format::DecimalSi
         } else {
@@ -192,7 +192,7 @@ impl FromStr for Quantity {
     }
 }
 
-/// `n * 10^by`, rounded up where digits fall off; None on overflow.
+/// `n * 10^by`, rounded up if digits are lost; None on overflow.
 fn shift10(n: i128, by: i32) -> Option<i128> {
     if n == 0 {
         return Some(0);
@@ -302,7 +302,7 @@ impl Ord for Quantity {
     }
 }
 
-/// The canonical form of a quantity that may be written as a number; None when it is not one.
+/// The canonical form of a quantity that may be a JSON number; None if it is not a quantity.
 pub fn canonical(value: &serde_json::Value) -> Option<String> {
     match value {
         serde_json::Value::String(s) => s.parse::<Quantity>().ok().map(|q| q.to_string()),
@@ -315,8 +315,8 @@ pub fn canonical(value: &serde_json::Value) -> Option<String> {
     }
 }
 
-/// How the API server keeps a quantity: as it was written if that looks canonical to it, which
-/// leading zeros and signs do, too.
+/// The form in which the API server stores a quantity: unchanged if it considers the text
+/// canonical, which it also does with leading zeros and signs.
 pub fn kept(text: &str) -> Result<String, QuantityError> {
     let quantity: Quantity = text.parse()?;
     Ok(if looks_canonical(text) {

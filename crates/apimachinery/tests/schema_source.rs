@@ -1,12 +1,12 @@
-//! The committed schema table says the same as the document it was made from, when
-//! `../shared/kubernetes` lies beside the workspace.
+//! The committed schema table matches the document it was made from, if `../shared/kubernetes`
+//! exists next to the workspace.
 #![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
 
 use serde_json::{Value, json};
 use std::{fs, path::Path};
 use tiphys_apimachinery::schema::{self, Schema, TypeKind, TypeRef};
 
-/// Everything that can be said of a type in one place, without following it into other definitions.
+/// Everything that is known about a type in one place, without following references.
 fn told(ty: TypeRef<'_>) -> String {
     let inner = match ty.kind() {
         TypeKind::List => ty.items().map(told),
@@ -38,7 +38,8 @@ fn the_table_agrees_with_its_source() {
         return tiphys_testkit::skip("shared", "there is no ../shared/kubernetes");
     };
     let mut document: Value = serde_json::from_str(&text).expect("JSON");
-    // A Go struct without a field: the document does not tell it from any JSON, the table does.
+    // A Go struct without fields: in the document it looks like any JSON, the table distinguishes
+    // it.
     let empty =
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus";
     document["definitions"][empty]["properties"] = json!({});

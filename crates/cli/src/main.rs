@@ -1,6 +1,6 @@
-//! The one program: argv becomes a role that runs, or a command that asks the API.
+//! The program: the command line selects a role to run, or a command that uses the API.
 //!
-//! The only place that wires the crates together, and the only one that reads the environment.
+//! The only place that connects the crates, and the only one that reads the environment.
 
 mod client;
 mod commands;
@@ -17,7 +17,7 @@ use roles::{
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 use std::{env, process::ExitCode};
 
-/// Many small objects of many threads, and lists of megabytes now and then.
+/// Many threads allocate many small objects, and sometimes lists of several megabytes.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -56,10 +56,10 @@ fn parse<C: Subcommand>() -> Result<Cli<C>, clap::Error> {
     Cli::from_arg_matches(&program::<C>().try_get_matches()?)
 }
 
-/// How long threads may go on with what a role has left behind.
+/// How long threads may continue with work that a role left behind.
 const LAST_WORK: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// What is wrong with the command line, or the help that was asked for.
+/// Prints an error in the command line, or the requested help.
 fn told(e: &clap::Error) -> ExitCode {
     if matches!(
         e.kind(),
@@ -81,7 +81,7 @@ fn told(e: &clap::Error) -> ExitCode {
     }
 }
 
-/// What went wrong in a command, with the exit code that scripts know.
+/// Reports the error of a command, and returns its exit code.
 fn failed(failure: &client::Failure) -> ExitCode {
     if !failure.message.is_empty() {
         output::log::fatal(&failure.message, failure.hint);
@@ -100,8 +100,8 @@ fn main() -> ExitCode {
     if let Some(called) = argocd::called(&words, env::var("ARGOCD_BINARY_NAME").ok().as_deref()) {
         return start_called(&called);
     }
-    // Scripts render charts by the hundred: the whole command line, threads and logging would take
-    // longer than a small chart does.
+    // Scripts render charts by the hundred: building the whole command line, threads and logging
+    // would take longer than rendering a small chart.
     if env::args_os().nth(1).is_some_and(|word| {
         word.to_str()
             .is_some_and(commands::LocalCommand::has_subcommand)
@@ -115,7 +115,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What whoever sits at a terminal is told.
+/// Logging for a user at a terminal.
 fn log_plainly(level: Option<&str>) {
     let filter = tracing_subscriber::EnvFilter::try_new(level.unwrap_or("warn"));
     tracing_subscriber::fmt()
@@ -125,21 +125,21 @@ fn log_plainly(level: Option<&str>) {
         .init();
 }
 
-/// Half of the processors: each further worker has to be woken for what one does in passing, and
-/// what computes for long (manifests, Git, writes of the embedded server) has threads of its own.
+/// Half of the processors: more workers would have to be woken for tiny tasks, and long
+/// computations (manifests, Git, writes of the embedded API server) have threads of their own.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(2))
 }
 
-/// The threads of a role or a command. `streams`: it follows clusters whose API servers are other
+/// The threads of a role or a command. `streams`: it watches clusters whose API servers are other
 /// processes.
 fn runtime(streams: bool) -> Result<tokio::runtime::Runtime, ExitCode> {
-    // One provider for every TLS connection of the process; it fails only when one is installed
-    // already.
+    // One crypto provider for all TLS connections of the process; it fails only if one is already
+    // installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     tiphys_listen::raise_file_limit();
-    // Builds without optimisation keep every step of a future on the stack; what is not used is not
-    // taken.
+    // Unoptimized builds keep every step of a future on the stack; unused stack memory is not
+    // allocated.
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     if streams {
         pace::keep_pace(&mut threads);
@@ -155,7 +155,7 @@ fn runtime(streams: bool) -> Result<tokio::runtime::Runtime, ExitCode> {
         })
 }
 
-/// A role under the name that it has in Argo CD.
+/// Starts the role that the program is called by, with Argo CD's name.
 fn start_called(called: &Called<'_>) -> ExitCode {
     let words = match called {
         Called::Controller(words) => words,
@@ -217,7 +217,7 @@ fn start(cli: Cli) -> ExitCode {
             )));
         }
     };
-    // A fetch from a Git server that does not answer must not keep the process.
+    // A fetch from an unresponsive Git server must not keep the process running.
     runtime.shutdown_timeout(LAST_WORK);
     role_ended(result)
 }
@@ -233,8 +233,7 @@ fn role_ended(result: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// How this program is called, as a shell takes it: by its name where the shell finds it, else by
-/// the path that was used.
+/// How to call this program in a shell: by name if it is in PATH, else by the path that was used.
 fn program_name() -> String {
     let called = env::args_os()
         .next()

@@ -1,9 +1,9 @@
-//! How often a worker looks for news while news come in a stream.
+//! How often a worker checks for events during a continuous stream.
 //!
-//! Main function: [`keep_pace`]. What a worker does for one event of a cluster is little, but it
-//! does it on caches that the API server, or whoever else is on the machine, has filled meanwhile:
-//! waking up costs more than the work. From some dozens of looks a second on it looks every few
-//! milliseconds, and takes all that came. What comes alone is taken at once.
+//! Main function: [`keep_pace`]. The work for one event of a cluster is small, but since the last
+//! one the API server or other processes have filled the CPU caches, so waking up costs more than
+//! the work. Above some dozens of wake-ups per second a worker therefore wakes up only every few
+//! milliseconds, and handles all events that arrived. A single event is handled immediately.
 
 use std::{
     cell::Cell,
@@ -12,10 +12,10 @@ use std::{
 };
 use tokio::runtime::Builder;
 
-/// From one look to the next, in a stream.
+/// The interval between wake-ups in a stream.
 const SPACING: Duration = Duration::from_millis(10);
-/// So many looks are a stream; what one counts fades over this time. A sync of one Application
-/// takes fewer.
+/// This many wake-ups are a stream; their count decays over this time. The sync of one Application
+/// needs fewer.
 const STREAM: f64 = 40.0;
 const FADES: Duration = Duration::from_millis(500);
 
@@ -35,14 +35,14 @@ impl Pace {
         looks: 0.0,
     };
 
-    /// The worker has something to do.
+    /// The worker has work.
     fn wake(&mut self, now: Instant) {
         let since = self.woken.map_or(Duration::ZERO, |woken| now - woken);
         self.looks = self.looks * (-since.div_duration_f64(FADES)).exp() + 1.0;
         self.woken = Some(now);
     }
 
-    /// It has nothing more to do: how long it lets news gather before it looks for them.
+    /// The worker is idle: how long to let events accumulate before it checks again.
     fn rest(&self, now: Instant) -> Duration {
         let worked = self.woken.map_or(SPACING, |woken| now - woken);
         if self.looks < STREAM {
@@ -53,9 +53,9 @@ impl Pace {
     }
 }
 
-/// Has the workers of this runtime look together at what comes in a stream. Not for a runtime whose
-/// own tasks wait for each other by threads, as those of an API server in the process: each of its
-/// answers would take that long.
+/// Makes the workers of this runtime batch the events of a stream. Not for a runtime whose own
+/// tasks wait for each other across threads, such as those of an API server in the process: each of
+/// its responses would be delayed by that time.
 pub fn keep_pace(threads: &mut Builder) {
     threads.on_thread_unpark(|| {
         let mut pace = PACE.get();
@@ -74,8 +74,8 @@ pub fn keep_pace(threads: &mut Builder) {
 mod tests {
     use super::*;
 
-    /// Events that come this far apart, each a millisecond of work: how long it rests after the
-    /// last of them.
+    /// Events at this interval, each a millisecond of work: how long the worker rests after the
+    /// last one.
     fn after(events: u32, apart: Duration) -> Duration {
         let (mut pace, mut now) = (Pace::NEW, Instant::now());
         let mut rest = Duration::ZERO;

@@ -1,8 +1,8 @@
-//! Files and folders that nobody else may read: what holds passwords, tokens, keys or a cluster's
+//! Files and folders that only the owner may read: for passwords, tokens, keys or a cluster's
 //! objects.
 //!
-//! Main functions: [`folder`] and [`write`]. Neither trusts what is already at a path: another user
-//! may have put it there.
+//! Main functions: [`folder`] and [`write`]. Neither trusts an existing path: another user may have
+//! created it.
 
 use std::{
     fs,
@@ -11,15 +11,15 @@ use std::{
     path::Path,
 };
 
-/// Makes a folder with its parents, for its owner only. One that is there must belong to us, and
-/// not everybody may write to it.
+/// Creates a folder with its parents, for its owner only. An existing one must belong to us and
+/// must not be world-writable.
 pub fn folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)?;
     let found = fs::metadata(path)?;
-    // A new file shows who we are.
+    // A new file shows our user id.
     let probe = tempfile::Builder::new()
         .prefix(".tiphys-")
         .tempfile_in(path)?;
@@ -39,15 +39,15 @@ pub fn folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// As [`folder`], and nobody else may look into it, even if it is there already: what is made in it
-/// follows other rules.
+/// Like [`folder`], and no one else may read it, even if it already exists, because files created
+/// in it may have a wider mode.
 pub fn closed_folder(path: &Path) -> io::Result<()> {
     folder(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
 }
 
-/// Writes a file for its owner only, all of it or nothing. A file that is there is replaced, with
-/// its mode; what a link points to is left alone. A pipe or a device is written to.
+/// Writes a file atomically, for its owner only. An existing file is replaced, including its mode;
+/// the target of a link is not touched. A pipe or a device is written to.
 pub fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, text);
@@ -56,7 +56,7 @@ pub fn write(path: &Path, text: &[u8]) -> io::Result<()> {
         .parent()
         .filter(|p| !p.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    // Made with mode 0600, and never one that exists.
+    // Created with mode 0600, and never one that exists.
     let mut file = tempfile::Builder::new()
         .prefix(".tiphys-")
         .tempfile_in(folder)?;
@@ -80,7 +80,7 @@ mod tests {
         let at = |name: &str| scratch.path().join(name);
         fs::write(at("kubeconfig"), "old").expect("written");
         fs::set_permissions(at("kubeconfig"), fs::Permissions::from_mode(0o644)).expect("ours");
-        // Somebody who opened it before does not read what comes now.
+        // A process that opened the file before does not read the new content.
         let mut before = fs::File::open(at("kubeconfig")).expect("open");
         write(&at("kubeconfig"), b"secret").expect("written");
         assert_eq!(

@@ -1,11 +1,11 @@
-//! What `tiphys completion bash` prints, in a real bash.
+//! The output of `tiphys completion bash`, in a real bash.
 
 use std::{
     io::Write as _,
     process::{Command, Stdio},
 };
 
-/// Stands for the program that asks the server for names.
+/// Replaces the program that asks the server for names.
 const SERVER: &str =
     r#"tiphys() { [[ "$*" == "app list -o name" ]] && printf 'argocd/shop\nargocd/web\n'; }"#;
 

@@ -1,10 +1,9 @@
-//! `tiphys helm` against the genuine `helm`: what both print, how they end, and the files that they
-//! write.
+//! `tiphys helm` compared with upstream `helm`: output, exit codes, and files written.
 //!
-//! `helm/transcript.txt` holds commands and what Helm 4.2.4 said to them, on the charts of
+//! `helm/transcript.txt` contains commands and the output of Helm 4.2.4 for the charts in
 //! `helm/charts`. `HELM=<path of helm>` checks that program against it, and with
-//! `UPDATE_TRANSCRIPT=1` records it anew; our own program is always held against the transcript.
-//! Below an error ours also shows the line that it is about, which is left out here.
+//! `UPDATE_TRANSCRIPT=1` records it again; our own program is always compared with the transcript.
+//! Below an error ours also shows the line that it refers to, which is left out here.
 
 use std::{
     fs,
@@ -12,7 +11,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Charts lie in the current folder, and what is written goes to `$OUT`.
+/// The current folder contains the charts; output is written to `$OUT`.
 const STEPS: &[&str] = &[
     "template r good",
     "template r good-1.2.3.tgz",
@@ -84,7 +83,7 @@ const STEPS: &[&str] = &[
     "template r good --dry-run=none",
 ];
 
-/// What stands below errors.
+/// The text below errors.
 const YAML: &str = "
  --> made by broken/templates/one.yaml
 1 | apiVersion: extensions/v1beta1
@@ -119,7 +118,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/helm")
 }
 
-/// What a program makes of all steps.
+/// A program's output for all steps.
 fn transcript(program: &str, first: &[&str]) -> String {
     let out = tempfile::tempdir().expect("a temporary folder can be made");
     let charts = fs::canonicalize(folder().join("charts")).expect("the charts are there");
@@ -220,7 +219,7 @@ fn ours_says_what_helm_says() {
     );
 }
 
-/// As Helm does it, whose log also has these lines twice when it lints.
+/// Like Helm, whose log also contains these lines twice when linting.
 #[test]
 fn links_that_are_followed_are_named() {
     let out = tempfile::tempdir().expect("a temporary folder can be made");

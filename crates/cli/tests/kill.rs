@@ -1,8 +1,8 @@
-//! `kill -9` in mid-sync, at moments that a seed repeats: whatever was under way is taken up again
+//! `kill -9` during a sync, at moments determined by a seed: whatever was in progress is resumed
 //! and ends as if nothing had happened.
 //!
-//! `TIPHYS_KILLS` says how many seeds (8 unless set; the full run takes 200), `TIPHYS_SEED` the
-//! first of them (made of the commit unless set), `TIPHYS_BIN` another binary.
+//! `TIPHYS_KILLS` sets the number of seeds (8 by default; the full run uses 200), `TIPHYS_SEED` the
+//! first one (derived from the commit by default), `TIPHYS_BIN` another binary.
 
 use serde_json::{Value, json};
 use std::{
@@ -23,11 +23,11 @@ use tiphys_testkit::{
 const NAMESPACE: &str = "under-fire";
 const LEDGER: &str = "ledger";
 const APP: &str = "victim";
-/// Control planes under fire at once: most of a round is waiting for simulated Jobs.
+/// Control planes tested concurrently: most of a round is waiting for simulated Jobs.
 const LANES: usize = 4;
 /// The longest time from the request for a sync to the kill.
 const LONGEST_MS: u64 = 1500;
-/// Objects that no commit changes, so that nobody has a reason to touch them.
+/// Objects that no commit changes, so there is no reason to write them.
 const STABLE: usize = 5;
 
 fn env_number(name: &str, default: u64) -> u64 {
@@ -51,26 +51,26 @@ fn config_map(name: &str, wave: i64, value: &str) -> String {
     )
 }
 
-/// A Job that runs as a hook. One kept for ever shows by its number how often it ran, one of a
-/// fixed name by its uids.
+/// A Job that runs as a hook. One that is never deleted shows by its number how often it ran, one
+/// with a fixed name by its uids.
 fn hook(name: &str, phase: &str, policy: &str) -> String {
     format!(
         "apiVersion: batch/v1\nkind: Job\nmetadata:\n  {name}\n  annotations:\n    argocd.argoproj.io/hook: {phase}\n    argocd.argoproj.io/hook-delete-policy: {policy}\nspec:\n  template:\n    spec:\n      restartPolicy: Never\n      containers:\n      - {{name: c, image: registry.example.org/hook:v1, command: [\"true\"]}}\n"
     )
 }
 
-/// What happened, over all lanes.
+/// Statistics over all lanes.
 #[derive(Default)]
 struct Totals {
     kills: AtomicU64,
-    /// Restarts that found an operation under way.
+    /// Restarts that found a running operation.
     resumed: AtomicU64,
     writes: AtomicU64,
     hooks: AtomicU64,
     syncs: AtomicU64,
 }
 
-/// One control plane under fire.
+/// One control plane under test.
 struct Lane<'a> {
     totals: &'a Totals,
     options: Options,
@@ -79,7 +79,7 @@ struct Lane<'a> {
     round: u64,
     /// Creations that the API server acknowledged.
     acknowledged: Vec<String>,
-    /// Uids of the objects that stay, by name.
+    /// Uids of the objects that must stay, by name.
     uids: BTreeMap<String, String>,
     /// Commits that were awaited, and all of them.
     awaited: Vec<String>,
@@ -93,8 +93,8 @@ fn embedded() {
     run(LANES, None);
 }
 
-/// Only the controller dies here: the API server is another process, and there is one cluster for
-/// one lane.
+/// Only the controller is killed here: the API server is another process, and there is one cluster
+/// for one lane.
 #[test]
 fn real() {
     if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
@@ -195,7 +195,7 @@ fn run_lane(totals: &Totals, kubeconfig: Option<PathBuf>, seeds: impl Iterator<I
             .clone()
             .unwrap_or_else(|| data.path().join("kubeconfig"));
         scope.spawn(|| record_hooks(kubeconfig, &seen, done));
-        // The recorder must end even when the lane panics.
+        // The recorder must end even if the lane panics.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let (mut tiphys, kube) = Tiphys::ready(&lane.options);
             kube.namespace(LEDGER);
@@ -226,8 +226,8 @@ fn application(repo: &str) -> Value {
     })
 }
 
-/// Writes down every hook it sees until told to stop. A process that was killed is asked again
-/// under its next address.
+/// Records every hook it sees until told to stop. A killed process is polled again at its next
+/// address.
 fn record_hooks(
     kubeconfig: PathBuf,
     seen: &Mutex<BTreeMap<(String, String), BTreeSet<String>>>,
@@ -259,8 +259,8 @@ fn write_down(jobs: &Value, seen: &Mutex<BTreeMap<(String, String), BTreeSet<Str
 }
 
 impl Lane<'_> {
-    /// One seed: a commit, a refresh, a kill (sometimes one more in the recovery), and what is left
-    /// of it.
+    /// One seed: a commit, a refresh, a kill (sometimes another one during the recovery), and
+    /// checks of the result.
     fn fire(&mut self, seed: u64, mut tiphys: Tiphys) -> Tiphys {
         let mut rng = Rng::new(seed);
         let kube = tiphys.wait_ready();
@@ -299,7 +299,7 @@ impl Lane<'_> {
         tiphys
     }
 
-    /// Something changes, something comes and something goes.
+    /// Changes, adds and removes objects.
     fn commit(&mut self) {
         self.round += 1;
         let (now, before) = (self.round, self.round - 1);
@@ -322,15 +322,15 @@ impl Lane<'_> {
         );
     }
 
-    /// Creates objects one after the other while the process is killed, and remembers those that
-    /// were acknowledged.
+    /// Creates objects one after the other while the process is killed, and records those that were
+    /// acknowledged.
     fn write_until_killed(&mut self, kube: &Api, seed: u64, tiphys: Tiphys, moment: Duration) {
         let path = namespaced("v1", LEDGER, "configmaps");
         let killed = thread::spawn(move || {
             thread::sleep(moment);
             tiphys.kill();
         });
-        // A real API server goes on answering.
+        // A real API server keeps responding.
         for number in (0..).take_while(|_| !killed.is_finished()) {
             let name = format!("w-{seed}-{number}");
             let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"name": name}});
@@ -345,7 +345,7 @@ impl Lane<'_> {
         self.totals.kills.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until the cluster is what Git says, then looks for traces of the kill.
+    /// Waits until the cluster matches Git, then looks for traces of the kill.
     fn await_and_check(&mut self, kube: &Api, what: &str) {
         let sha = self.repo.head();
         let app = format!("{}/{APP}", apps_path());
@@ -417,7 +417,7 @@ impl Lane<'_> {
                 "{what}: hook {name} of operation {operation} ran as {uids:?}"
             );
         }
-        // Generated names carry the short revision.
+        // Generated names contain the short revision.
         let of = |sha: &String| {
             seen.keys()
                 .filter(|(name, _)| name.starts_with(&format!("before-{}", &sha[..7])))

@@ -1,9 +1,9 @@
-//! The same commands, typed to Argo CD's own CLI and to ours, against our API: exit codes and
-//! normalised output are committed.
+//! The same commands, run with Argo CD's own CLI and with ours, against our API: exit codes and
+//! normalized output are committed.
 //!
-//! `ARGOCD_CLI=<path of the genuine argocd 3.6>` checks that program against the transcript, and
-//! with `UPDATE_TRANSCRIPT=1` records it anew. Without it that half is skipped (`testkit::skip`);
-//! our own CLI is always held against the transcript.
+//! `ARGOCD_CLI=<path of upstream argocd 3.6>` checks that program against the transcript, and with
+//! `UPDATE_TRANSCRIPT=1` records it again. Without it that half is skipped (`testkit::skip`); our
+//! own CLI is always compared with the transcript.
 
 use regex::Regex;
 use std::{
@@ -16,12 +16,12 @@ use std::{
 };
 
 const TRANSCRIPT: &str = "tests/transcripts/argocd-3.6.txt";
-/// Made by our own program as Argo CD's sources have it: the genuine one, which needs `helm` on its
-/// path for these, has not been asked yet.
+/// Written from our own output according to Argo CD's sources; upstream's, which needs `helm` in
+/// its path for these commands, has not been recorded yet.
 const LOCAL_TRANSCRIPT: &str = "tests/transcripts/local.txt";
 
-/// One line is one command; `$REPO` is the example repository, `$LOCAL` a copy of it, and
-/// `$LOCAL/edited` one with another chart.
+/// One command per line; `$REPO` is the example repository, `$LOCAL` a copy of it, and
+/// `$LOCAL/edited` one with a changed chart.
 const STEPS: &[&str] = &[
     "app create web --repo $REPO --path guestbook --dest-server https://kubernetes.default.svc --dest-namespace web --sync-option CreateNamespace=true",
     "app get web --refresh",
@@ -72,7 +72,7 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).expect("a file can be written");
 }
 
-/// What the repository has.
+/// The content of the repository.
 const EXAMPLES: [&str; 9] = [
     "guestbook/guestbook.yaml",
     "chart/Chart.yaml",
@@ -85,7 +85,7 @@ const EXAMPLES: [&str; 9] = [
     "chart/templates/service.yaml",
 ];
 
-/// Only on this machine, and a Secret.
+/// Only local, and a Secret.
 const TOKEN: &str = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: token\nstringData: {token: hush}\n---
 apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: facts\ndata: {kube: {{ .Capabilities.KubeVersion | quote }}, jobs: {{ .Capabilities.APIVersions.Has \"batch/v1/Job\" | quote }}}\n";
 
@@ -105,7 +105,7 @@ impl Drop for Up {
 }
 
 impl Up {
-    /// Starts an own control plane with the example repository, but without its Applications.
+    /// Starts a control plane of its own with the example repository, but without its Applications.
     fn start() -> Self {
         let folder = std::env::temp_dir().join(format!(
             "tiphys-transcript-{}-{:?}",
@@ -145,7 +145,8 @@ impl Up {
         let out = child.stdout.take().expect("it is piped");
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
-                // Read on when nobody listens any more: the program must be able to print.
+                // Keep reading when there is no receiver any more: the program must be able to
+                // print.
                 let _ = sender.send(line);
             }
         });
@@ -157,7 +158,7 @@ impl Up {
             folder,
         };
         while address.is_empty() || password.is_empty() {
-            // A panic here must still end the program that was started.
+            // A panic here must still end the started program.
             let line = lines
                 .recv_timeout(Duration::from_secs(60))
                 .expect("it says where its page is");
@@ -178,7 +179,7 @@ impl Up {
         up
     }
 
-    /// Types every step to a CLI; what it prints and its exit code, normalised.
+    /// Runs every step with a CLI; returns the output and the exit codes, normalized.
     fn transcript(&self, cli: &Path, steps: &[&str]) -> String {
         let config = self.folder.join("config");
         let run = |words: &[&str]| {
@@ -219,7 +220,7 @@ impl Up {
             let (code, stdout, stderr) = run(&words);
             let mut shown = self.normalise(&format!("{stdout}{stderr}"));
             if step.starts_with("app sync") {
-                // How healthy it is the moment the sync ends depends on the machine.
+                // The health right after the sync depends on the machine.
                 let columns = gaps.replace_all(&shown, "  ").into_owned();
                 shown = columns
                     .replace("Progressing", "HEALTHY")
@@ -227,7 +228,7 @@ impl Up {
                     .replace("Missing", "HEALTHY");
             }
             if step.contains("edited") {
-                // So does in which line of it a live object has something.
+                // So do the line numbers in a live object.
                 shown = hunks.replace_all(&shown, "LINES").into_owned();
             }
             all.push_str(&format!(
@@ -238,7 +239,7 @@ impl Up {
         all
     }
 
-    /// Without what differs from run to run.
+    /// The text without what differs from run to run.
     fn normalise(&self, text: &str) -> String {
         let text = text
             .replace(
@@ -270,8 +271,8 @@ impl Up {
 }
 
 /// Tables of live progress depend on timing: of a sync only the last state and the result are
-/// compared. What the genuine program says of its own `--local` is left out: that it does not work
-/// with plugins, and which processes it starts; ours starts none.
+/// compared. Upstream's notes on its own `--local` are left out: that it does not work with
+/// plugins, and which processes it starts; ours starts none.
 fn settled(transcript: &str) -> String {
     let live = Regex::new(
         r#"(?m)^((TIMESTAMP|TIME) |(Warning: local diff without --server-side-generate [^{]*)?\{.*"level":"info").*\n"#,
@@ -291,7 +292,7 @@ fn committed(name: &str) -> (PathBuf, String) {
     (path, text)
 }
 
-/// What the genuine program says must be what is committed.
+/// Upstream's output must match the committed transcript.
 fn genuine(name: &str, steps: &[&str]) {
     let Some(cli) = std::env::var_os("ARGOCD_CLI") else {
         return tiphys_testkit::skip("argocd", "ARGOCD_CLI does not name an argocd 3.6");
@@ -308,7 +309,7 @@ fn genuine(name: &str, steps: &[&str]) {
     );
 }
 
-/// So must what ours says.
+/// So must ours.
 fn ours(name: &str, steps: &[&str]) {
     let found = settled(&Up::start().transcript(Path::new(env!("CARGO_BIN_EXE_tiphys")), steps));
     let (_, expected) = committed(name);

@@ -1,9 +1,9 @@
-//! What the controller knows of each Application and readers in the same process want: managed
-//! resources with differences, and the tree.
+//! What the controller publishes about each Application for readers in the same process: managed
+//! resources with differences, and the resource tree.
 //!
-//! Main type: [`AppStates`]. The controller publishes, the server and the page read; neither knows
-//! the other. Large texts are kept compressed, so that memory is bounded by what is shown, not by
-//! what was compared.
+//! Main type: [`AppStates`]. The controller publishes; the server and the web UI read; neither
+//! knows the other. Large texts are kept compressed, so that memory is bounded by what is shown,
+//! not by what was compared.
 
 use crate::FEED_LENGTH;
 use hashbrown::{HashMap, HashSet};
@@ -30,8 +30,7 @@ impl AppKey {
         }
     }
 
-    /// How it marks its objects: its name, or `<namespace>_<name>` outside the control plane's
-    /// namespace.
+    /// Its instance name: its name, or `<namespace>_<name>` outside the control plane's namespace.
     pub fn instance(&self, control_plane: &str) -> String {
         if self.namespace == control_plane {
             self.name.clone()
@@ -40,7 +39,7 @@ impl AppKey {
         }
     }
 
-    /// The Application that an instance name belongs to.
+    /// The Application with this instance name.
     pub fn from_instance(instance: &str, control_plane: &str) -> Self {
         let (namespace, name) = instance
             .split_once('_')
@@ -56,10 +55,10 @@ impl fmt::Display for AppKey {
     }
 }
 
-/// One publication. Immutable.
+/// One published state. Immutable.
 #[derive(Clone, Debug, Default)]
 pub struct AppState {
-    /// Counts up with every publication for the same Application; 0 means nothing was published
+    /// Increases with every publication for the same Application; 0 means nothing was published
     /// yet.
     pub generation: u64,
     /// A list as JSON; empty before the first publication.
@@ -68,7 +67,7 @@ pub struct AppState {
 }
 
 impl AppState {
-    /// Managed resources with their differences, unpacked for this call.
+    /// Managed resources with their differences, decompressed on each call.
     pub fn managed(&self) -> Vec<ResourceDiff> {
         serde_json::from_str(&self.managed.read()).unwrap_or_default()
     }
@@ -79,7 +78,7 @@ impl AppState {
     }
 }
 
-/// The publications of all Applications. Cheap to clone.
+/// The published states of all Applications. Cheap to clone.
 #[derive(Clone)]
 pub struct AppStates {
     shared: Arc<Shared>,
@@ -108,13 +107,13 @@ impl AppStates {
         Self::default()
     }
 
-    /// Replaces what is known of an Application and tells those who watch it.
+    /// Replaces the state of an Application and notifies its subscribers.
     pub fn publish(&self, app: &AppKey, managed: &[ResourceDiff], tree: ApplicationTree) {
         let json = serde_json::to_string(managed).expect("resource differences are plain data");
         self.put(app, Some(PackedText::new(&json)), tree);
     }
 
-    /// Replaces the tree alone, as when only health changed.
+    /// Replaces only the tree, for example if only health changed.
     pub fn publish_tree(&self, app: &AppKey, tree: ApplicationTree) {
         self.put(app, None, tree);
     }
@@ -133,7 +132,7 @@ impl AppStates {
     }
 
     fn tell(&self, app: &AppKey) {
-        // Nobody listening is fine.
+        // An error only means that there are no receivers.
         let _ = self.shared.feed.send(app.clone());
     }
 
@@ -157,7 +156,7 @@ impl AppStates {
             .clone()
     }
 
-    /// What was published last; `None` when nothing was.
+    /// The last published state; `None` if there is none.
     pub fn get(&self, app: &AppKey) -> Option<Arc<AppState>> {
         let apps = self
             .shared
@@ -169,7 +168,7 @@ impl AppStates {
             .filter(|s| s.generation > 0)
     }
 
-    /// The Applications of which something was published.
+    /// The Applications with a published state.
     pub fn keys(&self) -> Vec<AppKey> {
         let apps = self
             .shared
@@ -182,13 +181,13 @@ impl AppStates {
             .collect()
     }
 
-    /// Follows one Application; the first value is there at once (generation 0: nothing yet). Ends
-    /// when the Application is removed.
+    /// Follows one Application; the first value is available immediately (generation 0: nothing
+    /// yet). Ends when the Application is removed.
     pub fn subscribe(&self, app: &AppKey) -> watch::Receiver<Arc<AppState>> {
         self.sender(app).subscribe()
     }
 
-    /// Notes whether what keeps an Application from having manifests stays until somebody changes
+    /// Records whether the Application's manifests cannot be rendered until someone changes
     /// something.
     pub fn set_lasting(&self, app: &AppKey, lasting: bool) {
         let mut known = self
@@ -202,7 +201,7 @@ impl AppStates {
         };
     }
 
-    /// Whether waiting alone cannot help the Application's manifests.
+    /// Whether the Application's manifests cannot become available by waiting.
     pub fn is_lasting(&self, app: &AppKey) -> bool {
         self.shared
             .lasting
@@ -211,7 +210,7 @@ impl AppStates {
             .contains(app)
     }
 
-    /// The Application is gone.
+    /// Removes a deleted Application.
     pub fn remove(&self, app: &AppKey) {
         self.set_lasting(app, false);
         if self
@@ -226,14 +225,14 @@ impl AppStates {
         }
     }
 
-    /// Names of Applications as something is published or removed. A reader that falls behind is
-    /// told (`Lagged`).
+    /// The keys of Applications whose state is published or removed. A receiver that falls behind
+    /// gets `Lagged`.
     pub fn changes(&self) -> broadcast::Receiver<AppKey> {
         self.shared.feed.subscribe()
     }
 
-    /// Forgets Applications that were asked about and never published, when nobody waits for them
-    /// any more.
+    /// Drops Applications that were requested but never published, if no one waits for them any
+    /// more.
     pub fn tidy(&self) {
         let mut apps = self
             .shared

@@ -1,9 +1,8 @@
 //! The destination clusters, opened when an Application first needs them.
 //!
-//! Main types: [`Clusters`] and [`LiveCluster`], a cluster with its live cache and the hand that
-//! writes to it. A cluster that cannot be reached is an error for those who ask for it, and for
-//! nobody else. When its Secret or what caches go by changes, it is closed, and opened again for
-//! whoever asks next.
+//! Main types: [`Clusters`] and [`LiveCluster`], a cluster with its live cache and its executor. A
+//! cluster that cannot be reached is an error only for Applications deployed to it. If its Secret
+//! or the settings of its cache change, it is closed, and opened again on the next request.
 
 use crate::{
     cache::{CacheOptions, Known, LiveCache},
@@ -29,7 +28,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// A cluster that could not be reached is not tried again for so long.
+/// How long an unreachable cluster is not tried again.
 pub const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 /// A cluster that Applications are deployed to.
@@ -39,22 +38,22 @@ pub struct LiveCluster {
     pub executor: Executor,
     /// When everything in it had been listed.
     pub ready: Instant,
-    /// How long that took, from the first contact.
+    /// How long that took, from the first request.
     pub took: Duration,
     terms: Terms,
     closed: CancellationToken,
 }
 
 impl LiveCluster {
-    /// How it does, as Argo CD's servers show it. How many Applications it has is not known here.
+    /// Its state as Argo CD's server shows it. The number of its Applications is not known here.
     pub fn info(&self, now: Timestamp) -> ClusterInfo {
         let (stats, discovery) = (self.cache.stats(), self.cache.discovery());
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let listed = SignedDuration::try_from(self.ready.elapsed())
             .ok()
             .and_then(|age| now.checked_sub(age).ok());
-        // What an Application has of such a kind is an error of its own; what its resources made is
-        // only missing from its tree.
+        // If an Application has resources of such a kind, that is an error of its own; if only its
+        // resources' children are of that kind, they are missing from its tree.
         let message = self.cache.readable(&Known::Nothing).map_or_else(
             |e| format!("Resource trees are incomplete: {}", e.brief()),
             |()| String::new(),
@@ -76,17 +75,16 @@ impl LiveCluster {
         }
     }
 
-    /// Ends when this connection is not the one to use any more. Whoever follows the cache then
-    /// lets it go.
+    /// Resolves when this connection is replaced. Users of the cache should then drop it.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
     }
 }
 
-/// What a connection and its cache depend on.
+/// The settings that a connection and its cache depend on.
 #[derive(PartialEq)]
 struct Terms {
-    /// The Secret's; `None`: it has none.
+    /// From the Secret; `None`: it has none.
     credentials: Option<Credentials>,
     options: CacheOptions,
 }
@@ -105,12 +103,12 @@ impl Terms {
 struct Slot {
     cell: Arc<OnceCell<Arc<LiveCluster>>>,
     failed: Option<(Instant, String)>,
-    /// Somebody opens it, for all who ask meanwhile.
+    /// It is being opened, for all callers that request it meanwhile.
     opening: bool,
 }
 
 impl Slot {
-    /// Why it could not be opened, while it is too early to try again.
+    /// Why it could not be opened, while it is too early to retry.
     fn failure(&self) -> Option<&String> {
         self.failed
             .as_ref()
@@ -119,7 +117,7 @@ impl Slot {
     }
 }
 
-/// Ends what [`Clusters::is_opening`] began, however it ends.
+/// Clears the flag set by [`Clusters::is_opening`] when dropped.
 struct Opening {
     clusters: Clusters,
     server: String,
@@ -144,7 +142,7 @@ struct Shared {
     own: Cluster,
     records: Records,
     slots: Mutex<HashMap<String, Slot>>,
-    /// The settings that the open ones were last compared with.
+    /// The settings that the open clusters were last compared with.
     seen: Mutex<Arc<Settings>>,
     opened: broadcast::Sender<Arc<LiveCluster>>,
 }
@@ -171,8 +169,8 @@ impl Clusters {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the clusters that the settings speak of otherwise than when they were opened. A
-    /// failure is forgotten: it may be mended now.
+    /// Closes the clusters whose settings changed since they were opened. Failures are cleared,
+    /// because the cause may be fixed now.
     fn compare_with_settings(&self) {
         let settings = self.shared.records.settings();
         {
@@ -191,7 +189,7 @@ impl Clusters {
             let Some(live) = slot.cell.get() else {
                 return true;
             };
-            // What cannot be read changes nothing.
+            // Settings that cannot be read change nothing.
             let same =
                 Terms::of(&settings, &live.destination).map_or(true, |terms| terms == live.terms);
             if !same {
@@ -201,9 +199,8 @@ impl Clusters {
         });
     }
 
-    /// Whether the cluster is only being opened now, which begins with the first who asks and is
-    /// told by [`Clusters::opened`]. A cluster that does not answer, or has much to tell, then
-    /// holds up nobody who has other things to do.
+    /// Whether the cluster is still being opened. The first call starts that; [`Clusters::opened`]
+    /// reports the end. So a slow or unresponsive cluster does not delay other work.
     pub fn is_opening(&self, destination: &Destination) -> bool {
         self.compare_with_settings();
         {
@@ -224,7 +221,7 @@ impl Clusters {
             destination.clone(),
         );
         tokio::spawn(async move {
-            // What it came to is kept for whoever asks next.
+            // The result is stored for the next caller.
             let _ = opening.clusters.get(&destination).await;
         });
         true
@@ -233,8 +230,8 @@ impl Clusters {
     /// The cluster, with its cache ready.
     ///
     /// # Errors
-    /// The reason in words; the same one for a while, so that a cluster that is away is not asked
-    /// again and again.
+    /// The error message. The same one is returned for a while, so that an unreachable cluster is
+    /// not tried repeatedly.
     pub async fn get(&self, destination: &Destination) -> Result<Arc<LiveCluster>, String> {
         self.compare_with_settings();
         let cell = {
@@ -268,7 +265,7 @@ impl Clusters {
         let cluster = match secret {
             None if destination.server == IN_CLUSTER => self.shared.own.clone(),
             None => return Err(format!("cluster {} has no Secret", destination.server)),
-            // Its Secret gives it a name, namespaces or labels.
+            // Its Secret only adds a name, namespaces or labels.
             Some(secret) if secret.server == IN_CLUSTER && !secret.config.has_user() => {
                 self.shared.own.clone()
             }
@@ -298,12 +295,12 @@ impl Clusters {
             terms,
             closed,
         });
-        // Nobody listening is fine.
+        // An error only means that there are no receivers.
         let _ = self.shared.opened.send(live.clone());
         Ok(live)
     }
 
-    /// Those that are open.
+    /// The open clusters.
     pub fn list(&self) -> Vec<Arc<LiveCluster>> {
         self.slots()
             .values()
@@ -311,7 +308,7 @@ impl Clusters {
             .collect()
     }
 
-    /// Clusters as they are opened from now on.
+    /// Clusters that are opened from now on.
     pub fn opened(&self) -> broadcast::Receiver<Arc<LiveCluster>> {
         self.shared.opened.subscribe()
     }

@@ -1,7 +1,7 @@
-//! What can go wrong with a cluster, shaped by what the caller does about it.
+//! Errors of a cluster, structured by how the caller handles them.
 //!
-//! Main type: [`Error`]. A message names the file, context or field and the fix; what the API
-//! server says is passed on in its own words.
+//! Main type: [`Error`]. A message names the file, context or field and a fix; the API server's
+//! messages are passed on unchanged.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub enum Error {
         problem: String,
         fix: String,
     },
-    /// No answer from the API server.
+    /// No response from the API server.
     #[error("cannot reach the Kubernetes API at {server} ({origin}): {reason}; {fix}")]
     Unreachable {
         server: String,
@@ -23,25 +23,25 @@ pub enum Error {
         reason: String,
         fix: String,
     },
-    /// The API server answered with an error; the text is its own.
+    /// The API server returned an error, with its message.
     #[error("{0}")]
     Api(ApiError),
     /// The connection broke or the request could not be sent.
     #[error("{what}: {reason}")]
     Transport { what: String, reason: String },
-    /// An answer that is not what the Kubernetes API promises.
+    /// A response that violates the Kubernetes API.
     #[error("unreadable answer to {what}: {reason}")]
     Decode { what: String, reason: String },
-    /// The cluster serves no such kind.
+    /// The cluster does not serve this kind.
     #[error("no matches for kind \"{kind}\" in version \"{api_version}\"")]
     UnknownKind { api_version: String, kind: String },
-    /// An object handed in cannot be written: a field is missing or wrong.
+    /// The given object cannot be written: a field is missing or wrong.
     #[error("{key}: {problem}")]
     Invalid { key: String, problem: String },
-    /// An answer did not come in time.
+    /// A response did not arrive in time.
     #[error("{what}: no answer within {}s", after.as_secs())]
     Timeout { what: String, after: Duration },
-    /// The lease under which it would have been written is no longer ours.
+    /// The lease required for the write is no longer ours.
     #[error("{what}: not sent, another replica may hold the lease now")]
     Fenced { what: String },
 }
@@ -55,7 +55,7 @@ pub struct ApiError {
     pub reason: String,
     pub message: String,
     pub retry_after: Option<Duration>,
-    /// What the refusal is about, if it says so.
+    /// The object that the error is about, if the status names one.
     pub about: Option<Box<About>>,
     /// `details.causes`: (reason, message, field).
     pub causes: Vec<(String, String, String)>,
@@ -68,18 +68,18 @@ pub struct About {
     pub name: String,
 }
 
-/// What a caller does about an [`Error`].
+/// How a caller handles an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The request itself is wrong.
     User,
     /// The configuration is wrong.
     Config,
-    /// The other side failed or is away.
+    /// The server failed or is unreachable.
     Upstream,
-    /// Somebody else was faster.
+    /// Someone else changed the object first.
     Conflict,
-    /// Ours.
+    /// A bug of ours.
     Internal,
 }
 
@@ -127,7 +127,7 @@ impl Error {
         }
     }
 
-    /// The same request may succeed later without anybody changing anything.
+    /// The same request may succeed later without any change by a user.
     pub fn retryable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Transport { .. } | Self::Timeout { .. } => true,
@@ -143,7 +143,7 @@ impl Error {
         }
     }
 
-    /// It was not sent: another replica's turn.
+    /// It was not sent, because another replica may hold the lease.
     pub fn is_fenced(&self) -> bool {
         matches!(self, Self::Fenced { .. })
     }
@@ -156,7 +156,7 @@ impl Error {
         }
     }
 
-    /// The HTTP status of a refused request.
+    /// The HTTP status of an error response.
     pub fn code(&self) -> Option<u16> {
         self.api().map(|e| e.code)
     }
@@ -185,7 +185,7 @@ impl Error {
         self.code() == Some(403)
     }
 
-    /// The object is larger than the API server takes, or than its store does.
+    /// The object is too large for the API server or for etcd.
     pub fn is_too_large(&self) -> bool {
         let by_store = |message: &str| {
             message.contains("request is too large") || message.contains("message larger than max")
@@ -196,8 +196,8 @@ impl Error {
 }
 
 impl ApiError {
-    /// Reads the `Status` in an answer's body; a body that is none (a proxy's page) is quoted in
-    /// part.
+    /// Parses the `Status` in a response body; any other body (such as a proxy's error page) is
+    /// quoted in part.
     pub(crate) fn from_body(code: u16, body: &[u8]) -> Self {
         if let Ok(value) = serde_json::from_slice::<serde_json::Value>(body)
             && value.get("kind").and_then(|k| k.as_str()) == Some("Status")

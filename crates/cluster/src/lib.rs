@@ -1,10 +1,10 @@
 //! One live Kubernetes cluster: connect, discover, watch, cache, write.
 //!
-//! Main types: [`Cluster`] (a checked connection), [`Discovery`] (its kinds), [`LiveCache`] (what
-//! lives in it), [`Executor`] (the only code that writes for a sync), [`apply`] (what `kubectl
-//! apply` does), [`records`] (our own records in it) and [`AppStates`] (what the controller
-//! publishes for readers in this process), [`leases`] (which replica may write). It knows nothing
-//! of Git, rendering or who asks.
+//! Main types: [`Cluster`] (a checked connection), [`Discovery`] (its kinds), [`LiveCache`] (its
+//! objects), [`Executor`] (the only code that writes for a sync), [`apply`] (`kubectl apply`),
+//! [`records`] (our own records in it), [`AppStates`] (what the controller publishes for readers in
+//! this process) and [`leases`] (which replica may write). It knows nothing of Git, rendering or
+//! its callers.
 
 pub mod app_state;
 pub mod apply;
@@ -22,8 +22,8 @@ pub mod taps;
 pub mod traffic;
 pub mod watch;
 
-/// Changes that a slow reader may be behind before it is told that it missed some. The room for
-/// them is taken at once.
+/// How many changes a slow receiver may fall behind before it gets `Lagged`. The buffer is
+/// allocated in advance.
 const FEED_LENGTH: usize = 2048;
 
 pub use app_state::{AppKey, AppState, AppStates};

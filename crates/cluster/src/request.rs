@@ -1,7 +1,7 @@
-//! Raw requests to one API server: bytes in, bytes out, throttled by the server's own answers.
+//! Raw requests to one API server: bytes in, bytes out, throttled as the server asks.
 //!
-//! Main type: [`Http`]. It knows paths, methods and `Status` answers, and nothing of what the
-//! objects mean.
+//! Main type: [`Http`]. It knows paths, methods and `Status` responses, and nothing about the
+//! meaning of objects.
 
 use crate::{
     connect::{AnswerBody, Client, Lane, root_cause},
@@ -21,13 +21,14 @@ use tokio::{sync::Semaphore, time::Instant};
 use tower::BoxError;
 use tracing::{Instrument as _, field};
 
-/// An answer's body may not be larger than this; a list comes in pages.
+/// Maximum size of a response body; lists are paged.
 const MAX_BODY: usize = 512 << 20;
-/// How often a request is repeated that the server refused with 429 (it has then done nothing).
+/// How often a request is repeated that the server refused with 429 (and therefore did not
+/// execute).
 const MAX_THROTTLED: u32 = 12;
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// In whose name a request is made.
+/// The header that names the impersonated user.
 pub const IMPERSONATE_USER: &str = "Impersonate-User";
 
 pub const JSON: &str = "application/json";
@@ -46,9 +47,9 @@ pub struct Call {
     pub content_type: &'static str,
     pub accept: &'static str,
     pub body: Bytes,
-    /// How long the whole answer may take.
+    /// Timeout for the whole response.
     pub timeout: Duration,
-    /// Make the request in this user's name.
+    /// Impersonate this user.
     pub impersonate: Option<Arc<str>>,
 }
 
@@ -94,7 +95,7 @@ impl Call {
         self
     }
 
-    /// What Kubernetes calls it.
+    /// Kubernetes' verb for it.
     pub fn verb(&self) -> &'static str {
         match self.method {
             Method::GET if self.query.contains("watch=true") => "Watch",
@@ -108,7 +109,7 @@ impl Call {
         }
     }
 
-    /// Resource and namespace of the path, and whether it is of one object.
+    /// Resource and namespace in the path, and whether it addresses a single object.
     pub fn parts(&self) -> (&str, &str, bool) {
         let parts: Vec<&str> = self.path.trim_matches('/').split('/').collect();
         let rest = match parts.as_slice() {
@@ -159,8 +160,7 @@ pub fn push_query(query: &mut String, name: &str, value: &str) {
     query.push_str(&encode(value));
 }
 
-/// Percent-encodes everything but the characters that are plain in a path segment and in a query
-/// value.
+/// Percent-encodes all characters that are special in a path segment or a query value.
 pub fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for b in text.bytes() {
@@ -186,11 +186,11 @@ pub struct Http {
     traffic: Traffic,
 }
 
-/// Is told what the server warns of (the text of its `Warning` headers).
+/// Called with the server's warnings (the text of its `Warning` headers).
 pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What all requests of a cluster share: how many may be under way, and until when the server asked
-/// for quiet.
+/// What all requests to a cluster share: the concurrency limit, and until when the server asked to
+/// back off.
 struct Gate {
     permits: Semaphore,
     quiet_until: Mutex<Option<Instant>>,
@@ -206,7 +206,7 @@ impl Gate {
 }
 
 impl Http {
-    /// `concurrency` requests may be under way at once; watches do not count.
+    /// `concurrency` limits the requests in flight; watches do not count.
     pub fn new(client: Client, concurrency: usize, traffic: Traffic) -> Self {
         traffic.connection(false);
         Self {
@@ -217,7 +217,7 @@ impl Http {
         }
     }
 
-    /// The same connection, for requests that the others do not hold up.
+    /// The same connection with a separate limit, for requests that others must not delay.
     pub fn apart(&self, concurrency: usize) -> Self {
         Self {
             gate: Arc::new(Gate::new(concurrency)),
@@ -225,7 +225,7 @@ impl Http {
         }
     }
 
-    /// The same connection, for somebody who wants to know what the server warns of.
+    /// The same connection, with a callback for the server's warnings.
     pub fn with_warnings(&self, on_warning: OnWarning) -> Self {
         Self {
             on_warning: Some(on_warning),
@@ -237,13 +237,13 @@ impl Http {
         &self.client
     }
 
-    /// What was counted of the cluster's requests.
+    /// The counters of the cluster's requests.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// Sends and reads the whole answer. A refusal becomes [`Error::Api`]; 429 is waited out as the
-    /// server asks. What is done under a [`Fence`] writes nothing once that is closed.
+    /// Sends and reads the whole response. An error status becomes [`Error::Api`]; after 429 it
+    /// waits as the server asks. Under a closed [`Fence`] nothing is written.
     pub async fn send(&self, call: &Call) -> Result<Bytes, Error> {
         let span = tracing::trace_span!(
             "request",
@@ -306,7 +306,7 @@ impl Http {
                         .unwrap_or_else(|| backoff(Duration::from_millis(100), attempt));
                     self.ask_for_quiet(asked.min(MAX_WAIT));
                 }
-                // A cut connection is repeated where repeating is harmless.
+                // A broken connection is retried if repeating the request is safe.
                 Ok(Err(Error::Transport { .. })) if call.method == Method::GET && attempt < 2 => {
                     attempt += 1;
                     self.traffic.retried(call, None);
@@ -317,7 +317,7 @@ impl Http {
         }
     }
 
-    /// Sends and decodes JSON.
+    /// Sends and decodes the response as JSON.
     pub async fn json<T: serde::de::DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
         let body = self.send(call).await?;
         serde_json::from_slice(&body).map_err(|e| Error::decode(call.what(), e))
@@ -357,7 +357,7 @@ impl Http {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(until) = until.filter(|u| *u > Instant::now()) {
-            // Spread what was held back, or it all comes at the same moment again.
+            // Spread the delayed requests, or they would all be sent at the same moment again.
             tokio::time::sleep_until(until + Duration::from_millis(rand::random_range(0..50)))
                 .await;
         }
@@ -376,8 +376,8 @@ impl Http {
     }
 }
 
-/// Opens a stream (a watch, a log); the caller reads the body. Does not count as a request under
-/// way.
+/// Opens a stream (a watch, a log); the caller reads the body. Does not count against the
+/// concurrency limit.
 pub(crate) async fn open(lane: &Lane, call: &Call) -> Result<AnswerBody, Error> {
     let begun = Instant::now();
     let sent = tokio::time::timeout(call.timeout, lane.client.send(call.request()?)).await;
@@ -402,7 +402,7 @@ pub(crate) async fn open(lane: &Lane, call: &Call) -> Result<AnswerBody, Error> 
     Err(refusal(status, retry_after, &body))
 }
 
-/// Exponential with full jitter, at most half a minute.
+/// Exponential back-off with full jitter, at most half a minute.
 pub(crate) fn backoff(base: Duration, attempt: u32) -> Duration {
     let ceiling = base.saturating_mul(1 << attempt.min(10)).min(MAX_WAIT);
     ceiling.mul_f64(rand::random_range(0.5..1.0))
@@ -424,7 +424,7 @@ fn retry_after(response: &Response<AnswerBody>) -> Option<Duration> {
         .map(Duration::from_secs)
 }
 
-/// The text of `299 - "text"`, the only kind of warning that an API server gives.
+/// The text of `299 - "text"`, the only form of warning that an API server sends.
 fn warning_text(header: &str) -> Option<String> {
     let quoted = header.strip_prefix("299 ")?.split_once(' ')?.1.trim();
     let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;

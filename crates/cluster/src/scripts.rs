@@ -1,7 +1,7 @@
-//! Work whose length depends on what comes from outside, and the threads that serve many tasks: it
-//! may take its time, and must not take it from the others.
+//! Runs work whose duration depends on external input without blocking the threads that serve many
+//! tasks.
 //!
-//! Main functions: [`heavy`], for what a project may ask for, and [`run_scripts_blocking`], for
+//! Main functions: [`heavy`], for work on behalf of a project, and [`run_scripts_blocking`], for
 //! users' health scripts.
 
 use std::{
@@ -14,18 +14,18 @@ use tokio::{
     sync::Semaphore,
 };
 
-/// How much heavy work there is at a time: each has a thread.
+/// Maximum number of concurrent heavy tasks; each has a thread.
 const HEAVY: usize = 16;
-/// How much of it may be of one project.
+/// How many of them one project may have.
 const HEAVY_OF_A_PROJECT: usize = 8;
 
 static PLACES: Semaphore = Semaphore::const_new(HEAVY);
-/// Those of each project, as long as somebody has one or waits for it.
+/// The semaphores of projects, as long as a task holds one or waits for it.
 static OF_PROJECTS: LazyLock<Mutex<HashMap<String, Weak<Semaphore>>>> =
     LazyLock::new(Mutex::default);
 
-/// Does work in which users' health scripts may run. When there are any, the other tasks of this
-/// thread are handed to another one first.
+/// Runs work that may execute users' health scripts. If there are any, the other tasks of this
+/// thread are moved to another one first.
 pub fn run_scripts_blocking<T>(customizations: &Customizations, work: impl FnOnce() -> T) -> T {
     if customizations.has_health_scripts() {
         run_blocking(work)
@@ -34,7 +34,7 @@ pub fn run_scripts_blocking<T>(customizations: &Customizations, work: impl FnOnc
     }
 }
 
-/// Does work after the other tasks of this thread were handed to another one.
+/// Runs work after moving the other tasks of this thread to another one.
 pub fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     let shared =
         Handle::try_current().is_ok_and(|h| h.runtime_flavor() == RuntimeFlavor::MultiThread);
@@ -45,11 +45,11 @@ pub fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Does work that may take long on behalf of a project, beside the other tasks. There is never much
-/// of it at a time, and never all of it is of one project.
+/// Runs long work on behalf of a project, next to other tasks. Its concurrency is limited, overall
+/// and per project.
 pub async fn heavy<T>(project: &str, work: impl FnOnce() -> T) -> T {
     let of_project = places_of(project);
-    // These semaphores are never closed: without a permit the work is done nevertheless.
+    // These semaphores are never closed; without a permit the work would run anyway.
     let _own = of_project.acquire().await.ok();
     let _place = PLACES.acquire().await.ok();
     run_blocking(work)
@@ -86,7 +86,7 @@ mod tests {
             "return {}",
         )]);
         let (tell, told) = std::sync::mpsc::channel();
-        // There is one worker, and the script waits for what another task of it does.
+        // There is one worker, and the script waits for another task of it.
         let script = tokio::spawn(async move {
             run_scripts_blocking(&scripts, || told.recv_timeout(Duration::from_secs(20)))
         });
@@ -115,8 +115,8 @@ mod tests {
                 })
             })
             .collect();
-        // There is one worker, and more work of this project than there may be. That of another is
-        // done while all of it waits.
+        // There is one worker, and more work of this project than permitted. That of another
+        // project runs while all of it waits.
         assert_eq!(
             tokio::spawn(async { heavy("modest", || 7).await })
                 .await

@@ -1,7 +1,7 @@
-//! What one watch hears, for others in this process that follow the same collection: our own
-//! records are objects of a cluster, too, and the server need not tell us of them twice.
+//! Shares the events of one watch with other parts of this process that follow the same collection:
+//! our own records are also objects of a cluster, and the server need not send them twice.
 //!
-//! Main types: [`Taps`] of a connection, and [`Tap`], which the watch holds that others listen to.
+//! Main types: [`Taps`] of a connection, and [`Tap`], the sending side of a shared watch.
 
 use crate::watch::EventKind;
 use serde_json::value::RawValue;
@@ -14,20 +14,20 @@ use std::{
 };
 use tokio::sync::broadcast;
 
-/// Events that a listener may be behind before it has to list.
+/// Events that a listener may fall behind before it has to list.
 const LENGTH: usize = 1024;
 
 #[derive(Clone)]
 pub enum Heard {
     Event(EventKind, Arc<RawValue>),
-    /// Events may be missing here: the watch begins after a new list.
+    /// Events may be missing here: the watch starts after a new list.
     Anew,
 }
 
-/// Path of the collection in all namespaces, and the namespace that is watched (empty: all).
+/// Path of the collection in all namespaces, and the watched namespace (empty: all).
 type Place = (String, String);
 
-/// The watches of a connection that can be listened to.
+/// The shared watches of a connection.
 #[derive(Clone, Default)]
 pub struct Taps {
     open: Arc<Mutex<BTreeMap<Place, Wire>>>,
@@ -36,25 +36,25 @@ pub struct Taps {
 #[derive(Clone)]
 struct Wire {
     sender: broadcast::Sender<Heard>,
-    /// All that was told has at most this resourceVersion.
+    /// All sent events have at most this resourceVersion.
     position: Arc<AtomicU64>,
 }
 
-/// One end of a tap.
+/// The receiving side of a tap.
 pub struct Listener {
     pub heard: broadcast::Receiver<Heard>,
     position: Arc<AtomicU64>,
 }
 
 impl Listener {
-    /// What may have been told without being heard is in lists of this resourceVersion or a later
-    /// one.
+    /// Events sent before this listener existed are included in lists of this resourceVersion or
+    /// later.
     pub fn position(&self) -> u64 {
         self.position.load(Ordering::Acquire)
     }
 }
 
-/// Tells those who listen. They are told that it is over when this is dropped.
+/// The sending side of a tap. Listeners see the end when it is dropped.
 pub struct Tap {
     taps: Taps,
     place: Place,
@@ -66,7 +66,8 @@ impl Taps {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A watch that is about to begin. Of two of one place the later one is listened to.
+    /// Registers a watch that is about to start. If two watch the same collection and namespace,
+    /// the later one is used.
     pub fn tap(&self, collection: &str, namespace: &str) -> Tap {
         let place = (collection.to_owned(), namespace.to_owned());
         let wire = Wire {
@@ -90,8 +91,8 @@ impl Taps {
             .collect()
     }
 
-    /// What is heard from now on, if there is such a watch. Who listens has to list the collection
-    /// first, and whenever it is told so.
+    /// Events from now on, if there is such a watch. The listener has to list the collection first,
+    /// and again on [`Heard::Anew`].
     pub fn listen(&self, collection: &str, namespace: &str) -> Option<Listener> {
         let listener = |wire: &Wire| Listener {
             heard: wire.sender.subscribe(),
@@ -107,7 +108,7 @@ impl Tap {
     pub fn event(&self, kind: EventKind, object: &RawValue, resource_version: &str) {
         self.reach(resource_version);
         if self.wire.sender.receiver_count() > 0 {
-            // Nobody listening any more is fine.
+            // An error only means that there are no listeners.
             let _ = self
                 .wire
                 .sender
@@ -115,14 +116,14 @@ impl Tap {
         }
     }
 
-    /// The watch begins after a list of this resourceVersion.
+    /// The watch starts after a list of this resourceVersion.
     pub fn anew(&self, resource_version: &str) {
         self.reach(resource_version);
         let _ = self.wire.sender.send(Heard::Anew);
     }
 
     fn reach(&self, resource_version: &str) {
-        // What is no number cannot be compared, and is not waited for.
+        // A version that is not a number cannot be compared, and is not waited for.
         self.wire
             .position
             .fetch_max(resource_version.parse().unwrap_or(0), Ordering::Release);

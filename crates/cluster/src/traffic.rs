@@ -1,7 +1,7 @@
-//! What is counted of the requests to one API server, and what takes time there.
+//! Counters and timings of the requests to one API server.
 //!
-//! Main types: [`Traffic`], which all connections of a cluster share, and [`Histogram`]. They know
-//! no names of metrics.
+//! Main types: [`Traffic`], which all connections of a cluster share, and [`Histogram`]. They do
+//! not know the names of metrics.
 
 use crate::request::Call;
 use http::Method;
@@ -11,12 +11,12 @@ use std::{
     time::Duration,
 };
 
-/// Seconds that a request takes.
+/// Seconds per request.
 const SECONDS: &[f64] = &[0.005, 0.1, 0.5, 2.0, 8.0, 30.0];
 /// Bytes, from 64 to 16 MiB.
 const BYTES: &[f64] = &[64.0, 512.0, 4096.0, 65_536.0, 1_048_576.0, 16_777_216.0];
 
-/// How many values there were up to each of some bounds.
+/// The number of values up to each bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     bounds: &'static [f64],
@@ -39,7 +39,7 @@ impl Histogram {
         self.sum += value;
     }
 
-    /// Takes in what another one of the same bounds has.
+    /// Adds another histogram with the same bounds.
     pub fn add(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             *count += more;
@@ -51,8 +51,8 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// Upper bounds, the last one the highest number there is, with the values between each and the
-    /// one before.
+    /// Upper bounds, the last one infinite, each with the number of values since the previous
+    /// bound.
     pub fn buckets(&self) -> Vec<(f64, u64)> {
         self.bounds
             .iter()
@@ -63,34 +63,34 @@ impl Histogram {
     }
 }
 
-/// A command that writes, as kubectl has them.
+/// A writing kubectl command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     pub begun: u64,
     pub running: u64,
 }
 
-/// Everything counted so far. Verbs are Kubernetes' (`List`), methods HTTP's, codes those of
-/// answers or `<error>` for none.
+/// All counters. Verbs are Kubernetes' (`List`), methods HTTP's; codes are those of responses, or
+/// `<error>` if there was none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     pub answers: BTreeMap<(&'static str, String), u64>,
     pub retries: BTreeMap<(&'static str, String), u64>,
-    /// By verb: until there was an answer, of a watch its beginning.
+    /// By verb: until the response, for a watch until its start.
     pub seconds: BTreeMap<&'static str, Histogram>,
-    /// By verb: until a request might be sent.
+    /// By verb: until the request could be sent.
     pub waits: BTreeMap<&'static str, Histogram>,
     /// By method.
     pub sent: BTreeMap<&'static str, Histogram>,
     pub received: BTreeMap<&'static str, Histogram>,
     pub commands: BTreeMap<&'static str, Command>,
-    /// Connections that were made, and uses of one that was there.
+    /// Connections opened, and requests on existing ones.
     pub made: u64,
     pub reused: u64,
 }
 
 impl Counts {
-    /// Takes in what was counted of the same server elsewhere.
+    /// Adds counters of the same server from elsewhere.
     pub fn add(&mut self, other: &Self) {
         fn sum<K: Ord + Clone>(into: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
             from.iter()
@@ -133,7 +133,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Of the server with this URL.
+    /// The counters for the server with this URL.
     pub fn of(server: &str) -> Self {
         let (_, rest) = server.split_once("://").unwrap_or(("", server));
         let authority = rest.split('/').next().unwrap_or_default();
@@ -147,7 +147,7 @@ impl Traffic {
         &self.host
     }
 
-    /// Whether both count the same.
+    /// Whether both share the same counters.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.counts, &other.counts)
     }
@@ -169,7 +169,7 @@ impl Traffic {
         );
     }
 
-    /// There was an answer with this code, or none.
+    /// Records a response with this code, or none.
     pub(crate) fn answered(&self, call: &Call, code: Option<u16>, time: Duration) {
         let mut counts = self.lock();
         let method = method(&call.method);
@@ -194,7 +194,7 @@ impl Traffic {
         );
     }
 
-    /// A request is made once more after such an answer.
+    /// Records a retry after such a response.
     pub(crate) fn retried(&self, call: &Call, code: Option<u16>) {
         *self
             .lock()
@@ -212,7 +212,7 @@ impl Traffic {
         }) += 1;
     }
 
-    /// A command runs until what is returned is dropped.
+    /// Counts a command as running until the returned guard is dropped.
     pub(crate) fn command(&self, name: &'static str) -> impl Drop + use<> {
         let mut counts = self.lock();
         let command = counts.commands.entry(name).or_default();
@@ -267,7 +267,7 @@ fn text(code: Option<u16>) -> String {
     code.map_or_else(|| "<error>".to_owned(), |code| code.to_string())
 }
 
-/// Sizes are far below what this cannot hold.
+/// Sizes are far below the limit of exact representation.
 #[expect(clippy::cast_precision_loss)]
 fn bytes(size: usize) -> f64 {
     size as f64

@@ -1,7 +1,7 @@
-//! List and watch one kind for ever: pages, bookmarks, resuming, relisting, backing off.
+//! Lists and watches one kind forever: pages, bookmarks, resuming, relisting, back-off.
 //!
-//! Main types: [`Target`] (what to follow) and [`Sink`] (who takes the raw objects). Objects are
-//! handed on as bytes; what they mean is the sink's business.
+//! Main types: [`Target`] (what to follow) and [`Sink`] (receives the raw objects). Objects are
+//! passed on as bytes; the sink interprets them.
 
 use crate::{
     connect::Cluster,
@@ -26,13 +26,13 @@ use tokio_util::sync::CancellationToken;
 
 /// Objects in a page of a list.
 const PAGE: &str = "500";
-/// An event may not be longer: etcd keeps 1.5 MB, escaping can double it.
+/// Maximum size of an event: etcd stores 1.5 MB, and escaping can double it.
 const MAX_EVENT: usize = 16 << 20;
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
-/// A watch that ends sooner, and without news, was of no use.
+/// A watch that ends earlier than this without events was useless.
 const FRUITLESS: Duration = Duration::from_secs(30);
-/// So often the pause until the next list doubles: what was listed counts as known for longer than
-/// the longest one.
+/// How often the delay until the next list doubles. The longest delay is shorter than the time for
+/// which listed objects count as current.
 const MAX_FRUITLESS: u32 = 6;
 
 /// What to follow.
@@ -40,13 +40,13 @@ pub struct Target {
     /// The collection's path, such as `/api/v1/pods`.
     pub path: String,
     pub field_selector: String,
-    /// How many lists may run at once, shared between the kinds of a cluster.
+    /// Limits concurrent lists, shared between the kinds of a cluster.
     pub lists: Arc<Semaphore>,
-    /// Who else is told what is heard.
+    /// Where to forward the events.
     pub tap: Option<Tap>,
 }
 
-/// What an event did.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     Added,
@@ -54,22 +54,22 @@ pub enum EventKind {
     Deleted,
 }
 
-/// Takes what [`follow`] reads. Calls come in the order of the server's history.
+/// Receives what [`follow`] reads. Calls are in the order of the server's history.
 pub trait Sink: Send {
-    /// A list begins; until [`Sink::list_done`] the objects come through [`Sink::page`].
+    /// A list begins; until [`Sink::list_done`] its objects are passed to [`Sink::page`].
     fn list_begin(&mut self);
-    /// Items of a list, each a whole JSON object (typed kinds without apiVersion and kind).
+    /// Items of a list, each a whole JSON object (built-in kinds without apiVersion and kind).
     fn page(&mut self, items: &[&RawValue]);
-    /// The list was complete at this resourceVersion: what it did not have is gone.
+    /// The list was complete at this resourceVersion: any other object is gone.
     fn list_done(&mut self, resource_version: &str);
     fn event(&mut self, kind: EventKind, object: &RawValue);
-    /// Whether the state with this resourceVersion need not be handed over: it is there already.
+    /// Whether the state with this resourceVersion is already known and need not be passed on.
     fn knows(&mut self, _resource_version: &str) -> bool {
         false
     }
-    /// Everything up to this resourceVersion has been handed over.
+    /// Everything up to this resourceVersion has been passed on.
     fn position(&mut self, resource_version: &str);
-    /// A list or watch failed; it is tried again.
+    /// A list or watch failed; it will be retried.
     fn failed(&mut self, error: &Error);
 }
 
@@ -86,7 +86,7 @@ pub async fn follow(
     }
 }
 
-/// Follows until cancelled, as long as there is another watch of the same by what that one hears.
+/// Follows until cancelled, using another watch of the same collection as long as there is one.
 pub async fn listen(
     cluster: Cluster,
     target: Target,
@@ -103,7 +103,7 @@ pub async fn listen(
     }
 }
 
-/// Until there is nothing to listen to any more.
+/// Listens until the other watch ends.
 async fn hear_all(
     cluster: &Cluster,
     target: &Target,
@@ -114,7 +114,7 @@ async fn hear_all(
         let told = listener.position();
         let listed = list_at_last(cluster, target, sink).await;
         if listed.parse::<u64>().is_ok_and(|listed| listed < told) {
-            // A server that lags behind the one that the watch is of.
+            // This server lags behind the one that serves the other watch.
             tokio::time::sleep(backoff(FIRST_BACKOFF, 0)).await;
             continue;
         }
@@ -141,7 +141,7 @@ async fn follow_for_ever(cluster: &Cluster, target: &Target, sink: &mut impl Sin
         if !why.is_gone() {
             sink.failed(&why);
         }
-        // What may be listed and not watched is asked for again and again, but not all the time.
+        // A collection that can be listed but not watched is listed again and again, with a delay.
         let is_fruitless = position == listed && began.elapsed() < FRUITLESS;
         fruitless = if is_fruitless {
             MAX_FRUITLESS.min(fruitless + 1)
@@ -152,7 +152,7 @@ async fn follow_for_ever(cluster: &Cluster, target: &Target, sink: &mut impl Sin
     }
 }
 
-/// Lists until it works; the answer is the resourceVersion to watch from.
+/// Lists until it succeeds; returns the resourceVersion to watch from.
 async fn list_at_last(cluster: &Cluster, target: &Target, sink: &mut impl Sink) -> String {
     let mut failures = 0;
     loop {
@@ -161,7 +161,7 @@ async fn list_at_last(cluster: &Cluster, target: &Target, sink: &mut impl Sink) 
             Err(error) => {
                 sink.failed(&error);
                 failures += 1;
-                // A kind that is not (or no longer) there, or forbidden, is asked about rarely.
+                // A kind that does not exist (any more) or is forbidden is retried rarely.
                 let base = if error.is_not_found() || error.is_forbidden() {
                     Duration::from_secs(5)
                 } else {
@@ -189,7 +189,7 @@ struct ListMeta {
     next: String,
 }
 
-/// Lists all pages; the answer is the resourceVersion to watch from.
+/// Lists all pages; returns the resourceVersion to watch from.
 async fn list(cluster: &Cluster, target: &Target, sink: &mut impl Sink) -> Result<String, Error> {
     let _turn = target
         .lists
@@ -213,12 +213,12 @@ async fn list(cluster: &Cluster, target: &Target, sink: &mut impl Sink) -> Resul
             return Ok(page.metadata.resource_version);
         }
         next = page.metadata.next;
-        // Let others run: a large kind is many pages of parsing.
+        // Yield to other tasks: a large kind is many pages of parsing.
         tokio::task::yield_now().await;
     }
 }
 
-/// Watches, resuming where a watch ended, until only a new list helps; the answer says why.
+/// Watches, resuming where a watch ended, until a new list is required; returns why.
 async fn watch_from(
     cluster: &Cluster,
     target: &Target,
@@ -256,8 +256,8 @@ struct Event<'a> {
     object: &'a RawValue,
 }
 
-/// Looks for the text at a path. Once it is found the rest is not read, which is what the error of
-/// the visitor is for.
+/// Finds the text at a path. Once it is found the rest is not parsed; the visitor returns an error
+/// to stop.
 struct Find<'a, 'f> {
     path: &'static [&'static str],
     found: &'f mut Option<Cow<'a, str>>,
@@ -306,7 +306,7 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 /// `metadata.resourceVersion`.
 fn version(object: &RawValue) -> Option<Cow<'_, str>> {
     let mut found = None;
-    // An error says that it was found, or that it cannot be.
+    // An error means that it was found, or that it cannot be.
     let _ = Find {
         path: &["metadata", "resourceVersion"],
         found: &mut found,
@@ -315,7 +315,7 @@ fn version(object: &RawValue) -> Option<Cow<'_, str>> {
     found.filter(|v| !v.is_empty())
 }
 
-/// One watch request; `Ok` is its ordinary end.
+/// One watch request; `Ok` is its normal end.
 async fn watch(
     cluster: &Cluster,
     target: &Target,
@@ -323,7 +323,7 @@ async fn watch(
     position: &mut String,
 ) -> Result<(), Error> {
     let lane = cluster.lane()?;
-    // Not all at once after five minutes.
+    // Random, so that the watches do not all end at once after five minutes.
     let seconds: u64 = rand::random_range(290..580);
     let mut call = Call::get(&target.path)
         .query("fieldSelector", &target.field_selector)
@@ -366,7 +366,7 @@ async fn watch(
     }
 }
 
-/// The length of the first line, its end included; `None`: its end is not there.
+/// The length of the first line including its end; `None`: the line is incomplete.
 fn line(mut text: &[u8]) -> Option<usize> {
     let whole = text;
     let length = text.skip_until(b'\n').expect("memory can be read");

@@ -1,5 +1,5 @@
-//! Clusters that Secrets describe, on an embedded API server that is its own destination: when a
-//! connection is kept, and when it is made anew.
+//! Clusters described by Secrets, on an embedded API server that is its own destination: when a
+//! connection is kept, and when it is replaced.
 
 use crate::common;
 
@@ -23,7 +23,7 @@ use tokio::{
 };
 
 const TOKEN: &str = "a-token-of-the-test";
-/// Another token, and the user that it is of.
+/// Another token, and its user.
 const READER: &str = "reader";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1";
 const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
@@ -103,7 +103,7 @@ impl Ground {
             .expect("it is open")
     }
 
-    /// Waits until there is no such cluster: no Secret has its address, or its token is wrong.
+    /// Waits until there is no such cluster: no Secret has its URL, or its token is wrong.
     async fn is_none(&self) {
         let gone = async {
             while self.clusters.get(&self.destination).await.is_ok() {
@@ -113,7 +113,7 @@ impl Ground {
         timeout(PATIENCE, gone).await.expect("it is noticed");
     }
 
-    /// The connection that takes the place of this one.
+    /// The connection that replaces this one.
     async fn after(&self, old: &Arc<LiveCluster>) -> Arc<LiveCluster> {
         let began = Instant::now();
         loop {
@@ -156,8 +156,8 @@ async fn c102_what_a_secret_says_of_the_connection_makes_it_anew() {
         "one connection serves all"
     );
 
-    // What the connection does not depend on; the settings are known to have come when something
-    // else has.
+    // Changes that the connection does not depend on; a later change proves that the settings have
+    // arrived.
     ground.secret(&json!({"metadata": {"labels": {"team": "a"}}, "stringData": {"project": "default", "name": "renamed"}})).await;
     sleep(Duration::from_millis(500)).await;
     assert!(
@@ -180,7 +180,7 @@ async fn c102_what_a_secret_says_of_the_connection_makes_it_anew() {
     ground.is_none().await;
     assert!(timeout(PATIENCE, second.closed()).await.is_ok());
 
-    // And it is tried again at once when it is mended, not after the pause that follows a failure.
+    // It is retried immediately once it is fixed, not after the delay that follows a failure.
     ground
         .secret(&json!({"stringData": {"config": config(TOKEN)}}))
         .await;
@@ -194,7 +194,7 @@ async fn c102_what_a_secret_says_of_the_connection_makes_it_anew() {
         .await;
     ground.after(&third).await;
 
-    // Another address, and back; then the Secret goes.
+    // Another URL, and back; then the Secret is deleted.
     let last = ground.get().await;
     ground
         .secret(&json!({"stringData": {"server": "https://127.0.0.1:1"}}))

@@ -1,5 +1,5 @@
-//! Connections that Secrets describe, on an embedded API server with TLS: proxies of each kind,
-//! names of servers, programs that log in.
+//! Connections described by Secrets, on an embedded API server with TLS: proxies of each kind,
+//! server names, credential plugins.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ impl Ground {
         Self { kube, port }
     }
 
-    /// Connects by a Secret with this `config`.
+    /// Connects using a Secret with this `config`.
     async fn connect(&self, config: Value) -> Result<Cluster, String> {
         let data = json!({"name": "other", "server": format!("https://127.0.0.1:{}", self.port), "config": config.to_string()});
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "argocd"}, "stringData": data});
@@ -46,7 +46,7 @@ impl Ground {
             .map_err(|e| e.to_string())
     }
 
-    /// The authority's certificate, as a Secret has it.
+    /// The CA certificate in the Secret's form.
     fn authority(&self) -> String {
         let kubeconfig = self.kube.kubeconfig("127.0.0.1:1");
         let line = kubeconfig
@@ -59,7 +59,7 @@ impl Ground {
 
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// Serves each connection by itself.
+/// Serves each connection independently.
 async fn proxy<F: Future<Output = std::io::Result<()>> + Send>(
     serve: impl Fn(TcpStream, Seen) -> F + Copy + Send + Sync + 'static,
 ) -> (u16, Seen) {
@@ -76,7 +76,7 @@ async fn proxy<F: Future<Output = std::io::Result<()>> + Send>(
     (port, seen)
 }
 
-/// `CONNECT`; who has no credentials is refused.
+/// `CONNECT`; requests without credentials are refused.
 async fn tunnels(stream: TcpStream, seen: Seen) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let (mut head, mut line) = (String::new(), String::new());
@@ -102,7 +102,7 @@ async fn tunnels(stream: TcpStream, seen: Seen) -> std::io::Result<()> {
         .map(|_| ())
 }
 
-/// SOCKS 5 with a name and a password.
+/// SOCKS 5 with user name and password.
 async fn socks(mut stream: TcpStream, seen: Seen) -> std::io::Result<()> {
     let mut offered = [0; 2];
     stream.read_exact(&mut offered).await?;
@@ -211,7 +211,7 @@ async fn a_server_may_have_another_name() {
 async fn programs_log_in() {
     let ground = Ground::new().await;
     let api = "client.authentication.k8s.io/v1";
-    // It has the token of its environment, and what the Secret gives it to know of the cluster.
+    // It gets the token from its environment, and the cluster information that the Secret provides.
     let script = r#"case "$KUBERNETES_EXEC_INFO" in *'"clusterName":"prod"'*) ;; *) echo "not told: $KUBERNETES_EXEC_INFO" >&2; exit 1;; esac
 echo "{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \"status\": {\"token\": \"$GIVEN\", \"expirationTimestamp\": \"2099-01-01T00:00:00Z\"}}""#;
     let exec = json!({"command": "/bin/sh", "args": ["-c", script], "env": {"GIVEN": TOKEN}, "apiVersion": api, "provideClusterInfo": true, "config": {"clusterName": "prod"}});

@@ -29,7 +29,7 @@ struct Ground {
     began: (Instant, Timestamp),
 }
 
-/// A replica, as long as it is kept.
+/// A replica; it runs as long as this value exists.
 struct Replica(watch::Receiver<Arc<Leases>>);
 
 impl Ground {
@@ -99,7 +99,7 @@ impl Ground {
             .expect("scaled");
     }
 
-    /// Who says that they have the shards.
+    /// The claimants of the shards.
     async fn claimed(&self) -> Vec<String> {
         let map: Value = self
             .cluster
@@ -123,7 +123,7 @@ impl Ground {
 }
 
 impl Replica {
-    /// What it holds, of how many.
+    /// The shards it holds, and their total number.
     fn holds(&self) -> (Vec<usize>, usize) {
         let leases = self.0.borrow().clone();
         (
@@ -156,8 +156,7 @@ async fn c99_replicas_share_what_the_deployment_has_and_what_it_comes_to_have() 
         ((vec![0], 3), (vec![1], 3), (vec![2], 3))
     );
 
-    // One that is gone is followed when it has said nothing for three heartbeats, and its lease is
-    // over.
+    // A dead replica is replaced after three missed heartbeats, once its lease has expired.
     two.0.borrow().clone().release().await;
     drop(two);
     let next = ground.replica("next").await;

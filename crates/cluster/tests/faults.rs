@@ -1,4 +1,4 @@
-//! What the crate does when an API server misbehaves, on a small one that can be told to.
+//! How the crate behaves when an API server misbehaves, on a small scriptable one.
 
 use crate::step;
 
@@ -27,7 +27,7 @@ use tokio::sync::{Barrier, mpsc};
 
 const MAPS: &str = "/api/v1/configmaps";
 const SECRETS: &str = "/api/v1/secrets";
-/// Before the name of a ConfigMap.
+/// Path prefix of a single ConfigMap.
 const NAMED: &str = "/api/v1/namespaces/ns/configmaps/";
 
 #[derive(Default)]
@@ -35,17 +35,17 @@ struct State {
     objects: BTreeMap<String, Value>,
     version: u64,
     watches: Vec<mpsc::UnboundedSender<Bytes>>,
-    /// Path to the answers it gives instead, first to last.
+    /// Path to its scripted responses, first to last.
     refusals: HashMap<String, Vec<(u16, Value)>>,
-    /// Watches from before this version are told that it is too old.
+    /// Watches from an older version are refused as too old.
     oldest: u64,
     /// Secrets may be listed, but not watched.
     unwatched: bool,
     requests: Vec<String>,
     old_discovery: bool,
-    /// So many patches come too late: somebody else was faster.
+    /// This many patches fail with a conflict.
     races: usize,
-    /// Deletions are answered when so many have come.
+    /// Deletions are answered once this many have arrived.
     together: Option<Arc<Barrier>>,
 }
 
@@ -149,7 +149,7 @@ impl Fake {
         }
     }
 
-    /// Puts a ConfigMap that belongs to `app`; tells the watches.
+    /// Stores a ConfigMap that belongs to `app` and sends it to the watches.
     fn put(&self, name: &str, app: &str) -> Object {
         let mut s = self.state();
         s.version += 1;
@@ -166,7 +166,7 @@ impl Fake {
         Object::from_value(object).expect("a map")
     }
 
-    /// Removes it; tells the watches that are still there.
+    /// Removes it and sends the deletion to the remaining watches.
     fn remove(&self, name: &str) {
         let mut s = self.state();
         s.version += 1;
@@ -185,7 +185,7 @@ impl Fake {
         );
     }
 
-    /// Ends every watch, in the middle of nothing.
+    /// Breaks every watch.
     fn cut(&self) {
         self.state().watches.clear();
     }
@@ -234,7 +234,7 @@ fn watch(s: &mut State, path: &str, query: &str) -> Answer {
     let lines = stream::unfold(receiver, |mut r| async move {
         r.recv().await.map(|line| (line, r))
     });
-    // Lines do not come in neat pieces.
+    // Lines do not arrive in one piece each.
     answer(
         200,
         lines.flat_map(|line| {
@@ -243,7 +243,7 @@ fn watch(s: &mut State, path: &str, query: &str) -> Answer {
     )
 }
 
-/// One ConfigMap; what a patch says is not looked at.
+/// One ConfigMap; the content of a patch is ignored.
 fn named(s: &mut State, method: &Method, name: &str) -> Answer {
     if *method == Method::DELETE {
         return plain(
@@ -324,7 +324,7 @@ async fn what_happened_while_the_watch_was_cut_is_found_out() {
         2
     );
     let mut changes = cache.changes();
-    // Nobody hears of this one, and its history is thrown away.
+    // No watch sees this change, and its history is discarded.
     fake.cut();
     fake.remove("goes");
     fake.put("new", "app");
@@ -404,8 +404,8 @@ async fn a_kind_that_fails_does_not_hold_up_the_others() {
         cache.failures(),
         [(GroupKind::new("", "Secret"), "the store is away".to_owned())]
     );
-    // Not listed is not the same as not there, whether it is wanted, was there before, or may be
-    // there.
+    // Not listed is not the same as missing, whether the object is desired, existed before, or may
+    // exist.
     let secret = ResourceKey::new("", "Secret", "ns", "s");
     let (others, had) = (
         Known::Resources(vec![key("a")]),
@@ -461,10 +461,10 @@ async fn a_kind_that_may_be_listed_and_not_watched_is_listed_rarely_and_stays_re
             .await
             .expect("it was listed a moment ago");
     }
-    // The longest pause is between 8 and 16 seconds.
+    // The longest delay is between 8 and 16 seconds.
     let lists = fake.asked(&format!("{SECRETS}?limit"));
     assert!((35..=85).contains(&lists), "{lists}");
-    // As soon as it may be watched it is, and no longer listed.
+    // As soon as watching is permitted it is watched, and no longer listed.
     fake.state().unwatched = false;
     tokio::time::sleep(Duration::from_secs(20)).await;
     let lists = fake.asked(&format!("{SECRETS}?limit"));
@@ -497,7 +497,7 @@ async fn old_news_are_dropped() {
         cache.get(&key("a")).is_none(),
         "an answer that the watch has overtaken does not bring it back"
     );
-    // A deletion of ours holds against a watch that is behind.
+    // Our own deletion holds against a watch that lags behind.
     let b = fake.put("b", "app");
     eventually("it is there", || cache.get(&key("b")).is_some()).await;
     cache.observe_deleted(&key("b"), b.uid());

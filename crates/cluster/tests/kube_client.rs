@@ -1,5 +1,5 @@
-//! kube-rs's own client, over TLS with a token, against the embedded API server: what other
-//! people's controllers are made of.
+//! kube-rs's own client, over TLS with a token, against the embedded API server: the library that
+//! other people's controllers are built on.
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -85,7 +85,7 @@ async fn create_and_replace(maps: &Api<ConfigMap>) {
     );
 }
 
-/// Patches one object and applies another, as two managers who contradict each other.
+/// Patches one object and applies another, as two conflicting managers.
 async fn patch_and_apply(maps: &Api<ConfigMap>) {
     maps.patch(
         "a",
@@ -152,7 +152,7 @@ async fn list_and_delete(maps: &Api<ConfigMap>) {
     assert!(maps.list(&only()).await.expect("listed").items.is_empty());
 }
 
-/// Creates an object of a kind that only discovery knows, without keeping it.
+/// Creates an object of a kind known only through discovery, in dry run.
 async fn try_a_discovered_kind(client: &Client) {
     let discovery = Discovery::new(client.clone())
         .run()
@@ -295,7 +295,7 @@ async fn its_subresources_work_and_exec_is_refused_with_a_reason() {
     server.shutdown().await;
 }
 
-/// The names that a watcher tells, each with what happened, until there are `n`.
+/// The events that a watcher reports, until there are `n`.
 async fn told(client: &Client, config: watcher::Config, n: usize) -> Vec<String> {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let writer = maps.clone();
@@ -416,7 +416,7 @@ async fn its_reflector_holds_what_the_server_holds() {
     server.shutdown().await;
 }
 
-/// What the controller of the test shares.
+/// State of the test's controller.
 struct Shared {
     client: Client,
     cleaned: AtomicUsize,
@@ -426,7 +426,7 @@ struct Shared {
 #[error("{0}")]
 struct Failed(String);
 
-/// Makes a Secret for each ConfigMap, and counts the goodbyes.
+/// Creates a Secret for each ConfigMap, and counts the cleanups.
 async fn reconcile(object: Arc<ConfigMap>, shared: Arc<Shared>) -> Result<Action, Failed> {
     let maps: Api<ConfigMap> = Api::default_namespaced(shared.client.clone());
     let act = |event: Finalize<ConfigMap>| async {
@@ -510,8 +510,8 @@ async fn its_controller_creates_heals_and_finalizes() {
             .await
             .expect("deleted");
     }
-    // The finalizer holds each until the controller has said goodbye; then the garbage collector
-    // takes the Secret.
+    // The finalizer keeps each object until the controller has cleaned up; then the garbage
+    // collector deletes the Secret.
     let emptied = async {
         while !maps.list(&only()).await.expect("listed").items.is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;

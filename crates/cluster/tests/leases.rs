@@ -1,5 +1,5 @@
-//! Leases on the embedded API server, in paused time: replicas that die, are cut off, wake up late,
-//! come back and divide differently.
+//! Leases on the embedded API server, in paused time: replicas that die, are disconnected, resume
+//! late, come back and use different partitions.
 
 use http::{Method, Request};
 use jiff::{SignedDuration, Timestamp};
@@ -26,8 +26,8 @@ use tower::ServiceExt;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
-/// A replica with a wire of its own, that can be cut: then its requests wait, and go on when it is
-/// mended.
+/// A replica with its own connection that can be cut: its requests then wait, and continue when the
+/// connection is restored.
 struct Replica {
     name: String,
     cluster: Cluster,
@@ -106,7 +106,7 @@ impl Replica {
             .collect()
     }
 
-    /// Waits until it holds these; says how long that took.
+    /// Waits until it holds these; returns how long that took.
     async fn until(&self, wanted: &[usize]) -> Duration {
         let began = Instant::now();
         let reached = async {
@@ -130,8 +130,8 @@ impl Replica {
     }
 }
 
-/// Watches all the time that no shard is held twice; unless they may share the shards, that only
-/// one replica has any.
+/// Checks constantly that no shard is held twice; unless `share` is set, also that only one replica
+/// has any.
 fn watch(replicas: &[&Replica], share: bool) -> JoinHandle<()> {
     let replicas: Vec<(String, Weak<Leases>)> = replicas
         .iter()
@@ -160,7 +160,7 @@ fn watch(replicas: &[&Replica], share: bool) -> JoinHandle<()> {
     })
 }
 
-/// Nothing was seen that must not be.
+/// Fails if a violation was seen.
 async fn at_ease(observer: JoinHandle<()>) {
     observer.abort();
     if let Err(e) = observer.await
@@ -242,7 +242,8 @@ async fn one_that_is_cut_off_writes_no_more_before_another_does_not_even_late() 
         .expect("it may");
     one.cut.send_replace(true);
     let began = Instant::now();
-    // Under way when the lease ends: it is given up, and does not arrive when the wire is mended.
+    // In flight when the lease ends: it is cancelled, and does not arrive when the connection is
+    // restored.
     let late = fence
         .clone()
         .scope(one.create("late"))
@@ -417,7 +418,7 @@ async fn weights_go_by_what_shards_cost_and_all_have_the_same() {
         (one.leases.weights(), two.leases.weights()),
         (Weights::equal(2), Weights::equal(2))
     );
-    // The second shard is nine times the work of the first.
+    // The second shard has nine times the load of the first.
     for _ in 0..30 {
         loads[0].add(0, Duration::from_secs(1));
         loads[1].add(1, Duration::from_secs(9));
@@ -431,7 +432,7 @@ async fn weights_go_by_what_shards_cost_and_all_have_the_same() {
         .map(|w| w.parse().expect("a number"))
         .collect();
     assert!(numbers[0] > 1.5 && numbers[1] < 0.5, "{configured}");
-    // They outlive who told them; who does not balance has none.
+    // The weights outlive the replica that wrote them; one that does not balance has none.
     one.leases.release().await;
     two.until(&[0, 1]).await;
     let third = ground.replica("three", 2, PLAIN).await;

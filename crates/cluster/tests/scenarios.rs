@@ -1,7 +1,7 @@
 //! The crate on the embedded API server and, with `TIPHYS_TEST_KUBECONFIG=<file>`, the same on a
 //! real one.
 //!
-//! Without that variable the tests of `real` have nothing to test against; each says so and passes.
+//! Without that variable the tests of `real` report that they have no cluster and pass.
 
 use crate::step;
 
@@ -27,7 +27,7 @@ use tiphys_engine::{
     types::KindInfo,
 };
 
-/// A cluster for one test; what it runs on lives as long as this does.
+/// A cluster for one test; its server runs as long as this value exists.
 struct Ground {
     cluster: Cluster,
     embedded: Option<EmbeddedKube>,
@@ -136,7 +136,7 @@ fn prune(target: &Object, uid: &str) -> Effect {
     }
 }
 
-/// The message of a success, or the failure's in brackets.
+/// The message of a success, or that of a failure in brackets.
 fn said(outcome: &Outcome) -> String {
     match &outcome.result {
         Ok(ok) => ok.message.clone(),
@@ -266,7 +266,7 @@ async fn the_cache_follows_what_happens(ground: &Ground) {
         .run(0, &apply(&map, ApplyMode::ClientSide, false))
         .await;
     assert_eq!(said(&made), "configmap/a created");
-    // What was written is there at once.
+    // What was written is in the cache immediately.
     let managed = cache
         .managed("app-one", &[], &tiphys_cluster::Known::Nothing)
         .await
@@ -329,7 +329,7 @@ async fn the_cache_follows_what_happens(ground: &Ground) {
             .all(|p| p.details.as_ref().is_some_and(|d| d.health.is_some()))
     );
     claims_are_shown_below_their_set(&cache, &executor).await;
-    // Deleted, and gone from the cache when the answer is here.
+    // It is deleted, and gone from the cache when the call returns.
     let live = cache.get(&map.key()).expect("there");
     assert_eq!(
         said(
@@ -426,7 +426,7 @@ async fn objects_are_written_as_kubectl_does(ground: &Ground) {
         run(&map(json!({"a": "1", "b": "1"})), ClientSide, false).await,
         "configmap/m unchanged"
     );
-    // Somebody else's field stays, our removed one goes.
+    // Another manager's field stays, the one that we removed is gone.
     let patch = json!({"data": {"theirs": "1"}}).to_string();
     let http = cache.discovery().cluster().http().clone();
     let call = tiphys_cluster::request::Call::new(
@@ -519,7 +519,7 @@ async fn what_cannot_be_changed_in_place_is_made_anew(ground: &Ground) {
                 .await,
         )
     };
-    // An immutable field: refused with the server's words, made anew with force.
+    // An immutable field: refused with the server's message, recreated with force.
     let service = |ip: &str| {
         object(
             json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "cluster-anew"}, "spec": {"clusterIP": ip, "ports": [{"port": 80}]}}),
@@ -538,7 +538,7 @@ async fn what_cannot_be_changed_in_place_is_made_anew(ground: &Ground) {
         run(&service("10.0.44.44"), true).await,
         "service/s configured"
     );
-    // A binding's role cannot be changed; it is made anew.
+    // A binding's role is immutable, so the binding is recreated.
     let binding = |role: &str| {
         object(
             json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "b", "namespace": "cluster-anew"},
@@ -594,7 +594,8 @@ async fn finalizers_are_removed(ground: &Ground) {
         };
         assert!(executor.run(0, &effect).await.result.is_ok());
     }
-    // A foreground deletion has a finalizer of its own, which the server's collector takes off.
+    // A foreground deletion adds a finalizer of its own, which the server's garbage collector
+    // removes.
     eventually("the object is gone", || cache.get(&map.key()).is_none()).await;
     let again = Effect::RemoveFinalizer {
         step: step(&map),
@@ -686,7 +687,7 @@ async fn an_object_without_a_mark_is_read_once_and_then_kept(ground: &Ground) {
     assert!(cache.get_as(&unknown, "", "x").await.is_err());
 }
 
-/// Installs the definitions of our own kinds and waits until they are served.
+/// Installs our CRDs and waits until they are served.
 async fn serve_our_kinds(cache: &LiveCache, executor: &Executor) {
     for file in ["application-crd.yaml", "appproject-crd.yaml"] {
         let path = format!("{}/../../deploy/crds/{file}", env!("CARGO_MANIFEST_DIR"));
@@ -764,7 +765,7 @@ async fn events_are_kept(records: &Records) {
     );
 }
 
-/// An Application that is deleted goes when its finalizer does.
+/// A deleted Application disappears when its finalizer is removed.
 async fn a_finalizer_holds_a_deletion(records: &Records) {
     let app = records
         .applications
@@ -822,8 +823,8 @@ async fn records_and_settings_are_followed(ground: &Ground) {
         "there at once"
     );
     many_writers_lose_nothing(&records).await;
-    // Each state is told once, by the answer or by the watch; and what somebody else writes is
-    // told, too.
+    // Each state is reported once, by the response or by the watch; and so is a state written by
+    // others.
     let by_another = Call::new(
         Method::PATCH,
         "/apis/argoproj.io/v1alpha1/namespaces/cluster-records/applications/web",

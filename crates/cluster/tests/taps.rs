@@ -1,5 +1,5 @@
-//! Objects that one watch in this process hears of are not watched a second time, on an embedded
-//! API server.
+//! Objects that one watch in this process covers are not watched a second time; on an embedded API
+//! server.
 
 use crate::common;
 
@@ -27,12 +27,12 @@ const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applica
 const MAPS: &str = "/api/v1/namespaces/argocd/configmaps";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server, a connection to it, and the watches that were asked for.
+/// A server, a connection to it, and the watches that were requested.
 struct Ground {
     _kube: EmbeddedKube,
     own: Cluster,
     watches: Arc<Mutex<Vec<String>>>,
-    /// Nobody may read Applications.
+    /// No one may read Applications.
     broken: Arc<AtomicBool>,
 }
 
@@ -192,7 +192,7 @@ async fn applications_are_watched_once() {
         ground.watches_of("/applications?fieldSelector=metadata.namespace"),
         1
     );
-    // Without the records the cache watches by itself.
+    // Without the records the cache starts its own watch.
     drop(records);
     until("there is a watch more", || {
         ground.watches_of("/namespaces/argocd/applications?") == 2

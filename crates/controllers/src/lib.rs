@@ -1,9 +1,9 @@
-//! Reconcile loops: they watch what is wanted and what is, and let the engine decide what to do
+//! Reconcile loops: they watch the desired and the live state, and let the engine decide what to do
 //! about the difference.
 //!
-//! Main type: [`application::Controller`]. It must not know the API server: they meet in the
-//! Kubernetes API and in `cluster::app_state`. Decisions that need no IO are functions in files of
-//! their own (`refresh`, `auto_sync`, `spec`, `status`, `sharding`).
+//! Main type: [`application::Controller`]. It must not know the API server; both communicate
+//! through the Kubernetes API and `cluster::app_state`. Decisions that need no I/O are functions in
+//! separate files (`refresh`, `auto_sync`, `spec`, `status`, `sharding`).
 
 pub mod application;
 pub mod metrics;

@@ -1,5 +1,4 @@
-//! Every metric by name, kind and labels, after an Application was synced to an embedded API
-//! server.
+//! Every metric by name, kind and labels, after syncing an Application to an embedded API server.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -32,7 +31,7 @@ use tiphys_testkit::Repo;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// Name, kind and labels; `-`: there are none, or nothing to show.
+/// Name, kind and labels; `-`: no labels, or no value.
 const METRICS: &str = "
 argocd_app_condition gauge namespace name project condition
 argocd_app_info gauge namespace name project autosync_enabled repo dest_server dest_namespace sync_status health_status operation

@@ -1,5 +1,5 @@
-//! The cache for others, against a small server that speaks Redis' protocol: what is at which key,
-//! who is told, and what happens while it is away.
+//! Writing to Redis, against a small server that speaks its protocol: keys and values,
+//! notifications, and what happens while it is down.
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
@@ -26,15 +26,15 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// What a server holds and has been asked.
+/// The content of a server, and the commands it received.
 #[derive(Default)]
 struct Kept {
     values: BTreeMap<String, Vec<u8>>,
     seconds: BTreeMap<String, String>,
-    /// Every command but those that set or remove values, and how often each key was set.
+    /// Every command except those that set or remove values, and how often each key was set.
     asked: Vec<String>,
     sets: BTreeMap<String, usize>,
-    /// As a sentinel it knows this one.
+    /// As a sentinel: the master that it knows.
     master: Option<SocketAddr>,
 }
 
@@ -284,7 +284,7 @@ async fn after_redis_was_away_all_is_written_anew_and_nobody_has_waited() {
     server.abort();
     let _ = server.await;
     redis.0.lock().expect("no panic").values.clear();
-    // Publishing is never held up.
+    // Publishing is never blocked.
     for _ in 0..100 {
         states.publish_tree(&app, tree("Degraded"));
     }
@@ -317,7 +317,7 @@ async fn sentinels_say_which_redis_is_the_master() {
         username: "watcher".into(),
         password: "other".into(),
     };
-    // One is away, one has never heard of it.
+    // One is down, one does not know the master.
     let addresses = vec![
         "127.0.0.1:1".to_owned(),
         unknown.to_string(),
@@ -349,14 +349,14 @@ async fn sentinels_say_which_redis_is_the_master() {
         "nothing else is told to sentinels"
     );
 
-    // The master dies, and another takes its place.
+    // The master dies, and another takes over.
     let (second_address, _second_server) = second.serve(0).await;
     master(second_address);
     first_server.abort();
     second
         .until("it is in the second", |r| r.json(TREE).is_some())
         .await;
-    // The master is cut off from its sentinels alone.
+    // The master is disconnected only from its sentinels.
     let (third_address, _third_server) = third.serve(0).await;
     master(third_address);
     third

@@ -1,8 +1,8 @@
-//! Several replicas of the controller on the embedded API server: who works on what, one that dies,
-//! one that wakes up late.
+//! Several replicas of the controller on the embedded API server: who reconciles what, one that
+//! dies, one that resumes late.
 //!
-//! Time is real, because clusters are reached through sockets and a process that is paused knows
-//! nothing of tokio's time.
+//! Real time, because clusters are reached through sockets and a paused process does not know
+//! tokio's time.
 
 use http::{Method, Request};
 use kube::client::Body;
@@ -46,11 +46,10 @@ const CRDS: [&str; 2] = [
     include_str!("../../../deploy/crds/appproject-crd.yaml"),
 ];
 
-/// Requests other than for leases that may change something: method and path.
+/// Writing requests except those for leases: method and path.
 type Writes = Arc<Mutex<Vec<String>>>;
 
-/// An API server that is known as three clusters, and a repository with a folder for each
-/// Application.
+/// An API server registered as three clusters, and a repository with a folder for each Application.
 struct Ground {
     kube: EmbeddedKube,
     cluster: Cluster,
@@ -158,7 +157,7 @@ impl Ground {
         }
     }
 
-    /// Creates an Application that is synced by itself to a cluster.
+    /// Creates an Application with automated sync to a cluster.
     async fn application(&self, name: &str, server: &str) {
         let map = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  value: first\n"
@@ -175,14 +174,14 @@ impl Ground {
         self.create(APPS, &app).await;
     }
 
-    /// Asks for a comparison with what Git has now.
+    /// Requests a comparison with Git's current state.
     async fn refresh(&self, name: &str) {
         let patch = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
         self.send(Method::PATCH, &format!("{APPS}/{name}"), &patch)
             .await;
     }
 
-    /// Waits until so many syncs of each are over; a moment later there must not be more.
+    /// Waits until each has this many finished syncs; a moment later there must not be more.
     async fn synced(&self, names: &[&str], times: usize) {
         let counts = async || {
             let mut counts = BTreeMap::new();
@@ -226,7 +225,7 @@ impl Ground {
         );
     }
 
-    /// Starts a replica in a runtime. It writes down what it writes.
+    /// Starts a replica in its own runtime. It records its writes.
     async fn replica(
         &self,
         runtime: &Handle,
@@ -324,12 +323,12 @@ impl Replica {
         }
     }
 
-    /// Takes what was written down.
+    /// Takes the recorded writes.
     fn written(&self) -> Vec<String> {
         std::mem::take(&mut *self.writes.lock().expect("no panic"))
     }
 
-    /// The Applications whose records it wrote.
+    /// The Applications that it wrote to.
     fn wrote(&self) -> BTreeSet<String> {
         self.written()
             .iter()
@@ -337,7 +336,7 @@ impl Replica {
             .collect()
     }
 
-    /// As with `kill -9`: nothing is finished or given back.
+    /// Like `kill -9`: nothing is finished or released.
     async fn kill(self) {
         self.controller.abort();
         let _ = self.controller.await;
@@ -437,7 +436,7 @@ async fn c102_a_cluster_whose_secret_names_another_shard_changes_hands() {
                 &json!({"stringData": {"shard": shard}}),
             )
             .await;
-        // Both have heard of it, and what they do because of it is done.
+        // Both have seen it, and have done what follows from it.
         sleep(Duration::from_secs(1)).await;
         replicas.iter().for_each(|r| drop(r.written()));
     };
@@ -508,8 +507,8 @@ async fn the_applications_of_one_cluster_are_work_for_several() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_wakes_up_late_writes_nothing() {
     let ground = Ground::new().await;
-    // A process of its own, as far as time goes: one thread, which can be put to sleep with all
-    // that it does.
+    // For timing purposes a separate process: one thread, which can be paused with everything in
+    // it.
     let (give, take) = std::sync::mpsc::channel();
     let process = std::thread::spawn(move || {
         let runtime = Builder::new_current_thread()
@@ -536,7 +535,7 @@ async fn one_that_wakes_up_late_writes_nothing() {
     let names = ["app-0", "app-1", "app-2", "app-3"];
     ground.synced(&names, 1).await;
     assert_eq!((sleeper.wrote().len(), standby.written()), (4, Vec::new()));
-    // It is put to sleep while it works.
+    // It is paused while it works.
     for name in names {
         ground.repo.commit(
             &[(

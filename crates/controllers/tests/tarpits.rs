@@ -1,5 +1,5 @@
-//! Git servers that accept connections and never answer: Applications of others do not wait for
-//! them.
+//! Git servers that accept connections and never respond: Applications with other repositories do
+//! not wait for them.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ async fn status(cluster: &Cluster, name: &str) -> Value {
     app["status"]["sync"]["status"].clone()
 }
 
-/// Until so many connections are open at the tarpits; they are kept.
+/// Waits until this many connections are open at the tarpits, and keeps them.
 async fn accept(tarpits: &[TcpListener], many: usize) -> Vec<std::net::TcpStream> {
     let (mut open, began) = (Vec::new(), Instant::now());
     while open.len() < many {
@@ -172,7 +172,7 @@ async fn a_healthy_repository_is_synced_while_forty_do_not_answer() {
             "tarpit-{n} still waits"
         );
     }
-    // Now they end, and so do those that wait for them.
+    // Now they end, and so do the Applications that wait for them.
     drop((open, tarpits));
     stop.cancel();
     controller.await.expect("it ends in order");

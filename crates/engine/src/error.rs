@@ -1,9 +1,9 @@
-//! Why the engine has no answer. Broken input that still leaves an answer is a
+//! Why the engine has no result. Broken input that still allows a result becomes a
 //! [`crate::types::Condition`] instead.
 
 use tiphys_apimachinery::Gvk;
 
-/// One enum for the crate; the texts are shown to users as they are.
+/// One enum for the crate; its messages are shown to users unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     #[error("unsupported {what} GVK: {gvk}")]

@@ -1,12 +1,12 @@
-//! The paths that an Application's manifests are made from: the annotation
+//! The paths that affect an Application's manifests: the annotation
 //! `argocd.argoproj.io/manifest-generate-paths`.
 //!
 //! Main functions: [`whole`] and [`touched`].
 
 use tiphys_gocompat::path_match;
 
-/// The paths of the annotation from the repository's root; those that do not begin with `/` are
-/// below the source's.
+/// The paths of the annotation, relative to the repository's root; those that do not begin with `/`
+/// are relative to the source's path.
 pub fn whole(annotation: &str, path: &str) -> Vec<String> {
     let whole = |item: &str| match item.strip_prefix('/') {
         Some(absolute) => absolute.to_owned(),
@@ -20,8 +20,8 @@ pub fn whole(annotation: &str, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether one of the changed files is below one of the paths or matches it. Without paths, or when
-/// it is not known which files changed, it may be.
+/// Whether one of the changed files is below one of the paths or matches it. True if there are no
+/// paths or the changed files are unknown.
 pub fn touched(paths: &[String], changed: &[String]) -> bool {
     if paths.is_empty() || changed.is_empty() {
         return true;
@@ -48,7 +48,7 @@ fn rooted(path: &str) -> String {
     }
 }
 
-/// A relative path without `.`, and without `..` where there is something to leave.
+/// A relative path without `.`, and without `..` where there is a parent to remove.
 fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

@@ -1,7 +1,6 @@
-//! The words in which Go's JSON decoder complains, for the few messages that users see and scripts
-//! match.
+//! Error messages of Go's JSON decoder, for the few that users see and scripts match.
 
-/// Go's text for a document that `serde_json` refused.
+/// Go's message for a document that `serde_json` refused.
 pub fn error_text(document: &str, error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();

@@ -1,9 +1,9 @@
 //! Every decision about resources, as pure functions: what differs, what is healthy, who owns what,
-//! what a sync does next.
+//! and what a sync does next.
 //!
-//! Main types: [`types::Comparison`] (the cluster against Git) and what `sync` makes of it. It must
-//! not know how objects are rendered, read, watched or written, and has no clock: the time is an
-//! argument.
+//! Main types: [`types::Comparison`] (the cluster compared with Git), and the plan that `sync`
+//! makes from it. It must not know how objects are rendered, read, watched or written, and has no
+//! clock: the time is an argument.
 
 pub mod actions;
 pub mod compare;

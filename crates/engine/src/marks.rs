@@ -1,7 +1,7 @@
-//! The annotations by which objects steer Tiphys: hooks, waves, options.
+//! The annotations on resources that control Tiphys: hooks, waves, options.
 //!
-//! It reads marks and explains nothing: what a hook means is decided in `sync`, what an option does
-//! where it is used.
+//! It only reads the annotations: what a hook means is decided in `sync`, what an option does where
+//! it is used.
 
 use tiphys_apimachinery::Object;
 
@@ -14,7 +14,7 @@ pub const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 pub const COMPARE_OPTIONS: &str = "argocd.argoproj.io/compare-options";
 pub const IGNORE_HEALTHCHECK: &str = "argocd.argoproj.io/ignore-healthcheck";
 
-/// The values of a comma-separated annotation, trimmed, without empty ones and repetitions.
+/// The values of a comma-separated annotation, trimmed, without empty and repeated ones.
 pub fn csv<'a>(object: &'a Object, key: &str) -> Vec<&'a str> {
     let mut values = Vec::new();
     for value in object
@@ -30,7 +30,7 @@ pub fn csv<'a>(object: &'a Object, key: &str) -> Vec<&'a str> {
     values
 }
 
-/// Whether a comma-separated annotation has this value, such as `ServerSideApply=true`.
+/// Whether a comma-separated annotation contains this value, such as `ServerSideApply=true`.
 pub fn has_option(object: &Object, key: &str, option: &str) -> bool {
     csv(object, key).contains(&option)
 }
@@ -42,8 +42,8 @@ pub fn option_value<'a>(object: &'a Object, key: &str, name: &str) -> Option<&'a
         .find_map(|item| item.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// What a sync option says of an object: its own annotation counts before the options of its
-/// Application.
+/// The value of a sync option for an object: its own annotation takes precedence over the
+/// Application's options.
 pub fn sync_option<'a>(object: &'a Object, of_app: &'a [String], name: &str) -> Option<&'a str> {
     let of_app = || {
         of_app
@@ -53,7 +53,7 @@ pub fn sync_option<'a>(object: &'a Object, of_app: &'a [String], name: &str) -> 
     option_value(object, SYNC_OPTIONS, name).or_else(of_app)
 }
 
-/// Whether an object is pruned or deleted only when somebody confirms it.
+/// Whether pruning or deleting an object requires confirmation.
 pub fn needs_confirmation(object: &Object, of_app: &[String]) -> bool {
     ["Delete", "Prune"]
         .into_iter()
@@ -61,7 +61,7 @@ pub fn needs_confirmation(object: &Object, of_app: &[String]) -> bool {
 }
 
 /// The phases in which a hook runs (`PreSync`, `Sync`, `PostSync`, `SyncFail`) and `Skip`. Helm's
-/// names are translated, and count only when there are none of Argo CD's.
+/// hook annotation is translated, and used only if Argo CD's contains none of these.
 pub fn hook_types(object: &Object) -> Vec<&str> {
     let known = |t: &&str| matches!(*t, "PreSync" | "Sync" | "PostSync" | "SyncFail" | "Skip");
     let types: Vec<&str> = csv(object, HOOK).into_iter().filter(known).collect();
@@ -79,13 +79,12 @@ pub fn hook_types(object: &Object) -> Vec<&str> {
         .collect()
 }
 
-/// `argocd.argoproj.io/hook: Skip` and nothing else: the object is neither applied nor judged.
+/// `argocd.argoproj.io/hook: Skip` and nothing else: the object is neither applied nor compared.
 pub fn is_skipped(object: &Object) -> bool {
     hook_types(object) == ["Skip"]
 }
 
-/// A hook of a sync, or of a kind nobody knows; not the hooks of a deletion by their Argo CD name
-/// alone.
+/// A hook with Argo CD's annotation (of any type except only `Skip`) or with Helm's.
 pub fn is_sync_hook(object: &Object) -> bool {
     if object.annotation(HOOK).is_some() {
         return !is_skipped(object);
@@ -108,7 +107,7 @@ pub fn is_post_delete_hook(object: &Object) -> bool {
     has_option(object, HOOK, "PostDelete") || has_option(object, HELM_HOOK, "post-delete")
 }
 
-/// A hook of no known type: it is left out altogether.
+/// A hook of no known type: it is ignored entirely.
 pub fn is_ignored(object: &Object) -> bool {
     is_sync_hook(object) && hook_types(object).is_empty()
 }

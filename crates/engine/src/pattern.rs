@@ -9,13 +9,13 @@ pub fn path_match(pattern: &str, text: &str) -> bool {
     )
 }
 
-/// A glob of the settings and of projects: `*` stands for any text, `{a,b}` for one of several.
+/// A glob in settings and projects: `*` matches any text, `{a,b}` one of several.
 pub fn glob(pattern: &str, text: &str) -> bool {
     tiphys_gocompat::glob::matches(pattern, text, &[])
 }
 
 fn matches(mut pattern: &[char], mut text: &[char]) -> bool {
-    // The last star and the text it was met at: on a mismatch it takes one character more.
+    // The last star and the text at that point: on a mismatch the star matches one more character.
     let mut retry: Option<(&[char], &[char])> = None;
     loop {
         match step(pattern, text) {

@@ -1,4 +1,4 @@
-//! What a project and the settings allow, asked of one object at a time.
+//! What a project and the settings permit, checked per object.
 //!
 //! It must not know where the rules come from.
 
@@ -9,7 +9,7 @@ use crate::{
 use tiphys_apimachinery::{GroupKind, Kept};
 use tiphys_gocompat::glob::Glob;
 
-/// Whether the project permits a kind (and, at cluster scope, a name).
+/// Whether the project permits a kind (and, for cluster-scoped objects, a name).
 pub fn kind(project: &ProjectRules, gk: &GroupKind, name: &str, namespaced: bool) -> bool {
     if namespaced {
         let listed = |rules: &[KindRule]| rules.iter().any(|r| kind_matches(r, gk));
@@ -25,8 +25,7 @@ pub fn kind(project: &ProjectRules, gk: &GroupKind, name: &str, namespaced: bool
     }
 }
 
-/// Whether the project permits to look after this live object: its kind, and the namespace it is
-/// in.
+/// Whether the project permits managing this live object: its kind, and its namespace.
 pub fn live(rules: &CompareRules, object: &Kept) -> bool {
     resource(
         rules,
@@ -37,7 +36,7 @@ pub fn live(rules: &CompareRules, object: &Kept) -> bool {
     )
 }
 
-/// As [`live`], by the names alone.
+/// Like [`live`], by names alone.
 pub fn resource(
     rules: &CompareRules,
     group: &str,
@@ -59,9 +58,9 @@ pub fn resource(
         ))
 }
 
-/// Whether the project permits a destination: a rule without `!` permits it, and no rule with `!`
-/// rejects it. `server` and `name` are those of the one cluster that the destination resolves to,
-/// whichever of them it is written with.
+/// Whether the project permits a destination: some rule without `!` permits it, and no rule with
+/// `!` rejects it. `server` and `name` are those of the cluster that the destination resolves to,
+/// whichever of them the Application uses.
 pub fn destination(project: &ProjectRules, server: &str, name: &str, namespace: &str) -> bool {
     let place = Place {
         server,
@@ -93,8 +92,8 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// A rule with a `!` anywhere only rejects. What such a rule leaves out is not narrowed: no
-    /// namespace means every namespace, and no cluster means every cluster.
+    /// A rule with a `!` anywhere only rejects. A field that such a rule leaves out does not narrow
+    /// it: no namespace means every namespace, and no cluster means every cluster.
     fn verdict(&self, rule: &DestinationRule) -> RuleEffect {
         let denied =
             |pattern: &str, text: &str| pattern.strip_prefix('!').is_some_and(|p| rejects(p, text));
@@ -136,8 +135,8 @@ fn permits(pattern: &str, text: &str) -> bool {
     pattern == "*" || glob(pattern, text)
 }
 
-/// As [`permits`], in a rule that rejects: a pattern that cannot be read may have meant anything,
-/// so it rejects everything.
+/// Like [`permits`], in a rule that rejects: an invalid pattern may have meant anything, so it
+/// rejects everything.
 fn rejects(pattern: &str, text: &str) -> bool {
     pattern == "*" || Glob::new(pattern, &[]).map_or(true, |pattern| pattern.matches(text))
 }
@@ -146,8 +145,8 @@ fn rejects_given(pattern: &str, text: &str) -> bool {
     !pattern.is_empty() && rejects(pattern, text)
 }
 
-/// Whether a list permits a text: a pattern without `!` fits it, and no pattern with `!` does.
-/// `fits` says `None` of a pattern that cannot be read: it permits nothing, and denies everything.
+/// Whether a list permits a text: some pattern without `!` matches it, and no pattern with `!`
+/// does. `fits` returns `None` for an invalid pattern: it permits nothing, and denies everything.
 pub fn listed<'a>(
     patterns: impl IntoIterator<Item = &'a String>,
     fits: impl Fn(&str) -> Option<bool>,
@@ -163,13 +162,13 @@ pub fn listed<'a>(
     permitted
 }
 
-/// Whether the settings say to leave a kind alone on a cluster. Exclusions win over inclusions;
-/// once there are inclusions for the cluster, what they do not name is excluded.
+/// Whether the settings exclude a kind on a cluster. Exclusions take precedence over inclusions. If
+/// there are inclusions for the cluster, all other kinds are excluded.
 pub fn is_excluded(rules: &CompareRules, gk: &GroupKind) -> bool {
     excluded(&rules.exclusions, &rules.inclusions, gk, &rules.dest_server)
 }
 
-/// As [`is_excluded`], for those who have no comparison at hand.
+/// Like [`is_excluded`], for callers without comparison rules.
 pub fn excluded(
     exclusions: &[ExclusionRule],
     inclusions: &[ExclusionRule],
@@ -189,7 +188,7 @@ pub fn excluded(
     included.peek().is_some() && !included.any(named)
 }
 
-/// Kinds that change all the time and that nobody keeps in Git.
+/// Kinds that change constantly and that no one keeps in Git.
 fn never_managed(gk: &GroupKind) -> bool {
     matches!(gk.group.as_str(), "events.k8s.io" | "metrics.k8s.io")
         || (gk.group.is_empty() && gk.kind == "Event")

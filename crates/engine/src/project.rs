@@ -1,5 +1,6 @@
-//! What a project comes to for its Applications: its own rules, those of global projects that its
-//! labels make it take, and what is scoped to it; and in whose name their clusters are written to.
+//! The effective rules of a project: its own, those of global projects that select it by its
+//! labels, and the repositories and clusters scoped to it; and the service account that is
+//! impersonated for its clusters.
 //!
 //! Main functions: [`effective`] and [`service_account`]. It must not know where settings and
 //! projects are kept.
@@ -10,10 +11,10 @@ use tiphys_api::{AppProject, Application, application::ApplicationDestination};
 use tiphys_apimachinery::selector::LabelSelector;
 use tiphys_gocompat::{glob::Glob, yaml};
 
-/// Characters that the name of a service account may not have here.
+/// Characters that are not allowed in the name of a service account here.
 const DISALLOWED: [char; 8] = ['!', '*', '[', ']', '{', '}', '\\', '/'];
 
-/// A rule of `globalProjects`: projects with these labels take the rules of that project, too.
+/// A rule of `globalProjects`: projects with these labels inherit the rules of that project.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GlobalProject {
     selector: LabelSelector,
@@ -21,8 +22,8 @@ pub struct GlobalProject {
 }
 
 impl GlobalProject {
-    /// Reads `globalProjects` of argocd-cm. The first rule that cannot be read ends the list, as in
-    /// Argo CD; the reason is beside it.
+    /// Parses `globalProjects` of argocd-cm. The first invalid rule ends the list, as in Argo CD;
+    /// its error is returned too.
     pub fn parse(text: &str) -> (Vec<Self>, Option<String>) {
         let problem = |e: String| format!("argocd-cm: globalProjects: {e}");
         let value = match yaml::parse_document(
@@ -44,7 +45,7 @@ impl GlobalProject {
         };
         let mut rules = Vec::new();
         for entry in &value {
-            // Without a selector all projects are meant.
+            // Without a selector the rule applies to all projects.
             let labels = entry
                 .get("labelSelector")
                 .cloned()
@@ -64,8 +65,8 @@ impl GlobalProject {
     }
 }
 
-/// The global projects of a project, in the order of the rules; `find` knows projects by name. One
-/// that is not there ends them.
+/// The global projects of a project, in the order of the rules; `find` returns projects by name.
+/// The first one that does not exist ends the list.
 pub fn globals(
     project: &AppProject,
     rules: &[GlobalProject],
@@ -77,17 +78,18 @@ pub fn globals(
     meant.map_while(|rule| find(&rule.project)).collect()
 }
 
-/// What is scoped to a project by naming it, and so permitted.
+/// Repositories and clusters that name a project, and are therefore permitted in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scoped {
     /// URLs of repositories.
     pub repositories: Vec<String>,
-    /// Servers of clusters, with the namespaces they are confined to.
+    /// Servers of clusters, with the namespaces that they are restricted to.
     pub clusters: Vec<(String, Vec<String>)>,
 }
 
-/// The project with what is added to it: what it forbids counts for what others permit, and the
-/// other way round.
+/// The project merged with its global projects and with the repositories and clusters scoped to it:
+/// every list is the union of theirs, so a denial in one of them also applies to what another
+/// permits.
 pub fn effective(
     project: &Arc<AppProject>,
     globals: &[Arc<AppProject>],
@@ -130,11 +132,11 @@ pub fn effective(
     Arc::new(all)
 }
 
-/// The user in whose name a cluster is written to for an Application, by the first of the project's
-/// rules that fits its destination.
+/// The service account to impersonate when writing to a cluster for an Application: that of the
+/// first of the project's rules that matches the destination.
 ///
 /// # Errors
-/// What is wrong with a rule, in Argo CD's words.
+/// An invalid rule, with Argo CD's message.
 pub fn service_account(
     project: &AppProject,
     app: &Application,
@@ -305,7 +307,7 @@ mod tests {
         json!({"server": server, "namespace": namespace, "defaultServiceAccount": account})
     }
 
-    /// Rules, the server and the namespace of a destination, and the service account they name.
+    /// Rules, the server and namespace of a destination, and the resulting service account.
     fn named_accounts() -> Vec<(Vec<Value>, &'static str, &'static str, &'static str)> {
         let guestbook = || rule(OWN, "guestbook", "guestbook-sa");
         let two = || vec![guestbook(), rule(OWN, "guestbook-test", "test-sa")];

@@ -1,7 +1,7 @@
-//! Whether an Application's specification is complete and its project permits it.
+//! Validates an Application's spec: whether it is complete and its project permits it.
 //!
-//! Main functions: [`validate`] and [`project_rules`]. They know no repository and no cluster: who
-//! the destination is comes as an argument. The texts are Argo CD's.
+//! Main functions: [`validate`] and [`project_rules`]. They access no repository or cluster; the
+//! resolved destination is an argument. The messages are Argo CD's.
 
 mod normal;
 
@@ -21,19 +21,19 @@ use tiphys_api::{
 };
 use tiphys_gocompat::{glob::Glob, patterns};
 
-/// A cluster that an Application may name.
+/// A cluster that an Application may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Destination {
     pub server: String,
     pub name: String,
-    /// The project that the cluster is scoped to; empty for none.
+    /// The project that the cluster is scoped to; empty if none.
     pub project: String,
 }
 
-/// The cluster that `destination` names, among those known.
+/// The cluster that `destination` resolves to, among the known ones.
 ///
 /// # Errors
-/// The reason, as the condition's text.
+/// The reason, as the condition's message.
 pub fn destination(
     destination: &ApplicationDestination,
     clusters: &[Destination],
@@ -49,8 +49,7 @@ pub fn destination(
         let found = clusters
             .iter()
             .find(|c| c.server.trim_end_matches('/') == wanted);
-        // The cluster of the control plane itself is known unless `cluster.inClusterEnabled` says
-        // otherwise.
+        // The control plane's own cluster is known unless `cluster.inClusterEnabled` is false.
         let what = if wanted == IN_CLUSTER {
             "is disabled"
         } else {
@@ -82,8 +81,8 @@ pub fn destination(
     }
 }
 
-/// Whether no cluster is known by anything that a destination says. Then there is nothing that it
-/// could mean; any other error of [`destination`] is one of the specification.
+/// Whether neither server nor name of a destination matches a known cluster. Then it can have no
+/// other meaning; any other error of [`destination`] is an error in the spec.
 pub fn names_no_cluster(destination: &ApplicationDestination, clusters: &[Destination]) -> bool {
     let server = destination.server.trim_end_matches('/');
     let is_named = |c: &Destination| {
@@ -93,7 +92,7 @@ pub fn names_no_cluster(destination: &ApplicationDestination, clusters: &[Destin
     !clusters.iter().any(is_named)
 }
 
-/// The sources of a specification: `sources`, or the one `source`.
+/// The sources of a spec: `sources`, or the one `source`.
 pub fn sources(spec: &ApplicationSpec) -> Vec<&ApplicationSource> {
     if spec.sources.is_empty() {
         spec.source.iter().collect()
@@ -102,7 +101,7 @@ pub fn sources(spec: &ApplicationSpec) -> Vec<&ApplicationSource> {
     }
 }
 
-/// What is wrong with the specification, given its project and the clusters known. Empty: nothing.
+/// The errors in a spec, given its project and the known clusters. Empty: it is valid.
 pub fn validate(
     spec: &ApplicationSpec,
     project: &AppProject,
@@ -162,8 +161,8 @@ pub fn validate(
     conditions
 }
 
-/// Why a project does not take sources, wherever they were named: in a specification, an operation,
-/// or an entry of a history. Who may write an Application may write any of them.
+/// Why a project does not permit sources, whether they come from a spec, an operation or a history
+/// entry. Anyone who can edit an Application can write any of these.
 pub fn refused_sources(sources: &[ApplicationSource], project: &AppProject) -> Option<String> {
     sources.iter().enumerate().find_map(|(n, source)| {
         badly_addressed(source, &format!("sources[{n}]")).or_else(|| {
@@ -173,7 +172,7 @@ pub fn refused_sources(sources: &[ApplicationSource], project: &AppProject) -> O
     })
 }
 
-/// The condition of an Application whose project does not exist, or does not take Applications from
+/// The condition of an Application whose project does not exist, or does not permit Applications in
 /// its namespace.
 pub fn project_condition(
     app: &Application,
@@ -197,7 +196,8 @@ pub fn project_condition(
     })
 }
 
-/// Whether a project takes Applications from a namespace: from the control plane's always.
+/// Whether a project permits Applications in a namespace; the control plane's namespace is always
+/// permitted.
 pub fn namespace_permitted(project: &AppProject, namespace: &str, control_namespace: &str) -> bool {
     namespace == control_namespace
         || permit::listed(&project.spec.source_namespaces, |pattern| {
@@ -233,8 +233,8 @@ fn incomplete(source: &ApplicationSource, several: bool) -> Option<String> {
     })
 }
 
-/// Whether a project permits a repository: a pattern without `!` fits it, and no `!pattern` does.
-/// An address that could be read in two ways is not permitted.
+/// Whether a project permits a repository: some pattern without `!` matches it, and no `!pattern`
+/// does. An ambiguous URL is not permitted.
 pub fn source_permitted(project: &AppProject, url: &str) -> bool {
     let Ok(url) = RepoUrl::parse(url) else {
         return false;
@@ -248,8 +248,8 @@ pub fn source_permitted(project: &AppProject, url: &str) -> bool {
     })
 }
 
-/// Why nothing of the project may be rendered or synced: it demands what cannot be checked here,
-/// and an unchecked commit is no checked one.
+/// Why nothing in the project may be rendered or synced: it requires signature verification, which
+/// is not implemented, and an unverified commit must not pass as a verified one.
 pub fn unverifiable(project: &AppProject) -> Option<String> {
     let integrity = project.spec.source_integrity.is_some();
     let field = match (project.spec.signature_keys.is_empty(), integrity) {
@@ -263,7 +263,7 @@ pub fn unverifiable(project: &AppProject) -> Option<String> {
     ))
 }
 
-/// What is wrong with the addresses of a source, by the name of the field: `at` is `spec.source` or
+/// The first invalid field of a source: its URL, or a path or name in it. `at` is `spec.source` or
 /// `spec.sources[1]`.
 fn badly_addressed(source: &ApplicationSource, at: &str) -> Option<String> {
     if let Err(fault) = RepoUrl::parse(&source.repo_url) {
@@ -285,7 +285,7 @@ fn badly_addressed(source: &ApplicationSource, at: &str) -> Option<String> {
     if let Some((field, text)) = fields.into_iter().find(|(_, text)| unreadable(text)) {
         return Some(says(field.to_owned(), text));
     }
-    // A chart's name is joined to the address of its registry.
+    // A chart's name is appended to the URL of its registry.
     if source
         .chart
         .split('/')
@@ -296,7 +296,7 @@ fn badly_addressed(source: &ApplicationSource, at: &str) -> Option<String> {
             source.chart
         ));
     }
-    // A path that leads out of the repository is refused by what reads it, with Argo CD's text.
+    // A path that leaves the repository is refused when it is read, with Argo CD's message.
     let mut files = source
         .helm
         .iter()
@@ -307,7 +307,7 @@ fn badly_addressed(source: &ApplicationSource, at: &str) -> Option<String> {
         .map(|(n, file)| says(format!("helm.valueFiles[{n}]"), file))
 }
 
-/// The text for a repository that the project does not permit.
+/// The message for a repository that the project does not permit.
 pub fn not_permitted(project: &AppProject, url: &str) -> String {
     format!(
         "application repo {} is not permitted in project '{}'",
@@ -316,7 +316,7 @@ pub fn not_permitted(project: &AppProject, url: &str) -> String {
     )
 }
 
-/// A project's rules as the comparison takes them.
+/// A project's rules in the form that the comparison takes.
 pub fn project_rules(project: &AppProject) -> ProjectRules {
     let spec = &project.spec;
     let kinds = |list: &[tiphys_api::meta::GroupKind]| -> Vec<KindRule> {
@@ -365,7 +365,8 @@ pub fn project_rules(project: &AppProject) -> ProjectRules {
     }
 }
 
-/// As [`project_rules`], for one cluster: some projects permit only those that are scoped to them.
+/// Like [`project_rules`], for one cluster: some projects permit only clusters that are scoped to
+/// them.
 pub fn project_rules_for(project: &AppProject, cluster: &Destination) -> ProjectRules {
     let own = !project.metadata.name.is_empty() && cluster.project == project.metadata.name;
     ProjectRules {
@@ -506,7 +507,7 @@ mod tests {
         );
     }
 
-    /// Patterns, what they permit, what they do not.
+    /// (patterns, permitted, not permitted)
     const SOURCE_REPOS: &[(&[&str], &[&str], &[&str])] = &[
         (&[], &[], &["https://h/a"]),
         (
@@ -590,7 +591,7 @@ mod tests {
             &["ghcr.io/team/a"],
             &["ghcr.io/team/../other/a", "ghcr.io/other/a"],
         ),
-        // One that cannot be read permits nothing, and denies everything.
+        // An invalid pattern permits nothing, and denies everything.
         (&["https://h/[a"], &[], &["https://h/[a", "https://h/a"]),
         (&["*", "!https://h/[a"], &[], &["https://h/b"]),
     ];

@@ -1,21 +1,21 @@
-//! What users' programs may take of one whole comparison: each has its own limits, but there may be
-//! many objects, and many programs.
+//! The budget that users' programs share in one comparison: each program has its own limits, but
+//! there may be many objects and many programs.
 //!
-//! Main type: [`Spending`]. Whoever may write an Application may write jq expressions for any
+//! Main type: [`Spending`]. Anyone who can edit an Application can write jq expressions for any
 //! number of objects.
 
 use std::cell::{Cell, RefCell};
 
-/// Steps of jq and Lua that every comparison has, and those for each object.
+/// Steps of jq and Lua that every comparison has, plus those for each object.
 const STEPS: u64 = 20_000_000;
 const STEPS_OF_AN_OBJECT: u64 = 20_000;
 
-/// The steps that are left of a comparison's.
+/// The remaining steps of a comparison.
 #[derive(Debug)]
 pub struct Spending {
     all: u64,
     left: Cell<u64>,
-    /// The program for which too few were left.
+    /// The program for which the remaining steps did not suffice.
     refused: RefCell<Option<String>>,
 }
 
@@ -32,7 +32,7 @@ impl Spending {
         Self::new(STEPS + STEPS_OF_AN_OBJECT.saturating_mul(objects as u64))
     }
 
-    /// What a program may have that would have `wanted` by itself.
+    /// The steps granted to a program whose own limit is `wanted`.
     pub fn grant(&self, wanted: u64) -> u64 {
         wanted.min(self.left.get())
     }
@@ -41,8 +41,8 @@ impl Spending {
         self.left.set(self.left.get().saturating_sub(steps));
     }
 
-    /// Notes that a program could not be run to its end; what else there is of this comparison will
-    /// not be run either.
+    /// Records that a program could not finish; the remaining programs of this comparison will not
+    /// run either.
     pub fn refuse(&self, program: impl FnOnce() -> String) -> String {
         self.left.set(0);
         let text = format!(
@@ -54,7 +54,7 @@ impl Spending {
         text
     }
 
-    /// The refusal since this was asked last.
+    /// The refusal since the last call.
     pub fn take_refusal(&self) -> Option<String> {
         self.refused.take()
     }

@@ -1,7 +1,7 @@
-//! Which Application an object belongs to: writing the mark and reading it.
+//! Resource tracking: writes and reads the metadata that assigns an object to an Application.
 //!
-//! Main functions: [`set`] and [`owner`]. The mark is byte for byte Argo CD's, so that either
-//! system recognises what the other applied.
+//! Main functions: [`set`] and [`owner`]. The tracking metadata is byte for byte Argo CD's, so that
+//! either system recognizes what the other applied.
 
 use crate::{
     marks,
@@ -12,7 +12,7 @@ use tiphys_apimachinery::Object;
 
 pub const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
 pub const INSTALLATION_ID: &str = "argocd.argoproj.io/installation-id";
-/// Kinds that began in the group `extensions`.
+/// Kinds that were originally in the group `extensions`.
 const MOVED: [(&str, &str); 6] = [
     ("apps", "DaemonSet"),
     ("apps", "Deployment"),
@@ -24,7 +24,7 @@ const MOVED: [(&str, &str); 6] = [
 /// A label value may not be longer.
 const LABEL_LIMIT: usize = 63;
 
-/// A tracking id, taken apart.
+/// A parsed tracking id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackingId<'a> {
     pub app_name: &'a str,
@@ -35,7 +35,7 @@ pub struct TrackingId<'a> {
 }
 
 impl<'a> TrackingId<'a> {
-    /// Reads `<app>:<group>/<kind>:<namespace>/<name>`; `None` for anything else.
+    /// Parses `<app>:<group>/<kind>:<namespace>/<name>`; `None` for anything else.
     pub fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.splitn(3, ':');
         let (app_name, gk, ns_name) = (parts.next()?, parts.next()?, parts.next()?);
@@ -53,8 +53,8 @@ impl<'a> TrackingId<'a> {
         })
     }
 
-    /// Whether the id was made for this object and not copied from another. An id keeps the
-    /// destination's namespace also for cluster-scoped objects, which have none to compare.
+    /// Whether the id was written for this object and not copied from another. For cluster-scoped
+    /// objects the id contains the destination's namespace, which cannot be compared.
     pub fn is_of(&self, object: &Object) -> bool {
         (object.namespace() == self.namespace || object.namespace().is_empty())
             && object.name() == self.name
@@ -63,7 +63,7 @@ impl<'a> TrackingId<'a> {
     }
 }
 
-/// The tracking id of an object; `default_namespace` is used when it has none.
+/// The tracking id of an object; `default_namespace` is used if it has none.
 pub fn id(object: &Object, app_name: &str, default_namespace: &str) -> String {
     let namespace = if object.namespace().is_empty() {
         default_namespace
@@ -78,8 +78,8 @@ pub fn id(object: &Object, app_name: &str, default_namespace: &str) -> String {
     )
 }
 
-/// Marks an object as part of the Application. CRDs are left alone, as they are often shared, and
-/// what has an [`obstacle`].
+/// Sets the tracking metadata of an object. CRDs are skipped, because they are often shared, and so
+/// are objects with an [`obstacle`].
 pub fn set(object: &mut Object, tracking: &Tracking, dest_namespace: &str) {
     if is_crd(object) || obstacle(object, tracking).is_some() {
         return;
@@ -98,14 +98,14 @@ pub fn set(object: &mut Object, tracking: &Tracking, dest_namespace: &str) {
         TrackingMethod::AnnotationAndLabel => {
             object.set_label(&tracking.label_key, truncate_label(&tracking.app_name))
         }
-        // The label is the name here, and a shortened name is another Application's: the API
-        // server's refusal is clearer.
+        // The label is the Application's name here, and a truncated name could be another
+        // Application's. The API server's refusal is clearer.
         TrackingMethod::Label => object.set_label(&tracking.label_key, &tracking.app_name),
     }
 }
 
-/// Why an object cannot be marked: the map that the mark goes into holds what no API server takes
-/// there, and to overwrite it would hide that.
+/// Why an object cannot be tracked: its labels or annotations contain values that no API server
+/// accepts, and overwriting them would hide that.
 pub fn obstacle(object: &Object, tracking: &Tracking) -> Option<String> {
     let annotated = (tracking.method != TrackingMethod::Label).then_some("annotations");
     let labelled = (tracking.method != TrackingMethod::Annotation).then_some("labels");
@@ -120,7 +120,7 @@ pub fn obstacle(object: &Object, tracking: &Tracking) -> Option<String> {
     ))
 }
 
-/// What is wrong with a map of the metadata whose values must be text.
+/// The error in a metadata map whose values must be strings.
 fn not_texts(value: &Value, map: &str) -> Option<String> {
     let at = format!(".metadata.{map} accessor error");
     match value {
@@ -144,7 +144,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// How Go names the type of a value that was read from JSON.
+/// Go's name for the type of a value decoded from JSON.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -157,7 +157,7 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// The instance name of the Application that an object is marked with.
+/// The instance name of the Application that tracks an object.
 pub fn owner(object: &Object, tracking: &Tracking) -> Option<String> {
     let name = match tracking.method {
         TrackingMethod::Label => object.label(&tracking.label_key)?,
@@ -166,7 +166,7 @@ pub fn owner(object: &Object, tracking: &Tracking) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// The tracking id that an object carries, when it counts for this installation.
+/// The tracking id of an object, if it belongs to this installation.
 pub fn mark<'a>(object: &'a Object, tracking: &Tracking) -> Option<TrackingId<'a>> {
     let installation = &tracking.installation_id;
     if !installation.is_empty() && object.annotation(INSTALLATION_ID) != Some(installation) {
@@ -175,15 +175,16 @@ pub fn mark<'a>(object: &'a Object, tracking: &Tracking) -> Option<TrackingId<'a
     TrackingId::parse(object.annotation(TRACKING_ID)?)
 }
 
-/// Whether the mark on a live object was made for it. A controller that copies annotations from an
-/// object to those it creates copies the mark as well; such copies are neither judged nor pruned.
+/// Whether a live object's tracking metadata was written for it. A controller that copies
+/// annotations from an object to those it creates copies the tracking metadata as well; such copies
+/// are neither compared nor pruned.
 pub fn is_marked_for_itself(live: &Object, desired: Option<&Object>, tracking: &Tracking) -> bool {
     if tracking.method == TrackingMethod::Label {
         return true;
     }
     match desired {
-        // The desired object decides: its group may be newer than that in the live mark (extensions
-        // and networking.k8s.io).
+        // The desired object decides: its group may be newer than the one in the live tracking id
+        // (extensions and networking.k8s.io).
         Some(desired) => {
             let (group, kind) = (desired.group(), desired.kind());
             TrackingId {
@@ -199,18 +200,17 @@ pub fn is_marked_for_itself(live: &Object, desired: Option<&Object>, tracking: &
     }
 }
 
-/// Whether a live object may be deleted with its Application: by its mark it is the object that was
-/// applied, and not one that something copied the mark to. Where the mark is the label, it says
-/// nothing of the object.
+/// Whether a live object may be deleted with its Application: its tracking id names this object, so
+/// it was applied and not created by copying the annotation. Label tracking cannot tell.
 pub fn names(live: &Object, tracking: &Tracking) -> bool {
     if tracking.method == TrackingMethod::Label {
         return true;
     }
-    // What was applied when its kind was in the group `extensions` is the same object in the group
-    // that it has now.
+    // An object that was applied when its kind was in the group `extensions` is the same object in
+    // its current group.
     let moved =
         |id: &TrackingId| id.group == "extensions" && MOVED.contains(&(live.group(), live.kind()));
-    // A hook that has only `generateName` was marked before it got its name.
+    // A hook with only `generateName` was tracked before it got its name.
     let named_later = |id: &TrackingId| id.name.is_empty() && marks::is_hook(live);
     mark(live, tracking).is_some_and(|id| {
         let group = if moved(&id) { live.group() } else { id.group };
@@ -228,8 +228,7 @@ pub fn names(live: &Object, tracking: &Tracking) -> bool {
     })
 }
 
-/// Whether [`forgive_method_change`] could have something to do; it needs a copy of the live
-/// object.
+/// Whether [`forgive_method_change`] may change something; it needs a copy of the live object.
 pub fn needs_forgiveness(live: &Object, tracking: &Tracking) -> bool {
     let labelled = live
         .label(&tracking.label_key)
@@ -237,9 +236,8 @@ pub fn needs_forgiveness(live: &Object, tracking: &Tracking) -> bool {
     tracking.method != TrackingMethod::Label && labelled && !is_crd(live)
 }
 
-/// Takes away differences that come from a change of the tracking method alone: a live object that
-/// was applied when the label was the mark has no annotation yet, and has a label that is no longer
-/// wanted.
+/// Removes differences caused only by a change of the tracking method: an object applied under
+/// label tracking has no annotation yet, and has a label that is no longer desired.
 pub fn forgive_method_change(desired: &Object, live: &mut Object, tracking: &Tracking) {
     if !needs_forgiveness(live, tracking) {
         return;
@@ -252,7 +250,7 @@ pub fn forgive_method_change(desired: &Object, live: &mut Object, tracking: &Tra
     }
 }
 
-/// The instance name as people write it: `<namespace>/<name>`.
+/// The instance name for display: `<namespace>/<name>`.
 pub fn display_name(instance: &str) -> String {
     instance.replace('_', "/")
 }
@@ -271,7 +269,7 @@ fn remove_label(object: &mut Object, key: &str) {
     }
 }
 
-/// A label value ends with a letter or a digit.
+/// A label value must end with a letter or a digit.
 fn truncate_label(value: &str) -> &str {
     if value.len() <= LABEL_LIMIT {
         return value;
@@ -387,7 +385,7 @@ mod tests {
             ("app:batch/Deployment:prod/web", "prod", false),
             ("app:extensions/Deployment:prod/web", "prod", true),
             ("app:extensions/Deployment:other/web", "prod", false),
-            // At cluster scope the id has the destination's namespace.
+            // At cluster scope the id contains the destination's namespace.
             ("app:apps/Deployment:prod/web", "", true),
             ("", "prod", false),
         ] {

@@ -1,4 +1,4 @@
-//! Laws of comparing and syncing, on random Applications.
+//! Invariants of comparing and syncing, tested on random Applications.
 
 use proptest::{collection::vec, prelude::*, sample::Index};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ fn request() -> SyncRequest {
     }
 }
 
-/// What makes an object of a kind differ from another.
+/// The part in which objects of a kind differ.
 fn body(kind: &str, number: u8) -> Value {
     let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"restartPolicy": "Never",
         "containers": [{"name": "c", "image": format!("image:{number}"), "resources": {"limits": {"cpu": format!("{}m", u32::from(number) * 100)}}}]}});
@@ -94,7 +94,7 @@ prop_compose! {
     }
 }
 
-/// Objects of different keys.
+/// Objects with distinct keys.
 fn resources() -> impl Strategy<Value = Vec<Object>> {
     vec(resource(), 0..12).prop_map(|list| {
         let mut seen = BTreeSet::new();
@@ -134,10 +134,10 @@ fn compared(
     )
 }
 
-/// What is seen of one entry of a comparison.
+/// The visible result of one entry.
 type Verdict = (ResourceKey, Option<SyncStatus>, bool, PackedText);
 
-/// What is seen of a comparison.
+/// The visible result of a comparison.
 fn verdicts(c: &Comparison) -> (SyncStatus, Vec<Verdict>) {
     let entries = c.entries.iter().map(|e| {
         (
@@ -150,7 +150,7 @@ fn verdicts(c: &Comparison) -> (SyncStatus, Vec<Verdict>) {
     (c.sync, entries.collect())
 }
 
-/// All that a comparison says, as text.
+/// The whole content of a comparison, as text.
 fn everything(c: &Comparison) -> String {
     format!(
         "{} {:?}\n{:#?}\n{:#?}\n{:?} {:?}",
@@ -158,7 +158,8 @@ fn everything(c: &Comparison) -> String {
     )
 }
 
-/// Carries a plan out on a cluster where everything succeeds at once, and gives the last decision.
+/// Executes a plan on a cluster where everything succeeds immediately, and returns the last
+/// decision.
 fn carried_out(plan: &SyncPlan, live: &mut BTreeMap<ResourceKey, Arc<Kept>>) -> Decision {
     let (mut progress, request) = (Progress::new("op"), request());
     let healthy = |_: &Object| Ok(None);
@@ -249,8 +250,8 @@ proptest! {
     #[test]
     fn a_plan_never_deletes_what_is_wanted(desired in resources(), there in resources()) {
         let c = compared(desired.clone(), &cluster(&there), None);
-        // What has become a hook is wanted as a hook only: the resource of that name makes room for
-        // it.
+        // An object that became a hook is desired only as a hook: it replaces the resource of that
+        // name.
         let resources = desired.iter().filter(|o| o.annotation("argocd.argoproj.io/hook").is_none());
         let wanted: BTreeSet<ResourceKey> = resources.map(|o| live(o, 0).key()).collect();
         let plan = sync::plan(&c, &request(), &Kinds);
@@ -276,7 +277,7 @@ proptest! {
         before in resources(), desired in resources(), there in resources(), kept in vec(any::<bool>(), 12), known in any::<bool>(),
     ) {
         let live = cluster(&there);
-        // Before, some of it was not there, some was in another state, and the kinds may have been
+        // Before, some of it was missing, some was in another state, and the kinds may have been
         // unknown.
         let was: Vec<Object> = there.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(o, _)| o.clone()).collect();
         let mut was = cluster(&was);
@@ -303,7 +304,7 @@ proptest! {
         let observed = Observed { live: &|key| live.get(key).map(|o| o.object()), health: &health::assess };
         let again = sync::next(&plan, observed, &end.progress, &request(), request().started_at);
         prop_assert_eq!((again.effects, again.phase, again.message), (vec![], end.phase, end.message));
-        // And what was synced is as it is wanted.
+        // After the sync, everything is Synced.
         prop_assert_eq!(compared(desired, &live, None).sync, SyncStatus::Synced);
     }
 }

@@ -1,6 +1,6 @@
-//! Cron schedules as the Go library robfig/cron (v3) reads them, in its words.
+//! Cron schedules as parsed by the Go library robfig/cron (v3), with its error messages.
 //!
-//! Main type: [`Schedule`]. Source: the library's documentation and, for the texts, what it prints.
+//! Main type: [`Schedule`]. Source: the library's documentation and, for the messages, its output.
 
 use crate::duration;
 use jiff::{SignedDuration, Timestamp, ToSpan, civil, tz::TimeZone};
@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp, ToSpan, civil, tz::TimeZone};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     rule: Rule,
-    /// Written in front of the schedule (`TZ=Asia/Tokyo 0 9 * * *`); it wins over the caller's.
+    /// Set in front of the schedule (`TZ=Asia/Tokyo 0 9 * * *`); it overrides the caller's zone.
     zone: Option<TimeZone>,
 }
 
@@ -19,7 +19,7 @@ enum Rule {
     Every(SignedDuration),
 }
 
-/// The minutes, hours, days, months and weekdays that count, as bits.
+/// The matching minutes, hours, days, months and weekdays, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Fields {
     minutes: u64,
@@ -29,10 +29,10 @@ struct Fields {
     weekdays: u64,
 }
 
-/// Set where a field was written as a star, without a step.
+/// Set if a field was written as a star without a step.
 const STAR: u64 = 1 << 63;
 
-/// A field: its least and greatest number, and names for numbers.
+/// A field: its minimum and maximum, and names for numbers.
 struct Bounds(u64, u64, &'static [&'static str]);
 
 const MONTHS: [&str; 12] = [
@@ -46,16 +46,16 @@ const FIELDS: [Bounds; 5] = [
     Bounds(1, 12, &MONTHS),
     Bounds(0, 6, &DAYS),
 ];
-/// How far ahead a time is looked for.
+/// How far ahead the next time is searched for.
 const YEARS: i16 = 5;
 
 impl Schedule {
-    /// Reads five fields or a descriptor such as `@daily` or `@every 1h`.
+    /// Parses five fields or a descriptor such as `@daily` or `@every 1h`.
     pub fn parse(text: &str) -> Result<Self, String> {
         Self::read(text, true)
     }
 
-    /// Reads five fields and nothing else.
+    /// Parses five fields and nothing else.
     pub fn parse_fields(text: &str) -> Result<Self, String> {
         Self::read(text, false)
     }
@@ -75,7 +75,7 @@ impl Schedule {
         Ok(Self { rule, zone })
     }
 
-    /// The first time after `time`, in whole seconds; `None` when there is none within five years.
+    /// The first time after `time`, in whole seconds; `None` if there is none within five years.
     pub fn next(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let zone = self.zone.as_ref().unwrap_or(zone);
         match &self.rule {
@@ -123,7 +123,7 @@ impl Fields {
     }
 }
 
-/// The time zone of a name in the database, spelled exactly; empty means UTC.
+/// The time zone with exactly this name in the database; empty means UTC.
 pub fn time_zone(name: &str) -> Option<TimeZone> {
     match name {
         "" | "UTC" => Some(TimeZone::UTC),
@@ -141,7 +141,7 @@ fn split_zone(text: &str) -> Result<(Option<TimeZone>, &str), String> {
         return Ok((None, text));
     };
     let Some((name, spec)) = rest.split_once(' ') else {
-        // The library panics on this; whoever calls it says how.
+        // The library panics here; the caller provides the message.
         let start = text.len() - rest.len();
         return Err(format!(
             "invalid schedule format: runtime error: slice bounds out of range [{start}:-1]"
@@ -326,7 +326,7 @@ mod tests {
                 "2026-03-01T00:00:00Z",
                 Some("2026-03-06T00:00:00Z"),
             ),
-            // A star with a step is no star: one of the two days is enough.
+            // A star with a step does not count as a star: one of the two days is enough.
             (
                 "0 0 */31 * 1",
                 "2026-03-01T00:00:00Z",

@@ -1,14 +1,15 @@
-//! Patterns for paths as `github.com/bmatcuk/doublestar` expands them: those of
+//! Path patterns as `github.com/bmatcuk/doublestar` expands them: those of
 //! [`path_match`](crate::path_match), `[!a]`, `**` for any number of folders, `{a,b}` for
 //! alternatives.
 //!
-//! Main function: [`glob`]. It knows no file system: folders are listed by the caller.
+//! Main function: [`glob`]. It knows no file system: the caller lists folders.
 
 use crate::path_match::{BadPattern, matches_with};
 
-/// Longest pattern, as of a path. Each of its braces costs a look at all of it.
+/// Longest pattern; the same limit as for paths. Each brace in it costs a scan of the whole
+/// pattern.
 const MAX_LENGTH: usize = 4096;
-/// Alternatives that one pattern may stand for.
+/// Maximum number of alternatives in one pattern.
 const MAX_ALTERNATIVES: usize = 1000;
 
 /// An entry of a folder.
@@ -22,10 +23,10 @@ pub struct Entry {
 /// The entries of a folder sorted by name; `None`: there is no such folder. `""` is the root.
 pub type List<'a, E> = &'a mut dyn FnMut(&str) -> Result<Option<Vec<Entry>>, E>;
 
-/// Why there are no matches to tell.
+/// Why there is no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GlobError<E> {
-    /// The pattern cannot be read.
+    /// The pattern is invalid.
     Pattern(BadPattern),
     /// A folder cannot be listed.
     List(E),
@@ -75,8 +76,8 @@ fn expand<E>(pattern: &str, list: List<'_, E>) -> Result<Vec<String>, GlobError<
                 everything(&place, last, list, &mut next)?;
                 continue;
             }
-            // A folder with a plain name is not looked for: whether it is there shows when it is
-            // listed.
+            // A folder with a plain name is not checked separately: listing it shows whether it
+            // exists.
             if !last && !segment.contains(['*', '?', '[', '\\']) {
                 next.push(join(&place, segment));
                 continue;
@@ -92,8 +93,8 @@ fn expand<E>(pattern: &str, list: List<'_, E>) -> Result<Vec<String>, GlobError<
     Ok(places)
 }
 
-/// The folder itself and the folders below it; with `files` the files, too. Without recursion:
-/// folders may be inside each other as deeply as somebody likes.
+/// The folder itself and the folders below it; with `files` also the files. Without recursion,
+/// because folders may be nested arbitrarily deep.
 fn everything<E>(
     place: &str,
     files: bool,
@@ -121,7 +122,7 @@ fn everything<E>(
     }
 }
 
-/// The pattern once for each of its alternatives.
+/// The pattern expanded to one pattern per alternative.
 fn alternatives(pattern: &str) -> Result<Vec<String>, BadPattern> {
     if pattern.len() > MAX_LENGTH {
         return Err(BadPattern);
@@ -154,7 +155,7 @@ fn alternatives(pattern: &str) -> Result<Vec<String>, BadPattern> {
     Ok(done)
 }
 
-/// Where the first braces open and close, and where the commas between them are.
+/// The positions of the first pair of braces, and of the commas between them.
 fn braces(pattern: &str) -> Result<Option<(usize, usize, Vec<usize>)>, BadPattern> {
     let (mut open, mut depth, mut commas) = (None, 0, Vec::new());
     let (mut quoted, mut class) = (false, false);
@@ -223,7 +224,7 @@ mod tests {
         glob(pattern, &mut list)
     }
 
-    /// What doublestar 4.10 finds in such a folder.
+    /// The results of doublestar 4.10 in such a folder.
     #[test]
     fn as_doublestar_expands() {
         for (pattern, want) in [

@@ -1,4 +1,4 @@
-//! Go's `time.Duration`: what `ParseDuration` reads and `String` prints.
+//! Go's `time.Duration`: `ParseDuration` and `String`.
 
 /// The unit prefixes and their length in nanoseconds.
 const UNITS: &[(&str, u64)] = &[
@@ -80,7 +80,7 @@ fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
 
-/// The fraction in nanoseconds, cut off. Digits that no longer fit are ignored, as Go does.
+/// The fraction in nanoseconds, truncated. Digits that no longer fit are ignored, as in Go.
 fn fraction_nanos(digits: &str, scale: u64) -> u64 {
     let (mut value, mut divisor) = (0u64, 1u64);
     for digit in digits.bytes().take(18) {

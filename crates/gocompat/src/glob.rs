@@ -1,9 +1,9 @@
 //! Globs as `github.com/gobwas/glob` matches them.
 //!
-//! Main type: [`Glob`]. `*` stands for any text without a separator, `**` for any text, `?` for one
-//! character that is no separator, `[abc]`, `[a-c]` and `[!a]` for one character, `{a,b}` for
-//! alternatives, `\` quotes. Without separators `*` crosses everything. Matching takes time
-//! proportional to text times pattern, whatever the pattern.
+//! Main type: [`Glob`]. `*` matches any text without a separator, `**` any text, `?` one character
+//! except separators, `[abc]`, `[a-c]` and `[!a]` one character, `{a,b}` alternatives, and `\`
+//! escapes. Without separators `*` matches everything. Matching takes time proportional to text
+//! times pattern, whatever the pattern.
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct Glob {
     separators: Vec<char>,
 }
 
-/// Why a pattern cannot be used.
+/// Why a pattern is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("glob {pattern:?}: {message}")]
 pub struct GlobError {
@@ -23,13 +23,13 @@ pub struct GlobError {
 const MAX_PATTERN: usize = 16 * 1024;
 const MAX_NESTING: usize = 64;
 
-/// A step of the little machine that matches: states are indices into the program.
+/// An instruction of the matching machine: states are indices into the program.
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Char(char),
-    /// One character, any but a separator.
+    /// One character that is not a separator.
     One,
-    /// Any number of characters: without separators, or really any.
+    /// Any number of characters: except separators, or any.
     Star {
         super_: bool,
     },
@@ -42,7 +42,7 @@ enum Step {
         high: char,
         not: bool,
     },
-    /// Go on at each of these.
+    /// Continue at each of these.
     Split(Vec<usize>),
     Jump(usize),
     End,
@@ -105,7 +105,7 @@ impl Glob {
         }
     }
 
-    /// Adds a state and what is reached from it without reading a character.
+    /// Adds a state and those reachable from it without consuming a character.
     fn add(&self, states: &mut States, start: usize) {
         let mut todo = vec![start];
         while let Some(at) = todo.pop() {
@@ -122,7 +122,7 @@ impl Glob {
     }
 }
 
-/// Whether a text matches; a broken pattern matches nothing, as in Argo CD.
+/// Whether a text matches; an invalid pattern matches nothing, as in Argo CD.
 pub fn matches(pattern: &str, text: &str, separators: &[char]) -> bool {
     Glob::new(pattern, separators).is_ok_and(|glob| glob.matches(text))
 }
@@ -177,7 +177,8 @@ impl Compiler {
         c
     }
 
-    /// Compiles up to the end, or inside braces up to their next `,` or `}`, which is left unread.
+    /// Compiles up to the end or, inside braces, up to their next `,` or `}`, which is not
+    /// consumed.
     fn pattern(&mut self, nesting: usize) -> Result<(), &'static str> {
         while let Some(c) = self.peek() {
             if nesting > 0 && matches!(c, ',' | '}') {
@@ -204,7 +205,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// After `{`. A brace that is never closed ends with the pattern.
+    /// After `{`. An unclosed brace ends with the pattern.
     fn alternatives(&mut self, nesting: usize) -> Result<(), &'static str> {
         if nesting > MAX_NESTING {
             return Err("braces are nested too deeply");

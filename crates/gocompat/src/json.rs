@@ -1,8 +1,7 @@
 //! JSON as Go's `encoding/json` prints it.
 //!
-//! Main functions: [`to_string`], [`to_string_pretty`] and [`kind`]. Characters that mean something
-//! in HTML are escaped, whole numbers have no fraction, and keys come in the map's order, which is
-//! sorted.
+//! Main functions: [`to_string`], [`to_string_pretty`] and [`kind`]. HTML characters are escaped,
+//! integers have no fraction, and keys are in the map's order, which is sorted.
 
 use serde_json::Value;
 
@@ -27,7 +26,7 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// What the decoder calls a value in `cannot unmarshal … into …`.
+/// The decoder's name for a value in `cannot unmarshal … into …`.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -108,7 +107,7 @@ fn write_text(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// The shortest text that reads back the same; an exponent below 1e-6 and from 1e21 on.
+/// The shortest text that parses to the same value; with an exponent below 1e-6 and from 1e21 on.
 pub(crate) fn float(f: f64) -> String {
     let size = f.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {

@@ -3,17 +3,17 @@
 //!
 //! Main function: [`matches`].
 
-/// The pattern cannot be read.
+/// The pattern is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("syntax error in pattern")]
 pub struct BadPattern;
 
-/// Whether the whole name matches. A broken pattern is an error wherever it breaks.
+/// Whether the whole name matches. An invalid pattern is an error wherever the fault is.
 pub fn matches(pattern: &str, name: &str) -> Result<bool, BadPattern> {
     matches_with(pattern, name, &['^'])
 }
 
-/// The same with these characters for "not" in `[^a]`.
+/// The same with these characters for negation in `[^a]`.
 pub(crate) fn matches_with(
     pattern: &str,
     name: &str,
@@ -47,7 +47,7 @@ impl Token {
     }
 }
 
-/// One star at a time is enough to go back to.
+/// Backtracking to the last star is enough.
 fn run(tokens: &[Token], name: &[char]) -> bool {
     let (mut t, mut n) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
@@ -122,7 +122,8 @@ fn class_char(chars: &mut Chars<'_>) -> Result<char, BadPattern> {
 mod tests {
     use super::*;
 
-    /// What Go's path.Match says, from its documentation of the syntax and tried with Go 1.26.
+    /// The results of Go's path.Match, from the documentation of its syntax and from runs with Go
+    /// 1.26.
     #[test]
     fn as_go_matches() {
         for (pattern, name, want) in [

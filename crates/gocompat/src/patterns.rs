@@ -1,26 +1,23 @@
-//! Lists of names as Argo CD's settings write them: a name, a glob, or a regular expression between
-//! slashes.
+//! Lists of names in Argo CD's settings: a name, a glob, or a regular expression between slashes.
 //!
-//! Main functions: [`any`], [`fits`]. Expressions are those of the .NET kind that dlclark/regexp2
-//! reads, so they may look ahead (`/^((?!kube-).)*$/`); one that would go on for too long matches
-//! nothing.
+//! Main functions: [`any`], [`fits`]. Expressions have the .NET syntax of dlclark/regexp2, so they
+//! support lookahead (`/^((?!kube-).)*$/`); one that would take too long matches nothing.
 
 use crate::glob::Glob;
 use fancy_regex::RegexBuilder;
 
-/// Steps back that one expression may take on one text; a name has at most some hundred characters.
+/// Backtracking steps for one expression on one text; a name has at most a few hundred characters.
 const BACKTRACKS: usize = 100_000;
 
-/// Whether one of the patterns is of this text. A broken pattern is of no text.
+/// Whether one of the patterns matches this text. An invalid pattern matches nothing.
 pub fn any(patterns: &[String], text: &str) -> bool {
     patterns
         .iter()
         .any(|pattern| fits(pattern, text).unwrap_or(false))
 }
 
-/// Whether the pattern is of this text; `None` for one that cannot be read. An expression may match
-/// anywhere in the text; a glob means all of it. What is between slashes may be meant as a glob,
-/// too.
+/// Whether the pattern matches this text; `None` if it is invalid. An expression may match anywhere
+/// in the text; a glob must match all of it. A pattern between slashes is also tried as a glob.
 pub fn fits(pattern: &str, text: &str) -> Option<bool> {
     let expression = pattern.strip_prefix('/').and_then(|p| p.strip_suffix('/'));
     let found = expression.map(|expression| finds(expression, text));
@@ -32,7 +29,7 @@ pub fn fits(pattern: &str, text: &str) -> Option<bool> {
     }
 }
 
-/// `None`: the expression is broken, or took too long.
+/// `None`: the expression is invalid, or took too long.
 fn finds(expression: &str, text: &str) -> Option<bool> {
     RegexBuilder::new(expression)
         .backtrack_limit(BACKTRACKS)

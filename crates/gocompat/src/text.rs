@@ -30,12 +30,12 @@ pub fn quote_rune(c: char) -> String {
     String::from_utf8_lossy(&format::quote::quote_rune(c, false)).into_owned()
 }
 
-/// A float as `%v` prints it: an exponent below 1e-4 and from a million on.
+/// A float as printed by `%v`: with an exponent below 1e-4 and from a million on.
 pub fn float(f: f64) -> String {
     exponent(&format!("{f:e}"), f.to_string())
 }
 
-/// The same in 32 bits, as sigs.k8s.io/yaml writes a number where text is wanted.
+/// The same in 32 bits, as sigs.k8s.io/yaml converts a number where text is expected.
 pub fn float32(f: f64) -> String {
     let f = f as f32;
     exponent(&format!("{f:e}"), f.to_string())

@@ -1,8 +1,8 @@
-//! URLs, read and written as Go's net/url does. Main type: [`Url`].
+//! URLs, parsed and printed as by Go's net/url. Main type: [`Url`].
 
 use crate::template::format;
 
-/// Where in a URL a text stands, which decides what is escaped there.
+/// The position of a text in a URL, which determines what is escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Path,
@@ -86,7 +86,7 @@ fn quoted(text: &[u8]) -> String {
     String::from_utf8_lossy(&format::quote::quote(text, false)).into_owned()
 }
 
-/// The text up to a separator, and what follows it.
+/// The text up to a separator, and the rest.
 fn cut(text: &[u8], separator: u8) -> (&[u8], Option<&[u8]>) {
     match text.iter().position(|b| *b == separator) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -94,7 +94,7 @@ fn cut(text: &[u8], separator: u8) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// The parts of a URL, unescaped; only the query is as it was written.
+/// The parts of a URL, unescaped; the query is unchanged.
 #[derive(Default)]
 pub struct Url {
     pub scheme: Vec<u8>,
@@ -109,7 +109,7 @@ pub struct Url {
 }
 
 impl Url {
-    /// Reads a URL; what is wrong is said as Go says it, with the text.
+    /// Parses a URL; the error is Go's, with the text.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let (front, fragment) = cut(text, b'#');
         let words = |whole: &[u8], why: String| format!("parse {}: {why}", quoted(whole));
@@ -171,7 +171,7 @@ impl Url {
         Ok(())
     }
 
-    /// Name and password as they are written before an `@`.
+    /// Name and password as written before an `@`.
     pub fn userinfo(&self) -> Vec<u8> {
         let Some((name, password)) = &self.user else {
             return Vec::new();
@@ -256,7 +256,7 @@ fn scheme(text: &[u8]) -> Result<(&[u8], &[u8]), String> {
     Ok((b"", text))
 }
 
-/// Nothing, or a colon and digits.
+/// Empty, or a colon and digits.
 fn port(text: &[u8]) -> bool {
     text.split_first()
         .is_none_or(|(colon, digits)| *colon == b':' && digits.iter().all(u8::is_ascii_digit))

@@ -1,4 +1,4 @@
-//! Globs and durations against what the Go libraries answered (tests/baseline, made by
+//! Globs and durations compared with the results of the Go libraries (tests/baseline, made by
 //! tests/baseline/generate).
 
 use serde_json::Value;
@@ -11,7 +11,7 @@ fn baseline(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Defects of gobwas v0.2.3 that we do not repeat: pattern, text (None: any), what it does.
+/// Bugs of gobwas v0.2.3 that we do not reproduce: pattern, text (None: any), what it does.
 const KNOWN: &[(&str, Option<&str>, &str)] = &[
     ("?", Some(""), "one character also matches no character"),
     (

@@ -1,10 +1,10 @@
-//! Hostile jq programs end by their budget, within 64 MiB; the only test of its process, whose
-//! memory it measures.
+//! Hostile jq programs are stopped by their budget, within 64 MiB; the only test of its process,
+//! because it measures the process's memory.
 
 use serde_json::json;
 use tiphys_gocompat::jq::{Limits, Program};
 
-/// How a program ends: its error, or how many results it gave.
+/// How a program ends: its error, or the number of results.
 fn end(source: &str) -> Result<usize, String> {
     let program = Program::parse(source).map_err(|e| e.to_string())?;
     let input = json!({"list": [1, 2, 3], "text": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"});
@@ -28,7 +28,7 @@ const DEEP: &str = "the expression calls itself too deeply";
 const NESTED: &str = "the expression makes a value that is nested too deeply";
 const RESULTS: &str = "the expression gives too many results";
 
-/// Programs that do not end, or not soon, and the errors that may end them.
+/// Programs that never end, or not soon, and the errors that may stop them.
 const ENDLESS: &[(&str, &[&str])] = &[
     ("def f: f; f", &[STEPS]),
     ("def f: f | f; f", &[DEEP]),
@@ -137,7 +137,7 @@ fn what_does_not_end_is_ended() {
     assert!(most < 64 << 10, "{most} KiB");
 }
 
-/// Most memory that this process ever had, in KiB; nothing where the system does not say.
+/// Peak memory of this process in KiB; None if the system does not report it.
 #[expect(
     clippy::disallowed_methods,
     reason = "only the system knows what the process uses"

@@ -1,5 +1,5 @@
-//! Damaged input never panics, never exceeds its limits, and what is read prints and reads back the
-//! same.
+//! Damaged input never panics and never exceeds its limits, and parsed values are unchanged when
+//! printed and parsed again.
 #![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
 
 use serde_json::Value;
@@ -9,7 +9,7 @@ use tiphys_gocompat::{
     yaml::{self, Limits},
 };
 
-/// A small generator of numbers, so that every run is the same.
+/// A small random number generator, so that every run is the same.
 struct Random(u64);
 
 impl Random {
@@ -71,7 +71,7 @@ fn seeds() -> Vec<String> {
     parse.chain(emit).collect()
 }
 
-/// Numbers by value: a float from 2^63 on prints as an integer, as in Go.
+/// Compares numbers by value: a float from 2^63 on prints as an integer, as in Go.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
@@ -108,7 +108,8 @@ fn damaged_yaml() {
                 good += 1;
                 for document in documents {
                     let printed = yaml::to_string(&document.value);
-                    // Line breaks that only the printer knows, and keys that merge when read.
+                    // Line breaks that only the printer recognizes, and keys that are merged when
+                    // parsed.
                     if printed.contains(['\u{2028}', '\u{2029}']) || printed.contains("<<") {
                         continue;
                     }

@@ -1,10 +1,10 @@
-//! `--set` lines against what Helm's strvals made of them (tests/baseline, made by
+//! `--set` lines compared with the results of Helm's strvals (tests/baseline, made by
 //! tests/baseline/generate/helm).
 
 use serde_json::{Map, Value};
 use tiphys_gocompat::strvals::{Form, Limits, apply};
 
-/// A file of the generator: names that begin with `missing` are not there.
+/// A file of the generator: names that begin with `missing` do not exist.
 fn read(name: &str) -> Result<String, String> {
     match name.starts_with("missing") {
         true => Err(format!("open {name}: no such file or directory")),
@@ -22,16 +22,16 @@ fn form(name: &str) -> Form<'static> {
     }
 }
 
-/// Lines where we differ on purpose.
+/// Lines with an intended difference.
 const KNOWN: &[(&str, &str)] = &[(
     "a=\"\\ud800\"",
     "half of a surrogate pair is refused, Go writes U+FFFD",
 )];
 
-/// How Go's JSON errors begin.
+/// The prefixes of Go's JSON errors.
 const JSON_FAULTS: &[&str] = &["invalid character ", "unexpected EOF", "json: "];
 
-/// 1 and 1.0 are one JSON number, as Go prints both.
+/// 1 and 1.0 are the same JSON number, because Go prints both alike.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
@@ -76,7 +76,7 @@ fn lines_are_read_as_helm_does() {
             &Limits::default(),
         );
         let same = match (&got, line["error"].as_str()) {
-            // Helm does not show what is wrong with the JSON
+            // Helm does not report the error in the JSON
             (Err(e), Some(want)) => {
                 e.to_string() == want || JSON_FAULTS.iter().any(|fault| want.starts_with(fault))
             }

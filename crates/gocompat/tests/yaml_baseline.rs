@@ -1,5 +1,5 @@
-//! The YAML reader and printer against what sigs.k8s.io/yaml answered (tests/baseline, made by
-//! tests/baseline/generate).
+//! The YAML parser and printer compared with the results of sigs.k8s.io/yaml (tests/baseline, made
+//! by tests/baseline/generate).
 
 use serde_json::Value;
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
@@ -42,7 +42,7 @@ fn reads_as_sigs_yaml() {
     );
 }
 
-/// Numbers by value: Go prints 1e20 as digits, serde_json reads those as a float.
+/// Compares numbers by value: Go prints 1e20 as digits, which serde_json parses as a float.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {

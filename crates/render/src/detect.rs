@@ -1,4 +1,5 @@
-//! Which tool a folder is for: what the Application says, else what lies in the folder.
+//! Detects the tool that renders a folder: the one that the Application names, else by the folder's
+//! content.
 
 use crate::{FileKind, RenderError, SourceFiles};
 use std::fmt;
@@ -14,7 +15,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// Those that the settings switch off: their folders are plain manifests then.
+    /// The types that the settings disable: their folders are treated as plain manifests.
     pub fn switched_off(is_on: impl Fn(&str) -> bool) -> Vec<Self> {
         [Self::Directory, Self::Helm, Self::Kustomize]
             .into_iter()
@@ -62,8 +63,8 @@ impl ExplicitKind {
     }
 }
 
-/// The explicit type, or what the folder itself holds. A kustomization beats a chart only by name
-/// order, as in Argo CD.
+/// The explicit type, else the type by the folder's content. A kustomization takes precedence over
+/// a chart only because of the order of their names, as in Argo CD.
 pub fn detect(
     files: &dyn SourceFiles,
     path: &str,

@@ -5,7 +5,7 @@ use crate::manifest::objects_of_text;
 use crate::{Budget, DirectoryOptions, FileKind, RenderError, Rendered, SourceFiles, SourceKind};
 use tiphys_gocompat::glob::Glob;
 
-/// A file with this text anywhere is not rendered.
+/// A file that contains this text is not rendered.
 const SKIP_MARKER: &[u8] = b"+argocd:skip-file-rendering";
 /// Deepest folder below the Application's path.
 const MAX_FOLDERS: usize = 100;
@@ -33,7 +33,7 @@ pub(crate) fn render(
     Ok(walk.rendered)
 }
 
-/// `None`: not asked for. A broken pattern matches nothing, as in Argo CD.
+/// `None`: no pattern set. An invalid pattern matches nothing, as in Argo CD.
 fn pattern(text: &str) -> Option<Option<Glob>> {
     (!text.is_empty()).then(|| Glob::new(text, &[]).ok())
 }
@@ -55,7 +55,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// `full` is the path in the source, `relative` the path below the Application's folder. Names
-    /// in byte order, as Go walks.
+    /// are walked in byte order, as Go does.
     fn folder(&mut self, full: &str, relative: &str, depth: usize) -> Result<(), RenderError> {
         if depth > MAX_FOLDERS {
             return Err(RenderError::OverBudget {
@@ -92,7 +92,7 @@ impl Walk<'_> {
         {
             return Ok(());
         }
-        // Links are judged before the globs: one that leaves the source is refused even when it is
+        // Links are checked before the globs: one that leaves the source is an error even if it is
         // excluded.
         match self.files.kind(full)? {
             Some(FileKind::File { .. }) => {}

@@ -1,4 +1,5 @@
-//! Reading a source: the trait that render knows, its errors, and a version in memory.
+//! Reading a source: the trait that this crate reads files through, its errors, and an in-memory
+//! implementation.
 
 use crate::RenderError;
 use std::collections::BTreeMap;
@@ -12,18 +13,18 @@ pub enum FileKind {
     Dir,
     /// Only in listings; [`SourceFiles::kind`] follows links.
     Symlink,
-    /// A submodule or something else that is neither read nor entered.
+    /// A submodule or anything else that can be neither read nor listed.
     Other,
 }
 
-/// An entry of a folder, links not followed.
+/// An entry of a folder, with links not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
     pub name: String,
     pub kind: FileKind,
 }
 
-/// Why a path cannot be read although it may be there.
+/// Why a path cannot be read although it may exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     #[error("illegal filepath in symlink at \"{0}\"")]
@@ -42,24 +43,25 @@ pub enum FileError {
     Unreadable { path: String, reason: String },
 }
 
-/// Read-only files of one revision. Paths use `/`, are relative to the root of the source and have
-/// no `.` or `..`; `""` is the root. Links inside the source are followed; one that leads out of it
-/// is an error, never missing.
+/// Read-only files of one revision. Paths use `/`, are relative to the root of the source and
+/// contain no `.` or `..`; `""` is the root. Links inside the source are followed. A link that
+/// leaves it is an error; it is never treated as missing.
 pub trait SourceFiles: Send + Sync {
-    /// What the path is after links, or None when it (or the target of a link) does not exist.
+    /// The kind of the path with links followed, or None if it (or the target of a link) does not
+    /// exist.
     fn kind(&self, path: &str) -> Result<Option<FileKind>, FileError>;
-    /// The content of a file, or None when there is no such file.
+    /// The content of a file, or None if there is no such file.
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError>;
-    /// The entries of a folder sorted by name, or None when there is no such folder.
+    /// The entries of a folder sorted by name, or None if there is no such folder.
     fn list(&self, path: &str) -> Result<Option<Vec<FileEntry>>, FileError>;
-    /// Where a path lies on this machine and where it leads to if it is a link, for messages about
-    /// files of the user's own.
+    /// The path on this machine and, for a link, its target: for messages about a user's local
+    /// files.
     fn link(&self, _path: &str) -> Option<(String, String)> {
         None
     }
 }
 
-/// Files in memory: tests, and manifests that a client sent. No links.
+/// Files in memory: for tests, and for manifests that a client sent. No links.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFiles(pub BTreeMap<String, Vec<u8>>);
 
@@ -132,8 +134,8 @@ impl SourceFiles for MemoryFiles {
     }
 }
 
-/// The Application's path in the form [`SourceFiles`] wants. `..` may be used as long as the path
-/// stays inside.
+/// Normalizes the Application's path to the form that [`SourceFiles`] expects. `..` is allowed as
+/// long as the path stays inside the source.
 pub fn clean_app_path(path: &str) -> Result<String, RenderError> {
     if path.starts_with('/') {
         return Err(RenderError::PathAbsolute(path.to_owned()));

@@ -1,10 +1,9 @@
-//! From files to Kubernetes objects, with nothing but what it is given.
+//! Renders files to Kubernetes objects, using only its arguments.
 //!
-//! Main functions: [`prepare`] and [`render`]; files come through [`SourceFiles`]. Plain
-//! directories are rendered with Argo CD's rules and charts with Helm's; Kustomize, Jsonnet and
-//! plugins are recognised and refused by name, never rendered as nothing. Pure: no file system,
-//! network, clock or process. It must not know where the files come from or what the objects are
-//! used for.
+//! Main functions: [`prepare`] and [`render`]; files are read through [`SourceFiles`]. Plain
+//! directories are rendered by Argo CD's rules and charts by Helm's. Kustomize, Jsonnet and plugins
+//! are detected and refused by name, never rendered as nothing. Pure: no file system, network,
+//! clock or process. It must not know where the files come from or what the objects are used for.
 
 mod app;
 mod detect;
@@ -27,17 +26,17 @@ pub use need::SourceRef;
 
 use tiphys_apimachinery::Object;
 
-/// What one render may read and make.
+/// Limits for one render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Combined size of the manifest files of a directory; 0 means no limit. Argo CD's default is
     /// 10M.
     pub combined_bytes: u64,
-    /// Files and folders that may be looked at.
+    /// Files and folders that may be visited.
     pub files: usize,
-    /// Objects that may come out.
+    /// Objects that may be produced.
     pub objects: usize,
-    /// Nesting, values and aliases of one file.
+    /// Nesting, values and aliases per file.
     pub yaml: tiphys_gocompat::yaml::Limits,
 }
 
@@ -63,24 +62,24 @@ pub struct DirectoryOptions {
     /// Glob over the path relative to the Application's folder; empty means everything.
     pub include: String,
     pub exclude: String,
-    /// Look at files of every extension.
+    /// Read files of every extension.
     pub disable_extension_filter: bool,
-    /// Leave Jsonnet files out instead of refusing them.
+    /// Skip Jsonnet files instead of refusing them.
     pub skip_jsonnet: bool,
 }
 
-/// The outcome of a render. Broken files are listed in `errors` and never hide the good ones;
-/// whoever prunes must look at them first.
+/// The outcome of a render. Broken files are listed in `errors` and never hide the valid ones.
+/// Anything that prunes must check `errors` first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rendered {
     pub objects: Vec<Object>,
     pub errors: Vec<ManifestError>,
-    /// Files that were left out for a reason worth telling.
+    /// Warnings, for example about files that were left out.
     pub warnings: Vec<String>,
     pub kind: SourceKind,
 }
 
-/// Why there is no answer at all.
+/// Why there is no result at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     #[error("{0}: app path is absolute")]
@@ -93,10 +92,10 @@ pub enum RenderError {
     PathNotDirectory(String),
     #[error("{0}")]
     SourceTypes(String),
-    /// The tool's own words, or Argo CD's about what was asked of it.
+    /// The tool's message, or Argo CD's about the request.
     #[error("{0}")]
     Source(String),
-    /// A glob of values files, as it is written. Files that it means may come with a later commit.
+    /// A glob of values files, as written. A later commit may add files that match.
     #[error("error resolving helm value files: values file glob {0:?} matched no files")]
     NoValuesFile(String),
     #[error("{0} not supported yet")]

@@ -1,11 +1,11 @@
-//! From the text of one file to the Kubernetes objects in it, with Argo CD's rules.
+//! Parses one file into Kubernetes objects, by Argo CD's rules.
 
 use crate::Budget;
 use serde_json::{Map, Number, Value};
 use tiphys_apimachinery::Object;
 use tiphys_gocompat::yaml::{self, Duplicates, Limits, YamlError};
 
-/// A file that could not be used, or a part of it.
+/// A file, or a part of it, that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Failed to unmarshal \"{file}\": {}{message}", shown_line(*.line))]
 pub struct ManifestError {
@@ -24,9 +24,9 @@ fn shown_line(line: usize) -> String {
     }
 }
 
-/// The objects of one file and what was wrong in it. A broken document does not hide the others.
+/// The objects of one file and the errors in it. A broken document does not hide the others.
 ///
-/// A YAML file without any object that does not look like a manifest either (no `apiVersion:`,
+/// A YAML file that contains no object and does not look like a manifest either (no `apiVersion:`,
 /// `kind:` and `metadata:`) is ignored.
 pub fn objects_of_text(
     file: &str,
@@ -55,7 +55,7 @@ pub fn objects_of_text(
     (objects, errors.into_iter().map(|(_, e)| e).collect())
 }
 
-/// The objects of what a template made; everything in it must be one.
+/// The objects of a template's output; every document in it must be one.
 pub(crate) fn objects_of_template(
     template: &str,
     content: &[u8],
@@ -85,12 +85,12 @@ fn looks_like_manifest(content: &[u8]) -> bool {
 struct Reader<'a> {
     file: &'a str,
     objects: Vec<Object>,
-    /// With each error, whether the document is a manifest for sure.
+    /// Each error, with whether the document is definitely a manifest.
     errors: Vec<(bool, ManifestError)>,
     limits: Limits,
 }
 
-/// Where a document stands, for messages.
+/// The location of a document, for messages.
 #[derive(Clone, Copy)]
 struct Place {
     document: usize,
@@ -129,8 +129,7 @@ impl Reader<'_> {
         self.error(e.line, message);
     }
 
-    /// A `.json` file holds exactly one object; an OCI image manifest beside the manifests is
-    /// ignored.
+    /// A `.json` file holds exactly one object; an OCI image manifest is ignored.
     fn json_file(&mut self, text: &str) {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
         match values.next() {
@@ -181,8 +180,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A file that starts like JSON is read as a series of JSON objects. False when it is YAML
-    /// after all.
+    /// A file that starts like JSON is read as a stream of JSON objects. False if it turns out to
+    /// be YAML.
     fn json_stream(&mut self, text: &str) -> bool {
         let mut documents = Vec::new();
         for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
@@ -207,7 +206,7 @@ impl Reader<'_> {
         true
     }
 
-    /// One document: nothing, an object, or a list of objects.
+    /// One document: empty, an object, or a list of objects.
     fn document(&mut self, mut value: Value, place: Place) {
         kubernetes_numbers(&mut value);
         let map = match value {
@@ -277,8 +276,8 @@ enum Listed {
     Empty,
 }
 
-/// Any object with a list in `items` is a list of objects, whatever its kind; `items: null` without
-/// spec and status is an empty one.
+/// Any object with an array in `items` is a list of objects, whatever its kind. `items: null`
+/// without spec and status is an empty list.
 fn list_items(mut map: Map<String, Value>) -> Listed {
     if map.get("items").is_some_and(Value::is_null)
         && !map.contains_key("spec")
@@ -298,7 +297,7 @@ fn is_image_manifest(value: &Value) -> bool {
         && value.get("layers").is_some_and(Value::is_array)
 }
 
-/// Numbers as Kubernetes keeps them: 64-bit integers where the number is whole and fits, else
+/// Numbers as Kubernetes decodes them: 64-bit integers if the number is whole and fits, else
 /// floats.
 fn kubernetes_numbers(value: &mut Value) {
     match value {
@@ -361,7 +360,7 @@ mod tests {
             (vec![], vec![])
         );
         assert_eq!(read("x.yaml", ""), (vec![], vec![]));
-        // Some hooks need no name, and of what needs one the sync tells.
+        // Some hooks have no name (`generateName`); for all others the sync reports a missing name.
         assert_eq!(
             read("x.yaml", "apiVersion: v1\nkind: X\nmetadata: {}\n"),
             (vec!["X ".to_owned()], vec![])

@@ -8,7 +8,7 @@ use tiphys_render::{
     RenderError, RenderParams, Rendered, SourceFiles, SourceKind, SourceSet, Tool, prepare,
 };
 
-/// No chart is rendered here.
+/// No test here renders a chart.
 struct NoCharts;
 
 impl Charts for NoCharts {
@@ -321,8 +321,8 @@ fn size_and_number_are_limited() {
     );
 }
 
-/// Every hostile text must end (without its limit it takes minutes or all memory) with an error in
-/// `errors`, beside the good file.
+/// Every hostile text must end with an error in `errors`, next to the valid file. Without its limit
+/// each would take minutes or all memory.
 #[test]
 fn hostile_yaml_is_contained() {
     let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata:\n";
@@ -381,8 +381,8 @@ fn hostile_yaml_is_contained() {
     }
 }
 
-/// Links as a git tree has them: `out` leads outside, `gone` nowhere, `dir` to a folder, `in` to a
-/// file.
+/// Links as in a git tree: `out` leaves the source, `gone` is broken, `dir` links to a folder, `in`
+/// to a file.
 struct Linked;
 
 impl SourceFiles for Linked {

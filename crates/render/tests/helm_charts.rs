@@ -1,4 +1,4 @@
-//! Charts and values against what Helm's library made of them (tests/baseline, made by
+//! Charts and values compared with the results of Helm's library (tests/baseline, made by
 //! tests/baseline/generate/charts).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -28,7 +28,7 @@ fn memory(files: &Value) -> MemoryFiles {
     )
 }
 
-/// As the generator writes a chart.
+/// A chart in the generator's format.
 fn dump(chart: &Chart) -> Value {
     let names = |files: &[File]| files.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
     let mut dependencies: Vec<&Chart> = chart.dependencies.iter().collect();
@@ -39,7 +39,8 @@ fn dump(chart: &Chart) -> Value {
     })
 }
 
-/// Equal, numbers by value, `null` annotations as none; `locked` is not in our dump.
+/// Equality, with numbers compared by value and `null` annotations like none. `locked` is not in
+/// our dump.
 fn equal(ours: &Value, want: &Value) -> bool {
     match (ours, want) {
         (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
@@ -57,7 +58,7 @@ fn equal(ours: &Value, want: &Value) -> bool {
     }
 }
 
-/// What is wrong with an outcome, by the name of its part.
+/// The differences of a case, each with the name of the part.
 fn compare(
     part: &str,
     ours: &Result<Value, HelmError>,
@@ -78,7 +79,7 @@ fn compare(
     })
 }
 
-/// Charts that both refuse, with other words about the schema or about one keyword.
+/// Charts that both refuse, with different messages about the schema or about a keyword.
 const OTHER_WORDS: &[(&str, &str)] = &[
     (
         "schema: bad keyword",
@@ -236,7 +237,7 @@ fn helmignore_is_obeyed_as_in_helm() {
     );
 }
 
-/// An archive of empty or zeroed files, packed by hand.
+/// A hand-made archive of empty or zeroed files.
 fn pack(entries: &[(&str, u8, u64)]) -> Vec<u8> {
     use std::io::Write;
     let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -392,7 +393,7 @@ fn settings_are_applied_in_helms_order() {
 
 #[test]
 fn hostile_schemas_are_refused() {
-    // each definition refers to the next one twice
+    // each definition references the next one twice
     let next = |i: usize| json!({"$ref": format!("#/$defs/d{}", i + 1)});
     let mut doubling: Map<String, Value> = (0..60)
         .map(|i| (format!("d{i}"), json!({"allOf": [next(i), next(i)]})))

@@ -1,4 +1,5 @@
-//! What Helm refuses of the form of a chart and of its rendered files, and what its linter sees.
+//! What Helm refuses in the structure of a chart and of its rendered files, and what its linter
+//! finds.
 
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -113,8 +114,8 @@ fn a_separator_stands_alone_on_its_line() {
     );
 }
 
-/// Helm's linter puts the values together twice: a default that null took away is there again when
-/// schemas are checked.
+/// Helm's linter coalesces the values twice: a default that null removed is back when schemas are
+/// checked.
 #[test]
 fn the_linter_checks_defaults_that_null_takes_away() {
     let parent = format!(
@@ -149,7 +150,7 @@ fn the_linter_checks_defaults_that_null_takes_away() {
     assert_eq!(lint("m: 3", "{}", required), Vec::<String>::new());
 }
 
-/// What is told of nulls in the values of a chart with two subcharts inside each other.
+/// The warnings about nulls in the values of a chart with two nested subcharts.
 fn told_of_nulls(values: &str, user: &Value) -> Vec<String> {
     let about = |name: &str| format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n");
     let (top, sub, deep) = (about("a"), about("sub"), about("deep"));
@@ -203,8 +204,8 @@ fn nulls_that_helm_forgets_are_told_of() {
         told_of_nulls("sub: {deep: {m: null, k: null}}", &json!({})),
         ["sub.deep.k chart=a", "sub.deep.m chart=a"]
     );
-    // With anything of the user's for the subchart, Helm obeys; and what has no default is not
-    // missed.
+    // If the user's values mention the subchart, Helm removes the default; and a null without a
+    // default to remove is not reported.
     assert_eq!(
         told_of_nulls("sub: {m: null}", &json!({"sub": {"other": 1}})),
         Vec::<String>::new()

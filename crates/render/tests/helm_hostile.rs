@@ -1,4 +1,5 @@
-//! Templates that want too much: they end with an error, located, within the limits.
+//! Templates that use too many resources: they end with an error, with its location, within the
+//! limits.
 
 use serde_json::Map;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use tiphys_render::MemoryFiles;
 use tiphys_render::helm::chart::Chart;
 use tiphys_render::helm::{Deadline, HelmError, Limits, RenderOptions, Sources, render_chart};
 
-/// Numbers that look like chance: prime numbers have to be found among them.
+/// Numbers that look random: prime numbers must be found among them.
 fn sources() -> Sources {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let random = move |bytes: &mut [u8]| {
@@ -30,7 +31,7 @@ fn rendered(template: &str) -> Result<usize, HelmError> {
         ("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n"),
         ("templates/t.yaml", template),
     ]);
-    // Small ones, since a test is not optimised; what is charged is the same.
+    // Small limits, because tests are not optimized; the charges are the same.
     let templates = template::Limits {
         steps: 2_500_000,
         output: 4 << 20,
@@ -100,11 +101,11 @@ fn inclusions_of_themselves_end_as_in_helm() {
     assert!(
         matches!(&error, HelmError::Template(text) if text.ends_with("rendering template has a nested reference name: r: unable to execute template"))
     );
-    // Go does not take such an expression, and regexMatch swallows that.
+    // Go rejects such an expression, and regexMatch swallows that error.
     assert!(rendered(r#"a: {{ regexMatch "((a{1,1000}){1,1000}){1,1000}" "a" }}"#).is_ok());
 }
 
-/// Steps are charged alike on every machine; the time is the caller's to tell.
+/// Steps are charged the same on every machine; the caller provides the time.
 #[test]
 fn a_render_ends_when_its_time_is_over() {
     let files = MemoryFiles::new([

@@ -1,4 +1,4 @@
-//! Every part of `.Capabilities.KubeVersion`, for every form in which a version can be given.
+//! Every part of `.Capabilities.KubeVersion`, for every form of version.
 
 use serde_json::Map;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn sources() -> Sources {
     }
 }
 
-/// What a template prints of a version.
+/// What a template prints for a version.
 fn parts(version: &str) -> Result<String, String> {
     let kube_version = KubeVersion::parse(version)?;
     let template = "parts: {{ with .Capabilities.KubeVersion }}{{ .Major }} {{ .Minor }} {{ .Version }} {{ .GitVersion }} {{ . }}{{ end }} \
@@ -78,7 +78,7 @@ fn each_part_of_each_form() {
     ] {
         match parts(version) {
             Ok(text) => assert_eq!(text, wanted, "{version}"),
-            // Of what is no semantic version only the parts are compared.
+            // If it is not a semantic version, only the parts are compared.
             Err(e) => assert!(
                 wanted.split(' ').count() == 5 && e.contains("semverCompare"),
                 "{version}: {e}"
@@ -124,7 +124,7 @@ fn what_is_no_version_is_refused() {
     }
 }
 
-/// A key of Chart.yaml that is not there is no map in Go: null as JSON, empty as text.
+/// A missing key of Chart.yaml is a nil map in Go: null as JSON, empty as text.
 #[test]
 fn annotations_that_are_not_there_are_null() {
     let shown = |chart: &str| {

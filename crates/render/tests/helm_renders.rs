@@ -1,4 +1,4 @@
-//! Whole renders against the real helm (tests/baseline/renders.jsonl, made by
+//! Whole renders compared with the real helm (tests/baseline/renders.jsonl, made by
 //! tests/baseline/generate/renders).
 
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn sources() -> Sources {
     }
 }
 
-/// What the command line of a case says.
+/// The parsed command line of a case.
 struct Line {
     options: RenderOptions,
     print: PrintOptions,

@@ -1,8 +1,8 @@
-//! Applications with charts: values in Argo CD's order, measured against `helm template`; what is
-//! refused, in Argo CD's words.
+//! Applications with charts: values in Argo CD's order, compared with `helm template`; errors with
+//! Argo CD's messages.
 //!
-//! `baseline/helm_source.json` has what the Helm that it names printed, or said, when it was called
-//! as Argo CD calls it for each case: `helm template . --name-template shop --namespace prod
+//! `baseline/helm_source.json` contains the output or error of the Helm version that it names,
+//! called as Argo CD calls it for each case: `helm template . --name-template shop --namespace prod
 //! --kube-version 1.36.3 [--values FILE] [--set A=B] --api-versions … --include-crds`. `cargo xtask
 //! baseline source` makes it from `generate/source/cases.json`.
 
@@ -77,8 +77,8 @@ fn charts_are_rendered_as_helm_does_when_argo_cd_calls_it() {
         let name = case["name"].as_str().expect("a name");
         let mut params = params(&case["helm"]);
         if name == "the build environment" {
-            // What is filled in is the instance name; that of an Application elsewhere has its
-            // namespace.
+            // The instance name is filled in; outside the control plane's namespace it includes the
+            // Application's namespace.
             params.app.name = "shop".into();
         }
         let made = render(&SourceSet::new(&files), &params);
@@ -106,7 +106,7 @@ fn charts_are_rendered_as_helm_does_when_argo_cd_calls_it() {
                     .expect("an error")
                     .strip_prefix("Error: ")
                     .expect("Helm says so");
-                // Helm names files as it was given them, we from the root of the repository.
+                // Helm names files as they were passed to it, we from the root of the repository.
                 let want = format!(
                     "failed to execute helm template command: Error: {}",
                     said.replace("open ", "open app/")

@@ -1,4 +1,4 @@
-//! How to reach a repository: its URL and what proves who we are.
+//! Access to a repository: its URL and credentials.
 
 use crate::secret::Secret;
 use sha2::{Digest, Sha256};
@@ -8,29 +8,29 @@ use tiphys_api::{repo_url::RepoUrl, repository::Repository};
 /// A repository and the credentials for it. Printing it shows no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepoAccess {
-    /// https://, http://, ssh://, user@host:path, file:// or an absolute path. Userinfo in it
+    /// https://, http://, ssh://, user@host:path, file:// or an absolute path. User info in it
     /// counts as credentials.
     pub url: String,
     pub username: String,
     pub password: Secret,
     pub bearer_token: Secret,
-    /// PEM text of the key for ssh.
+    /// PEM text of the ssh key.
     pub ssh_private_key: Secret,
-    /// The known_hosts text that ssh host keys are checked against; empty means the files of the
-    /// system.
+    /// The known_hosts text that ssh host keys are checked against; empty means the system's files.
     pub known_hosts: String,
     /// PEM text of a client certificate and its key for https.
     pub tls_client_cert: String,
     pub tls_client_key: Secret,
-    /// PEM text of certificate authorities to trust besides those of the system.
+    /// PEM text of certificate authorities to trust in addition to the system's.
     pub ca_data: String,
-    /// Skip the check of TLS certificates and of ssh host keys.
+    /// Skip the verification of TLS certificates and of ssh host keys.
     pub insecure: bool,
-    /// Skip the check of ssh host keys only.
+    /// Skip only the verification of ssh host keys.
     pub insecure_ignore_host_key: bool,
     /// Proxy URL for https and http; empty means none.
     pub proxy: String,
-    /// On whose behalf: contacts are shared fairly between projects. It proves nothing.
+    /// The project that the access is for: connections are shared fairly between projects. It
+    /// grants no access.
     pub project: String,
 }
 
@@ -43,7 +43,7 @@ impl RepoAccess {
         }
     }
 
-    /// A repository as the settings know it, for a project.
+    /// A repository from the settings, for a project.
     pub fn new(repository: &Repository, project: &str, trust: Trust<'_>) -> Self {
         Self {
             known_hosts: trust.known_hosts.to_owned(),
@@ -53,7 +53,7 @@ impl RepoAccess {
         }
     }
 
-    /// Separates what two different credentials may see. Never shown.
+    /// A hash that differs for different credentials. Never shown.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         for part in [
@@ -79,7 +79,7 @@ impl RepoAccess {
     }
 }
 
-/// Which servers an installation trusts (`argocd-ssh-known-hosts-cm` and `argocd-tls-certs-cm`).
+/// The servers that an installation trusts (`argocd-ssh-known-hosts-cm` and `argocd-tls-certs-cm`).
 #[derive(Clone, Copy, Debug)]
 pub struct Trust<'a> {
     /// As in a known_hosts file.
@@ -89,8 +89,8 @@ pub struct Trust<'a> {
 }
 
 impl<'a> Trust<'a> {
-    /// The authorities for the host of an address; an entry for host and port wins. Empty: those of
-    /// the system.
+    /// The authorities for the host of a URL; an entry for host and port takes precedence. Empty:
+    /// the system's.
     fn authorities(&self, url: &str) -> &'a str {
         let Ok(url) = RepoUrl::parse(url) else {
             return "";

@@ -1,5 +1,5 @@
-//! One repository with one set of credentials: its refs, coalesced, and its commits, fetched once
-//! for everyone who waits.
+//! One repository with one set of credentials: its refs, with coalesced look-ups, and its commits,
+//! each fetched once for all waiters.
 
 use crate::{
     RepoAccess, RepoError, RepoOptions,
@@ -20,34 +20,33 @@ use std::{
 };
 use tokio::sync::Semaphore;
 
-/// Contacts with a remote repository at a time, late ones included.
+/// Concurrent connections to one remote repository, including those that exceeded their timeout.
 const MAX_CONTACTS: usize = 4;
 
-/// How long a commit that is too large is refused without being fetched again.
+/// How long a commit that is too large is refused without fetching it again.
 const REFUSED_TTL: Duration = Duration::from_secs(60);
 
-/// How long a failed look-up answers who asks [`Since::Recently`].
+/// How long the error of a look-up is returned to callers with [`Since::Recently`].
 const ERROR_TTL: Duration = Duration::from_secs(3);
 
-/// The opened object database of a location, shared by everyone who uses it, whatever their
-/// credentials.
+/// The opened object database of a location, shared by all users, whatever their credentials.
 pub(crate) struct Copy {
-    /// A local repository itself, or the folder of the generations of a copy.
+    /// The local repository itself, or the folder with the generations of a copy.
     base: PathBuf,
     /// None for a local repository.
     generation: Option<AtomicU32>,
     store: Mutex<Option<Store>>,
     /// Held while fetching.
     fetching: tokio::sync::Mutex<()>,
-    /// What was refused last because of its size: to find that out again costs as much as it did
-    /// the first time.
+    /// The last commit that was refused because of its size; finding out again would be as
+    /// expensive as the first time.
     refused: Mutex<Option<(String, Instant, RepoError)>>,
 }
 
 /// The copies under the cache folder.
 pub(crate) struct Copies {
     dir: PathBuf,
-    /// As long as somebody uses them: whoever may name repositories must not fill the memory.
+    /// Only while they are in use, so that users who can name repositories cannot fill the memory.
     copies: Mutex<HashMap<Location, Weak<Copy>>>,
 }
 
@@ -81,7 +80,7 @@ impl Copies {
     }
 }
 
-/// Packs in a copy before a new generation is begun. Every fetch adds one, and nothing is ever
+/// Packs in a copy before a new generation begins. Every fetch adds one, and nothing is ever
 /// repacked.
 const MAX_PACKS: usize = 48;
 
@@ -97,7 +96,7 @@ impl Copy {
         }
     }
 
-    /// Goes on with the newest generation that is there and removes the others.
+    /// Uses the newest existing generation and removes the others.
     fn remote(base: PathBuf) -> Self {
         let found = |name: std::fs::DirEntry| {
             name.file_name()
@@ -110,7 +109,7 @@ impl Copy {
         generations.sort_unstable();
         let newest = generations.pop().unwrap_or(1);
         for old in generations {
-            // What cannot be removed costs space only.
+            // A folder that cannot be removed only wastes space.
             let _ = std::fs::remove_dir_all(base.join(old.to_string()));
         }
         git::remove_stale_locks(&base.join(newest.to_string()));
@@ -126,7 +125,7 @@ impl Copy {
         }
     }
 
-    /// Whether there is a repository. A local one may have been deleted.
+    /// Whether the repository exists. A local one may have been deleted.
     fn is_there(&self) -> bool {
         match &self.generation {
             None => self.base.exists(),
@@ -134,8 +133,9 @@ impl Copy {
         }
     }
 
-    /// Begins a new generation when the current one has many packs, or more than `bytes` in them.
-    /// The one before the current is removed: whoever still reads the current one finds its files.
+    /// Begins a new generation if the current one has many packs, or more than `bytes` in them.
+    /// Only the generation before the current one is removed, so that readers of the current one
+    /// still find its files.
     fn rotate(&self, bytes: u64) {
         let Some(generation) = &self.generation else {
             return;
@@ -161,7 +161,7 @@ impl Copy {
         }
     }
 
-    /// The refusal of a commit, as long as it is young.
+    /// The stored refusal of a commit, while it is recent.
     fn refusal(&self, sha: &str) -> Option<RepoError> {
         let refused = self.refused.lock().ok()?;
         refused
@@ -181,17 +181,16 @@ impl Copy {
     }
 }
 
-/// The outcome of the last look-up of refs, with the time it started.
+/// The result of the last look-up of refs, with the time it started.
 pub(crate) struct Looked {
     started: Instant,
     outcome: Result<Arc<Vec<Reference>>, RepoError>,
 }
 
-/// The outcomes for all repositories, by their fingerprints. Together they may take only so much
-/// memory.
+/// The results for all repositories, by fingerprint. Their total memory is limited.
 pub(crate) type LookUps = moka::sync::Cache<[u8; 32], Arc<Looked>>;
 
-/// Bytes of refs to remember (estimated).
+/// Bytes of refs to cache (estimated).
 const REFS_BYTES: u64 = 128 << 20;
 
 pub(crate) fn no_look_ups() -> LookUps {
@@ -221,7 +220,7 @@ pub(crate) struct Common {
     pub look_ups: LookUps,
 }
 
-/// What a revision was found to be, with the time when that was looked up.
+/// The resolved commit of a revision, with the time of the look-up.
 struct Named {
     revision: String,
     started: Instant,
@@ -237,15 +236,15 @@ pub(crate) struct Entry {
     ssh_program: String,
     limits: GitLimits,
     common: Arc<Common>,
-    /// Among the look-ups.
+    /// The key in the look-ups.
     key: [u8; 32],
-    /// Contacts that run. A late one goes on in its thread until the other side gives up; there are
-    /// never many of them.
+    /// Running connections. One that timed out continues in its thread until the other side gives
+    /// up; their number is limited.
     contacts: Arc<Semaphore>,
     /// Held while refs are looked up.
     looking: tokio::sync::Mutex<()>,
     named: Mutex<Option<Named>>,
-    /// These credentials have been accepted by the remote: what others fetched may be shown.
+    /// The remote has accepted these credentials, so what others fetched may be shown.
     proved: AtomicBool,
 }
 
@@ -284,8 +283,8 @@ impl Entry {
         matches!(self.location, Location::Local(_))
     }
 
-    /// The refs of the repository. Whoever asks while a look-up runs gets the next one's answer at
-    /// the latest: any number of requests that come together cost two look-ups at most.
+    /// The refs of the repository. A caller that arrives during a look-up gets at the latest the
+    /// result of the next one, so any number of concurrent requests cost at most two look-ups.
     pub async fn refs(self: &Arc<Self>, since: Since) -> Result<Arc<Vec<Reference>>, RepoError> {
         let now = Instant::now();
         let _one = self.looking.lock().await;
@@ -296,7 +295,7 @@ impl Entry {
                     looked.started.elapsed() < ERROR_TTL.min(self.refs_ttl)
                 }
                 (Since::At(asked), Ok(_)) => looked.started >= asked,
-                // Who asks again after a failure wants another try.
+                // A caller that asks again after a failure wants another attempt.
                 (Since::At(_), Err(_)) => false,
             };
             if is_good || looked.started >= now {
@@ -315,8 +314,8 @@ impl Entry {
         outcome
     }
 
-    /// The commit of a revision of a local repository, when it is the one that was found last: read
-    /// at once, it is a line of a file.
+    /// The commit of a revision in a local repository if it is the last one found: this reads just
+    /// one line of a file.
     pub fn last_of(&self, revision: &str, since: Since) -> Option<String> {
         let store = self.copy.opened().filter(|_| self.is_local())?;
         let mut named = self.named.lock().ok()?;
@@ -359,7 +358,7 @@ impl Entry {
         }
     }
 
-    /// Runs blocking work on the remote, at most as long as allowed. Work that is late is told to
+    /// Runs blocking work on the remote with the allowed timeout. Work that exceeds it is told to
     /// stop.
     async fn in_time<T: Send + 'static>(
         &self,
@@ -407,7 +406,7 @@ impl Entry {
         }
     }
 
-    /// Opens the object database, or answers with the one that is open.
+    /// Opens the object database, or returns the open one.
     fn open(&self) -> Result<Store, RepoError> {
         if let Some(store) = self.copy.opened()
             && (!self.is_local() || self.copy.is_there())
@@ -419,7 +418,7 @@ impl Entry {
         Ok(store)
     }
 
-    /// A commit by its full or abbreviated SHA, fetched when it is not here.
+    /// A commit by its full or abbreviated SHA, fetched if it is missing.
     pub async fn commit(self: &Arc<Self>, sha: &str) -> Result<(Store, CommitId), RepoError> {
         if !self.proved.load(Ordering::Relaxed) {
             self.refs(Since::Recently).await?;
@@ -445,7 +444,7 @@ impl Entry {
             self.copy.forget();
             return self.found(sha).await;
         }
-        // Opened again: there may be another repository at this place by now.
+        // Reopened: there may be another repository at this path by now.
         self.copy.forget();
         self.found(sha).await
     }
@@ -459,7 +458,7 @@ impl Entry {
             })
     }
 
-    /// A commit when it is the one that was found last, from memory alone.
+    /// A commit if it is the last one found, from memory alone.
     pub fn last(&self, sha: &str) -> Option<(Store, CommitId)> {
         let store = self
             .copy
@@ -485,12 +484,12 @@ impl Entry {
     }
 
     async fn fetch(self: &Arc<Self>, sha: &str) -> Result<(), RepoError> {
-        // Names for servers that do not hand out commits by their SHA; a missing answer only costs
-        // that way.
+        // Refs for servers that do not serve commits by SHA; without them only this method is
+        // unavailable.
         let refs = self.refs(Since::Recently).await.unwrap_or_default();
         let (entry, sha) = (Arc::clone(self), sha.to_owned());
         self.in_time(move |stop| {
-            // So much that what was fetched last fits beside what is fetched now.
+            // Large enough for the previous fetch and the current one together.
             entry.copy.rotate(entry.limits.pack_bytes.saturating_mul(2));
             entry.remote().fetch(&entry.copy.path(), &sha, &refs, stop)
         })

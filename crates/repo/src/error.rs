@@ -1,20 +1,20 @@
-//! What can go wrong between a repository URL and its manifests. No message contains a credential.
+//! Errors on the way from a repository URL to manifests. No message contains a credential.
 
 use tiphys_render::RenderError;
 
-/// Who has to act.
+/// Who has to fix it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The Application or the repository content is wrong.
     User,
     /// The repository settings or credentials are wrong.
     Config,
-    /// The other side did not answer as it should; trying again may help.
+    /// The other side did not respond as it should; retrying may help.
     Upstream,
     Internal,
 }
 
-/// Cheap to clone: one failure is handed to everyone who waited for it.
+/// Cheap to clone: one failure is returned to all waiters.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RepoError {
     #[error("repository URL {url:?} is refused: {reason}")]
@@ -23,7 +23,7 @@ pub enum RepoError {
     Unreachable { url: String, reason: String },
     #[error("repository {url} did not answer within {seconds} s")]
     Timeout { url: String, seconds: u64 },
-    /// Its own share of contacts is taken up by others that are slow.
+    /// All its connections are used by slow requests.
     #[error(
         "repository {url} was not contacted within {seconds} s: too many other requests to its host or of its project are still waiting"
     )]
@@ -38,12 +38,12 @@ pub enum RepoError {
     CommitMissing { url: String, sha: String },
     #[error("repository {url} is broken: {reason}")]
     Corrupt { url: String, reason: String },
-    /// It is larger than it may be; nothing of it is kept.
+    /// It exceeds a limit; nothing of it is kept.
     #[error("repository {url} is refused: it has {excess}")]
     OverLimit { url: String, excess: String },
     #[error("{0}")]
     Render(#[from] RenderError),
-    /// What a repo-server answered, or that it did not.
+    /// The error of a repo-server, or that it did not respond.
     #[error("{message}")]
     RepoServer { message: String, retryable: bool },
     #[error("appproject.argoproj.io {name:?} not found")]
@@ -78,7 +78,7 @@ impl RepoError {
         }
     }
 
-    /// Whether the same request may succeed later without anyone changing anything.
+    /// Whether the same request may succeed later without any change.
     pub fn retryable(&self) -> bool {
         self.kind() == ErrorKind::Upstream
     }

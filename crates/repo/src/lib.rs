@@ -1,7 +1,7 @@
-//! From a repository URL and a revision to manifests: git, caches and rendering put together.
+//! From a repository URL and a revision to manifests: combines git, caches and rendering.
 //!
-//! Main type: [`Repos`], a cheap handle that everything else uses. The only crate that opens
-//! repositories or starts a process (`ssh`). It must not know of clusters, Applications' status or
+//! Main type: [`Repos`], a cheap handle used by everything else. The only crate that opens
+//! repositories or starts a process (`ssh`). It must not know of clusters, Application status or
 //! the API server.
 
 mod access;

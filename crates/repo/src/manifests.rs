@@ -1,4 +1,4 @@
-//! Rendering a source at a commit, remembered by the content that was read.
+//! Renders a source at a commit, and caches the result by the content that was read.
 //!
 //! Main type: [`Renderer`].
 
@@ -26,9 +26,9 @@ use tiphys_render::{
     prepare, render,
 };
 
-/// Part of every digest: a change of what rendering does must not find old results.
+/// Part of every digest. Increase it when rendering changes, so that old results are not reused.
 const RENDERER: &str = "2";
-/// Bytes of parsed charts to remember (estimated).
+/// Cache size for parsed charts (estimated).
 const CHART_BYTES: u64 = 128 << 20;
 /// Renders whose needs are remembered.
 const NEEDS: u64 = 10_000;
@@ -49,11 +49,11 @@ pub struct ManifestRequest {
     pub refs: BTreeMap<String, RefSource>,
     /// It is one of `spec.sources`.
     pub several: bool,
-    /// Render again even when the result is remembered.
+    /// Render again even if the result is cached.
     pub no_cache: bool,
 }
 
-/// A source that others refer to, at a resolved revision.
+/// A source that others reference, at a resolved revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefSource {
     pub access: RepoAccess,
@@ -61,7 +61,7 @@ pub struct RefSource {
 }
 
 impl ManifestRequest {
-    /// Whether the source names files of other sources.
+    /// Whether the source references files of other sources.
     pub fn refers(&self) -> bool {
         let Some(helm) = &self.source.helm else {
             return false;
@@ -73,8 +73,8 @@ impl ManifestRequest {
         paths.any(|path| path.starts_with('$'))
     }
 
-    /// Whether the same folder gives the same for both, whatever the commit; `by_cluster`: what the
-    /// cluster is matters.
+    /// Whether both requests have the same result for the same folder, whatever the commit;
+    /// `by_cluster`: the cluster's versions matter.
     fn asks_the_same(&self, other: &Self, by_cluster: bool) -> bool {
         !other.no_cache
             && self.several == other.several
@@ -85,7 +85,7 @@ impl ManifestRequest {
                 == (&other.app_name, &other.namespace, &other.project)
     }
 
-    /// Without commits.
+    /// The request without commits.
     fn anywhere(&self) -> Self {
         Self {
             sha: String::new(),
@@ -110,8 +110,8 @@ impl ManifestRequest {
     }
 }
 
-/// Rendered objects, as files hold them: no tracking, no namespace set. `errors` lists files that
-/// could not be used: while it is not empty the objects are incomplete and nothing may be pruned
+/// Rendered objects as in the files, without tracking metadata or namespaces. `errors` lists files
+/// that could not be used: if there are any, the objects are incomplete and nothing may be pruned
 /// because of them.
 #[derive(Clone, Debug)]
 pub struct Manifests {
@@ -122,25 +122,25 @@ pub struct Manifests {
     pub warnings: Arc<Vec<String>>,
     /// `Directory`, `Helm`, `Kustomize` or `Plugin`.
     pub source_type: String,
-    /// The same for the same content: two results with equal digests have equal objects.
+    /// Results with equal digests have equal objects.
     pub digest: String,
     pub(crate) basis: Option<Arc<Basis>>,
 }
 
-/// What manifests were made of; all of it the same again gives the same manifests.
+/// The inputs of rendered manifests; equal inputs give equal manifests.
 #[derive(Debug)]
 pub(crate) struct Basis {
     /// Without the commit.
     request: ManifestRequest,
-    /// A plain folder is the same whatever the cluster serves, so that a definition that comes or
-    /// goes anywhere makes nobody read it again.
+    /// False for a plain folder: its manifests do not depend on the kinds of the cluster, so a new
+    /// or removed CRD does not cause rendering.
     by_cluster: bool,
-    /// The Application's folder, and what was looked for elsewhere.
+    /// The Application's folder, and the look-ups elsewhere.
     seen: Vec<(String, Found)>,
 }
 
 impl Manifests {
-    /// The same at another commit, if what was read is there, and in memory.
+    /// The inputs at another commit, if everything that was read is cached and equal there.
     pub(crate) fn at(&self, (store, id): &Commit, request: &ManifestRequest) -> Option<Self> {
         let basis = self
             .basis
@@ -181,7 +181,7 @@ struct Remembered {
 }
 
 impl Renderer {
-    /// `bytes`: how much of rendered manifests is remembered.
+    /// `bytes`: cache size for rendered manifests.
     pub fn new(bytes: u64) -> Self {
         Self {
             manifests: Traced::new(bytes, |m| m.weight),
@@ -203,7 +203,7 @@ impl Renderer {
     ) -> Result<Manifests, RepoError> {
         let (store, id) = &commits.own;
         if request.several && request.source.path.is_empty() {
-            // It has files for others.
+            // It only provides files for other sources.
             return Ok(answer(
                 *id,
                 &remember(Rendered::default()),
@@ -263,7 +263,7 @@ impl Renderer {
         Ok(answer(*id, &found, hex(&whole), basis))
     }
 
-    /// What there is to set in a source. Blocks.
+    /// The details and settable parameters of a source. Blocks.
     pub fn details(
         &self,
         commits: &Commits,
@@ -279,7 +279,7 @@ impl Renderer {
     }
 }
 
-/// Refuses sources of kinds that are not supported.
+/// Refuses unsupported kinds of sources.
 pub fn check_source(source: &ApplicationSource) -> Result<(), RepoError> {
     if source.repo_url.starts_with("oci://") {
         return Err(RepoError::Unsupported(format!(
@@ -329,7 +329,7 @@ fn sources<'a>(files: &'a Files, request: &ManifestRequest) -> SourceSet<'a> {
     }
 }
 
-/// Charts that other renders have parsed already.
+/// Provides charts that were already parsed by other renders.
 struct ReadyCharts<'a> {
     renderer: &'a Renderer,
     store: &'a Store,
@@ -346,7 +346,7 @@ impl Charts for ReadyCharts<'_> {
         folder: &str,
         limits: &Limits,
     ) -> Result<Arc<ParsedChart>, HelmError> {
-        // What the chart is made of is noted apart from what else the render reads.
+        // The files of the chart are recorded separately from other files that the render reads.
         let files = Files {
             own: GitFiles::new(self.store, self.root, Some(folder)),
             refs: BTreeMap::new(),
@@ -393,8 +393,8 @@ fn chart_weight(chart: &Chart) -> u32 {
             .chain(&chart.files)
             .map(|f| 100 + f.data.len())
             .sum();
-        // Parsed templates take several times what their text does; the values of the last render
-        // are kept, too.
+        // Parsed templates take several times the memory of their text; the values of the last
+        // render are kept, too.
         1000 + 4 * own
             + 2 * weight(&chart.values)
             + chart.dependencies.iter().map(bytes).sum::<usize>()
@@ -439,7 +439,7 @@ fn remember(rendered: Rendered) -> Remembered {
     }
 }
 
-/// Roughly what a map takes in memory.
+/// The approximate memory of a map.
 pub(crate) fn weight(map: &serde_json::Map<String, serde_json::Value>) -> usize {
     fn value(v: &serde_json::Value) -> usize {
         match v {
@@ -452,7 +452,7 @@ pub(crate) fn weight(map: &serde_json::Map<String, serde_json::Value>) -> usize 
     map.iter().map(|(k, v)| 64 + k.len() + value(v)).sum()
 }
 
-/// Everything the result depends on but files outside of the folder.
+/// Everything that the result depends on except files outside of the folder.
 fn key(folder: Found, prepared: &Prepared, budget: &Budget) -> Key {
     let mut options = Digester(Sha256::new());
     prepared.hash(&mut options);
@@ -464,7 +464,7 @@ fn key(folder: Found, prepared: &Prepared, budget: &Budget) -> Key {
     ])
 }
 
-/// A digest of what is hashed: unlike the keys of a hash table it is the same in every program.
+/// A stable digest: unlike the hasher of a hash table it is the same in every process.
 struct Digester(Sha256);
 
 impl Hasher for Digester {

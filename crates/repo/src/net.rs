@@ -1,4 +1,4 @@
-//! The byte stream to a server: TCP, and TLS above it. Main type: [`Tls`]; main function: [`dial`].
+//! Connections to a server: TCP, with or without TLS. Main type: [`Tls`]; main function: [`dial`].
 
 use http::Uri;
 use rustls::{
@@ -19,16 +19,16 @@ use tonic::transport::Endpoint;
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
-/// Which certificates of a server are good, and what proves to it who we are. All of it PEM.
+/// Which server certificates to trust, and our client certificate. All of it PEM.
 #[derive(Clone, Default)]
 pub struct Tls {
-    /// Any certificate will do, as long as the server has its key.
+    /// Accept any certificate, as long as the server has its key.
     pub any: bool,
-    /// What the system trusts is good.
+    /// Trust the system's certificate authorities.
     pub system: bool,
-    /// So are these.
+    /// Trust these too.
     pub trusted: Vec<u8>,
-    /// Our certificate, and its key.
+    /// Our client certificate and its key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -36,7 +36,7 @@ pub struct Tls {
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-/// Opens the stream to `host:port`; `protocol` is what TLS asks for: `h2`, `http/1.1` or nothing.
+/// Opens a stream to `host:port`; `protocol` is for ALPN: `h2`, `http/1.1` or empty.
 pub async fn dial(server: &str, tls: Option<&Tls>, protocol: &str) -> io::Result<Box<dyn Io>> {
     match tls {
         None => Ok(Box::new(tcp(server).await?)),
@@ -44,8 +44,7 @@ pub async fn dial(server: &str, tls: Option<&Tls>, protocol: &str) -> io::Result
     }
 }
 
-/// Where gRPC goes to: TLS is done by what makes the connection, so the channel must not know of
-/// it.
+/// The endpoint for gRPC. The connector does TLS, so the channel must not know about it.
 pub fn endpoint(server: &str, plaintext: bool) -> Result<Endpoint, String> {
     let scheme = if plaintext { "http" } else { "https" };
     let origin: Uri = format!("{scheme}://{server}")
@@ -62,7 +61,7 @@ pub fn endpoint(server: &str, plaintext: bool) -> Result<Endpoint, String> {
         .keep_alive_timeout(KEEP_ALIVE))
 }
 
-/// TCP, and TLS above it.
+/// TCP with TLS.
 pub async fn handshake(
     server: &str,
     tls: &Tls,
@@ -71,7 +70,7 @@ pub async fn handshake(
     secure(tcp(server).await?, server, tls, protocol).await
 }
 
-/// TLS above a stream that leads to the server, as one through a proxy does.
+/// TLS over an existing stream to the server, such as one through a proxy.
 pub async fn secure(
     stream: TcpStream,
     server: &str,
@@ -88,7 +87,7 @@ pub async fn secure(
     shaken.map_err(|e| io::Error::new(e.kind(), format!("tls: {e}")))
 }
 
-/// TCP alone.
+/// Plain TCP.
 pub async fn tcp(server: &str) -> io::Result<TcpStream> {
     let failed =
         |e: io::Error| io::Error::new(e.kind(), format!("dial tcp {server}: {}", reason(&e)));
@@ -106,7 +105,7 @@ pub async fn tcp(server: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// What the system says, as Go words it.
+/// The system's error with Go's wording.
 pub fn reason(e: &io::Error) -> String {
     let text = e.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

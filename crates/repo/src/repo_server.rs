@@ -1,8 +1,8 @@
-//! Manifests from a repo-server: a client of Argo CD's RepoServerService, for a genuine one or our
-//! own.
+//! Manifests from a repo-server: a client of Argo CD's RepoServerService, for upstream Argo CD's
+//! server or our own.
 //!
-//! Main type: [`RepoServer`]. What it asks is put together by the caller, who knows Applications,
-//! projects and settings.
+//! Main type: [`RepoServer`]. The caller, who knows Applications, projects and settings, builds the
+//! requests.
 
 use crate::{
     Manifests, RepoError,
@@ -29,42 +29,42 @@ use tonic::{Code, Status, client::Grpc, transport::Channel};
 use tonic_prost::ProstCodec;
 use tracing::{Instrument as _, field};
 
-/// What one message may have, in bytes; Argo CD's default.
+/// Maximum size of a message in bytes; Argo CD's default.
 const MAX_MESSAGE: usize = 100 << 20;
-/// How often a call that found no server, or a busy one, is made; and the pause before the next.
+/// How often a call is tried if the server is unreachable or busy, and the delay between attempts.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
-/// Bytes of answers to remember (estimated): what comes again is not read again.
+/// Cache size for parsed responses (estimated): a repeated response is not parsed again.
 const KNOWN_BYTES: u64 = 256 << 20;
 
-/// Where a repo-server is, and how it is spoken to.
+/// The address of a repo-server and how to connect.
 #[derive(Clone, Debug)]
 pub struct RepoServerOptions {
     /// `host:port`.
     pub address: String,
-    /// Longest time for one call; 0 means no limit.
+    /// Timeout of one call; 0 means no limit.
     pub timeout: Duration,
     pub plaintext: bool,
-    /// Files with certificates to trust. Without any, every certificate will do: Argo CD's
-    /// repo-server makes its own.
+    /// Files with certificates to trust. Without any, every certificate is accepted, because Argo
+    /// CD's repo-server generates its own.
     pub trusted: Vec<PathBuf>,
-    /// Our certificate and its key. They are read for each connection; files that are not there are
-    /// left out.
+    /// Our client certificate and its key. They are read for each connection; missing files are
+    /// ignored.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// A cheap handle; clones share one connection, which is made again when it breaks.
+/// A cheap handle; clones share one connection, which is reopened when it breaks.
 #[derive(Clone)]
 pub struct RepoServer {
     channel: Channel,
     timeout: Duration,
     known: moka::sync::Cache<[u8; 32], Arc<[Arc<Kept>]>>,
-    /// What `traceparent` is, within the span of a call.
+    /// Returns the `traceparent` inside the span of a call.
     context: fn() -> Option<String>,
 }
 
 impl RepoServer {
-    /// Nothing is connected before the first call. Must be called inside a tokio runtime.
+    /// Connects on the first call. Must be called inside a tokio runtime.
     pub fn new(options: RepoServerOptions) -> Result<Self, RepoError> {
         let bad = |reason| RepoError::BadUrl {
             url: options.address.clone(),
@@ -103,13 +103,13 @@ impl RepoServer {
         })
     }
 
-    /// Tells the server which trace its work belongs to (W3C `traceparent`).
+    /// Sends the server the trace that its work belongs to (W3C `traceparent`).
     #[must_use]
     pub fn with_context(self, context: fn() -> Option<String>) -> Self {
         Self { context, ..self }
     }
 
-    /// Renders a source. The objects bear the Application's marks already.
+    /// Renders a source. The objects already have the Application's tracking metadata.
     pub async fn manifests(&self, request: &ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
         let answer: ManifestResponse = self
             .call("/repository.RepoServerService/GenerateManifest", request)
@@ -147,7 +147,7 @@ impl RepoServer {
             .await
     }
 
-    /// Whether two revisions differ where it matters.
+    /// Whether the files that matter differ between two revisions.
     pub async fn update_revision(
         &self,
         request: &UpdateRevisionForPathsRequest,
@@ -166,8 +166,8 @@ impl RepoServer {
     {
         let mut tries = 1;
         loop {
-            // On the heap: what moves through the layers of a call by value would otherwise lie on
-            // the stack many times.
+            // On the heap: a call moved by value through the layers would otherwise occupy the
+            // stack many times.
             let span = tracing::trace_span!(
                 "call",
                 "otel.kind" = "client",
@@ -214,7 +214,7 @@ impl RepoServer {
             let reply = grpc
                 .unary(request, PathAndQuery::from_static(method), codec)
                 .await;
-            // Without a connection there is no answer, only what tonic makes of its failure.
+            // Without a connection there is no reply, only tonic's description of the failure.
             let reply = reply.map_err(|status| {
                 if status.source().is_some() {
                     unreached(&status)
@@ -235,7 +235,7 @@ impl RepoServer {
 }
 
 impl RepoServerOptions {
-    /// The files of the moment: they may have been renewed.
+    /// Reads the current files, because they may have been renewed.
     async fn tls(&self) -> io::Result<Option<Tls>> {
         if self.plaintext {
             return Ok(None);
@@ -265,7 +265,7 @@ async fn read(path: &Path) -> io::Result<Vec<u8>> {
         .map_err(|e| io::Error::new(e.kind(), format!("{}: {}", path.display(), net::reason(&e))))
 }
 
-/// What is behind tonic's "transport error", as Go's client words it.
+/// The cause of tonic's "transport error", as Go's client words it.
 fn unreached(e: &dyn std::error::Error) -> Status {
     let mut reason = e;
     while let Some(inner) = reason.source() {
@@ -276,7 +276,7 @@ fn unreached(e: &dyn std::error::Error) -> Status {
     ))
 }
 
-/// Whether trying again later may help without anyone changing anything.
+/// Whether retrying later may help without any change.
 fn is_of_moment(code: Code) -> bool {
     matches!(
         code,
@@ -288,7 +288,7 @@ fn is_of_moment(code: Code) -> bool {
     )
 }
 
-/// The same for the same objects.
+/// A key that is equal for equal objects.
 fn key(answer: &ManifestResponse) -> [u8; 32] {
     let mut hash = Sha256::new();
     for text in &answer.manifests {
@@ -314,7 +314,7 @@ fn objects(manifests: &[String]) -> Result<Arc<[Arc<Kept>]>, RepoError> {
     manifests.iter().enumerate().map(read).collect()
 }
 
-/// A status as Go's gRPC words it.
+/// A status as Go's gRPC prints it.
 pub fn shown(status: &Status) -> String {
     format!(
         "rpc error: code = {} desc = {}",
@@ -323,7 +323,7 @@ pub fn shown(status: &Status) -> String {
     )
 }
 
-/// The names that Go's gRPC gives the codes.
+/// Go gRPC's names of the codes.
 fn name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",

@@ -23,23 +23,23 @@ use tracing::Instrument as _;
 /// A revision that was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// 40 hexadecimal digits, or the abbreviated SHA that was asked for when no ref has that name.
+    /// 40 hexadecimal digits, or the requested abbreviated SHA if no ref has that name.
     pub sha: String,
-    /// `sha` itself when a full SHA was asked for, else like `HEAD (sha)`.
+    /// `sha` itself if a full SHA was requested, else like `HEAD (sha)`.
     pub display: String,
 }
 
-/// How old the answer of a look-up may be.
+/// How old the result of a look-up may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// As old as [`RepoOptions::refs_ttl`] says.
+    /// At most [`RepoOptions::refs_ttl`].
     Recently,
-    /// It was looked up then or later.
+    /// Looked up at this time or later.
     At(Instant),
 }
 
 impl Since {
-    /// What is looked up from now on.
+    /// Look-ups that start from now on.
     pub fn now() -> Self {
         Self::At(Instant::now())
     }
@@ -52,28 +52,27 @@ pub struct Refs {
     pub tags: Vec<String>,
 }
 
-/// Limits and rules of a [`Repos`].
+/// Limits and options of [`Repos`].
 #[derive(Clone, Debug)]
 pub struct RepoOptions {
-    /// Accept file:// URLs and absolute paths. Whoever may name a repository can then read every
-    /// repository of this machine.
+    /// Accept file:// URLs and absolute paths. Anyone who may name a repository can then read every
+    /// repository on this machine.
     pub allow_local: bool,
-    /// How long a look-up of a remote repository's refs is good enough for who asks
-    /// [`Since::Recently`].
+    /// How long a look-up of a remote repository's refs is used for [`Since::Recently`].
     pub refs_ttl: Duration,
-    /// Longest time for one contact with a remote repository.
+    /// Timeout of one connection to a remote repository.
     pub timeout: Duration,
-    /// What one render may cost.
+    /// Limits of one render.
     pub budget: Budget,
-    /// Longest time that the templates of one render may take.
+    /// Time limit for the templates of one render.
     pub render_timeout: Duration,
-    /// Bytes of rendered manifests to remember (estimated).
+    /// Cache size for rendered manifests (estimated).
     pub manifest_bytes: u64,
-    /// What a repository may have.
+    /// Limits on repositories.
     pub limits: GitLimits,
-    /// The program for ssh URLs, looked for in PATH.
+    /// The program for ssh URLs, searched in PATH.
     pub ssh_program: String,
-    /// Renders at a time; 0 means twice the number of processors.
+    /// Concurrent renders; 0 means twice the number of processors.
     pub parallelism: usize,
 }
 
@@ -93,7 +92,7 @@ impl Default for RepoOptions {
     }
 }
 
-/// Repositories with different URLs or credentials that are remembered.
+/// How many repositories with different URLs or credentials are cached.
 const MAX_ENTRIES: usize = 10_000;
 
 /// A cheap handle to all repositories; clones share caches and running fetches.
@@ -118,7 +117,7 @@ impl std::fmt::Debug for Repos {
     }
 }
 
-/// Runs blocking work; a panic in it is an error of this request only.
+/// Runs blocking work; a panic in it fails only this request.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RepoError> + Send + 'static,
 ) -> Result<T, RepoError> {
@@ -130,14 +129,14 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 impl Repos {
-    /// `cache_dir` holds bare copies of remote repositories; it is made when needed and may be
-    /// deleted while nothing runs.
+    /// `cache_dir` contains bare copies of remote repositories; it is created when needed and may
+    /// be deleted while no process uses it.
     pub fn new(cache_dir: impl Into<PathBuf>) -> Self {
         Self::with_options(cache_dir, RepoOptions::default())
     }
 
     pub fn with_options(cache_dir: impl Into<PathBuf>, options: RepoOptions) -> Self {
-        // Already installed by someone else is as good.
+        // If another one is already installed, that is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let renders = if options.parallelism == 0 {
@@ -180,7 +179,7 @@ impl Repos {
             key,
         ));
         if entries.len() >= MAX_ENTRIES {
-            // Credentials that change often must not fill the memory. What is lost is looked up
+            // Credentials that change often must not fill the memory. Dropped entries are looked up
             // again.
             entries.clear();
         }
@@ -188,8 +187,8 @@ impl Repos {
         Ok(entry)
     }
 
-    /// The commit a revision stands for. Concurrent and recent look-ups of a repository share one
-    /// answer.
+    /// The commit that a revision resolves to. Concurrent and recent look-ups of a repository share
+    /// one result.
     pub async fn resolve(
         &self,
         access: &RepoAccess,
@@ -229,8 +228,8 @@ impl Repos {
         Ok(sha)
     }
 
-    /// What `before` says for the commit that is asked for now, when nothing that was read for it
-    /// differs there. Does not block: what is not in memory is `None`.
+    /// `before` adapted to the commit that is requested now, if nothing that was read for it
+    /// differs there. Does not block: returns `None` if something is not in memory.
     pub fn unchanged(
         &self,
         request: &ManifestRequest,
@@ -240,7 +239,7 @@ impl Repos {
         before.at(&entry.last(&request.sha)?, request).map(Arc::new)
     }
 
-    /// The objects of a source. Remembered by what was read, not by the commit.
+    /// The objects of a source. Cached by what was read, not by the commit.
     pub async fn manifests(&self, request: ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
         let span = tracing::trace_span!(
             "GenerateManifest",
@@ -257,7 +256,7 @@ impl Repos {
         render.instrument(span).await
     }
 
-    /// What there is to set in a source.
+    /// The details and settable parameters of a source.
     pub async fn details(&self, request: ManifestRequest) -> Result<Details, RepoError> {
         self.render(request, |inner, commits, request| {
             inner.renderer.details(commits, request)
@@ -337,7 +336,7 @@ impl Repos {
         Ok(before.with(needed.into_iter().zip(found)))
     }
 
-    /// Whether the repository answers and the credentials are right.
+    /// Whether the repository responds and the credentials are valid.
     pub async fn test(&self, access: &RepoAccess) -> Result<(), RepoError> {
         self.entry(access)?.refs(Since::now()).await.map(|_| ())
     }
@@ -379,7 +378,7 @@ impl Repos {
         blocking(move || store.metadata(id.commit, tags)).await
     }
 
-    /// Whether `is_meant` holds for a file that differs between two commits.
+    /// Whether `is_meant` is true for a file that differs between two commits.
     pub async fn any_changed(
         &self,
         access: &RepoAccess,
@@ -393,7 +392,7 @@ impl Repos {
         blocking(move || git::any_changed(&store, from.tree, to.tree, &is_meant)).await
     }
 
-    /// The commit, fetched when it is not here yet.
+    /// The commit, fetched if it is missing.
     async fn commit(&self, entry: &Arc<Entry>, sha: &str) -> Result<(Store, CommitId), RepoError> {
         if !revision::is_abbreviated_sha(sha) {
             return Err(RepoError::RevisionNotFound {
@@ -403,8 +402,8 @@ impl Repos {
         entry.commit(sha).await
     }
 
-    /// A new bare repository with one commit on `main`: for `tiphys up` and tests. Blocks. Returns
-    /// the commit.
+    /// Creates a bare repository with one commit on `main`: for `tiphys up` and tests. Blocks.
+    /// Returns the commit.
     pub fn init_example<'a>(
         dir: &Path,
         files: impl IntoIterator<Item = (&'a str, &'a str)>,

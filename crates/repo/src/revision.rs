@@ -1,14 +1,14 @@
-//! Which commit a revision means, given the refs of a repository. Pure.
+//! Resolves a revision to a commit, given the refs of a repository. Pure.
 
 use crate::RepoError;
 
-/// A ref as `ls-remote` shows it, annotated tags already peeled.
+/// A ref as listed by `ls-remote`, with annotated tags peeled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reference {
     /// `HEAD`, `refs/heads/main`, …
     pub name: String,
     pub sha: String,
-    /// What a symbolic ref points to.
+    /// The target of a symbolic ref.
     pub target: Option<String>,
 }
 
@@ -22,9 +22,9 @@ pub(crate) fn is_abbreviated_sha(revision: &str) -> bool {
     revision.len() >= 7 && revision.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// The full names that a revision may stand for, in git's own order (gitrevisions(7)). `HEAD` is
-/// what the repository says it is, and a full name only itself: a branch that is called so does not
-/// take its place.
+/// The full ref names that a revision may stand for, in git's own order (gitrevisions(7)). `HEAD`
+/// is the repository's HEAD, and a full ref name only itself: a branch with the same name does not
+/// override it.
 pub(crate) fn candidates(revision: &str) -> Vec<String> {
     if revision == "HEAD" || revision.starts_with("refs/") {
         return vec![revision.to_owned()];
@@ -37,8 +37,8 @@ pub(crate) fn candidates(revision: &str) -> Vec<String> {
         .collect()
 }
 
-/// The SHA of a revision: HEAD (or empty), a tag, a branch, a full ref name, else something that
-/// looks like a SHA as it is.
+/// The SHA of a revision: HEAD (or empty), a tag, a branch, a full ref name, else the revision
+/// itself if it looks like a SHA.
 pub(crate) fn resolve(refs: &[Reference], revision: &str) -> Result<String, RepoError> {
     let revision = if revision.is_empty() {
         "HEAD"

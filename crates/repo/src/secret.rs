@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A password, token or key. Who looks inside hands it to the other side at once.
+/// A password, token or key. Code that reads the value should pass it on immediately.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 

@@ -1,5 +1,5 @@
-//! Who may talk to remote repositories, and render, at the same time: a host or a project that is
-//! slow takes its own share and nobody else's.
+//! Shares connections to remote repositories, and renders, fairly: a slow host or project uses up
+//! its own share and no one else's.
 //!
 //! Main type: [`Shares`].
 
@@ -10,20 +10,20 @@ use std::{
 };
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// Contacts at a time with one host. What is slow does not count: many repositories of a host may
-/// be out of order while others are not.
+/// Concurrent connections to one host, not counting slow ones: some repositories of a host may be
+/// out of order while others work.
 const OF_A_HOST: usize = 16;
-/// Slow contacts with one host; more of them count as those that are not slow.
+/// Slow connections to one host; beyond that they count as normal ones.
 const SLOW_OF_A_HOST: usize = 48;
-/// Contacts of one project at a time, and slow ones besides.
+/// Concurrent connections for one project, and slow ones in addition.
 const OF_A_PROJECT: usize = 64;
 const SLOW_OF_A_PROJECT: usize = 96;
-/// Contacts at a time: each has a thread.
+/// Concurrent connections in total; each has a thread.
 const IN_ALL: usize = 256;
-/// A contact that takes longer is slow.
+/// A connection that takes longer is slow.
 const SLOW: Duration = Duration::from_secs(3);
 
-/// Semaphores by name, for as long as somebody holds one.
+/// Semaphores by name, as long as they are in use.
 struct Named {
     size: usize,
     known: Mutex<HashMap<String, Weak<Semaphore>>>,
@@ -49,7 +49,7 @@ impl Named {
     }
 }
 
-/// Shares of the contacts with remote repositories, and of renders.
+/// The shares of connections to remote repositories, and of renders.
 pub(crate) struct Shares {
     hosts: Named,
     slow_of_hosts: Named,
@@ -60,21 +60,21 @@ pub(crate) struct Shares {
     renders_of: Named,
 }
 
-/// The right to a contact, given back when it is dropped.
+/// A permit for a connection, released on drop.
 pub(crate) struct Contact {
-    /// Of the project and of the host.
+    /// Those of the project and of the host.
     places: Mutex<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
     slow: (Arc<Semaphore>, Arc<Semaphore>),
     _place: OwnedSemaphorePermit,
 }
 
-/// The right to a render.
+/// A permit for a render.
 pub(crate) struct Render {
     _places: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
 impl Shares {
-    /// `renders`: how many there may be at a time.
+    /// `renders`: how many may run concurrently.
     pub fn new(renders: usize) -> Self {
         Self {
             hosts: Named::new(OF_A_HOST),
@@ -87,8 +87,8 @@ impl Shares {
         }
     }
 
-    /// Waits for the right to a contact with `host` on behalf of a project. What all share comes
-    /// last, so that nobody holds it while waiting.
+    /// Waits for a permit to connect to `host` for a project. The global permit is acquired last,
+    /// so that no one holds it while waiting.
     pub async fn contact(&self, host: &str, project: &str) -> Result<Contact, AcquireError> {
         let slow = (
             self.slow_of_projects.of(project),
@@ -104,7 +104,7 @@ impl Shares {
         })
     }
 
-    /// Waits for the right to a render on behalf of a project.
+    /// Waits for a permit to render for a project.
     pub async fn render(&self, project: &str) -> Result<Render, AcquireError> {
         let own = self.renders_of.of(project).acquire_owned().await?;
         Ok(Render {
@@ -114,7 +114,7 @@ impl Shares {
 }
 
 impl Contact {
-    /// Lets others of the project and of the host go on once this contact has taken long.
+    /// Releases the normal permits of the project and the host once this connection is slow.
     pub async fn slow_down(&self) {
         tokio::time::sleep(SLOW).await;
         let (of_project, of_host) = (
@@ -122,7 +122,7 @@ impl Contact {
             Arc::clone(&self.slow.1).acquire_owned(),
         );
         if let (Ok(of_project), Ok(of_host)) = (of_project.await, of_host.await) {
-            // The places among the quick ones are given back.
+            // The permits for normal connections are released.
             *self.places.lock().unwrap_or_else(PoisonError::into_inner) = (of_project, of_host);
         }
     }
@@ -132,7 +132,7 @@ impl Contact {
 mod tests {
     use super::*;
 
-    /// Whether it is there at once.
+    /// The result if it is available immediately.
     async fn now<T>(future: impl Future<Output = Result<T, AcquireError>>) -> Option<T> {
         tokio::task::unconstrained(tokio::time::timeout(Duration::ZERO, future))
             .await

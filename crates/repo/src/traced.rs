@@ -1,8 +1,9 @@
-//! Results remembered by what was read to make them, and by what was looked for and not there.
+//! Caches results by the files that were read for them, and by those that were looked up and not
+//! found.
 //!
 //! Main type: [`Traced`]. A folder's tree and the options lead to the places outside of the folder
-//! that were looked at the last time; what is at these places now leads to the result, if that was
-//! made before.
+//! that the last computation looked up; the current content of these places leads to the result, if
+//! it was computed before.
 
 use crate::git::{Found, GitFiles};
 use sha2::{Digest, Sha256};
@@ -24,7 +25,7 @@ enum Root {
 
 type Place = (Root, String);
 
-/// Bytes of places to remember (estimated).
+/// Cache size for places (estimated).
 const PLACES_BYTES: u64 = 32 << 20;
 
 fn weight_of(places: &[Place]) -> u32 {
@@ -77,14 +78,14 @@ impl Files {
     }
 }
 
-/// A cache; the least used results are forgotten first.
+/// A cache that evicts the least used results first.
 pub(crate) struct Traced<T> {
     places: moka::sync::Cache<Key, Arc<Vec<Place>>>,
     results: moka::sync::Cache<Key, Arc<T>>,
 }
 
 impl<T: Send + Sync + 'static> Traced<T> {
-    /// `weight` says roughly how many bytes a result takes.
+    /// `weight` returns the approximate size of a result in bytes.
     pub fn new(bytes: u64, weight: fn(&T) -> u32) -> Self {
         let results = moka::sync::Cache::builder()
             .weigher(move |_, v: &Arc<T>| weight(v))
@@ -97,8 +98,8 @@ impl<T: Send + Sync + 'static> Traced<T> {
         Self { places, results }
     }
 
-    /// The result for a key, which stands for everything but the files outside of the folder. The
-    /// key that comes back stands for these, too.
+    /// The result for a key, which represents everything except the files outside of the folder.
+    /// The returned key includes these, too.
     pub fn get<E>(
         &self,
         key: Key,

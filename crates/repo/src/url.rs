@@ -1,4 +1,4 @@
-//! Which repository URLs are accepted, and how they are reached.
+//! Validates repository URLs and decides how to access them.
 
 use crate::{RepoAccess, RepoError, Secret};
 use sha2::{Digest, Sha256};
@@ -8,10 +8,10 @@ use tiphys_api::{
     repo_url::{Form, RepoUrl},
 };
 
-/// A URL that was checked. No variant holds a credential.
+/// A validated URL. No variant contains a credential.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Location {
-    /// Opened where it is.
+    /// Opened in place.
     Local(PathBuf),
     /// https or http, without userinfo.
     Http { url: String, origin: String },
@@ -20,7 +20,7 @@ pub(crate) enum Location {
 }
 
 impl Location {
-    /// The URL as it may be shown.
+    /// The URL for display.
     pub fn shown(&self) -> String {
         match self {
             Self::Local(path) => path.display().to_string(),
@@ -28,7 +28,7 @@ impl Location {
         }
     }
 
-    /// What answers for it: a server and its port. Empty for a local one.
+    /// The server and its port. Empty for a local repository.
     pub fn host(&self) -> &str {
         match self {
             Self::Local(_) => "",
@@ -39,7 +39,7 @@ impl Location {
                 let host = authority
                     .rsplit_once('@')
                     .map_or(authority, |(_, host)| host);
-                // In the form of scp a path follows the colon.
+                // In the scp-like form a path follows the colon.
                 if url.starts_with("ssh://") {
                     host
                 } else {
@@ -49,7 +49,7 @@ impl Location {
         }
     }
 
-    /// The folder name of the cached copy: the same for URLs that mean the same repository.
+    /// The folder name of the cached copy: the same for URLs of the same repository.
     pub fn cache_name(&self) -> String {
         let text = self.shown();
         let text = text.strip_suffix(".git").unwrap_or(&text);
@@ -68,8 +68,7 @@ pub(crate) fn refuse(url: &str, reason: &str) -> RepoError {
     }
 }
 
-/// Checks the URL of `access`. Userinfo of an https URL moves into the credentials that are
-/// returned.
+/// Validates the URL of `access`. User info in an https URL is moved to the returned credentials.
 pub(crate) fn locate(
     access: &RepoAccess,
     allow_local: bool,

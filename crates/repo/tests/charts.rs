@@ -1,5 +1,5 @@
-//! Charts in local repositories: what a result is remembered by, files of other repositories, and
-//! paths that lead out.
+//! Charts in local repositories: what results are cached by, files of other repositories, and paths
+//! that leave the source.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 use tiphys_api::source::ApplicationSource;
@@ -104,7 +104,7 @@ async fn a_chart_is_rendered_again_when_what_it_read_changed_and_only_then() {
         "nothing that it looks at has changed"
     );
     assert_eq!(first.digest, same.digest);
-    // Each of these was looked for before and was not there.
+    // Each of these was looked up before and did not exist.
     source.commit(&[("shared/a.yaml", Some("colour: green\n"))]);
     let found = render(&repos, &source, helm, &[]).await.expect("rendered");
     assert_eq!(field(&found, "colour"), "green");
@@ -165,7 +165,7 @@ async fn values_come_from_other_repositories() {
     );
 }
 
-/// Links are made by git: the example repositories have none.
+/// Links are created by git: the example repositories have none.
 #[tokio::test]
 async fn links_do_not_lead_out() {
     let dir = tempfile::tempdir().expect("tempdir");
@@ -243,7 +243,7 @@ async fn links_do_not_lead_out() {
             "{error}"
         );
     }
-    // The chart itself holds the links, too: what Helm would read is refused.
+    // The chart itself contains the links, too: Helm would read them, we refuse.
     let error = render(&repos, &source, "{\"valueFiles\": [\"in.yaml\"]}", &[])
         .await
         .expect_err("links of the chart lead out");

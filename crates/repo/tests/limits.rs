@@ -1,5 +1,5 @@
-//! Repositories that are larger than they may be, and servers that send without end: each is
-//! refused by name, and costs next to nothing.
+//! Repositories that exceed limits, and servers that send endlessly: each is refused by name, at
+//! almost no cost.
 
 #[allow(dead_code, reason = "not all of it is needed here")]
 mod server;
@@ -21,7 +21,7 @@ use tiphys_repo::{
 
 const CM: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
 
-/// One test at a time: some look at the memory of the process.
+/// One test at a time, because some measure the memory of the process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -52,7 +52,7 @@ fn git(dir: &Path, args: &[&str], stdin: impl FnOnce(&mut dyn Write)) -> String 
         .to_owned()
 }
 
-/// A repository `r.git` with a small folder `app`, and the blob `blob` beside it; the commit.
+/// Creates a repository `r.git` with a small folder `app` and the blob `blob`; returns the commit.
 fn repository(dir: &Path, blob: impl FnOnce(&mut dyn Write)) -> String {
     let bare = dir.join("r.git");
     Repos::init_example(&bare, [("app/a.yaml", CM)]).expect("example");
@@ -111,7 +111,7 @@ async fn manifests(repos: &Repos, url: &str, sha: &str) -> Result<Arc<Manifests>
         .await
 }
 
-/// The most that this process has had in memory since [`forget_peak`], in bytes.
+/// The peak memory of this process since [`forget_peak`], in bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("status");
     let line = status
@@ -130,7 +130,7 @@ fn forget_peak() -> u64 {
     peak()
 }
 
-/// Room for all that is not what is refused.
+/// Allowance for memory unrelated to the refused data.
 const ROOM: u64 = 120 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -164,7 +164,7 @@ async fn a_large_blob_is_refused_before_it_is_in_memory() {
         "{} MiB more",
         (peak() - before) >> 20
     );
-    // It is not fetched again for everybody who asks.
+    // It is not fetched again for every caller.
     let fetches = server.count("fetch");
     assert_eq!(
         manifests(&repos, &url, &sha)
@@ -216,7 +216,7 @@ async fn a_large_blob_elsewhere_hurts_nobody_within_the_limits() {
             .len(),
         1
     );
-    // What is read again from the copy is not unpacked for it.
+    // Reading it again from the copy does not unpack it.
     let before = forget_peak();
     let repos = self::repos(
         &cache,
@@ -331,7 +331,7 @@ async fn each_limit_is_named_with_the_repository() {
     }
 }
 
-/// What a delta makes may be far larger than the delta.
+/// The result of a delta may be far larger than the delta.
 #[tokio::test]
 #[allow(clippy::await_holding_lock, reason = "one test at a time")]
 async fn what_a_delta_makes_counts_too() {
@@ -376,8 +376,8 @@ async fn what_a_delta_makes_counts_too() {
     );
 }
 
-/// A server that answers the question for refs without end: in the capabilities, in the second
-/// version's list, or in the first version's.
+/// A server that answers a request for refs endlessly: in the capabilities, in protocol version 2's
+/// list, or in version 1's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Endless {
     Capabilities,
@@ -508,7 +508,7 @@ async fn an_endless_list_of_refs_ends_at_the_limit() {
             .await
             .expect_err("endless");
         if what == Endless::Headers {
-            // The HTTP client has a limit of its own for these.
+            // The HTTP client has its own limit for these.
             assert!(
                 matches!(error, RepoError::Unreachable { .. }),
                 "{what:?}: {error}"

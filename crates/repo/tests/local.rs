@@ -1,4 +1,4 @@
-//! Local repositories, made with real git: revisions, manifests, links and mistakes.
+//! Local repositories, created with real git: revisions, manifests, links and errors.
 
 use std::{path::Path, process::Command, sync::Arc, time::Instant};
 use tiphys_api::source::{ApplicationSource, ApplicationSourceDirectory};
@@ -173,7 +173,7 @@ async fn a_look_up_answers_who_asked_before_it() {
     let (dir, first) = repository();
     let (repos, access) = (repos(), access(dir.path()));
     for wanted in ["HEAD", "main"] {
-        // Once from all refs, once as the commit that was found last.
+        // Once from all refs, once as the last commit found.
         for _ in 0..2 {
             let asked = Instant::now();
             let before = repos
@@ -459,7 +459,7 @@ async fn links_stay_inside() {
         .await
         .expect_err("loop");
     assert_eq!(error.to_string(), "too many links at \"loop/x.yaml\"");
-    // What a link outside of the folder leads to is part of what the result depends on.
+    // The target of a link outside of the folder affects the result.
     write(dir.path(), "other/b.yaml", &cm("changed", "1"));
     let sha = commit(dir.path(), "Change the target of a link");
     assert_eq!(
@@ -563,7 +563,7 @@ async fn a_ref_that_is_read_alone_is_what_git_says() {
                 .await
                 .expect(revision);
             assert_eq!(got.sha, want, "{revision} after {change:?}");
-            // From now on it is the commit that was found last.
+            // From now on it is the last commit found.
             manifests(&repos, dir, &want, source("app"))
                 .await
                 .expect("manifests");
@@ -621,7 +621,7 @@ async fn a_branch_that_is_called_head_is_not_head() {
                 .await
                 .expect(revision);
             assert_eq!(&found.sha, want, "{revision:?} in round {round}");
-            // Now it is the commit that was found last, and looked for in another way.
+            // Now it is the last commit found, and looked up in another way.
             manifests(&repos, dir, want, source("app"))
                 .await
                 .expect("manifests");
@@ -709,7 +709,7 @@ fn web(dir: &Path, source: &ApplicationSource, sha: &str) -> ManifestRequest {
     }
 }
 
-/// What is known once somebody else has looked at the commit.
+/// The cached result after another request has read the commit.
 async fn known(
     repos: &Repos,
     request: &ManifestRequest,
@@ -724,7 +724,7 @@ async fn known(
     repos.unchanged(request, before)
 }
 
-/// What a request may ask for beside the source and the commit.
+/// Options of a request besides the source and the commit.
 fn what_else_is_asked_counts(repos: &Repos, plain: &ManifestRequest, app: &Manifests) {
     let hard = ManifestRequest {
         no_cache: true,
@@ -760,7 +760,7 @@ fn what_else_is_asked_counts(repos: &Repos, plain: &ManifestRequest, app: &Manif
     );
 }
 
-/// The same on a cluster that serves this.
+/// The same on a cluster that serves this kind.
 fn on(request: &ManifestRequest, served: &str) -> ManifestRequest {
     let cluster_facts = ClusterFacts {
         api_versions: [served.to_owned()].into(),

@@ -1,5 +1,5 @@
-//! Remote repositories over loopback: http and https through `git http-backend`, ssh through a
-//! stand-in for the program.
+//! Remote repositories over loopback: http and https through `git http-backend`, ssh through a fake
+//! program.
 
 use crate::server;
 
@@ -526,7 +526,7 @@ async fn copies_are_renewed_after_many_fetches() {
     assert_eq!(generations, ["1", "2"]);
 }
 
-/// Stands in for ssh: writes down what it was given and runs the command here.
+/// A fake ssh: records its arguments and runs the command locally.
 fn ssh_program(dir: &Path) -> String {
     let path = dir.join("ssh-stand-in");
     let log = dir.join("log");

@@ -1,5 +1,5 @@
-//! The client of a repo-server against a stand-in over loopback: answers, errors, and who is
-//! trusted.
+//! The client of a repo-server against a fake one over loopback: responses, errors, and trusted
+//! certificates.
 
 use std::{
     convert::Infallible,
@@ -24,12 +24,12 @@ use tonic_prost::ProstCodec;
 
 type Answers = Arc<Mutex<Vec<Result<ManifestResponse, Status>>>>;
 
-/// Gives the answers, one a call, and notes what was asked.
+/// Returns the prepared responses, one per call, and records the requests.
 #[derive(Clone, Default)]
 struct Fake {
     answers: Answers,
     asked: Arc<Mutex<Vec<ManifestRequest>>>,
-    /// `traceparent` of each.
+    /// `traceparent` of each request.
     traces: Arc<Mutex<Vec<Option<String>>>>,
 }
 
@@ -84,7 +84,7 @@ impl tower::Service<http::Request<Body>> for Fake {
     }
 }
 
-/// Serves the answers, with TLS or without; the address.
+/// Serves the responses, with or without TLS; returns the address.
 async fn serve(fake: &Fake, tls: Option<ServerTlsConfig>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = format!("localhost:{}", listener.local_addr().expect("bound").port());
@@ -243,7 +243,7 @@ async fn nobody_there_is_told_with_the_address() {
     assert_eq!((error.to_string(), error.retryable()), (text, true));
 }
 
-/// A certificate for localhost that signs itself, in files.
+/// A self-signed certificate for localhost, in files.
 fn certificate(folder: &tempfile::TempDir, name: &str) -> (PathBuf, PathBuf, Identity) {
     let made =
         rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");

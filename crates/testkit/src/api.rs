@@ -9,11 +9,11 @@ use reqwest::{
 use serde_json::{Value, json};
 use std::{io::Read, path::Path, time::Duration};
 
-/// No answer: the other side is not there, or went away.
+/// No response: the other side does not exist, or closed the connection.
 #[derive(Clone, Debug)]
 pub struct TransportError(pub String);
 
-/// An answer, whatever its status.
+/// A response with any status.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
@@ -44,13 +44,13 @@ pub fn namespaced(group_version: &str, namespace: &str, plural: &str) -> String 
     format!("{root}/{group_version}/namespaces/{namespace}/{plural}")
 }
 
-/// The Applications of the control plane's namespace.
+/// The Applications in the control plane's namespace.
 pub fn apps_path() -> String {
     namespaced("argoproj.io/v1alpha1", "argocd", "applications")
 }
 
 impl Api {
-    /// A client for a plaintext address.
+    /// A client for a plaintext URL.
     pub fn plain(base: &str) -> Self {
         Self {
             client: finish(builder()),
@@ -59,10 +59,10 @@ impl Api {
         }
     }
 
-    /// A client for what a kubeconfig with one cluster and a token names.
+    /// A client for a kubeconfig with one cluster and a token.
     ///
     /// # Errors
-    /// When the file is not there or lacks a field.
+    /// If the file does not exist or lacks a field.
     pub fn kubeconfig(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let field = |name: &str| {
@@ -90,7 +90,7 @@ impl Api {
     /// One request.
     ///
     /// # Errors
-    /// When there was no answer.
+    /// If there was no response.
     pub fn send(
         &self,
         method: &str,
@@ -119,10 +119,10 @@ impl Api {
         Ok(Answer { status, body })
     }
 
-    /// The body of a successful GET as it comes: a list that is not to be parsed, or a watch.
+    /// The unparsed body of a successful GET: a large list, or a watch.
     ///
     /// # Errors
-    /// When there was no answer, or one that is not a success.
+    /// If there was no successful response.
     pub fn stream(&self, path: &str) -> Result<impl Read + use<>, TransportError> {
         let request = self
             .client
@@ -136,21 +136,21 @@ impl Api {
     }
 
     /// # Errors
-    /// When there was no answer.
+    /// If there was no response.
     pub fn get(&self, path: &str) -> Result<Answer, TransportError> {
         self.send("GET", path, "", None)
     }
 
     /// # Errors
-    /// When there was no answer.
+    /// If there was no response.
     pub fn post(&self, path: &str, body: &Value) -> Result<Answer, TransportError> {
         self.send("POST", path, "application/json", Some(body))
     }
 
-    /// The object, or `None` when there is none.
+    /// The object, or `None` if it does not exist.
     ///
     /// # Panics
-    /// When there is no answer, or another than 200 and 404.
+    /// If there is no response, or one other than 200 and 404.
     #[track_caller]
     pub fn find(&self, path: &str) -> Option<Value> {
         let answer = self
@@ -163,7 +163,7 @@ impl Api {
         }
     }
 
-    /// The items of a collection; none when there is no such collection.
+    /// The items of a collection; empty if the collection does not exist.
     #[track_caller]
     pub fn list(&self, path: &str) -> Vec<Value> {
         self.find(path)
@@ -174,7 +174,7 @@ impl Api {
     /// Creates an object that must be new.
     ///
     /// # Panics
-    /// When it was not created.
+    /// If it was not created.
     #[track_caller]
     pub fn create(&self, path: &str, object: &Value) -> Value {
         let answer = self
@@ -187,7 +187,7 @@ impl Api {
     /// A JSON merge patch.
     ///
     /// # Errors
-    /// When there was no answer.
+    /// If there was no response.
     pub fn merge(&self, path: &str, patch: &Value) -> Result<Answer, TransportError> {
         self.send("PATCH", path, "application/merge-patch+json", Some(patch))
     }
@@ -195,7 +195,7 @@ impl Api {
     /// A JSON merge patch that must succeed.
     ///
     /// # Panics
-    /// When it did not.
+    /// If it did not.
     #[track_caller]
     pub fn patch(&self, path: &str, patch: &Value) -> Value {
         let answer = self
@@ -205,10 +205,10 @@ impl Api {
         answer.body
     }
 
-    /// Deletes, whether it is there or not.
+    /// Deletes the object, if it exists.
     ///
     /// # Panics
-    /// When it could not be deleted.
+    /// If it could not be deleted.
     #[track_caller]
     pub fn delete(&self, path: &str) {
         let answer = self
@@ -222,10 +222,10 @@ impl Api {
         );
     }
 
-    /// A namespace that may be there already.
+    /// Creates a namespace, unless it exists.
     ///
     /// # Panics
-    /// When it can be neither found nor made.
+    /// If it can be neither found nor created.
     #[track_caller]
     pub fn namespace(&self, name: &str) {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
@@ -242,7 +242,7 @@ impl Api {
 }
 
 pub(crate) fn builder() -> ClientBuilder {
-    // Fails only when one is installed already.
+    // Fails only if one is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .no_proxy()
@@ -253,8 +253,8 @@ pub(crate) fn finish(builder: ClientBuilder) -> Client {
     builder.build().expect("a client")
 }
 
-/// The value of a field in YAML that is as simple as a kubeconfig with one cluster and one user,
-/// block or flow style.
+/// The value of a field in YAML as simple as a kubeconfig with one cluster and one user, in block
+/// or flow style.
 pub(crate) fn value_of(text: &str, name: &str) -> Option<String> {
     let start = text.match_indices(&format!("{name}:")).find(|(at, _)| {
         let before = text[..*at].chars().next_back();

@@ -1,4 +1,4 @@
-//! A real Kubernetes control plane on loopback, through scripts/control-plane. Main type:
+//! A real Kubernetes control plane on loopback, started by scripts/control-plane. Main type:
 //! [`ControlPlane`].
 
 use crate::{Api, free_port};
@@ -7,11 +7,11 @@ use std::{
     process::Command,
 };
 
-/// The ports that the script uses beside the one it is given.
+/// Offsets of further ports that the script uses.
 const OFFSETS: [u16; 4] = [1000, 2000, 2001, 2002];
 const LAST_OFFSET: u16 = 3000;
 
-/// A running control plane; stopped when dropped.
+/// A running control plane; stopped on drop.
 pub struct ControlPlane {
     script: PathBuf,
     port: u16,
@@ -19,16 +19,17 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts one on free ports. `root` is the top folder of the repository.
+    /// Starts one on free ports. `root` is the top-level folder of the repository.
     ///
     /// # Panics
-    /// When it does not start, as when its programs were never built (`scripts/control-plane
-    /// build`).
+    /// If it does not start, for example because its programs were never built
+    /// (`scripts/control-plane build`).
     pub fn start(root: &Path) -> Self {
         Self::run(root, "up", false)
     }
 
-    /// Starts an API server without controllers; `durable`: it answers a write when it is on disk.
+    /// Starts an API server without controllers; `durable`: it responds to a write when it is on
+    /// disk.
     ///
     /// # Panics
     /// As [`ControlPlane::start`].
@@ -65,8 +66,8 @@ impl ControlPlane {
         }
     }
 
-    /// The control plane that scripts/control-plane started elsewhere and that a kubeconfig of its
-    /// names. It is not stopped when dropped.
+    /// The control plane that scripts/control-plane started separately, identified by its
+    /// kubeconfig. It is not stopped on drop.
     pub fn of(root: &Path, kubeconfig: &Path) -> Option<Running> {
         let folder = kubeconfig.parent()?;
         let port = folder
@@ -88,7 +89,7 @@ impl ControlPlane {
     }
 }
 
-/// A control plane that another has started, and stops.
+/// A control plane that someone else started and stops.
 pub struct Running {
     script: PathBuf,
     folder: PathBuf,
@@ -96,12 +97,12 @@ pub struct Running {
 }
 
 impl Running {
-    /// The API server is away for a moment.
+    /// Restarts the API server.
     pub fn restart_api_server(&self) {
         self.run("restart-apiserver");
     }
 
-    /// The same, and then it has a new certificate of the same authority.
+    /// The same, with a new certificate from the same CA.
     pub fn rotate_certificate(&self) {
         self.run("rotate-cert");
     }
@@ -126,7 +127,7 @@ impl Drop for ControlPlane {
         let _ = Command::new(&self.script)
             .args(["down", "", &self.port.to_string()])
             .output();
-        // The next one takes other ports, and so another folder.
+        // The next one uses other ports, and so another folder.
         if let Some(folder) = self
             .kubeconfig
             .parent()
@@ -137,12 +138,12 @@ impl Drop for ControlPlane {
     }
 }
 
-/// A port whose companions are free as well.
+/// A port for which the additional ports are free as well.
 fn free_range() -> u16 {
     let free =
         |port: u16| std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, port)).is_ok();
     for _ in 0..200 {
-        // Below the range that the system hands out by itself, so that nobody takes a companion
+        // Below the ephemeral port range of the system, so that no one takes one of the ports
         // meanwhile.
         let port = 10_000 + free_port() % 15_000;
         if free(port) && OFFSETS.iter().all(|o| free(port + o)) && free(port + LAST_OFFSET) {

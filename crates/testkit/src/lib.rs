@@ -1,9 +1,9 @@
-//! What the tests of the whole program are made with: the program itself, Git repositories, a
-//! client for its interfaces, a control plane.
+//! Tools for tests of the whole program: the program itself, Git repositories, a client for its
+//! interfaces, a control plane.
 //!
-//! Main types: [`Tiphys`] (the running program), [`Repo`], [`Api`], [`ControlPlane`]. Knows the
+//! Main types: [`Tiphys`] (the running program), [`Repo`], [`Api`], [`ControlPlane`]. It knows the
 //! program only from outside: none of our crates is imported here. Everything panics with a clear
-//! text where a test could not go on.
+//! message when a test cannot continue.
 
 mod api;
 mod control_plane;
@@ -27,13 +27,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a test waits for what must come. Generous: only a failing test waits so long.
+/// How long a test waits for something. Generous: only a failing test waits this long.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Asks again and again until the answer is `Ok`; the last `Err` says what was missing.
+/// Polls until the result is `Ok`; the last `Err` says what was missing.
 ///
 /// # Panics
-/// When it did not come in time.
+/// On timeout.
 #[track_caller]
 pub fn eventually<T>(
     timeout: Duration,
@@ -54,17 +54,17 @@ pub fn eventually<T>(
     }
 }
 
-/// A port of the loopback address that nobody listens on now, another one at each call. It lies
-/// below those that the system gives to connections by itself (from 32768), one of which would take
-/// it before it is listened on.
+/// A port of the loopback address that is currently free, a different one for each call. It is
+/// below the system's ephemeral ports (from 32768), one of which could be taken before the test
+/// listens on it.
 ///
 /// # Panics
-/// When all are taken.
+/// If all are taken.
 pub fn free_port() -> u16 {
     const FIRST: u32 = 21_000;
     const NUMBER: u32 = 10_000;
     static CALLS: AtomicU32 = AtomicU32::new(0);
-    // Processes side by side begin elsewhere.
+    // Concurrent processes start at different ports.
     let begin = std::process::id().wrapping_mul(97);
     let next = || FIRST + begin.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed)) % NUMBER;
     let ports = (0..NUMBER).filter_map(|_| u16::try_from(next()).ok());

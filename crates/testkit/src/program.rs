@@ -10,7 +10,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// How the program is started.
+/// How to start the program.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The binary.
@@ -21,13 +21,13 @@ pub struct Options {
     pub ephemeral: bool,
     /// A real cluster.
     pub kubeconfig: Option<PathBuf>,
-    /// Start with its own examples; otherwise `--bare`.
+    /// Start with its own examples; otherwise with `--bare`.
     pub examples: bool,
     /// Further arguments.
     pub arguments: Vec<OsString>,
 }
 
-/// What became of a process that ended.
+/// The result of a process that ended.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -35,22 +35,22 @@ pub struct Ended {
     pub stderr: String,
 }
 
-/// `tiphys up` as a process. Killed when dropped.
+/// `tiphys up` as a process. Killed on drop.
 pub struct Tiphys {
     child: Child,
     logs: TempDir,
-    /// A folder made for this process alone.
+    /// A folder created for this process alone.
     _data: Option<TempDir>,
     kubeconfig: Option<PathBuf>,
-    /// Address of API and page.
+    /// URL of the API and the web UI.
     pub url: String,
 }
 
 impl Tiphys {
-    /// Starts it; returns at once.
+    /// Starts it; returns immediately.
     ///
     /// # Panics
-    /// When the binary cannot be started.
+    /// If the binary cannot be started.
     pub fn start(options: &Options) -> Self {
         let port = free_port();
         let logs = TempDir::new().expect("a temporary folder");
@@ -95,17 +95,17 @@ impl Tiphys {
         }
     }
 
-    /// Starts it and waits until its API servers answer.
+    /// Starts it and waits until its API servers respond.
     pub fn ready(options: &Options) -> (Self, Api) {
         let mut tiphys = Self::start(options);
         let api = tiphys.wait_ready();
         (tiphys, api)
     }
 
-    /// Waits until the Kubernetes API serves our kinds and our own API answers.
+    /// Waits until the Kubernetes API serves our kinds and our own API responds.
     ///
     /// # Panics
-    /// When the process ends, or does not become ready in time.
+    /// If the process ends, or does not become ready in time.
     pub fn wait_ready(&mut self) -> Api {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -147,11 +147,11 @@ impl Tiphys {
         Ok(api)
     }
 
-    /// Logs in to our own API with the admin password, which is printed once all is well; `None`
-    /// when the password was made at an earlier start.
+    /// Logs in to our own API with the admin password, which is printed once everything is ready;
+    /// `None` if the password was generated at an earlier start.
     ///
     /// # Panics
-    /// When the program does not say so in time, or the login fails.
+    /// If the program does not print it in time, or the login fails.
     pub fn login(&mut self) -> Option<Api> {
         let line = eventually(PATIENCE, "tiphys introduces itself", || {
             if let Some(ended) = self.ended() {
@@ -185,7 +185,7 @@ impl Tiphys {
         })
     }
 
-    /// The kubeconfig of its cluster, if that was known at the start.
+    /// The kubeconfig of its cluster, if it was known at the start.
     pub fn kubeconfig(&self) -> Option<&Path> {
         self.kubeconfig.as_deref()
     }
@@ -194,12 +194,12 @@ impl Tiphys {
         self.child.id()
     }
 
-    /// Everything it wrote to its standard output so far.
+    /// Its standard output so far.
     pub fn stdout(&self) -> String {
         self.log("stdout")
     }
 
-    /// Everything it wrote to its standard error so far.
+    /// Its standard error so far.
     pub fn stderr(&self) -> String {
         self.log("stderr")
     }
@@ -210,7 +210,7 @@ impl Tiphys {
             .unwrap_or_default()
     }
 
-    /// What became of it, if it ended.
+    /// Its result, if it has ended.
     pub fn ended(&mut self) -> Option<Ended> {
         let status = self.child.try_wait().expect("it is our child")?;
         Some(self.report(status))
@@ -224,10 +224,10 @@ impl Tiphys {
         }
     }
 
-    /// Waits for its end.
+    /// Waits until it ends.
     ///
     /// # Panics
-    /// When it does not end in time.
+    /// If it does not end in time.
     pub fn wait(mut self) -> Ended {
         eventually(PATIENCE, "tiphys ends", || {
             self.ended().ok_or_else(|| "it runs".to_owned())
@@ -239,18 +239,18 @@ impl Tiphys {
         self.end();
     }
 
-    /// SIGINT, as Ctrl-C sends it, and waits for the end.
+    /// SIGINT, as sent by Ctrl-C, and waits until it ends.
     ///
     /// # Panics
-    /// When it does not end in time.
+    /// If it does not end in time.
     pub fn interrupt(self) -> Ended {
         self.signal("-INT")
     }
 
-    /// SIGTERM, as a service manager sends it, and waits for the end.
+    /// SIGTERM, as sent by a service manager, and waits until it ends.
     ///
     /// # Panics
-    /// When it does not end in time.
+    /// If it does not end in time.
     pub fn terminate(self) -> Ended {
         self.signal("-TERM")
     }
@@ -265,7 +265,7 @@ impl Tiphys {
     }
 
     fn end(&mut self) {
-        // It may have ended by itself; its state is collected either way.
+        // It may already have ended; its status is collected either way.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -285,10 +285,10 @@ impl Drop for Tiphys {
     }
 }
 
-/// Runs a command of the program to its end.
+/// Runs a command of the program until it ends.
 ///
 /// # Panics
-/// When it cannot be started.
+/// If it cannot be started.
 pub fn output_of(program: &Path, arguments: &[&str]) -> Ended {
     let output = Command::new(program)
         .args(arguments)

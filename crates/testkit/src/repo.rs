@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 use tempfile::TempDir;
 
-/// A bare repository and the files of its one branch, `main`. Gone when dropped.
+/// A bare repository and the files of its only branch, `main`. Deleted on drop.
 pub struct Repo {
     folder: TempDir,
 }
@@ -18,7 +18,7 @@ impl Repo {
     /// An empty repository.
     ///
     /// # Panics
-    /// When `git` is not installed.
+    /// If `git` is not installed.
     pub fn new() -> Self {
         let repo = Self {
             folder: TempDir::new().expect("a temporary folder"),
@@ -35,7 +35,7 @@ impl Repo {
         repo
     }
 
-    /// What an Application's `repoURL` says.
+    /// The URL for an Application's `repoURL`.
     pub fn url(&self) -> String {
         format!("file://{}", self.bare().display())
     }
@@ -61,12 +61,12 @@ impl Repo {
         self.head()
     }
 
-    /// The files of the newest commit.
+    /// The files of the latest commit.
     pub fn files(&self) -> Vec<String> {
         self.git(&["ls-files"]).lines().map(str::to_owned).collect()
     }
 
-    /// The SHA of the newest commit.
+    /// The SHA of the latest commit.
     pub fn head(&self) -> String {
         self.git(&["rev-parse", "HEAD"])
     }
@@ -76,17 +76,17 @@ impl Repo {
         self.git(&["update-ref", name, sha]);
     }
 
-    /// Takes a reference away.
+    /// Deletes a reference.
     pub fn delete_reference(&self, name: &str) {
         self.git(&["update-ref", "-d", name]);
     }
 
-    /// Makes this branch the default one, onto which further commits go.
+    /// Makes this the default branch, which further commits go to.
     pub fn set_head(&self, branch: &str) {
         self.git(&["symbolic-ref", "HEAD", &format!("refs/heads/{branch}")]);
     }
 
-    /// From now on nobody can reach it, or again everybody.
+    /// Makes the repository unavailable, or available again.
     pub fn set_away(&self, away: bool) {
         let (here, there) = (self.bare(), self.folder.path().join("away.git"));
         let (from, to) = if away { (here, there) } else { (there, here) };

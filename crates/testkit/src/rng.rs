@@ -1,16 +1,16 @@
-//! Random numbers that a seed repeats. Main type: [`Rng`]; [`first_seed`] says where random tests
-//! begin.
+//! Reproducible random numbers. Main type: [`Rng`]; [`first_seed`] is the seed with which random
+//! tests begin.
 
 use std::process::Command;
 
-/// Seeds stay short enough to be typed.
+/// Seeds stay short enough to type.
 const SEEDS: u64 = 1_000_000;
 
-/// The first seed of a random test: `TIPHYS_SEED`, or one made of the commit that is checked out,
-/// so that each commit tries other cases and a second run the same. Outside a repository it is 1.
+/// The first seed of a random test: `TIPHYS_SEED`, or one derived from the checked-out commit, so
+/// that each commit tries other cases and a second run the same. Outside of a repository it is 1.
 ///
 /// # Panics
-/// When `TIPHYS_SEED` is not a number.
+/// If `TIPHYS_SEED` is not a number.
 pub fn first_seed() -> u64 {
     if let Ok(seed) = std::env::var("TIPHYS_SEED") {
         return seed
@@ -26,7 +26,7 @@ pub fn first_seed() -> u64 {
         .map_or(1, |git| seed_of(&String::from_utf8_lossy(&git.stdout)))
 }
 
-/// Of a commit's hash.
+/// Derived from a commit's hash.
 fn seed_of(hash: &str) -> u64 {
     hash.get(..16)
         .and_then(|digits| u64::from_str_radix(digits, 16).ok())

@@ -1,4 +1,4 @@
-//! Tests that need what not every machine has. Main function: [`skip`].
+//! Tests with requirements that not every machine meets. Main function: [`skip`].
 
 use std::{
     fs::OpenOptions,
@@ -6,20 +6,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Lists the needs whose lack is accepted, separated by commas; `all` stands for every one.
+/// Lists the requirements that may be missing, separated by commas; `all` stands for every one.
 pub const ALLOW: &str = "TIPHYS_ALLOW_SKIP";
 
-/// Records that the running test does nothing for want of `need`. The test returns after it.
+/// Records that the running test is skipped because `need` is missing. The test returns after it.
 ///
-/// libtest counts such a test as passed and hides what it prints, so this fails unless
-/// `TIPHYS_ALLOW_SKIP` names the need, and what is skipped is appended to `skipped-tests` in the
+/// libtest counts such a test as passed and hides its output, so this fails unless
+/// `TIPHYS_ALLOW_SKIP` names the requirement. What is skipped is appended to `skipped-tests` in the
 /// target folder, which `make test` prints at its end.
 ///
-/// Needs in use: `real` (a control plane, see `make test-real`), `control-plane` (one that may be
-/// restarted), `shared` (`../shared`), `kubectl`, `kubectl-1.36`, `kustomize`, `argocd`.
+/// Requirements in use: `real` (a control plane, see `make test-real`), `control-plane` (one that
+/// may be restarted), `shared` (`../shared`), `kubectl`, `kubectl-1.36`, `kustomize`, `argocd`.
 ///
 /// # Panics
-/// When the skip is not allowed.
+/// If the skip is not allowed.
 #[track_caller]
 pub fn skip(need: &str, why: &str) {
     let allowed = std::env::var(ALLOW).unwrap_or_default();
@@ -39,7 +39,7 @@ pub fn skip(need: &str, why: &str) {
         .append(true)
         .open(record(&program))
         .expect("the record of skipped tests can be opened");
-    // At once: several test programs write to it.
+    // In one write, because several test programs write to it.
     file.write_all(line.as_bytes())
         .expect("the record of skipped tests can be written");
 }
@@ -51,7 +51,7 @@ fn is_allowed(allowed: &str, need: &str) -> bool {
         .any(|one| one == need || one == "all")
 }
 
-/// `need`, the test and why, separated by tabs.
+/// `need`, the test and the reason, separated by tabs.
 fn line(program: &Path, test: &str, need: &str, why: &str) -> String {
     let name = program
         .file_stem()
@@ -65,7 +65,7 @@ fn line(program: &Path, test: &str, need: &str, why: &str) -> String {
     format!("{need}\t{name}::{test}\t{why}\n")
 }
 
-/// A test program is `target/PROFILE/deps/NAME`, or deeper when it is built for another platform;
+/// A test program is `target/PROFILE/deps/NAME`, or deeper if it is built for another platform;
 /// cargo marks the target folder.
 fn record(program: &Path) -> PathBuf {
     let marked = program

@@ -1,5 +1,5 @@
-//! The live cache: a cluster full of objects that nobody manages. How long until it is known, and
-//! what it costs to know it.
+//! The live cache: a cluster full of unmanaged objects. How long until the cache is synced, and
+//! what that costs.
 
 use super::{CacheArgs, Output, fleet, process};
 use anyhow::ensure;
@@ -13,12 +13,12 @@ use tiphys_testkit::{Api, ControlPlane, Options, Repo, Tiphys, apps_path, namesp
 
 const NAMESPACE: &str = "cache";
 const PATIENCE: Duration = Duration::from_secs(600);
-/// What memory is given back when nothing happens is waited for.
+/// How long to wait until unused memory is returned to the system.
 const REST: Duration = Duration::from_secs(5);
-/// The genuine system with 20,000 pods, measured on another day: bytes a pod, MiB at the peak.
+/// Upstream Argo CD with 20,000 pods, measured on another day: bytes per pod, peak MiB.
 const REFERENCE: (f64, f64) = (4400.0, 400.0);
 
-/// The program with one Application, whose cluster it therefore knows.
+/// The program with one Application, so that it watches the cluster.
 struct Known {
     seconds: f64,
     cpu: f64,
@@ -58,7 +58,7 @@ pub fn run(root: &Path, args: &CacheArgs) -> anyhow::Result<()> {
 
 fn fill(kube: &Api, args: &CacheArgs) -> anyhow::Result<()> {
     kube.namespace(NAMESPACE);
-    // Without the controllers nobody makes what a pod asks for.
+    // Without the controllers nothing creates what a pod needs.
     let _ = kube.post(
         &namespaced("v1", NAMESPACE, "serviceaccounts"),
         &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}),
@@ -91,7 +91,7 @@ fn there(kube: &Api) -> anyhow::Result<u64> {
         + list["items"].as_array().map_or(0, |i| i.len() as u64))
 }
 
-/// About so many bytes as JSON: what does not belong to every pod is environment.
+/// Roughly this many bytes as JSON; the part that varies is environment variables.
 fn pod(number: usize, bytes: usize) -> Value {
     let value = |i: usize| {
         format!(

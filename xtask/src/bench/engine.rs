@@ -1,7 +1,7 @@
-//! The engine alone: comparing, planning and judging many objects, without any cluster.
+//! The engine alone: comparing, planning and assessing many objects, without any cluster.
 //!
-//! Allocations are counted by the program's allocator, so the figures of one step are those of the
-//! thread's work and of nothing else.
+//! Allocations are counted by the program's allocator, per thread, so the figures of a step include
+//! only its own work.
 
 use super::{EngineArgs, Output};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -28,7 +28,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const NAMESPACE: &str = "bench";
 
-/// What one step cost at its best.
+/// The best result for one step.
 struct Figures {
     step: &'static str,
     objects: usize,
@@ -54,7 +54,7 @@ pub fn run(args: &EngineArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The best of several runs; what a run needs is made anew before it and not measured.
+/// The best of several runs; the input of a run is created before it and not measured.
 fn measure<I, O>(
     args: &EngineArgs,
     step: &'static str,
@@ -86,7 +86,7 @@ fn measure<I, O>(
 fn comparisons(args: &EngineArgs) -> Vec<Figures> {
     let (rules, n) = (rules(), args.pairs);
     let desired: Vec<Object> = (0..n).map(|i| manifest(i, 0)).collect();
-    // As a cache has it: at rest.
+    // Compressed, as in a cache.
     let kept = |object: Object| {
         let (key, kept) = (object.key(), Kept::from(object));
         kept.rest();
@@ -94,11 +94,11 @@ fn comparisons(args: &EngineArgs) -> Vec<Figures> {
     };
     let live: BTreeMap<ResourceKey, Arc<Kept>> =
         desired.iter().map(|d| kept(as_live(d, &rules))).collect();
-    // One of a hundred is another in Git.
+    // One in a hundred differs in Git.
     let changed: Vec<Object> = (0..n)
         .map(|i| manifest(i, usize::from(i % 100 == 7)))
         .collect();
-    // One of a hundred is another in the cluster.
+    // One in a hundred differs in the cluster.
     let mut drifted = live.clone();
     for object in drifted.values_mut().step_by(100) {
         let mut newer = Object::clone(&object.object());
@@ -235,7 +235,7 @@ fn rules() -> CompareRules {
     )
 }
 
-/// One of five kinds, as people write them.
+/// One of five kinds, as users write them.
 fn manifest(number: usize, version: usize) -> Object {
     let name = format!("object-{number:05}");
     let metadata = json!({"name": name, "namespace": NAMESPACE, "labels": {"app": name, "team": format!("team-{}", number % 17)}});

@@ -19,11 +19,11 @@ use tiphys_testkit::{
 pub(super) const NAMESPACE: &str = "fleet";
 /// Connections that create Applications.
 const CREATORS: usize = 4;
-/// How much text each ConfigMap holds.
+/// Size of the text in each ConfigMap.
 const PAYLOAD: usize = 2000;
 const POLL: Duration = Duration::from_millis(200);
 
-/// What one run cost.
+/// The cost of one run.
 struct Figures {
     name: String,
     apps: usize,
@@ -31,7 +31,7 @@ struct Figures {
     created_seconds: f64,
     wall_seconds: f64,
     cpu_seconds: f64,
-    /// Before there was any Application.
+    /// Before any Application was created.
     idle_mebibytes: f64,
     peak_mebibytes: f64,
     objects_live: usize,
@@ -50,8 +50,8 @@ pub fn run(root: &Path, args: &FleetArgs) -> anyhow::Result<()> {
     } else {
         "embedded"
     };
-    // The kubeconfig of an ephemeral API server lies in a folder that only the program knows until
-    // it prints it.
+    // The kubeconfig of an ephemeral API server is in a folder that only the program knows until it
+    // prints it.
     let options = Options {
         program,
         ephemeral: true,
@@ -94,7 +94,7 @@ pub(super) fn repository(apps: usize) -> Repo {
     Repo::with(&files)
 }
 
-/// Text that differs from object to object and does not compress to nothing.
+/// Text that differs from object to object and does not compress well.
 pub(super) fn config_map(number: usize) -> String {
     let line = |i: usize| {
         format!(
@@ -157,7 +157,7 @@ fn measure(
     })
 }
 
-/// Does something for each of the Applications, over several connections.
+/// Performs an action for each Application, over several connections.
 pub(super) fn each_of(
     apps: usize,
     work: impl Fn(usize) -> anyhow::Result<()> + Sync,
@@ -173,7 +173,7 @@ pub(super) fn each_of(
     })
 }
 
-/// Waits until so many are Synced and Healthy.
+/// Waits until this many are Synced and Healthy.
 pub(super) fn all_well(kube: &Api, apps: usize, patience: Duration) -> anyhow::Result<()> {
     let start = Instant::now();
     loop {
@@ -238,7 +238,7 @@ fn healthy(kube: &Api) -> anyhow::Result<(usize, String)> {
     Ok((apps.iter().filter(|a| is_well(a)).count(), example))
 }
 
-/// Whether an Application is Synced and Healthy, and the last sync worked.
+/// Whether an Application is Synced and Healthy, and its last sync succeeded.
 pub(super) fn is_well(app: &Value) -> bool {
     let state = &app["status"]["operationState"]["phase"];
     app["status"]["sync"]["status"] == "Synced"
@@ -246,7 +246,7 @@ pub(super) fn is_well(app: &Value) -> bool {
         && *state == "Succeeded"
 }
 
-/// `ours`: what Tiphys needed for the same, when the figures are another's.
+/// `ours`: Tiphys's figures for the same run, if these are another controller's.
 fn show(figures: &Figures, ours: Option<&Figures>, output: Output) {
     let Figures {
         name,

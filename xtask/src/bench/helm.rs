@@ -1,8 +1,8 @@
-//! Charts rendered by the real Helm, by our program and in process: time, CPU and memory of the
-//! same run, and how often faster.
+//! Charts rendered by the real Helm, by our program and in process: time, CPU and memory in the
+//! same run, and the speed-up.
 //!
-//! Main function: [`run`]. Cold in process is reading the chart from memory, parsing its templates
-//! and rendering; warm is rendering again.
+//! Main function: [`run`]. Cold in process includes reading the chart from memory, parsing its
+//! templates and rendering; warm only renders again.
 
 use super::{HelmArgs, Output, process};
 use crate::parity::read_folder;
@@ -23,7 +23,7 @@ use tiphys_render::{
     },
 };
 
-/// What one program used for one render.
+/// The resources that one program used for one render.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
     seconds: f64,
@@ -120,7 +120,7 @@ fn sources() -> Sources {
     }
 }
 
-/// Seconds of the quickest run.
+/// Seconds of the fastest run.
 fn best(rounds: usize, mut work: impl FnMut()) -> f64 {
     let once = |_| {
         let start = Instant::now();
@@ -134,7 +134,7 @@ fn best(rounds: usize, mut work: impl FnMut()) -> f64 {
         .as_secs_f64()
 }
 
-/// The quickest run, the mean of CPU and the most memory of all.
+/// The fastest run, the mean CPU time and the highest memory of all runs.
 fn program(
     program: &Path,
     first: &[&str],
@@ -179,7 +179,7 @@ fn program(
     Ok(used)
 }
 
-/// A chart with many subcharts of the usual kind.
+/// A chart with many typical subcharts.
 fn write_umbrella(folder: &Path, subcharts: usize) -> anyhow::Result<()> {
     let write = |path: PathBuf, text: &str| -> anyhow::Result<()> {
         fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;

@@ -1,7 +1,7 @@
-//! The embedded API server against a real one, one after the other in the same run: requests for
-//! each second of the servers' CPU time.
+//! The embedded API server compared with a real one, one after the other in the same run: requests
+//! per second of the servers' CPU time.
 //!
-//! Both run without controllers. With `--durable` both wait for the disk before they answer;
+//! Both run without controllers. With `--durable` both wait for the disk before they respond;
 //! without it neither does.
 
 use super::{KubeArgs, Output, process};
@@ -21,10 +21,10 @@ const NAMESPACE: &str = "bench";
 const LISTS: usize = 20;
 const WATCHERS: usize = 100;
 const WATCHED_CHANGES: usize = 1_000;
-/// How much text each ConfigMap holds.
+/// Size of the text in each ConfigMap.
 const PAYLOAD: usize = 1024;
 
-/// What one kind of request cost.
+/// The cost of one kind of request.
 #[derive(Clone)]
 struct Measured {
     name: &'static str,
@@ -34,19 +34,19 @@ struct Measured {
 }
 
 impl Measured {
-    /// Requests a second of CPU time.
+    /// Requests per second of CPU time.
     fn per_core(&self) -> f64 {
         self.requests as f64 / self.cpu.max(0.01)
     }
 }
 
-/// What one server took for everything.
+/// The figures of one server.
 struct Figures {
     measured: Vec<Measured>,
     bytes_an_object: f64,
 }
 
-/// A server under test, ended when dropped.
+/// A server under test, stopped on drop.
 enum Server {
     Real(ControlPlane),
     Embedded {
@@ -148,7 +148,7 @@ pub fn run(root: &Path, args: &KubeArgs) -> anyhow::Result<()> {
     );
     let (mut real, mut embedded) = (Vec::new(), Vec::new());
     for round in 0..args.rounds {
-        // Neither is always the first.
+        // They take turns in going first.
         for turn in 0..2 {
             let (server, figures) = if (round + turn) % 2 == 0 {
                 (
@@ -165,7 +165,7 @@ pub fn run(root: &Path, args: &KubeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Of several rounds, the least CPU time for each kind of request.
+/// The least CPU time over several rounds for each kind of request.
 fn best(rounds: Vec<Figures>) -> Figures {
     let mut rounds = rounds.into_iter();
     let mut best = rounds.next().expect("at least one round");
@@ -304,7 +304,7 @@ fn read(kube: &Api, path: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `n` requests over as many connections as asked for.
+/// `n` requests over the requested number of connections.
 fn load(
     server: &Server,
     args: &KubeArgs,
@@ -400,7 +400,7 @@ fn watch(server: &Server, args: &KubeArgs, kube: &Api, maps: &str) -> anyhow::Re
         followers
             .into_iter()
             .try_for_each(|f| f.join().expect("a follower returns its errors"))?;
-        // What is written last is accounted for a moment later.
+        // The last writes are accounted for a moment later.
         thread::sleep(Duration::from_millis(20));
         let requests = WATCHERS * WATCHED_CHANGES;
         Ok(Measured {

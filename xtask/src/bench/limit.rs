@@ -1,8 +1,8 @@
-//! What the API server allows: the writes that a work cannot do without, as bare requests while no
-//! controller is there.
+//! The API server's own limit: the writes that a task requires, as plain requests without any
+//! controller.
 //!
-//! The rest of what a controller asks for (further states of an operation, Events, dry runs) is its
-//! own affair, and so counts against it.
+//! Anything else that a controller requests (further states of an operation, Events, dry runs) is
+//! its own choice, and so counts against it.
 
 use super::{Output, fleet};
 use anyhow::ensure;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use tiphys_testkit::{Api, apps_path, namespaced};
 
-/// Seconds until as many Applications again and their objects are created, and each has the status
-/// of the first.
+/// Seconds to create the same number of Applications and their objects again, with the status of
+/// the first ones.
 pub fn fleet(kube: &Api, apps: usize, url: &str) -> anyhow::Result<f64> {
     let status =
         fleet::answered(kube.get(&format!("{}/fleet-0000", apps_path())))?.body["status"].take();
@@ -34,7 +34,7 @@ pub fn fleet(kube: &Api, apps: usize, url: &str) -> anyhow::Result<f64> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Seconds until each Application was told to look and has another revision in its status.
+/// Seconds until each Application was refreshed and has another revision in its status.
 pub fn storm(kube: &Api, apps: usize) -> anyhow::Result<f64> {
     let refresh = |value: Value| json!({"annotations": {"argocd.argoproj.io/refresh": value}});
     let told = json!({"metadata": refresh("normal".into())});
@@ -58,7 +58,7 @@ fn patch(kube: &Api, number: usize, patch: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `walls`: who took how long for the work.
+/// `walls`: how long each controller took.
 pub fn show<'a>(seconds: f64, walls: impl Iterator<Item = (&'a str, f64)>, output: Output) {
     if output == Output::Json {
         println!("{}", json!({"name": "api-server-alone", "wall_s": seconds}));

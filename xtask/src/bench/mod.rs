@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: figures of the program and of its parts on this machine. Never part of the
-//! tests: a figure is not a verdict.
+//! `cargo xtask bench`: performance figures of the program and its parts on this machine. Never
+//! part of the tests: a figure is not a verdict.
 
 mod cache;
 mod engine;
@@ -192,7 +192,7 @@ enum Output {
 /// Runs it and prints its figures.
 ///
 /// # Errors
-/// When the program cannot be started, or the work is not done in time.
+/// If the program cannot be started, or the work is not done in time.
 pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Engine(args) => engine::run(&args),
@@ -205,7 +205,7 @@ pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
     }
 }
 
-/// The program to measure: the one that was named, or ours as a release.
+/// The program to measure: the given one, or our release build.
 fn program(root: &Path, named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let program = named.map_or_else(|| root.join("target/release/tiphys"), Path::to_owned);
     anyhow::ensure!(

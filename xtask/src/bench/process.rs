@@ -1,4 +1,4 @@
-//! What a process has used, from /proc.
+//! The resource usage of a process, from /proc.
 
 use anyhow::Context;
 use std::fs;
@@ -6,19 +6,19 @@ use std::fs;
 /// Clock ticks a second as /proc counts them; Linux shows 100 to every program.
 const TICKS: f64 = 100.0;
 
-/// CPU time so far, of all threads and of children that ended, in seconds.
+/// CPU time so far, of all threads and of ended children, in seconds.
 pub fn cpu_seconds(id: u32) -> anyhow::Result<f64> {
     ticks(id, 11..15)
 }
 
-/// CPU time of this process' children that ended, in seconds.
+/// CPU time of this process's ended children, in seconds.
 pub fn children_cpu_seconds() -> anyhow::Result<f64> {
     ticks(std::process::id(), 13..15)
 }
 
 fn ticks(id: u32, which: std::ops::Range<usize>) -> anyhow::Result<f64> {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).context("the process is gone")?;
-    // The name stands in brackets and may hold anything; the fields after it are numbered from 3.
+    // The name is in brackets and may contain anything; the fields after it are numbered from 3.
     let fields: Vec<_> = text
         .rsplit_once(')')
         .context("no name in /proc/ID/stat")?
@@ -34,12 +34,12 @@ fn ticks(id: u32, which: std::ops::Range<usize>) -> anyhow::Result<f64> {
     Ok(ticks / TICKS)
 }
 
-/// The most memory it ever held, in MiB.
+/// Peak memory, in MiB.
 pub fn peak_mebibytes(id: u32) -> anyhow::Result<f64> {
     mebibytes(id, "VmHWM:")
 }
 
-/// The memory it holds now, in MiB.
+/// Current memory, in MiB.
 pub fn resident_mebibytes(id: u32) -> anyhow::Result<f64> {
     mebibytes(id, "VmRSS:")
 }

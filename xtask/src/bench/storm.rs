@@ -1,5 +1,5 @@
-//! The storm: one commit that changes one of many Applications of a repository, and every one of
-//! them is told to look.
+//! The storm: one commit that changes one of many Applications of a repository, all of which are
+//! refreshed.
 
 use super::{
     Output, StormArgs, fleet, limit,
@@ -19,9 +19,9 @@ const CHANGED: usize = 7;
 const POLL: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy)]
 struct Figures {
-    /// Until the changed object is live.
+    /// Time until the changed object is live.
     changed: f64,
-    /// Until all are at the new revision.
+    /// Time until all are at the new revision.
     wall: f64,
     cpu: f64,
 }
@@ -52,7 +52,7 @@ pub fn run(root: &Path, args: &StormArgs) -> anyhow::Result<()> {
     let mut measured = vec![Vec::new(); subjects.len()];
     for round in 0..args.rounds {
         for (index, subject) in subjects.iter().enumerate() {
-            // What the last sync left to do is done.
+            // Wait until the work that the last sync left is done.
             thread::sleep(Duration::from_secs(3));
             let commit = round * subjects.len() + index;
             measured[index]

@@ -1,19 +1,19 @@
-//! Who is measured: Tiphys, and with `--beside` other controllers, each of which already works on a
-//! cluster of its own, in the same run. Main type: [`Subject`].
+//! The measured controllers: Tiphys, and with `--beside` others, each of which already works on its
+//! own cluster, in the same run. Main type: [`Subject`].
 
 use super::process;
 use anyhow::{Context, anyhow};
 use std::{path::PathBuf, str::FromStr};
 use tiphys_testkit::{Api, Tiphys};
 
-/// A controller, the cluster that it looks after, and its processes.
+/// A controller, its cluster, and its processes.
 pub struct Subject {
     pub name: String,
     pub kube: Api,
     ids: Vec<u32>,
 }
 
-/// One that already runs, as `--beside` names it: `NAME=KUBECONFIG:ID[,ID…]`.
+/// One that is already running, in the form of `--beside`: `NAME=KUBECONFIG:ID[,ID…]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beside {
     name: String,
@@ -53,10 +53,10 @@ impl Subject {
         }
     }
 
-    /// Ours, and after it the others.
+    /// Ours, followed by the others.
     ///
     /// # Errors
-    /// When a kubeconfig cannot be read.
+    /// If a kubeconfig cannot be read.
     pub fn all(tiphys: &Tiphys, kube: Api, beside: &[Beside]) -> anyhow::Result<Vec<Self>> {
         let other = |b: &Beside| {
             let kube = Api::kubeconfig(&b.kubeconfig)
@@ -78,13 +78,13 @@ impl Subject {
         self.ids.iter().map(|id| process::cpu_seconds(*id)).sum()
     }
 
-    /// The most memory that its processes held, each at its own time.
+    /// The sum of the peak memory of its processes, which may peak at different times.
     pub fn peak_mebibytes(&self) -> anyhow::Result<f64> {
         self.ids.iter().map(|id| process::peak_mebibytes(*id)).sum()
     }
 }
 
-/// How often the first goes into the second, as text; empty when it is nothing.
+/// The ratio of the second to the first, as text; empty if the first is zero.
 pub fn times(ours: f64, theirs: f64) -> String {
     if ours > 0.0 {
         format!("{:.1}x", theirs / ours)

@@ -1,4 +1,5 @@
-//! Suite `actions`: what Argo CD's resource actions make of recorded objects, and which there are.
+//! Suite `actions`: the results of Argo CD's resource actions on recorded objects, and which
+//! actions exist.
 
 use super::{Verdict, same};
 use jiff::Timestamp;
@@ -54,7 +55,7 @@ pub fn run(case: &Value) -> Verdict {
         without_nulls(json!({"operation": impact.operation.as_str(), "object": object}))
     });
     let got = got.collect();
-    // The recordings of created objects do not say so.
+    // The recordings of created objects do not contain it.
     let operation = |object: &Value| {
         if object["kind"] == live.kind() {
             "patch"
@@ -68,8 +69,8 @@ pub fn run(case: &Value) -> Verdict {
     same(&wanted.collect(), &got)
 }
 
-/// Recordings are not whole in their metadata: a map or field that they do not have at all says
-/// nothing, nor do labels of created objects.
+/// The metadata in recordings is incomplete: a missing map or field is not compared, nor are labels
+/// of created objects.
 fn leave_out(got: &mut Value, wanted: &Value, operation: Operation) {
     if let Some(fields) = got.as_object_mut() {
         fields.retain(|field, _| wanted.get(field).is_some());
@@ -132,7 +133,7 @@ fn text(value: &Value) -> String {
     )
 }
 
-/// Without what depends on the moment, and what the recordings do not keep.
+/// The object without what depends on the time, and what the recordings do not keep.
 fn normalized(mut object: Value, live: &Object) -> Value {
     const MOMENTS: [&str; 5] = [
         "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt",
@@ -180,8 +181,8 @@ fn normalized(mut object: Value, live: &Object) -> Value {
     object
 }
 
-/// Null and absent are one to Lua, and so are empty maps, empty lists and absent ones to the
-/// recordings.
+/// Lua does not distinguish null from absent values, nor do the recordings distinguish empty from
+/// absent maps and lists.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {

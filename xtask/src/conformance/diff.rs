@@ -1,4 +1,5 @@
-//! Suites `diff/*`: differences, against what Argo CD's own engine gave for the same objects.
+//! Suites `diff/*`: differences compared with the results of Argo CD's own engine for the same
+//! objects.
 
 use super::{Verdict, same, text};
 use serde_json::{Value, json};
@@ -9,10 +10,10 @@ use tiphys_engine::{
     types::{Diff, IgnoreStatus},
 };
 
-/// The normalizer that is no code.
+/// The normalizer that does nothing.
 const PLAIN: &str = "*diff.noopNormalizer";
 
-/// Cases whose normalizer is Go code cannot be told as data.
+/// Cases whose normalizer is Go code cannot be expressed as data.
 pub fn needs_code(case: &Value) -> bool {
     case["options"]["normalizer"]
         .as_str()

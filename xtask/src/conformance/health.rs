@@ -1,4 +1,4 @@
-//! Suites `health_builtin` and `health`: what Argo CD said of the same objects.
+//! Suites `health_builtin` and `health`: Argo CD's results for the same objects.
 
 use super::{Verdict, same};
 use serde_json::{Value, json};
@@ -9,8 +9,8 @@ pub fn built_in(case: &Value) -> Verdict {
     same(&expected(case), &as_json(health::of(&object(case)?)))
 }
 
-/// Custom kinds, with no more than the knowledge that ships in the program. The cases are about
-/// what a kind's fields say, whether or not the object is about to be deleted.
+/// Custom kinds, with the built-in rules only. The cases are about a kind's fields, whether or not
+/// the object is being deleted.
 pub fn custom(case: &Value) -> Verdict {
     same(
         &expected(case),

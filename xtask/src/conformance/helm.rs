@@ -31,7 +31,7 @@ fn set_line(case: &Value) -> Verdict {
     }
 }
 
-/// Neither chance nor the time matters to these cases.
+/// These cases depend neither on randomness nor on the time.
 fn options() -> RenderOptions {
     RenderOptions::new(Arc::new(|| Sources {
         random: Box::new(|bytes| bytes.fill(0)),
@@ -40,8 +40,8 @@ fn options() -> RenderOptions {
     }))
 }
 
-/// The template gets the whole of `vars` as its dot. What was a `time.Duration` came into the cases
-/// as its nanoseconds, and is one again.
+/// The template gets all of `vars` as its dot. A `time.Duration` is stored in the cases as
+/// nanoseconds, and is converted back.
 fn function(case: &Value) -> Verdict {
     let duration = case["vars"]
         .as_i64()

@@ -1,9 +1,9 @@
-//! `cargo xtask conformance DIR`: recorded cases against our code, one line a suite.
+//! `cargo xtask conformance DIR`: runs recorded cases against our code, one line per suite.
 //!
-//! Main function: [`run`]. A suite is a file `NAME.jsonl` (or `diff/NAME.jsonl`) with one case a
-//! line; the runner of a suite is a function from a case to what is wrong with our answer. Suites
-//! that nothing here can run count as failed, case by case. `conformance.toml` holds the least
-//! number of passes of each suite; the test at the end of this file keeps to it.
+//! Main function: [`run`]. A suite is a file `NAME.jsonl` (or `diff/NAME.jsonl`) with one case per
+//! line; the runner of a suite is a function from a case to what is wrong with our result. Suites
+//! without a runner count as failed, case by case. `conformance.toml` contains the minimum number
+//! of passes of each suite; the test at the end of this file checks it.
 
 mod actions;
 mod diff;
@@ -36,7 +36,7 @@ pub struct Conformance {
     pub check: bool,
 }
 
-/// What came of one suite.
+/// The result of one suite.
 struct Outcome {
     passed: usize,
     total: usize,
@@ -44,7 +44,7 @@ struct Outcome {
     failures: Vec<(String, String)>,
 }
 
-/// What is wrong with our answer to a case.
+/// What is wrong with our result for a case.
 type Verdict = Result<(), String>;
 
 pub fn run(root: &Path, args: &Conformance) -> anyhow::Result<()> {
@@ -85,7 +85,7 @@ pub fn run(root: &Path, args: &Conformance) -> anyhow::Result<()> {
     }
 }
 
-/// Suites by name, with their files.
+/// The suites by name, with their files.
 fn find(dir: &Path, wanted: Option<&str>) -> anyhow::Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
     for prefix in ["", "diff/"] {
@@ -141,7 +141,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
             continue;
         }
         outcome.total += 1;
-        // One case that breaks us must not hide the others.
+        // A case that makes us panic must not hide the others.
         let verdict = catch_unwind(AssertUnwindSafe(|| runner(&case)))
             .unwrap_or_else(|_| Err("panicked".into()));
         match verdict {
@@ -154,7 +154,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Reads the `name = number` lines of conformance.toml.
+/// Parses the `name = number` lines of conformance.toml.
 fn read_minimum(root: &Path) -> anyhow::Result<BTreeMap<String, usize>> {
     let text = fs::read_to_string(root.join("conformance.toml"))
         .context("cannot read conformance.toml")?;
@@ -182,7 +182,7 @@ fn text(case: &Value, key: &str) -> String {
     case[key].as_str().unwrap_or_default().to_owned()
 }
 
-/// Where two documents differ first, for a message that can be read.
+/// The first difference between two documents, for a readable message.
 fn first_difference(expected: &Value, got: &Value, path: &str) -> String {
     match (expected, got) {
         (Value::Object(e), Value::Object(g)) => {
@@ -206,7 +206,7 @@ fn first_difference(expected: &Value, got: &Value, path: &str) -> String {
     }
 }
 
-/// Equal, or where it differs first.
+/// Whether both are equal; else the first difference.
 fn same(expected: &Value, got: &Value) -> Verdict {
     if expected == got {
         Ok(())

@@ -1,4 +1,4 @@
-//! Suite `smp`: recorded answers of kubectl's patch library.
+//! Suite `smp`: recorded results of kubectl's patch library.
 
 use super::Verdict;
 use anyhow::Context;
@@ -9,7 +9,7 @@ use tiphys_apimachinery::{
     schema::{Schema, TypeRef},
 };
 
-/// Reads `smp_schema.json`, which lies beside the cases.
+/// Parses `smp_schema.json`, which is next to the cases.
 pub fn types(dir: &Path) -> anyhow::Result<Schema> {
     let file = dir.join("smp_schema.json");
     let text =
@@ -19,7 +19,7 @@ pub fn types(dir: &Path) -> anyhow::Result<Schema> {
     )?)?)?)
 }
 
-/// The types of the recorded cases, told as an OpenAPI document.
+/// The types of the recorded cases as an OpenAPI document.
 fn openapi(schema: &Value) -> anyhow::Result<Value> {
     let mut definitions = Map::new();
     for (name, fields) in schema

@@ -1,14 +1,14 @@
-//! The embedded API server in this process, on a socket of its own. Main type: [`Embedded`].
+//! The embedded API server in this process, on its own socket. Main type: [`Embedded`].
 
 use anyhow::anyhow;
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_testkit::differential::Remote;
 use tokio::{net::TcpListener, runtime::Runtime};
 
-/// A running server without controllers; gone when dropped.
+/// A running server without controllers; stopped on drop.
 pub struct Embedded {
     kubeconfig: String,
-    /// Holds the server's tasks.
+    /// Runs the server's tasks.
     _runtime: Runtime,
     _kube: EmbeddedKube,
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask differential`: random scripts on a real API server and on the embedded one, and
-//! what differs.
+//! `cargo xtask differential`: plays random scripts on a real API server and on the embedded one,
+//! and reports differences.
 
 mod embedded;
 mod report;
@@ -71,20 +71,20 @@ pub struct DifferentialArgs {
     print: bool,
 }
 
-/// How often a script is played to make it smaller.
+/// How often a script may be played to shrink it.
 const SHRINK_BUDGET: usize = 40;
 
-/// Both servers and what is asked of them.
+/// Both servers and the options of the run.
 pub struct Bench {
     real: Remote,
     ours: Remote,
-    /// Tells the namespaces of this run from those of others.
+    /// Distinguishes the namespaces of this run from those of others.
     rules: Vec<rules::Rule>,
     run: u32,
     count: AtomicU64,
 }
 
-/// A script, what differs, and what the real server answered.
+/// A script, the differences, and the real server's responses.
 pub struct Outcome {
     pub script: Script,
     pub differences: Vec<Difference>,
@@ -99,9 +99,9 @@ impl Bench {
 
     fn outcome_within(&self, script: &Script, patience: Patience) -> anyhow::Result<Outcome> {
         let mut outcome = self.once(script, patience)?;
-        // Events come when they come, a cache may be a little behind, and managers quoted in a text
-        // stand in the order of their seconds: a difference in these counts only if it stays when
-        // there is more time.
+        // Some differences may be a matter of timing: events, a cache that lags behind, and quoted
+        // managers, which are ordered by time in seconds. They count only if they remain with more
+        // time.
         let late = |d: &Difference| {
             let of_times = [&d.expected, &d.found]
                 .iter()
@@ -147,10 +147,10 @@ impl Bench {
     }
 }
 
-/// Runs it and prints the groups; an error when a difference is not explained.
+/// Runs it and prints the groups; an error if a difference is not explained.
 ///
 /// # Errors
-/// When a server does not answer, or something differs that no rule explains.
+/// If a server does not respond, or there is a difference that no rule explains.
 pub fn run(root: &Path, args: &DifferentialArgs) -> anyhow::Result<()> {
     let wanted = Wanted {
         kinds: args.kinds.clone(),
@@ -247,7 +247,7 @@ fn play_all(
         .unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// Shrinks several at the same time; what no longer differs is left out.
+/// Shrinks several concurrently; scripts that no longer differ are dropped.
 fn shrink_all(bench: &Bench, jobs: usize, examples: &[&Outcome]) -> Vec<Outcome> {
     let (next, small) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -273,11 +273,11 @@ fn shrink_all(bench: &Bench, jobs: usize, examples: &[&Outcome]) -> Vec<Outcome>
 fn smaller(bench: &Bench, example: &Outcome) -> Option<Outcome> {
     let first = example.differences.iter().find(|d| !d.explained)?;
     let mut script = example.script.clone();
-    // Nothing after the difference made it.
+    // Steps after the difference did not cause it.
     script.steps.truncate(first.step + 1);
     let differs = |o: &Outcome| o.differences.iter().any(|d| d.signature == first.signature);
     let mut best = bench.outcome(&script).ok().filter(differs)?;
-    // A smaller script may wait for what no longer comes.
+    // A smaller script may wait for something that no longer happens.
     let patience = Patience {
         until: Duration::from_secs(1),
         ..Patience::default()

@@ -1,15 +1,15 @@
-//! Groups of differences that look alike, and how they are printed and kept. Main type: [`Report`].
+//! Groups similar differences, prints and saves them. Main type: [`Report`].
 
 use super::Outcome;
 use std::{collections::BTreeMap, path::Path, time::Duration};
 use tiphys_testkit::differential::Case;
 
-/// What all scripts gave.
+/// The results of all scripts.
 #[derive(Default)]
 pub struct Report {
     scripts: u64,
     steps: usize,
-    /// By signature: how often, and the shortest script that shows it.
+    /// By signature: the number, and the shortest script that shows it.
     groups: BTreeMap<String, Group>,
     explained: BTreeMap<String, u64>,
     failures: Vec<String>,
@@ -69,7 +69,7 @@ impl Report {
         self.groups.values().map(|g| g.count).sum::<u64>() + self.failures.len() as u64
     }
 
-    /// The shortest script of each cause, whatever the kind.
+    /// The shortest script of each cause, for any kind.
     pub fn examples(&self) -> Vec<&Outcome> {
         let mut shortest: BTreeMap<&str, &Group> = BTreeMap::new();
         for group in self.groups.values() {
@@ -86,7 +86,7 @@ impl Report {
         shortest.values().map(|g| &g.example).collect()
     }
 
-    /// `each`: every kind and verb by itself.
+    /// `each`: every kind and verb separately.
     pub fn print(&self, show: usize, each: bool, took: Duration) {
         let mut words: BTreeMap<(&str, &str), Vec<&Group>> = BTreeMap::new();
         for (signature, group) in &self.groups {
@@ -182,7 +182,7 @@ pub fn print_examples(examples: &[Outcome]) {
     }
 }
 
-/// Writes each as a case that needs no real server any more.
+/// Saves each as a case that can be replayed without a real server.
 pub fn save(folder: &Path, examples: &[Outcome]) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)?;
     for example in examples {
@@ -218,7 +218,8 @@ pub fn save(folder: &Path, examples: &[Outcome]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the script of a file with the real server's answers, whether they differ or not.
+/// Saves the script of a file with the real server's responses, whether there are differences or
+/// not.
 pub fn keep(folder: &Path, file: &Path, outcome: Outcome) -> anyhow::Result<()> {
     let case = Case {
         server: "kube-apiserver 1.36".to_owned(),

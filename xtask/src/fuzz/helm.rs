@@ -1,4 +1,5 @@
-//! Targets for what Helm charts bring: archives, `--set` lines, YAML, and templates with values.
+//! Targets for the content of Helm charts: archives, `--set` lines, YAML, and templates with
+//! values.
 
 use super::targets::holds;
 use serde_json::Value;
@@ -16,7 +17,7 @@ use tiphys_render::{
     },
 };
 
-/// What a fuzzed chart may take.
+/// Limits of a fuzzed chart.
 pub fn limits() -> Limits {
     let templates = template::Limits {
         steps: 100_000,
@@ -33,7 +34,7 @@ pub fn limits() -> Limits {
     }
 }
 
-/// Several `--set` lines, one in each form, over each other's values.
+/// Several `--set` lines, one of each form, merged into each other's values.
 pub fn run_strvals(input: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(input);
     let mut values = serde_json::Map::new();
@@ -46,7 +47,7 @@ pub fn run_strvals(input: &[u8]) -> Result<(), String> {
         Form::File(&read),
     ] {
         for line in text.split('\u{1f}') {
-            // An error is an answer.
+            // An error is a valid result.
             let _ = strvals::apply(form, line, &mut values, &strvals::Limits::default());
         }
     }
@@ -54,7 +55,7 @@ pub fn run_strvals(input: &[u8]) -> Result<(), String> {
     holds(size < 64 << 20, "a few lines make no endless values")
 }
 
-/// YAML in, YAML out, and in again.
+/// Parses YAML, prints it, and parses it again.
 pub fn run_yaml(input: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(input).replace('\u{1f}', "\n");
     let documents = match yaml::parse_documents(&text, &yaml::Limits::default()) {
@@ -78,7 +79,7 @@ pub fn run_yaml(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Equal, numbers by value.
+/// Equality, with numbers compared by value.
 fn alike(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -94,8 +95,8 @@ fn alike(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// `[template, helpers, values, user's values]`: a chart with a subchart, rendered and printed
-/// below a small budget.
+/// `[template, helpers, values, user's values]`: a chart with a subchart, rendered and printed with
+/// a small budget.
 pub fn run_chart(input: &[u8]) -> Result<(), String> {
     let Ok(Value::Array(parts)) = serde_json::from_slice::<Value>(input) else {
         return Ok(());
@@ -144,7 +145,7 @@ pub fn run_chart(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Nothing by chance, so that a failure is repeated.
+/// Deterministic, so that a failure can be repeated.
 fn sources() -> Sources {
     Sources {
         random: Box::new(|bytes| bytes.fill(7)),
@@ -153,8 +154,8 @@ fn sources() -> Sources {
     }
 }
 
-/// `[[name, kind of entry, size or null, content], ...]` packed as it says, or bytes as they are;
-/// then zipped, and sometimes cut.
+/// `[[name, kind of entry, size or null, content], ...]` packed accordingly, or bytes unchanged;
+/// then compressed, and sometimes truncated.
 pub fn run_archive(input: &[u8]) -> Result<(), String> {
     let tar = match serde_json::from_slice::<Value>(input) {
         Ok(Value::Array(entries)) => entries.iter().flat_map(packed).chain([0; 1024]).collect(),
@@ -181,7 +182,7 @@ pub fn run_archive(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// One entry of an archive, with a size that may be a lie.
+/// One entry of an archive, whose size may be wrong.
 fn packed(entry: &Value) -> Vec<u8> {
     let text = |index: usize| {
         entry

@@ -19,7 +19,7 @@ use tiphys_render::helm::{
 use tiphys_server::table::{from_value, query};
 use tower::ServiceExt as _;
 
-/// Separates lines and parts within a seed, which is one line.
+/// Separates lines and parts in a seed, which is a single line.
 const SEPARATOR: char = '\u{1f}';
 
 /// A program, run on a small document.
@@ -40,7 +40,7 @@ pub fn run_jq(input: &[u8]) -> Result<(), String> {
     holds(size < 512 << 20, "the results are bounded")
 }
 
-/// A script of a user, on a small object.
+/// A user's script, run on a small object.
 pub fn run_lua(input: &[u8]) -> Result<(), String> {
     let object = json!({"kind": "X", "metadata": {"name": "a"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     let script = String::from_utf8_lossy(input);
@@ -64,7 +64,8 @@ pub fn run_lua(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// One text as everything that selects: labels, fields, globs, versions, quantities, schedules.
+/// One text parsed as every kind of selector: labels, fields, globs, versions, quantities,
+/// schedules.
 pub fn run_selector(input: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(input);
     let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
@@ -122,7 +123,7 @@ pub fn run_values_schema(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// TOML in, TOML out, and in again.
+/// Parses TOML, prints it, and parses it again.
 pub fn run_toml(input: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(input).replace(SEPARATOR, "\n");
     let Ok(table) = toml::parse(&text) else {
@@ -137,7 +138,7 @@ pub fn run_toml(input: &[u8]) -> Result<(), String> {
     )
 }
 
-/// The query of a REST call, and after the separator its body, as a message.
+/// The query of a REST call and, after the separator, its body, parsed as a message.
 pub fn run_query(input: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(input);
     let (asked, body) = text.split_once(SEPARATOR).unwrap_or((&text, "{}"));
@@ -163,8 +164,8 @@ pub fn run_query(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// A request to the embedded API server: `METHOD path media`, and its body. Afterwards it still
-/// answers.
+/// A request to the embedded API server: `METHOD path media`, and its body. The server must still
+/// respond afterwards.
 pub fn run_kube(input: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(input).replace(SEPARATOR, "\n");
     let (head, body) = text.split_once('\n').unwrap_or((&text, ""));

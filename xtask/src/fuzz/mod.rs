@@ -1,9 +1,9 @@
-//! `cargo xtask fuzz [TARGET] [--seconds N]`: mutated inputs for every parser of outside content,
+//! `cargo xtask fuzz [TARGET] [--seconds N]`: mutated inputs for every parser of external content,
 //! on stable Rust.
 //!
-//! Main function: [`run`]. A worker process of this program runs the inputs below a limit of 512
-//! MiB of memory; this one watches that it goes on. Input number `i` depends on the seed and `i`
-//! alone, so a failure is repeated with `--seed S --only I`. Seeds lie in `seeds/`.
+//! Main function: [`run`]. A worker process of this program runs the inputs with a memory limit of
+//! 512 MiB; the parent process watches its progress. Input number `i` depends only on the seed and
+//! `i`, so a failure can be repeated with `--seed S --only I`. Seeds are in `seeds/`.
 
 mod helm;
 mod inputs;
@@ -23,13 +23,13 @@ use std::{
 };
 use targets::Target;
 
-/// In KiB, as `ulimit -v` takes it; the address space is more than what is really in use.
+/// In KiB, for `ulimit -v`; the address space is larger than the memory really in use.
 const MEMORY: u64 = 512 * 1024;
-/// No input may take longer; more in a debug build on a busy machine.
+/// The longest time for an input; more in a debug build on a busy machine.
 const SLOWEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 2 });
 
-/// What threads have that take requests and render: the default of Rust and of tokio. The program
-/// itself gives its workers more.
+/// The stack size of threads that handle requests and render: the default of Rust and of tokio. The
+/// program itself gives its workers more.
 const STACK: usize = 2 << 20;
 
 #[derive(Args, Clone)]
@@ -111,8 +111,8 @@ fn one(target: &Target, args: &Fuzz, index: u64) {
     }
 }
 
-/// Runs inputs until the time is over; tells the number of each block of inputs before it begins,
-/// and of one that fails.
+/// Runs inputs until the time is over; prints the number of each block of inputs before it begins,
+/// and that of a failing input.
 fn work(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
     let end = Instant::now() + Duration::from_secs(args.seconds);
     let mut out = std::io::stdout();
@@ -136,7 +136,7 @@ fn work(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
             )?;
             return Ok(());
         };
-        // The watcher must know which input it was when this process is killed.
+        // The parent must know the input if this process is killed.
         writeln!(out, "at {index}")?;
         let began = Instant::now();
         let verdict = std::panic::catch_unwind(|| (target.run)(&input))
@@ -150,9 +150,9 @@ fn work(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Around the limits that there are, and far beyond them.
+/// Around the existing limits, and far beyond them.
 const LEVELS: [usize; 10] = [1, 60, 99, 126, 199, 399, 450, 999, 20_000, 100_000];
-/// Fewer where each takes a server of its own.
+/// Fewer, for targets that start a server for each input.
 const FEW: [usize; 4] = [60, 126, 999, 100_000];
 
 fn inputs_nested(target: &Target, most: usize) -> Vec<Vec<u8>> {
@@ -168,7 +168,7 @@ fn inputs_nested(target: &Target, most: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The most memory this process ever had, in KiB; 0 where the system does not tell.
+/// Peak memory of this process in KiB; 0 if the system does not report it.
 #[allow(
     clippy::disallowed_methods,
     reason = "a task of the repository reads what the system says of it"
@@ -216,7 +216,7 @@ fn watch(target: &Target, args: &Fuzz) -> anyhow::Result<()> {
             }
         }
     };
-    // It may have ended already.
+    // It may already have ended.
     let _ = worker.kill();
     worker.wait().context("cannot wait for the worker")?;
     drop(receive);

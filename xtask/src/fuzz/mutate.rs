@@ -1,14 +1,14 @@
-//! Inputs from seeds: JSON trees whose parts are replaced, removed, doubled and renamed, and texts
-//! whose bytes are.
+//! Creates inputs from seeds: JSON trees whose parts are replaced, removed, duplicated and renamed,
+//! and texts whose bytes are.
 //!
-//! Main function: [`input`], which knows nothing of what the input is for.
+//! Main function: [`input`], which does not know what the input is for.
 
 use serde_json::{Map, Value, json};
 use tiphys_testkit::Rng;
 
-/// Most changes of one input.
+/// Maximum number of changes in one input.
 const MOST: u64 = 6;
-/// Keys that mean something somewhere.
+/// Keys with a special meaning somewhere.
 const KEYS: [&str; 22] = [
     "$patch",
     "$retainKeys",
@@ -34,10 +34,10 @@ const KEYS: [&str; 22] = [
     "v:1",
 ];
 
-/// Bytes that mean something to a parser of JSON or templates.
+/// Bytes with a special meaning in JSON or templates.
 const BYTES: &[u8] = b"{}[]\",:\\u0-eE.\n\xff|()$=%`'/* ";
 
-/// Input number `index`: one of the seeds, changed. The first inputs are the seeds as they are.
+/// Input number `index`: one of the seeds, changed. The first inputs are the unchanged seeds.
 pub fn input(seeds: &str, seed: u64, index: u64) -> Vec<u8> {
     let lines: Vec<&str> = seeds.lines().filter(|l| !l.is_empty()).collect();
     if let Some(line) = lines.get(index as usize) {
@@ -80,8 +80,8 @@ fn node(tree: &mut Value, n: u64) -> &mut Value {
         return tree;
     }
     let mut rest = n - 1;
-    // Sizes first, because the borrow checker does not see that a loop leaves only with the child
-    // it found.
+    // Sizes first, because the borrow checker does not see that the loop is left only with the
+    // child it found.
     let sizes: Vec<u64> = match tree {
         Value::Array(list) => list.iter().map(size).collect(),
         Value::Object(map) => map.values().map(size).collect(),
@@ -211,7 +211,7 @@ fn double(at: &mut Value, rng: &mut Rng) {
     }
 }
 
-/// The value, deep inside of lists or maps.
+/// The value, nested deeply in lists or maps.
 fn nested(mut value: Value, rng: &mut Rng) -> Value {
     let depth = if rng.below(10) == 0 {
         110

@@ -1,12 +1,12 @@
-//! Inputs that are nested as deeply as one likes, for every target: what recurses over them must
-//! end before the stack does.
+//! Inputs of arbitrary nesting depth, for every target: recursion over them must stop before the
+//! stack overflows.
 //!
-//! Main function: [`of`]. docs/limits.md lists where each recursion ends.
+//! Main function: [`of`]. docs/limits.md lists the limit of each recursion.
 
-/// Makes an input of so many levels.
+/// Creates an input with this many levels.
 pub type Nested = fn(usize) -> String;
 
-/// What opens `levels` times, a core, and what closes as often.
+/// `open` repeated `levels` times, the core, and `close` as often.
 fn nest(open: &str, core: &str, close: &str, levels: usize) -> String {
     format!("{}{core}{}", open.repeat(levels), close.repeat(levels))
 }
@@ -24,7 +24,7 @@ fn chart(template: &str) -> String {
     )
 }
 
-/// A value that a template nests, for a function to walk over.
+/// A value that a template builds with this depth, for a function to walk over.
 fn built(levels: usize, use_it: &str) -> String {
     chart(&format!(
         "{{{{ $v := 1 }}}}{{{{ range until {levels} }}}}{{{{ $v = list $v }}}}{{{{ end }}}}{{{{ {use_it} }}}}"
@@ -61,7 +61,7 @@ const JSON: &[Nested] = &[
 ];
 
 const JSON_PATCH: &[Nested] = &[
-    // Each operation adds a level to what the one before has made.
+    // Each operation adds a level to the result of the previous one.
     |n| {
         let add = |k: usize| {
             format!(

@@ -1,5 +1,5 @@
-//! What is fuzzed: a name, seeds, and what must hold for every input. A panic, an endless loop or
-//! too much memory fails as well.
+//! The fuzz targets: a name, seeds, and the invariants for every input. A panic, an endless loop or
+//! too much memory is a failure as well.
 
 use super::{helm, inputs};
 use crate::parity::template::world;
@@ -21,7 +21,7 @@ use tiphys_gocompat::{
 
 pub struct Target {
     pub name: &'static str,
-    /// One seed a line.
+    /// One seed per line.
     pub seeds: &'static str,
     pub run: fn(&[u8]) -> Result<(), String>,
 }
@@ -122,15 +122,15 @@ pub fn holds(condition: bool, what: &str) -> Result<(), String> {
     }
 }
 
-/// The parts of an input that is a list; None when it is no JSON, which is fine.
+/// The parts of an input that is a list; None if it is not JSON, which is fine.
 fn parts<const N: usize>(input: &[u8]) -> Option<[Value; N]> {
     let list: Vec<Value> = serde_json::from_slice(input).ok()?;
     list.try_into().ok()
 }
 
-/// JSON as such, as YAML, and as an object.
+/// Parsed as JSON, as YAML, and as an object.
 fn run_json(input: &[u8]) -> Result<(), String> {
-    // Its errors are no failures; that it ends is what counts.
+    // Its errors are not failures; it only has to end.
     let _ = yaml::parse_documents(input, &yaml::Limits::default());
     let Ok(value) = serde_json::from_slice::<Value>(input) else {
         return Ok(());
@@ -165,7 +165,7 @@ fn run_json_patch(input: &[u8]) -> Result<(), String> {
     if let Ok(merged) = json_merge::apply(&doc, &merge)
         && doc.is_object()
     {
-        // The reference keeps nulls in a list that replaces a map, and drops them from one that
+        // The reference keeps nulls in a list that replaces a map, and drops them in one that
         // replaces a list.
         let again = || json_merge::apply(&merged, &merge) == Ok(merged.clone());
         holds(
@@ -295,7 +295,7 @@ fn run_crd(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// A template, parsed and executed with functions and values of every kind below a small budget.
+/// A template, parsed and executed with functions and values of every kind, with a small budget.
 fn run_template(input: &[u8]) -> Result<(), String> {
     let limits = Limits {
         steps: 100_000,
@@ -313,7 +313,7 @@ fn run_template(input: &[u8]) -> Result<(), String> {
         budget: &budget,
         host: &mut world::Included::new(),
     };
-    // An error is an answer, too, and says where.
+    // An error is a valid result, too, and has a location.
     if let Err(error) = execute(
         &Arc::new(set),
         "t",

@@ -1,8 +1,8 @@
-//! Random jq programs and inputs: results and error texts of gojq against ours.
+//! Random jq programs and inputs: compares results and error texts of gojq and ours.
 //!
 //! Main function: [`run`]. The generator is that of the committed baseline
-//! (crates/gocompat/tests/baseline/generate/jq); the same count and seed make the same programs.
-//! Replaying is the code of the test.
+//! (crates/gocompat/tests/baseline/generate/jq); the same count and seed generate the same
+//! programs. The test's code replays them.
 
 use super::{Random, generated};
 use anyhow::bail;

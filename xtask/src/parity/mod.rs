@@ -1,5 +1,5 @@
-//! `cargo xtask parity`: what the real programs and we make of the same inputs, now, in numbers one
-//! likes.
+//! `cargo xtask parity`: compares the real programs with ours on any number of newly generated
+//! inputs.
 
 mod helm;
 mod jq;
@@ -52,8 +52,7 @@ pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
     }
 }
 
-/// What the generator of one of gocompat's baselines makes of them, with the real program's
-/// answers.
+/// The output of one of gocompat's baseline generators, with the real program's results.
 fn generated(root: &Path, generator: &str, args: &Random) -> anyhow::Result<String> {
     let mut go = Command::new("go");
     go.current_dir(

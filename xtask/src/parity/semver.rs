@@ -1,8 +1,8 @@
-//! Random versions and constraints: what Masterminds/semver says of them against ours.
+//! Random versions and constraints: compares Masterminds/semver with ours.
 //!
 //! Main function: [`run`]. The generator is that of the committed baseline
-//! (crates/gocompat/tests/baseline/generate/semver); the same count and seed make the same cases.
-//! Replaying is the code of the test.
+//! (crates/gocompat/tests/baseline/generate/semver); the same count and seed generate the same
+//! cases. The test's code replays them.
 
 use super::{
     Random, generated,
@@ -42,7 +42,7 @@ pub fn run(root: &Path, args: &Random) -> anyhow::Result<()> {
     }
 }
 
-/// What differs in as little of a case as still does.
+/// The smallest part of a case that still differs.
 fn smallest(case: &Value, told: &str, checked: &Value, oracle: &mut Oracle) -> String {
     let (mut told, versions) = (told.to_owned(), replay::versions(checked));
     let Some((key, text)) = ["constraint", "version"]

@@ -1,7 +1,7 @@
-//! Makes a text on which two programs differ as small as it gets while they still do.
+//! Shrinks a text for which two programs differ, as long as they still do.
 //!
 //! Main function: [`shrunk`]; [`Oracle`] asks the real program about texts that the generator did
-//! not make.
+//! not create.
 
 use anyhow::Context;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-/// The generator of a baseline, answering questions, a line of JSON each.
+/// The generator of a baseline, which answers questions, one line of JSON each.
 pub struct Oracle {
     program: Child,
     questions: ChildStdin,
@@ -49,14 +49,14 @@ impl Oracle {
 }
 
 impl Drop for Oracle {
-    /// It ends by itself when there are no more questions.
+    /// It ends when there are no more questions.
     fn drop(&mut self) {
         let _ = self.program.kill();
         let _ = self.program.wait();
     }
 }
 
-/// Leaves out lines, then characters, ever fewer at a time, as long as `differs`.
+/// Removes lines, then characters, fewer and fewer at a time, as long as `differs`.
 pub fn shrunk(text: &str, mut differs: impl FnMut(&str) -> bool) -> String {
     let lines = without(
         text.split_inclusive('\n').map(str::to_owned).collect(),

@@ -1,8 +1,8 @@
-//! Random templates and values: output and error texts of Go's text/template against ours.
+//! Random templates and values: compares output and error texts of Go's text/template and ours.
 //!
 //! Main function: [`run`]. The generator is that of the committed baseline
-//! (crates/gocompat/tests/baseline/generate/template); the same count and seed make the same
-//! templates. Replaying is the code of the test.
+//! (crates/gocompat/tests/baseline/generate/template); the same count and seed generate the same
+//! templates. The test's code replays them.
 
 use super::{Random, generated};
 use anyhow::bail;

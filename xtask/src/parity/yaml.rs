@@ -1,8 +1,8 @@
-//! Random YAML documents and values: what sigs.k8s.io/yaml reads and prints against ours.
+//! Random YAML documents and values: compares what sigs.k8s.io/yaml and ours parse and print.
 //!
 //! Main function: [`run`]. The generator is that of the committed baseline
-//! (crates/gocompat/tests/baseline/generate/yaml); the same count and seed make the same cases.
-//! Replaying is the code of the test.
+//! (crates/gocompat/tests/baseline/generate/yaml); the same count and seed generate the same cases.
+//! The test's code replays them.
 
 use super::{
     Random, generated,
@@ -52,7 +52,7 @@ pub fn run(root: &Path, args: &Random) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As little of a case as still differs in the same way.
+/// The smallest part of a case that still differs in the same way.
 fn smallest(case: &Value, difference: &Difference, oracle: &mut Oracle) -> (String, Difference) {
     let document = case["d"].as_str();
     let mut told = difference.clone();

@@ -1,8 +1,8 @@
-//! Behaviours and the tests that prove them: every id that a page of `docs/behaviours` defines is
+//! Behaviours and the tests that prove them: every id that a page in `docs/behaviours` defines is
 //! named by a test, and every id that a test names is defined there.
 //!
 //! A test names ids at the beginning of its name (`c48_c49_self_heal…`), a scenario script in its
-//! first comment (`C-48, C-49.`). Letters that no page uses are none of ours.
+//! first comment (`C-48, C-49.`). Letters that no page uses are not ids.
 
 use super::sources::walk;
 use std::{
@@ -11,9 +11,9 @@ use std::{
     path::Path,
 };
 
-/// Where behaviours are described.
+/// The folder that describes the behaviours.
 const PAGES: &str = "docs/behaviours/";
-/// Where scenario scripts lie.
+/// The folder of scenario scripts.
 const SCRIPTS: &str = "crates/controllers/tests/scripts/";
 
 /// The letter of a page, and a number: `C-59`.
@@ -56,7 +56,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// What pages define and tests name, with the places.
+/// The ids that pages define and tests name, with their locations.
 #[derive(Default)]
 struct Behaviours {
     defined: BTreeMap<Id, String>,
@@ -85,7 +85,7 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(behaviours.findings())
 }
 
-/// How a file of this name is read, if it is.
+/// The function that reads a file with this name, if it is relevant.
 fn reader(name: &str) -> Option<fn(&mut Behaviours, &str, &str)> {
     let lies_in = |folder: &str| {
         name.strip_prefix(folder)
@@ -219,7 +219,7 @@ mod tests {
     const CODE: &str = "crates/engine/src/a.rs";
     const SCRIPT: &str = "crates/controllers/tests/scripts/a.txt";
 
-    /// What is wrong with these files beside a page that defines C-1 and C-2.
+    /// The findings in these files, next to a page that defines C-1 and C-2.
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let page =
             "# A page\n\n- **C-1** One,\n  and more.\n- **C-2** Two, see C-1.\n- **C** none\n";
@@ -247,7 +247,7 @@ mod tests {
                 "#[test]\nfn c1_one() {}\n\n    #[test]\n    fn c2() {}\n",
             ),
             (SCRIPT, "# Both, like v1.\n# C-1, C-2.\n\ncommit\n# C-3.\n"),
-            // A letter that no page uses, and what is no test.
+            // A letter that no page uses, and a function that is not a test.
             (
                 CODE,
                 "#[test]\nfn c1_c2_both() {}\n#[test]\nfn v3_is_new() {}\nfn c3_help() {}\n",

@@ -1,5 +1,5 @@
-//! Which crate may import which: the order of the crates, the pairs that never meet, and what pure
-//! crates must not list.
+//! Which crate may import which: the order of the crates, the pairs that must not depend on each
+//! other, and what pure crates must not list.
 
 use anyhow::Context;
 use serde_json::Value;
@@ -24,10 +24,10 @@ pub const ORDER: [&str; 15] = [
     "cli",
 ];
 
-/// No clock, no network, no file, no randomness of their own.
+/// Crates without a clock, network, files or randomness of their own.
 pub const PURE: [&str; 6] = ["gocompat", "apimachinery", "api", "lua", "engine", "render"];
 
-/// Pairs that must not meet although the order would let them.
+/// Pairs that must not depend on each other although the order would allow it.
 const APART: [(&str, &str); 7] = [
     ("server", "controllers"),
     ("cluster", "repo"),
@@ -38,7 +38,7 @@ const APART: [(&str, &str); 7] = [
     ("embedded-kube", "engine"),
 ];
 
-/// What a pure crate must not depend on, dev-dependencies included.
+/// Dependencies that a pure crate must not have, not even for tests.
 const IMPURE: [&str; 14] = [
     "tokio",
     "async-std",
@@ -74,7 +74,7 @@ pub fn metadata(root: &Path, with_dependencies: bool) -> anyhow::Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// The packages of a `cargo metadata` answer.
+/// The packages in the output of `cargo metadata`.
 pub fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
     metadata["packages"].as_array().into_iter().flatten()
 }
@@ -99,7 +99,7 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(findings)
 }
 
-/// Why crate `name` must not list `on`, if it must not.
+/// Why crate `name` must not list `on`, if so.
 fn judge(name: &str, on: &str, dev: bool) -> Option<String> {
     if PURE.contains(&name) && IMPURE.contains(&on) {
         return Some(format!(
@@ -119,8 +119,8 @@ fn judge(name: &str, on: &str, dev: bool) -> Option<String> {
             "`{name}` or `{ours}` has no place in the order of the crates (xtask/src/tidy/layering.rs)"
         ));
     };
-    // A test of the cluster crate may start the embedded API server: it is the other end of the
-    // wire.
+    // A test of the cluster crate may start the embedded API server, which it needs as the other
+    // side of its connections.
     if dev && ours == "embedded-kube" && !PURE.contains(&name) {
         return None;
     }

@@ -1,9 +1,9 @@
-//! Licences and duplicate versions of the crates we build on, from `cargo metadata`.
+//! Licences and duplicate versions of our dependencies, from `cargo metadata`.
 
 use super::layering::{metadata, packages};
 use std::{collections::BTreeMap, path::Path};
 
-/// Licences that we accept. One of an `OR` is enough; of an `AND` all must be here.
+/// Accepted licences. One of an `OR` is enough; of an `AND` all must be accepted.
 const ACCEPTED: [&str; 14] = [
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -21,10 +21,10 @@ const ACCEPTED: [&str; 14] = [
     "0BSD",
 ];
 
-/// More versions than this of one crate is a finding: two are a transition, three are neglect.
+/// More versions than this of one crate are a finding: two are a transition, three are neglect.
 const MAX_VERSIONS: usize = 2;
 
-/// Crates of which the ecosystem itself carries more versions than we can help.
+/// Crates with more versions in the ecosystem than we can avoid.
 const MANY_VERSIONS: [&str; 7] = [
     "getrandom",
     "hashbrown",
@@ -64,7 +64,7 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(findings)
 }
 
-/// Whether an SPDX expression can be met with accepted licences.
+/// Whether accepted licences satisfy an SPDX expression.
 fn accepted(expression: &str) -> bool {
     let flat = expression.replace(['(', ')'], " ").replace('/', " OR ");
     flat.split(" AND ")

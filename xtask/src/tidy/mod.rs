@@ -1,8 +1,8 @@
 //! The conventions of this repository that the compiler does not check: `cargo xtask tidy`, and a
 //! test.
 //!
-//! Each check returns its findings as lines "file: what is wrong and what to do"; an empty list is
-//! a pass.
+//! Each check returns its findings as lines "file: what is wrong and how to fix it"; no lines mean
+//! success.
 
 mod behaviours;
 mod layering;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// Runs every check and prints what it finds.
 ///
 /// # Errors
-/// When there is at least one finding, or the repository cannot be read.
+/// If there is a finding, or the repository cannot be read.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let mut findings = layering::check(root)?;
     findings.extend(sources::check(root)?);

@@ -1,7 +1,7 @@
-//! The map of the repository is true: every path that docs/architecture.md names exists.
+//! Checks that every path in docs/architecture.md exists.
 //!
-//! Within a row about a crate paths are short (`sync/mod.rs`), so a path is found when some file of
-//! the repository ends with it, in whole segments.
+//! In a row about a crate paths are short (`sync/mod.rs`), so a path exists if some file of the
+//! repository ends with it, in whole segments.
 
 use super::sources::walk;
 use std::{collections::BTreeSet, fs, path::Path};
@@ -66,7 +66,7 @@ fn is_top(name: &str) -> bool {
     .contains(&name)
 }
 
-/// `file` is `path`, ends with it, or lies in it.
+/// `file` is `path`, ends with it, or is inside of it.
 fn holds(file: &str, path: &str) -> bool {
     let (file, path) = (
         format!("/{file}/"),

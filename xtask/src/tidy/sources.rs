@@ -1,9 +1,9 @@
-//! What a source file must look like: sizes, module headers, words that must not appear, calls that
-//! belong in one crate.
+//! Rules for source files: sizes, module headers, forbidden words, and calls that belong in one
+//! crate.
 
 use std::{fs, path::Path};
 
-/// Wanted is 400; beyond this a file is refused.
+/// 400 are wanted; a file with more than this is refused.
 const MAX_LINES: usize = 1000;
 
 /// A word, where it is allowed (path prefixes), and why not elsewhere.
@@ -65,7 +65,7 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(findings)
 }
 
-/// Shows each file below a folder, but for what was built or recorded.
+/// Visits each file below a folder, except build outputs and recorded data.
 pub(super) fn walk(folder: &Path, visit: &mut dyn FnMut(&Path)) -> anyhow::Result<()> {
     if !folder.exists() {
         return Ok(());
@@ -87,7 +87,7 @@ pub(super) fn walk(folder: &Path, visit: &mut dyn FnMut(&Path)) -> anyhow::Resul
     Ok(())
 }
 
-/// What is wrong with one file.
+/// The findings in one file.
 fn judge(name: &str, text: &str) -> Vec<String> {
     let mut findings = Vec::new();
     let code = [".rs", ".ts", ".tsx"].iter().any(|e| name.ends_with(e));

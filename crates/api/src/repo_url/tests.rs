@@ -1,4 +1,4 @@
-//! Addresses that mean the same, those that are refused, and what a credential template is for.
+//! Equivalent URLs, rejected URLs, and what credential templates apply to.
 
 use super::{RepoUrl, UrlFault, canonical_pattern};
 use crate::access::best_template;
@@ -185,7 +185,7 @@ fn patterns_have_the_spelling_of_what_they_are_compared_with() {
     }
 }
 
-/// A template, and for which repositories it is and is not.
+/// A template, with repositories that it applies to and does not apply to.
 const TEMPLATES: &[(&str, &[&str], &[&str])] = &[
     (
         "http://git.corp.example",

@@ -1,4 +1,4 @@
-//! Request and response messages of the API, a module a service. The names on the wire are Argo
+//! Request and response messages of the API, one module per service. The names on the wire are Argo
 //! CD's.
 
 pub mod account;

@@ -1,5 +1,5 @@
-//! Messages of repository.RepoServerService, over gRPC only: what a controller asks of a
-//! repo-server, and its answers.
+//! Messages of repository.RepoServerService, which is served only over gRPC: the requests of a
+//! controller to a repo-server, and its responses.
 
 use crate::{
     operation::RefTarget,
@@ -9,7 +9,7 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// Asks for the manifests of a source.
+/// Requests the manifests of a source.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ManifestRequest {
     #[prost(message, optional, tag = "1")]
@@ -62,7 +62,8 @@ pub struct ManifestRequest {
     pub source_integrity: Option<SourceIntegrity>,
 }
 
-/// JSON objects, marked as the Application's, and the commit or chart version that they are of.
+/// JSON objects with the Application's tracking metadata, and the commit or chart version that they
+/// come from.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ManifestResponse {
     #[prost(string, repeated, tag = "1")]
@@ -81,7 +82,7 @@ pub struct ManifestResponse {
     pub commands: Vec<String>,
 }
 
-/// Asks which commit or chart version a revision means.
+/// Requests the commit or chart version that a revision resolves to.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ResolveRevisionRequest {
     #[prost(message, optional, tag = "1")]
@@ -96,7 +97,7 @@ pub struct ResolveRevisionRequest {
     pub no_revision_cache: bool,
 }
 
-/// The revision, and both for people.
+/// The resolved revision, and a text for display.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ResolveRevisionResponse {
     #[prost(string, tag = "1")]
@@ -105,8 +106,8 @@ pub struct ResolveRevisionResponse {
     pub ambiguous_revision: String,
 }
 
-/// Asks whether anything below some paths differs between two revisions; if not, what is remembered
-/// of the one holds for the other.
+/// Asks whether any file below some paths differs between two revisions; if not, cached manifests
+/// of one are valid for the other.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct UpdateRevisionForPathsRequest {
     #[prost(message, optional, tag = "1")]
@@ -145,7 +146,7 @@ pub struct UpdateRevisionForPathsRequest {
     pub source_integrity: Option<SourceIntegrity>,
 }
 
-/// The commit that `revision` means.
+/// The commit that `revision` resolves to.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct UpdateRevisionForPathsResponse {
     #[prost(bool, tag = "1")]

@@ -1,23 +1,23 @@
-//! The patch that makes one document of another and keeps the nulls of the other, which a JSON
-//! merge patch cannot say.
+//! The patch that turns one document into another and keeps the other's nulls, which a JSON merge
+//! patch cannot express.
 //!
 //! Main function: [`between`]. It knows nothing of Kubernetes types.
 
 use super::{PatchError, json_merge};
 use serde_json::{Map, Value, json};
 
-/// How the difference between two documents is sent.
+/// How to send the difference between two documents.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Difference {
-    /// A JSON merge patch. An empty map: there is no difference.
+    /// A JSON merge patch. An empty map means that there is no difference.
     Merge(Value),
-    /// The operations of a JSON patch: the new document has nulls where it differs, and in a merge
-    /// patch they would remove fields.
+    /// The operations of a JSON patch: the new document has nulls where it differs, and a merge
+    /// patch would remove these fields.
     Operations(Vec<Value>),
 }
 
-/// What makes `to` of `from`. `from` may be a part of what is `stored`: what is stored beside it
-/// stays.
+/// Computes the patch from `from` to `to`. `from` may contain only some fields of what is `stored`;
+/// the other stored fields stay.
 pub fn between(
     from: &Value,
     to: &Value,
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn parts_that_are_not_stored_are_added_whole_and_not_removed() {
-        // What is read has defaults that nobody stored.
+        // A parsed value contains defaults that were never stored.
         let from = json!({"status": {"sync": {"status": ""}, "gone": 1}});
         let to = json!({"status": {"sync": {"status": "Synced", "v": {"x": null}}}});
         assert_eq!(

@@ -1,29 +1,28 @@
-//! What a three-way patch changes, and why: each change of the live object with its cause.
+//! Explains a three-way patch: each change of the live object with its cause.
 //!
-//! Main function: [`explain`]; the changes are those of the patch that [`super::three_way::create`]
-//! makes, as they come out on the live object. A patch that only repeats what is already so (such
-//! as the order of a list that has this order) explains to nothing.
+//! Main function: [`explain`]. The changes are those that the patch of [`super::three_way::create`]
+//! makes to the live object. A patch without effect (such as one that repeats the current order of
+//! a list) has no explanation.
 
 use super::{PatchError, apply::path::PathElement, json_merge, strategic, three_way};
 use crate::schema::TypeRef;
 use serde_json::{Map, Value};
 
-/// Why a three-way patch changes something.
+/// The cause of a change in a three-way patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// The configuration says something else than the live object.
+    /// The configuration differs from the live object.
     Difference,
-    /// It was applied last time, and the configuration has it no longer.
+    /// It was applied last time, but is no longer in the configuration.
     Deletion,
-    /// The same elements stand in another order.
+    /// The same elements are in a different order.
     ListOrder,
-    /// Only the fields that the configuration has may stay beside each other (patch strategy
-    /// `retainKeys`).
+    /// Only fields in the configuration may remain (patch strategy `retainKeys`).
     RetainKeys,
 }
 
 impl Cause {
-    /// For people.
+    /// A text for users.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Difference => "difference",
@@ -37,17 +36,18 @@ impl Cause {
 /// One change of the live object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// As conflicts of field managers print it: `.spec.template.spec.containers[name="web"].image`.
+    /// In the notation of field manager conflicts:
+    /// `.spec.template.spec.containers[name="web"].image`.
     pub path: String,
-    /// None = the live object does not have it. For an order, what the elements are known by.
+    /// None: the live object does not have it. For an order, the keys of the elements.
     pub from: Option<Value>,
-    /// None = it goes.
+    /// None: it is removed.
     pub to: Option<Value>,
     pub cause: Cause,
 }
 
-/// Every change that [`three_way::create`]'s patch makes to `current`, sorted by path; `overwrite`
-/// is taken as set.
+/// All changes that [`three_way::create`]'s patch makes to `current`, sorted by path; assumes
+/// `overwrite`.
 pub fn explain(
     original: &Value,
     modified: &Value,
@@ -77,7 +77,7 @@ pub fn explain(
     Ok(walk.found)
 }
 
-/// What the patch and the configuration say at one place.
+/// The values of the patch and the configuration at one path.
 #[derive(Clone, Copy, Default)]
 struct Said<'a> {
     patch: Option<&'a Value>,

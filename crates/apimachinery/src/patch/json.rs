@@ -1,7 +1,7 @@
-//! JSON patch (RFC 6902), with the rules of the library that API servers and Argo CD use: negative
-//! indices count from the end, a `replace` in a map may add, a `copy` of what is missing copies
-//! null, and copies may not add up to more than 3 MiB. Beyond these rules, no operation may nest a
-//! document deeper than [`MAX_DEPTH`], which is as deep as it could be read again.
+//! JSON patch (RFC 6902), with the rules of the library used by API servers and Argo CD: negative
+//! indices count from the end, a `replace` in a map may add, a `copy` from a missing path copies
+//! null, and all copies together may add at most 3 MiB. In addition, no operation may nest a
+//! document deeper than [`MAX_DEPTH`], which is the deepest that can be parsed again.
 //!
 //! Main function: [`apply`]. It knows nothing of Kubernetes types.
 
@@ -10,32 +10,32 @@ use crate::object::is_deeper_than;
 use serde_json::{Map, Value};
 use tiphys_gocompat::json::kind;
 
-/// Most operations accepted in one patch, as the API server has it.
+/// The API server's limit on the operations in one patch.
 pub const MAX_OPERATIONS: usize = 10_000;
-/// Most bytes of JSON that all `copy` operations of a patch may add, as the API server has it.
+/// The API server's limit on the bytes of JSON that all `copy` operations of a patch may add.
 pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
-/// Most levels of maps and lists in a document to which an operation has added something.
+/// Maximum nesting of maps and lists in a document after an operation added something.
 pub const MAX_DEPTH: usize = 127;
-/// Most values that all operations of a patch may move further down; each is looked at to find out
-/// how deep it is.
+/// Limit on the values that all operations of a patch may move deeper; each one is visited to
+/// compute its depth.
 const MAX_SUNK: usize = 10_000_000;
 
-/// What the operations of a patch have used up.
+/// The resources used so far by the operations of a patch.
 #[derive(Default)]
 struct Spent {
     copied: usize,
     sunk: usize,
 }
 
-/// Applies a list of operations to a document. Nothing is changed when one of them fails.
+/// Applies a list of operations to a document. If one of them fails, nothing is changed.
 pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
     let mut result = doc.clone();
     apply_in_place(&mut result, patch)?;
     Ok(result)
 }
 
-/// The same for a document that nobody needs if an operation fails.
+/// The same, for a document that is not needed any more if an operation fails.
 pub fn apply_in_place(doc: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let Value::Array(operations) = patch else {
         return Err(PatchError::Invalid(format!(
@@ -154,7 +154,7 @@ fn steps(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// Whether the document stays within its depth with the value at this path.
+/// Whether the document stays within the depth limit with the value at this path.
 fn fits(path: &str, value: &Value) -> Result<(), String> {
     let levels = MAX_DEPTH.checked_sub(steps(path));
     match levels {
@@ -165,7 +165,7 @@ fn fits(path: &str, value: &Value) -> Result<(), String> {
     }
 }
 
-/// Values in a document that is within its depth.
+/// The number of values in a document within the depth limit.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(list) => list.iter().map(count).sum(),
@@ -221,8 +221,8 @@ fn test(doc: &mut Value, path: &str, wanted: &Value) -> Result<(), String> {
     }
 }
 
-/// Whether a test holds. The API server breaks down where it compares an element that is null: such
-/// lists are never the same.
+/// Whether a test succeeds. The API server fails when it compares a null list element, so lists
+/// with one are never equal.
 fn same(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Array(a), Value::Array(b)) => {
@@ -240,8 +240,8 @@ fn same(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// The map or list that a path ends in, and the last step. What stands before the first slash is
-/// not looked at.
+/// The map or list that contains the path's target, and the last path element. Text before the
+/// first slash is ignored.
 fn locate<'d>(doc: &'d mut Value, path: &str) -> Option<(&'d mut Value, String)> {
     let mut steps = path
         .split('/')
@@ -279,7 +279,7 @@ fn add((container, key): (&mut Value, String), value: Value) -> Result<(), Strin
                     "value was not a proper array index: '{key}': {why}"
                 ));
             }
-            // The place behind the last element counts, too.
+            // The index after the last element is valid, too.
             let index = index_of(&key, list.len() + 1)?;
             list.insert(index, value);
         }
@@ -309,7 +309,7 @@ fn parse_index(text: &str) -> Result<i64, String> {
         .map_err(|_| format!("strconv.Atoi: parsing {text:?}: invalid syntax"))
 }
 
-/// A place in a list of this length; -1 is the last one.
+/// An index in a list of this length; -1 is the last one.
 fn index_of(text: &str, length: usize) -> Result<usize, String> {
     let index = parse_index(text)?;
     let length = length as i64;
@@ -368,7 +368,7 @@ mod tests {
             apply(json!([{"op": "replace", "path": path(1), "value": deep(MAX_DEPTH - 1)}]))
                 .is_ok()
         );
-        // Each `move` adds to the depth of what the one before has made.
+        // Each `move` increases the depth created by the previous one.
         let sink = json!([
             {"op": "add", "path": "/b", "value": {}},
             {"op": "move", "from": "/a", "path": "/b/a"},
@@ -380,7 +380,7 @@ mod tests {
         json!({"a": {"b": null}, "l": [1, 2, null], "~": {"/": 1}})
     }
 
-    /// One operation on the document and what the reference library makes of it.
+    /// Operations on the document, with the result of the reference library.
     fn applied() -> Vec<(Value, Value)> {
         let lists = |l: Value| json!({"a": {"b": null}, "l": l, "~": {"/": 1}});
         vec![
@@ -440,7 +440,7 @@ mod tests {
         ]
     }
 
-    /// One operation on the document and how the reference library refuses it.
+    /// Operations on the document, with the reference library's error.
     fn refused() -> Vec<(Value, &'static str)> {
         vec![
             (

@@ -1,4 +1,4 @@
-//! JSON merge patch (RFC 7386): how the API server applies it and how kubectl makes it for kinds
+//! JSON merge patch (RFC 7386): how the API server applies it and how kubectl creates it for kinds
 //! without a schema.
 //!
 //! Main functions: [`apply`], [`create_two_way`], [`create_three_way`]. They know nothing of
@@ -14,8 +14,7 @@ pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
     Ok(result)
 }
 
-/// Applies `patch`, which must be a map. A null removes a field; nulls inside new content are left
-/// out.
+/// Applies `patch`, which must be a map. A null removes a field; nulls in new content are dropped.
 pub fn apply_in_place(doc: &mut Value, patch: &Value) -> Result<(), PatchError> {
     if !patch.is_object() {
         return Err(PatchError::invalid("a JSON merge patch must be a map"));
@@ -36,7 +35,7 @@ fn merge(target: &mut Value, patch: &Value) {
         }
         match target.get_mut(key) {
             Some(Value::Object(_)) if !value.is_object() => {
-                // A map that gives way to a scalar or list takes it as it is.
+                // A map that replaces a scalar or list is inserted unchanged.
                 target.insert(key.clone(), value.clone());
             }
             Some(old) if !old.is_null() => merge(old, value),
@@ -61,7 +60,7 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// The patch that makes `to` of `from`. Both must be maps.
+/// The patch that turns `from` into `to`. Both must be maps.
 pub fn create_two_way(from: &Value, to: &Value) -> Result<Value, PatchError> {
     Ok(Value::Object(difference(as_map(from)?, as_map(to)?)))
 }
@@ -99,8 +98,8 @@ fn difference(from: &Map<String, Value>, to: &Map<String, Value>) -> Map<String,
     patch
 }
 
-/// What kubectl sends for a kind without a schema: changes from `current` to `modified`, deletions
-/// from `original` to `modified`. It conflicts when a field is both deleted and changed.
+/// kubectl's patch for a kind without a schema: changes from `current` to `modified`, deletions
+/// from `original` to `modified`. It is a conflict if a field is both deleted and changed.
 pub fn create_three_way(
     original: &Value,
     modified: &Value,
@@ -119,8 +118,8 @@ pub fn create_three_way(
     Ok(patch)
 }
 
-/// Keeps only the null fields of a map (`keep_only_null`), or everything but them. Maps that become
-/// empty go.
+/// Keeps only the null fields of a map (`keep_only_null`), or all other fields. Maps that become
+/// empty are dropped.
 pub fn filter_null(value: &Value, keep_only_null: bool) -> Value {
     let Value::Object(map) = value else {
         return value.clone();

@@ -1,9 +1,9 @@
-//! Lists that a strategic merge patch cannot tell apart the items of: its merge key (`port`) is not
-//! what makes an item unique (`port` and `protocol`).
+//! Lists whose items a strategic merge patch cannot distinguish, because its merge key (`port`) is
+//! not what makes an item unique (`port` and `protocol`).
 //!
-//! Main function: [`complete`]. kubectl's patch lets one of two such items take the place of the
-//! other, or leaves both when one has left the configuration. Here these lists, and only these, are
-//! merged by what the API server itself knows an item by, and sent as a whole.
+//! Main function: [`complete`]. kubectl's patch replaces one of two such items by the other, or
+//! keeps both when one left the configuration. Here these lists, and only these, are merged by the
+//! keys that the API server itself uses for server-side apply, and are sent as a whole.
 
 use super::{PatchError, strategic, three_way};
 use crate::schema::{TypeKind, TypeRef};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 const SET_ORDER: &str = "$setElementOrder/";
 
-/// The three documents of a patch, at one place.
+/// The three documents of a patch, at one path.
 #[derive(Clone, Copy)]
 struct Documents<'a> {
     original: &'a Map<String, Value>,
@@ -19,9 +19,9 @@ struct Documents<'a> {
     current: &'a Map<String, Value>,
 }
 
-/// Corrects the strategic merge patch that [`three_way::create`] made of the same documents. After
-/// it, each item of the configuration is there, and each that has left it is gone; items of others
-/// stay.
+/// Corrects the strategic merge patch that [`three_way::create`] computed from the same documents,
+/// so that each item of the configuration exists and each item that left it is removed; items of
+/// others stay.
 pub fn complete(
     patch: &mut Value,
     original: &Value,
@@ -100,14 +100,14 @@ fn replaces(ty: TypeRef<'_>) -> bool {
         .is_some_and(|words| words.split(',').any(|word| word == "replace"))
 }
 
-/// A list of maps that is merged by a key.
+/// A list of maps that is merged by key.
 struct Lists<'a> {
     original: &'a [Value],
     modified: &'a [Value],
     current: &'a [Value],
     items: TypeRef<'a>,
     merge_key: &'a str,
-    /// What makes an item unique.
+    /// The fields that make an item unique.
     keys: Vec<&'a str>,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Lists<'a> {
         })
     }
 
-    /// The lists within the items.
+    /// The lists inside the items.
     fn complete_items(&self, patch: &mut Map<String, Value>, key: &str) -> Result<(), PatchError> {
         let by_key = |list: &'a [Value], of: &Value| {
             list.iter()
@@ -211,8 +211,8 @@ impl<'a> Lists<'a> {
         Ok(())
     }
 
-    /// The items of the configuration in its order, each laid over the live one that it is; between
-    /// them, where they stood, those of others.
+    /// The items of the configuration in its order, each merged into its live item; items of others
+    /// stay at their positions in between.
     fn merged(&self) -> Result<Vec<Value>, PatchError> {
         let mut taken = vec![false; self.current.len()];
         let mut ours: Vec<(Option<usize>, Value)> = Vec::with_capacity(self.modified.len());
@@ -238,7 +238,7 @@ impl<'a> Lists<'a> {
             };
             ours.push((at, merged));
         }
-        // What was in the configuration once, or has the key of something in it, is not others'.
+        // An item that was in the configuration before, or has the key of an item in it, is ours.
         let is_ours = |item: &Value| {
             self.original
                 .iter()
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
     use crate::{Gvk, schema::builtin};
 
-    /// What the API server makes of the corrected patch.
+    /// The API server's result of the corrected patch.
     fn applied(kind: (&str, &str), [original, modified, current]: [&Value; 3]) -> Value {
         let ty = builtin()
             .type_for(&Gvk::new(kind.0, "v1", kind.1))
@@ -319,7 +319,7 @@ mod tests {
         let foreign = json!({"name": "other", "port": 53, "protocol": "SCTP"});
         let renamed = json!({"name": "dns", "port": 53, "protocol": "UDP"});
         let rows = [
-            // original, modified, current, result
+            // (original, modified, current, result)
             (
                 [json!([udp]), json!([udp, tcp]), json!([live_udp])],
                 json!([live_udp, tcp]),
@@ -344,7 +344,7 @@ mod tests {
                 [json!([udp, tcp]), json!([udp, tcp]), json!([live_tcp])],
                 json!([udp, live_tcp]),
             ),
-            // Changed in place, moved, and with one that somebody else added.
+            // Changed in place, moved, and with one added by another manager.
             (
                 [
                     json!([udp, tcp]),
@@ -426,7 +426,7 @@ mod tests {
         }
     }
 
-    /// What can be told apart by nothing at all is told apart by its place.
+    /// Items that no key distinguishes are matched by index.
     #[test]
     fn items_that_are_there_twice_keep_their_number() {
         let pod = |env: Value| json!({"spec": {"containers": [{"name": "c", "env": env}]}});

@@ -1,19 +1,19 @@
-//! The annotation in which client-side apply remembers what it applied.
+//! The last-applied annotation of client-side apply.
 //!
-//! Main functions: [`read`], [`write`], [`with_annotation`]. They know nothing of how a patch is
+//! Main functions: [`read`], [`write`], [`with_annotation`]. They do not know how a patch is
 //! computed.
 
 use super::PatchError;
 use crate::object::Object;
 use serde_json::Value;
 
-/// Where kubectl and Argo CD keep the last applied configuration.
+/// The annotation that kubectl and Argo CD use.
 pub const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// As much as an object may have in annotations.
+/// Kubernetes' limit on the total size of an object's annotations.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// What was applied last, if it is remembered.
+/// The last applied configuration, if there is an annotation.
 pub fn read(object: &Object) -> Result<Option<Value>, PatchError> {
     let Some(text) = object.annotation(ANNOTATION).filter(|t| !t.is_empty()) else {
         return Ok(None);
@@ -27,16 +27,16 @@ pub fn read(object: &Object) -> Result<Option<Value>, PatchError> {
     })
 }
 
-/// The text to remember: the object without this annotation, as JSON with sorted keys and a final
+/// The annotation's value: the object without this annotation, as JSON with sorted keys and a final
 /// newline, as kubectl writes it. An object without other annotations keeps an empty map of them.
 pub fn text(object: &Object) -> String {
     let mut copy = object.clone();
-    // kubectl leaves the map there, empty; so the bytes agree with what kubectl would have written.
+    // kubectl keeps the empty map, so our bytes match kubectl's.
     crate::object::map_entry(copy.metadata_mut(), "annotations").remove(ANNOTATION);
     tiphys_gocompat::json::to_string(&copy.into_value()) + "\n"
 }
 
-/// Remembers a text, or nothing where annotations would become too large with it.
+/// Sets the annotation, or removes it if the annotations would become too large with it.
 pub fn put(object: &mut Object, text: &str) {
     object.set_annotation(ANNOTATION, text);
     let annotations = object
@@ -52,13 +52,13 @@ pub fn put(object: &mut Object, text: &str) {
     }
 }
 
-/// Remembers the object in its own annotation.
+/// Sets the object's own annotation to its current content.
 pub fn write(object: &mut Object) {
     let text = text(object);
     object.set_annotation(ANNOTATION, &text);
 }
 
-/// A copy that remembers itself: what three-way patches call the modified configuration.
+/// A copy with its own annotation: the modified configuration of a three-way patch.
 pub fn with_annotation(object: &Object) -> Object {
     let mut copy = object.clone();
     write(&mut copy);

@@ -1,8 +1,8 @@
-//! From client-side to server-side apply: what a client owned by updating becomes what it owns by
-//! applying.
+//! Migrates field ownership from client-side to server-side apply: fields that a client owns with
+//! operation Update become owned with operation Apply.
 //!
 //! Main functions: [`managed_fields`] (the new list), [`json_patch`] (the request that kubectl
-//! sends), [`owners`]. They work on `metadata.managedFields` alone and need no types.
+//! sends), [`owners`]. They only need `metadata.managedFields`, and no types.
 
 use super::{
     PatchError,
@@ -13,12 +13,11 @@ use crate::object::Object;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Owner of the annotation of client-side apply while an object is being moved, as kubectl names
-/// it.
+/// kubectl's manager for the last-applied annotation of a migrated object.
 pub const LAST_APPLIED_MANAGER: &str = "kubectl-last-applied";
 
-/// The set that holds nothing but the annotation of client-side apply; who updates it applies
-/// client-side.
+/// The set that contains only the last-applied annotation; a manager that updates it uses
+/// client-side apply.
 pub fn last_applied_field() -> FieldSet {
     let mut set = FieldSet::default();
     set.insert(
@@ -28,8 +27,8 @@ pub fn last_applied_field() -> FieldSet {
     set
 }
 
-/// The managers, of every entry with this operation (`Apply`, `Update`), that own all of `fields`.
-/// Entries that cannot be read own nothing.
+/// The managers that own all of `fields` in an entry with this operation (`Apply`, `Update`).
+/// Invalid entries own nothing.
 pub fn owners(object: &Object, operation: &str, fields: &FieldSet) -> BTreeSet<String> {
     let owns = |entry: &&Value| {
         text(entry, "operation") == operation
@@ -42,11 +41,11 @@ pub fn owners(object: &Object, operation: &str, fields: &FieldSet) -> BTreeSet<S
         .collect()
 }
 
-/// managedFields after the updates of `clients` have been handed to `applier`: the first entry of a
-/// client becomes the applier's when there is none, a client's entry of the same version is united
-/// with it, every other entry of a client goes.
+/// managedFields after migrating the updates of `clients` to `applier`: if there is no entry of the
+/// applier, the first entry of a client becomes it; a client's entry of the same version is merged
+/// into it; all other entries of clients are removed.
 ///
-/// None = there is nothing to do.
+/// None: there is nothing to migrate.
 pub fn managed_fields(
     object: &Object,
     clients: &BTreeSet<String>,
@@ -87,8 +86,8 @@ pub fn managed_fields(
     Ok((list != before).then_some(list))
 }
 
-/// The JSON patch that moves the fields on the server, if any move. It sets the resourceVersion, so
-/// that a change in between makes it a conflict.
+/// The JSON patch that migrates the fields on the server, if there are any. It includes the
+/// resourceVersion, so that a concurrent change becomes a conflict.
 pub fn json_patch(
     object: &Object,
     clients: &BTreeSet<String>,
@@ -155,7 +154,7 @@ mod tests {
                 json!([apply, entry("old", "Update", "v1", "f:b")]),
                 Some(json!([union])),
             ),
-            // Paths of another version cannot be united with these.
+            // Paths of another version cannot be merged with these.
             (
                 json!([apply, entry("old", "Update", "v2", "f:b")]),
                 Some(json!([apply])),

@@ -1,7 +1,7 @@
 //! kubectl's three-way patch: changes from the live object to the new configuration, deletions from
 //! the last applied one to it.
 //!
-//! Main functions: [`create`], and [`explain`] for people. They know nothing of where the three
+//! Main functions: [`create`], and [`explain`] for users. They do not know where the three
 //! documents come from; see [`super::last_applied`].
 
 pub use super::explain::{Cause, Change, explain};
@@ -13,12 +13,12 @@ use super::{
 use crate::schema::TypeRef;
 use serde_json::Value;
 
-/// The patch for `current` that carries over what changed from `original` (what was applied last;
-/// null if unknown) to `modified`.
+/// The patch for `current` with the changes from `original` (the last applied configuration; null
+/// if unknown) to `modified`.
 ///
 /// With a type it is a strategic merge patch, without one a JSON merge patch. Unless `overwrite` is
-/// set, a strategic patch that changes what was changed in `current` to something else is refused
-/// as [`PatchError::Conflict`].
+/// set, a strategic patch for fields that were also changed in `current` is refused as
+/// [`PatchError::Conflict`].
 pub fn create(
     original: &Value,
     modified: &Value,
@@ -55,7 +55,7 @@ pub fn create(
     Ok(Value::Object(patch))
 }
 
-/// An apply may not change what an object is: refuses patches that contain apiVersion, kind or
+/// An apply must not change an object's identity: refuses patches that contain apiVersion, kind or
 /// metadata.name.
 pub fn check_identity_unchanged(patch: &Value) -> Result<(), PatchError> {
     let touched = patch
@@ -70,7 +70,7 @@ pub fn check_identity_unchanged(patch: &Value) -> Result<(), PatchError> {
     }
 }
 
-/// A patch as a conflict shows it.
+/// A patch as printed in a conflict.
 pub(super) fn pretty(value: &Value) -> String {
     tiphys_gocompat::yaml::to_string(value)
 }

@@ -1,10 +1,10 @@
-//! Puts a [`Schema`] together: nodes first, references by name, resolved and checked at the end.
+//! Builds a [`Schema`]: nodes first, references by name, resolved and checked at the end.
 
 use super::{Attributes, Definition, Field, Node, Schema, SchemaError, Shape, Str};
 use crate::gvk::Gvk;
 use std::collections::HashMap;
 
-/// Most types in one schema, and fields in one schema.
+/// Limit on the types in one schema, and on its fields.
 const MAX_NODES: usize = 500_000;
 
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Builder {
         Ok(self.schema.nodes.len() as u32 - 1)
     }
 
-    /// A reference to a definition that may come later.
+    /// A reference to a definition that may be added later.
     pub(super) fn reference(&mut self, name: Str) -> Shape {
         let next = self.references.len() as u32;
         let id = *self.reference_ids.entry(name.clone()).or_insert(next);

@@ -1,13 +1,13 @@
 //! The definitions of Kubernetes itself, from `data/definitions.txt` (about 100 KB, made by `cargo
 //! xtask codegen`).
 //!
-//! A line `=name<TAB>type...` opens a definition and `name<TAB>type...` adds a field to it. Types
+//! A line `=name<TAB>type...` begins a definition and `name<TAB>type...` adds a field to it. Types
 //! are `s` string, `i` integer, `n` number, `b` boolean, `q` number or string, `x` anything, `o`
-//! object with the fields that follow, `[T` list of T, `{T` map of T, `@name` a definition. What
-//! follows, each after a tab: `*` required, `z` a plain struct of the API server, `o` left out by
-//! it when empty, `f:` format, `l:` list type with its keys, `m:` map type, `p:` patch strategy,
-//! `k:` patch merge key, `e:` enum, `d:` default as JSON, `g:` group/version/kind. `~` stands for
-//! `io.k8s.api.` and `^` for `io.k8s.apimachinery.pkg.apis.meta.v1.` in names.
+//! object with the fields that follow, `[T` list of T, `{T` map of T, `@name` a definition.
+//! Attributes follow, each after a tab: `*` required, `z` a plain struct of the API server, `o`
+//! omitted by it when empty, `f:` format, `l:` list type with its keys, `m:` map type, `p:` patch
+//! strategy, `k:` patch merge key, `e:` enum, `d:` default as JSON, `g:` group/version/kind. `~`
+//! stands for `io.k8s.api.` and `^` for `io.k8s.apimachinery.pkg.apis.meta.v1.` in names.
 
 use super::{
     Attributes, ListType, MapType, ScalarKind, Schema, SchemaError, Shape, Str, builder::Builder,
@@ -18,8 +18,8 @@ use std::sync::OnceLock;
 
 const TEXT: &str = include_str!("data/definitions.txt");
 
-/// The built-in kinds of the Kubernetes version in [`super::KUBERNETES_VERSION`]. Read on first
-/// use, in a few milliseconds.
+/// The built-in kinds of the Kubernetes version in [`super::KUBERNETES_VERSION`]. Parsed on first
+/// use, which takes a few milliseconds.
 pub fn builtin() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     SCHEMA.get_or_init(|| parse(TEXT).expect("the committed file is well-formed; a test reads it"))
@@ -104,7 +104,7 @@ fn node(
         Some(b'q') => Shape::Scalar(ScalarKind::IntOrString),
         Some(b'@') => builder.reference(full_name(&ty[1..])),
         Some(mark @ (b'[' | b'{')) => {
-            // What can only be said of an element belongs to the element.
+            // Attributes that apply to elements belong to the element's type.
             let format = attributes.as_mut().and_then(|a| a.format.take());
             let enum_values = attributes
                 .as_mut()

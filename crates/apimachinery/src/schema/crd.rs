@@ -1,12 +1,12 @@
-//! Types of custom resources, from the structural schema in their CustomResourceDefinition.
+//! Types of custom resources, from the structural schema in their CRD.
 //!
 //! Main function: [`from_structural`]. `metadata` is always the built-in ObjectMeta, whatever the
-//! CRD says of it.
+//! CRD declares.
 
 use super::{Schema, SchemaError, openapi::Reader};
 use serde_json::Value;
 
-/// Reads `spec.versions[].schema.openAPIV3Schema`; the custom resource's type is [`Schema::root`].
+/// Parses `spec.versions[].schema.openAPIV3Schema`; the custom resource's type is [`Schema::root`].
 pub fn from_structural(schema: &Value) -> Result<Schema, SchemaError> {
     let mut reader = Reader {
         structural: true,

@@ -1,5 +1,5 @@
-//! What an API server of [`KUBERNETES_VERSION`] serves, from `data/resources.txt` (about 8 KB, made
-//! by `cargo xtask codegen`).
+//! The resources that an API server of [`KUBERNETES_VERSION`] serves, from `data/resources.txt`
+//! (about 8 KB, made by `cargo xtask codegen`).
 //!
 //! Main type: [`ResourceInfo`].
 

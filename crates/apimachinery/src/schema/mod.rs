@@ -1,11 +1,11 @@
-//! What fields a kind has, of which type, and how its lists and maps merge.
+//! The fields of a kind, their types, and how its lists and maps are merged.
 //!
-//! Main types: [`Schema`] (a set of definitions) and [`TypeRef`] (a cheap handle on one type in
-//! it). [`builtin`] has the kinds of Kubernetes itself, [`resources`] what its API server serves;
-//! [`crd::from_structural`] reads the schema of a custom resource, [`Schema::from_openapi_v3`] what
-//! a live cluster serves at `/openapi/v3/<group>/<version>`: its documents say the same as the
-//! built-in table of everything that a patch needs. It knows nothing of objects' values beyond
-//! [`shape::prune`] and [`shape::apply_defaults`].
+//! Main types: [`Schema`] (a set of definitions) and [`TypeRef`] (a cheap handle to one type in
+//! it). [`builtin`] has the built-in kinds, [`resources`] what an API server serves for them;
+//! [`crd::from_structural`] parses the schema of a custom resource, [`Schema::from_openapi_v3`] a
+//! live cluster's document at `/openapi/v3/<group>/<version>`, which contains everything that a
+//! patch needs, like the built-in table. Object values are only handled in [`shape::prune`] and
+//! [`shape::apply_defaults`].
 
 mod builder;
 mod builtin;
@@ -35,7 +35,7 @@ pub enum SchemaError {
     TooLarge { what: &'static str, limit: usize },
 }
 
-/// How the elements of a list relate.
+/// How the elements of a list are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListType {
     Atomic,
@@ -43,7 +43,7 @@ pub enum ListType {
     Map,
 }
 
-/// Whether a map is replaced as a whole or field by field.
+/// Whether a map is replaced as a whole or merged by field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapType {
     Atomic,
@@ -65,11 +65,11 @@ pub enum ScalarKind {
 pub enum TypeKind {
     /// Named fields.
     Object,
-    /// Any keys, all values of one type.
+    /// Arbitrary keys; all values have one type.
     Map,
     List,
     Scalar(ScalarKind),
-    /// Nothing is known: any JSON.
+    /// Unknown: any JSON.
     Any,
 }
 
@@ -110,8 +110,7 @@ enum Shape {
     Reference(u32),
     /// A definition of the built-in schema (a custom resource's metadata).
     Builtin(u32),
-    /// `first..first + count` of `fields`, sorted by name; `rest` is the type of fields that are
-    /// not named.
+    /// `first..first + count` of `fields`, sorted by name; `rest` is the type of unnamed fields.
     Object {
         first: u32,
         count: u32,
@@ -157,7 +156,7 @@ impl Schema {
         (0..self.definitions.len() as u32).map(|d| self.definition_at(d))
     }
 
-    /// The type of the document itself, for a schema that was read from one custom resource.
+    /// The type of the document itself, for the schema of a custom resource.
     pub fn root(&self) -> Option<TypeRef<'_>> {
         self.root.map(|node| TypeRef::at(self, node))
     }
@@ -172,12 +171,12 @@ impl Schema {
     }
 }
 
-/// A type as it is used in one place: attributes of the place (such as a patch strategy) win over
-/// those of the type.
+/// A type used in one place: attributes of the place (such as a patch strategy) override those of
+/// the type.
 #[derive(Clone, Copy)]
 pub struct TypeRef<'a> {
     schema: &'a Schema,
-    /// Where the attributes of the place are, and whose schema that is.
+    /// The node with the attributes of the place, and its schema.
     site: &'a Node,
     target: &'a Node,
     definition: Option<u32>,
@@ -203,8 +202,7 @@ impl<'a> TypeRef<'a> {
             target: site,
             definition: None,
         };
-        // Definitions that are themselves references are followed; the builder refuses cycles of
-        // them.
+        // Definitions that are themselves references are followed; the builder refuses cycles.
         loop {
             match this.target.shape {
                 Shape::Reference(d) => {
@@ -243,20 +241,20 @@ impl<'a> TypeRef<'a> {
         std::ptr::eq(self.schema, builtin())
     }
 
-    /// The definition's name, when the type is one.
+    /// The definition's name, if the type is one.
     pub fn name(&self) -> Option<&'a str> {
         self.definition
             .map(|d| &*self.schema.definitions[d as usize].name)
     }
 
-    /// The kinds that this definition is; several for DeleteOptions and WatchEvent.
+    /// The kinds of this definition; several for DeleteOptions and WatchEvent.
     pub fn gvks(&self) -> &'a [Gvk] {
         self.definition
             .map_or(&[], |d| &self.schema.definitions[d as usize].gvks)
     }
 
-    /// The type of a field: a named one, or the values' type of a map. None when there can be no
-    /// such field.
+    /// The type of a field: a named one, or the value type of a map. None if there can be no such
+    /// field.
     pub fn field(&self, name: &str) -> Option<TypeRef<'a>> {
         match self.target.shape {
             Shape::Object { rest, .. } => match self.field_entry(name) {
@@ -268,7 +266,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// The type of a field that is declared by name; the keys of a map are not.
+    /// The type of a field that is declared by name, as opposed to a key of a map.
     pub fn named_field(&self, name: &str) -> Option<TypeRef<'a>> {
         self.field_entry(name)
             .map(|f| TypeRef::at(self.schema, f.node))
@@ -299,7 +297,7 @@ impl<'a> TypeRef<'a> {
             .map(move |f| (&*f.name, TypeRef::at(schema, f.node)))
     }
 
-    /// Names of the fields that must be there.
+    /// Names of the required fields.
     pub fn required(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.field_slice()
             .iter()
@@ -319,7 +317,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// The type of values under keys that are not named fields.
+    /// The type of values whose keys are not named fields.
     pub fn values(&self) -> Option<TypeRef<'a>> {
         match self.target.shape {
             Shape::Map(values)
@@ -345,7 +343,7 @@ impl<'a> TypeRef<'a> {
         self.attribute(|a| read(a).then_some(())).is_some()
     }
 
-    /// None where the schema does not say; structured merge then takes lists as atomic.
+    /// None if the schema does not say; structured merge then treats lists as atomic.
     pub fn list_type(&self) -> Option<ListType> {
         self.attribute(|a| a.list_type)
     }
@@ -355,7 +353,7 @@ impl<'a> TypeRef<'a> {
             .unwrap_or(&[])
     }
 
-    /// None where the schema does not say; structured merge then takes maps as granular.
+    /// None if the schema does not say; structured merge then treats maps as granular.
     pub fn map_type(&self) -> Option<MapType> {
         self.attribute(|a| a.map_type)
     }
@@ -387,13 +385,14 @@ impl<'a> TypeRef<'a> {
         self.flag(|a| a.nullable)
     }
 
-    /// Fields that are not named are kept (`x-kubernetes-preserve-unknown-fields`).
+    /// Unknown fields are preserved (`x-kubernetes-preserve-unknown-fields`).
     pub fn preserves_unknown(&self) -> bool {
         self.flag(|a| a.preserve_unknown)
     }
 
-    /// Whether fields that are not declared are merged as they come, even where the API server
-    /// prunes them after that: in an object that declares none, and below one that keeps them.
+    /// Whether undeclared fields are merged without a schema, even if the API server prunes them
+    /// afterwards: in an object that declares no fields, and below one that preserves unknown
+    /// fields.
     pub fn merges_undeclared(&self) -> bool {
         let declares_none = matches!(
             self.target.shape,
@@ -406,18 +405,18 @@ impl<'a> TypeRef<'a> {
         declares_none || self.flag(|a| a.within_preserved)
     }
 
-    /// The API server keeps this map in a Go struct that is no pointer: it is always there, if need
-    /// be empty.
+    /// The API server holds this map in a Go struct that is not a pointer: it is always present,
+    /// possibly empty.
     pub fn is_plain_struct(&self) -> bool {
         self.flag(|a| a.plain_struct)
     }
 
-    /// The API server leaves this field out when it is empty, although it must be there.
+    /// The API server omits this field when it is empty, although it is required.
     pub fn is_left_out(&self) -> bool {
         self.flag(|a| a.left_out)
     }
 
-    /// The value is a Kubernetes object of its own (`x-kubernetes-embedded-resource`).
+    /// The value is itself a Kubernetes object (`x-kubernetes-embedded-resource`).
     pub fn embedded_resource(&self) -> bool {
         self.flag(|a| a.embedded_resource)
     }

@@ -1,4 +1,4 @@
-//! Reads OpenAPI documents, and the schemas inside CustomResourceDefinitions, into a [`Schema`].
+//! Parses OpenAPI documents, and the schemas in CRDs, into a [`Schema`].
 
 use super::{
     Attributes, ListType, MapType, ScalarKind, Schema, SchemaError, Shape, Str, builder::Builder,
@@ -26,7 +26,7 @@ pub(super) fn read(document: &Value) -> Result<Schema, SchemaError> {
     reader.builder.finish()
 }
 
-/// Any JSON, which structured merge takes as a whole although no document says so.
+/// Any JSON; structured merge treats it as atomic although no document says so.
 const RAW: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 pub(super) fn invalid(path: &str, reason: &str) -> SchemaError {
@@ -56,10 +56,10 @@ fn gvks(schema: &Value) -> Vec<Gvk> {
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) builder: Builder,
-    /// The schema is a CRD's: objects without named fields lose theirs when pruned, and embedded
-    /// objects get metadata.
+    /// The schema belongs to a CRD: objects without named fields lose their fields when pruned, and
+    /// embedded objects have metadata.
     pub(super) structural: bool,
-    /// An object around keeps fields that its schema does not have.
+    /// An enclosing object preserves unknown fields.
     pub(super) within_preserved: bool,
 }
 
@@ -172,13 +172,13 @@ impl Reader {
         }
         Ok(match (fields.is_empty(), rest) {
             (true, Some(values)) => Shape::Map(values),
-            // Outside of CRDs an object of which nothing is said may hold anything.
+            // Outside of CRDs an object without any declaration may contain anything.
             (true, None) if !self.structural && properties.is_none() => Shape::Any,
             (_, rest) => self.builder.object(fields, rest),
         })
     }
 
-    /// apiVersion, kind and metadata, which every object has whatever its schema says of them.
+    /// Adds apiVersion, kind and metadata, which every object has whatever its schema declares.
     fn add_object_fields(&mut self, fields: &mut Vec<(Str, u32, bool)>) -> Result<(), SchemaError> {
         for name in ["apiVersion", "kind"] {
             if !fields.iter().any(|(n, ..)| n == name) {
@@ -202,7 +202,7 @@ impl Reader {
     }
 }
 
-/// The name behind `$ref`, also when it is wrapped in a one-element `allOf` as OpenAPI v3 has it.
+/// The name in `$ref`, also if it is wrapped in a one-element `allOf`, as in OpenAPI v3.
 fn reference(map: &Map<String, Value>) -> Option<&str> {
     let direct = map.get("$ref").and_then(Value::as_str);
     let wrapped = || match map

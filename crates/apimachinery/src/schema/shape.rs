@@ -1,5 +1,5 @@
-//! What an API server does to a custom resource's values by its schema: unknown fields go, defaults
-//! come.
+//! What an API server does to a custom resource by its schema: prunes unknown fields and applies
+//! defaults.
 //!
 //! Main functions: [`prune`], [`apply_defaults`].
 
@@ -16,7 +16,7 @@ pub fn prune(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
     removed
 }
 
-/// The same with paths as Go tells them that does not read JSON, but a tree: without the keys of
+/// The same with paths as Go reports them for a decoded tree instead of JSON: without the keys of
 /// maps, and sorted.
 pub fn prune_tree(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
     let mut removed = Vec::new();
@@ -27,11 +27,11 @@ pub fn prune_tree(value: &mut Value, ty: TypeRef<'_>) -> Vec<String> {
     removed
 }
 
-/// Where something is, written down only when somebody asks.
+/// A path that is only formatted if needed.
 enum Path<'a> {
     Root,
     Field(&'a Path<'a>, &'a str),
-    /// In a map.
+    /// A key in a map.
     Key(&'a Path<'a>, &'a str),
     Item(&'a Path<'a>, usize),
 }
@@ -95,7 +95,7 @@ fn prune_map(
     });
 }
 
-/// Fills in defaults of fields that are absent, and of fields that are null but may not be.
+/// Sets defaults for absent fields, and for null fields that are not nullable.
 pub fn apply_defaults(value: &mut Value, ty: TypeRef<'_>) {
     match (value, ty.kind()) {
         (Value::Object(map), TypeKind::Object | TypeKind::Map) => {

@@ -1,10 +1,10 @@
-//! Field selectors, in the words of `kubectl --field-selector`.
+//! Field selectors, as in `kubectl --field-selector`.
 
 use super::{MAX_SELECTOR_BYTES, SelectorError, error};
 use crate::object::Object;
 use serde_json::Value;
 
-/// `metadata.name=web,status.phase!=Running`: every term must hold.
+/// `metadata.name=web,status.phase!=Running`: every term must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     pub terms: Vec<FieldTerm>,
@@ -44,7 +44,7 @@ impl FieldSelector {
                 equal,
                 value: unescape(text, value)?,
             };
-            // Nothing is asked of no field.
+            // An empty term requires nothing.
             terms.extend((!(path.is_empty() && value.is_empty())).then_some(term));
         }
         Ok(Self { terms })
@@ -54,7 +54,7 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// The value that `path` must equal, if the selector asks for one.
+    /// The value that the selector requires for `path`, if any.
     pub fn required(&self, path: &str) -> Option<&str> {
         self.terms
             .iter()
@@ -62,12 +62,12 @@ impl FieldSelector {
             .map(|t| t.value.as_str())
     }
 
-    /// An absent field compares as the empty string, numbers and booleans as they are printed.
+    /// A missing field compares as the empty string, numbers and booleans as printed.
     pub fn matches(&self, object: &Object) -> bool {
         self.matches_as(|path| field_text(object, path))
     }
 
-    /// The same with what the fields of an object are to whoever compares them.
+    /// The same with the caller's own text for each field.
     pub fn matches_as(&self, text: impl Fn(&str) -> String) -> bool {
         self.terms
             .iter()
@@ -75,7 +75,7 @@ impl FieldSelector {
     }
 }
 
-/// A field as it is compared; empty when it is absent.
+/// The text of a field for comparison; empty if it is absent.
 pub fn field_text(object: &Object, path: &str) -> String {
     let mut parts = path.split('.');
     let first = parts.next().and_then(|p| object.0.get(p));
@@ -86,7 +86,7 @@ pub fn field_text(object: &Object, path: &str) -> String {
     }
 }
 
-/// Splits at commas that no backslash protects.
+/// Splits at commas that are not escaped by a backslash.
 fn split_unescaped(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -105,7 +105,7 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The operator that stands first wins; a `!=` is longer than the `=` inside it.
+/// The first operator counts; `!=` takes precedence over the `=` in it.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     let at = term.find('=')?;
     if at > 0 && term.as_bytes()[at - 1] == b'!' {
@@ -130,7 +130,7 @@ fn unescape(text: &str, value: &str) -> Result<String, SelectorError> {
                     ));
                 }
             },
-            // As its number.
+            // Escaped as its number.
             ',' | '=' => {
                 return Err(error(
                     text,

@@ -1,4 +1,4 @@
-//! Label selectors, in the words of `kubectl -l` and of LabelSelector fields.
+//! Label selectors, as in `kubectl -l` and in LabelSelector fields.
 
 use super::{MAX_SELECTOR_BYTES, SelectorError, error};
 use crate::object::Object;
@@ -31,7 +31,7 @@ pub struct LabelRequirement {
     pub values: Vec<String>,
 }
 
-/// All requirements must hold. The default value selects everything.
+/// All requirements must match. The default value selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     pub requirements: Vec<LabelRequirement>,
@@ -101,7 +101,7 @@ impl LabelSelector {
         })
     }
 
-    /// Reads `{matchLabels, matchExpressions}`; `null` selects nothing and `{}` everything.
+    /// Parses `{matchLabels, matchExpressions}`; `null` selects nothing and `{}` everything.
     pub fn from_json(value: &Value) -> Result<Self, SelectorError> {
         let map = match value {
             Value::Null => return Ok(Self::nothing()),
@@ -309,7 +309,7 @@ const BAD_VALUE: &str = "a valid label must be an empty string or consist of alp
 const BAD_NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. \
                         'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
-/// Why a label key cannot be one, in the API server's words.
+/// Why a label key is invalid, with the API server's message.
 fn key_problem(key: &str) -> Option<String> {
     if is_qualified_name(key) {
         return None;
@@ -341,7 +341,7 @@ fn key_problem(key: &str) -> Option<String> {
     })
 }
 
-/// `[prefix/]name` as label keys must be.
+/// Whether the key has the form `[prefix/]name` of label keys.
 pub fn is_qualified_name(key: &str) -> bool {
     let (prefix, name) = key
         .split_once('/')
@@ -373,7 +373,7 @@ pub fn is_label_value(s: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
-/// Splits into words and the marks `( ) , ! = == != > <`.
+/// Splits into words and the tokens `( ) , ! = == != > <`.
 fn tokenize(text: &str) -> Vec<&str> {
     let special = |b: u8| matches!(b, b'(' | b')' | b',' | b'!' | b'=' | b'>' | b'<');
     let bytes = text.as_bytes();
@@ -455,7 +455,7 @@ impl<'a> LabelParser<'a> {
         requirement(self.text, key, operator, values)
     }
 
-    /// One value; nothing before a comma or the end is the empty value.
+    /// One value; before a comma or the end it is empty.
     fn single_value(&mut self) -> Result<String, SelectorError> {
         match self.peek() {
             None | Some(",") => Ok(String::new()),
@@ -487,7 +487,7 @@ impl<'a> LabelParser<'a> {
         Ok(values)
     }
 
-    /// What stands before the closing mark; what is missing beside a comma is an empty value.
+    /// The values before the closing parenthesis; a missing one next to a comma is empty.
     fn values(&mut self, values: &mut Vec<String>) -> Result<(), SelectorError> {
         loop {
             match self.next() {

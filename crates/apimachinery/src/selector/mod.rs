@@ -1,4 +1,4 @@
-//! Label and field selectors, in the words of `kubectl -l` and `--field-selector`.
+//! Label and field selectors, as in `kubectl -l` and `--field-selector`.
 //!
 //! Main types: [`LabelSelector`], [`FieldSelector`]. They know nothing of lists, watches or HTTP.
 
@@ -13,7 +13,7 @@ pub use label::{
 /// Longest selector text accepted, in bytes.
 const MAX_SELECTOR_BYTES: usize = 64 * 1024;
 
-/// A selector that cannot be understood; the text names the part and what was expected.
+/// An invalid selector; the text names the part and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unable to parse selector {selector:?}: {reason}")]
 pub struct SelectorError {

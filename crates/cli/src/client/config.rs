@@ -1,4 +1,4 @@
-//! The file with the known servers and their tokens, shared with the `argocd` command.
+//! The config file with the known servers and their tokens, shared with the `argocd` command.
 //! [`LocalConfig`] is the main type.
 
 use super::Failure;
@@ -26,7 +26,7 @@ fn null_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     Ok(Option::<T>::deserialize(d)?.unwrap_or_default())
 }
 
-/// The file. Fields that are not known here are kept.
+/// The config file. Unknown fields are preserved.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct LocalConfig {
@@ -44,7 +44,7 @@ pub struct LocalConfig {
     pub rest: Map<String, Value>,
 }
 
-/// A name for a server and a user of it.
+/// A name for a pair of server and user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContextRef {
@@ -53,7 +53,7 @@ pub struct ContextRef {
     pub user: String,
 }
 
-/// A server, by its address, and how to reach it.
+/// A server, by its address, and the connection options.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Server {
@@ -73,7 +73,7 @@ pub struct Server {
     pub rest: Map<String, Value>,
 }
 
-/// Who somebody is to a server.
+/// A user's credentials for a server.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct User {
@@ -84,7 +84,7 @@ pub struct User {
     pub refresh_token: String,
 }
 
-/// Tokens are for nobody's log.
+/// Tokens must not get into logs.
 impl std::fmt::Debug for User {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("User")
@@ -93,14 +93,14 @@ impl std::fmt::Debug for User {
     }
 }
 
-/// What a context refers to.
+/// A resolved context.
 #[derive(Clone, Debug)]
 pub struct Context {
     pub server: Server,
     pub user: User,
 }
 
-/// `ARGOCD_CONFIG_DIR`, the older `~/.argocd` where it exists, or the user's configuration folder.
+/// `ARGOCD_CONFIG_DIR`, the legacy `~/.argocd` if it exists, or the user's configuration folder.
 pub fn default_folder() -> PathBuf {
     let set = |name: &str| {
         env::var_os(name)
@@ -129,7 +129,8 @@ fn upsert<T>(list: &mut Vec<T>, item: T, same: impl Fn(&T) -> bool) {
 }
 
 impl LocalConfig {
-    /// None when there is no such file. A file that others may read is refused, as it has tokens.
+    /// None if there is no such file. A file that others may read is refused, because it contains
+    /// tokens.
     pub fn read(path: &Path) -> Result<Option<Self>, Failure> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -163,7 +164,7 @@ impl LocalConfig {
         Ok(Some(config))
     }
 
-    /// Writes the file for the user alone, all of it or nothing.
+    /// Writes the file atomically, readable only for the user.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
         let failed = |e: std::io::Error| {
             Failure::error(format!(
@@ -171,7 +172,7 @@ impl LocalConfig {
                 path.display()
             ))
         };
-        // What a link points to is replaced, not the link.
+        // The target of a link is replaced, not the link.
         let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let folder = path
             .parent()
@@ -186,7 +187,7 @@ impl LocalConfig {
         private::write(path, yaml::to_string(&value).as_bytes()).map_err(failed)
     }
 
-    /// The context of a name, or the current one for an empty name.
+    /// The context with this name, or the current one if the name is empty.
     pub fn resolve(&self, name: &str) -> Result<Context, Failure> {
         let name = if name.is_empty() {
             &self.current_context
@@ -234,7 +235,7 @@ impl LocalConfig {
         upsert(&mut self.contexts, context, |c| c.name == name);
     }
 
-    /// Removes a context, its user and its server. False when there is no such context.
+    /// Removes a context, its user and its server. False if there is no such context.
     pub fn remove_context(&mut self, name: &str) -> bool {
         let Some(at) = self.contexts.iter().position(|c| c.name == name) else {
             return false;

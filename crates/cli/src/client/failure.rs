@@ -1,22 +1,22 @@
-//! Why a command ends early. [`Failure`] carries the message and the exit code of the program.
+//! Why a command fails. [`Failure`] contains the message and the exit code of the program.
 
 use tiphys_repo::net::reason;
 use tonic::{Code, Status};
 
-/// A message and an exit code. An empty message is not printed: it was said already.
+/// A message and an exit code. An empty message is not printed: it already was.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     pub code: u8,
     pub message: String,
-    /// What the server answered, when it was the server.
+    /// The server's status, if it came from the server.
     pub status: Option<Code>,
-    /// What to do about it, for whoever sits at a terminal; may be empty.
+    /// Advice for a user at a terminal; may be empty.
     pub hint: &'static str,
 }
 
 impl Failure {
-    /// What went wrong in a call or in its input: 20, as the `argocd` command has it.
+    /// Exit code for an error in a call or in its input: 20, as in the `argocd` command.
     const ERROR: u8 = 20;
 
     pub fn error(message: impl Into<String>) -> Self {
@@ -28,7 +28,8 @@ impl Failure {
         }
     }
 
-    /// What makes the command impossible from the start: 1, as the `argocd` command has it.
+    /// An error that makes the command impossible from the start: exit code 1, as in the `argocd`
+    /// command.
     pub fn fatal(message: impl Into<String>) -> Self {
         Self {
             code: 1,

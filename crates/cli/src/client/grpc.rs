@@ -1,4 +1,4 @@
-//! Calls over gRPC, that is HTTP/2. [`GrpcTransport`] is the main type.
+//! Calls over gRPC, that is over HTTP/2. [`GrpcTransport`] is the main type.
 
 use super::{Connection, Failure, MAX_MESSAGE, net};
 use futures::{StreamExt as _, stream::BoxStream};
@@ -14,7 +14,7 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-/// One HTTP/2 connection, made again when it breaks.
+/// One HTTP/2 connection, reopened when it breaks.
 #[derive(Clone)]
 pub struct GrpcTransport {
     channel: Channel,
@@ -118,12 +118,12 @@ impl GrpcTransport {
     }
 }
 
-/// Whether the connection failed, not the server's handler.
+/// Whether the connection failed, as opposed to the server's handler.
 pub fn is_of_transport(status: &Status) -> bool {
     status.source().is_some()
 }
 
-/// The innermost reason: tonic's own words are "transport error".
+/// The innermost cause: tonic's own message is just "transport error".
 fn cause(e: &tonic::transport::Error) -> String {
     let mut reason: &dyn std::error::Error = e;
     while let Some(inner) = reason.source() {

@@ -1,5 +1,5 @@
 //! The connection to an API server. [`Client`] is the main type: it makes calls by RPC name, over
-//! gRPC or gRPC-web. It must not know what the calls mean, nor print anything but warnings.
+//! gRPC or gRPC-web. It must not know what the calls mean, or print anything except warnings.
 
 mod config;
 mod failure;
@@ -29,9 +29,9 @@ use std::{
 use tonic::{Code, Status};
 use web::WebTransport;
 
-/// What one message may have, in bytes.
+/// Maximum size of a message in bytes.
 const MAX_MESSAGE: usize = 200 << 20;
-/// How often a call that found no server is made.
+/// How often a call is tried if the server is unreachable.
 const TRIES: u32 = 3;
 
 /// An API server.
@@ -40,13 +40,13 @@ pub struct Client {
     connection: Arc<Connection>,
     grpc: Option<GrpcTransport>,
     web: WebTransport,
-    /// gRPC got through once, or gRPC-web did where gRPC had not.
+    /// gRPC has succeeded once, or gRPC-web has after gRPC failed.
     settled: Arc<AtomicBool>,
     use_web: Arc<AtomicBool>,
 }
 
 impl Client {
-    /// Connects. Where HTTP/2 does not get through, the first call falls back to gRPC-web.
+    /// Connects. If HTTP/2 is not available, the first call falls back to gRPC-web.
     pub async fn connect(connection: Connection) -> Result<Self, Failure> {
         let connection = Arc::new(connection);
         let web = WebTransport::new(connection.clone());
@@ -100,7 +100,7 @@ impl Client {
         };
         let result = grpc.unary(path, request.clone()).await;
         match &result {
-            // The server itself answered.
+            // The response came from the server itself.
             Ok(_) => self.settled.store(true, Ordering::Relaxed),
             Err(e) if !grpc::is_of_transport(e) => self.settled.store(true, Ordering::Relaxed),
             Err(_) if self.settled.load(Ordering::Relaxed) => {}

@@ -4,7 +4,7 @@ use super::{Connection, Failure, proxy};
 use std::io;
 use tiphys_repo::net::{self, Io, Tls};
 
-/// Opens the stream; `protocol` is what TLS asks for: `h2` or `http/1.1`.
+/// Opens the stream; `protocol` is for ALPN: `h2` or `http/1.1`.
 pub async fn dial(c: &Connection, protocol: &str) -> io::Result<Box<dyn Io>> {
     let stream = proxy::tcp(c).await?;
     if c.plaintext {
@@ -24,16 +24,16 @@ fn tls(c: &Connection, any: bool) -> Tls {
     }
 }
 
-/// What a server speaks.
+/// The protocol of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsProbe {
     Plaintext,
     Trusted,
-    /// TLS, with a certificate that does not convince, and why.
+    /// TLS with an untrusted certificate, and why.
     Untrusted(String),
 }
 
-/// Finds out whether a server speaks TLS and whether its certificate is good.
+/// Detects whether a server uses TLS and whether its certificate is trusted.
 pub async fn probe(c: &Connection) -> Result<TlsProbe, Failure> {
     let open = async || {
         proxy::tcp(c)

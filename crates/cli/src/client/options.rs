@@ -1,4 +1,4 @@
-//! Where the API server is and who we are: flags, then `ARGOCD_*` variables, then the config file.
+//! The server and the credentials: from flags, then `ARGOCD_*` variables, then the config file.
 //! [`Connection`] is the result.
 
 use super::{
@@ -95,7 +95,7 @@ impl Defaults {
     }
 }
 
-/// Splits as a shell does: blanks, quotes, backslashes.
+/// Splits like a shell: at blanks, with quotes and backslashes.
 fn words(text: &str) -> Result<Vec<String>, Failure> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None::<char>);
     let mut chars = text.chars();
@@ -120,7 +120,7 @@ fn words(text: &str) -> Result<Vec<String>, Failure> {
     Ok(words)
 }
 
-/// What is known about the server to ask.
+/// How to connect to the server.
 #[derive(Clone, Default)]
 pub struct Connection {
     /// Host and port.
@@ -132,7 +132,7 @@ pub struct Connection {
     pub token: String,
     /// PEM.
     pub server_certificate: Vec<u8>,
-    /// PEM of the certificate chain and of its key.
+    /// PEM of the certificate chain and its key.
     pub client_certificate: Option<(Vec<u8>, Vec<u8>)>,
     pub headers: Vec<(String, String)>,
 }
@@ -142,7 +142,7 @@ impl ConnectArgs {
         Defaults::parse(&env::var("ARGOCD_OPTS").unwrap_or_default())
     }
 
-    /// The file with contexts and tokens.
+    /// The path of the config file.
     pub fn config_path(&self) -> Result<PathBuf, Failure> {
         let chosen = self
             .config
@@ -167,7 +167,8 @@ impl ConnectArgs {
         Ok(LocalConfig::read(&self.config_path()?)?.is_some_and(|c| c.prompts_enabled))
     }
 
-    /// What the flags say, without a config file and for the given server: how `login` starts.
+    /// The connection according to the flags, for the given server and without a config file: as
+    /// `login` needs it.
     pub fn for_login(&self, server: &str) -> Result<Connection, Failure> {
         let mut connection = Connection::default();
         self.apply_flags(&mut connection)?;
@@ -176,7 +177,7 @@ impl ConnectArgs {
         Ok(connection)
     }
 
-    /// The server that the flags, the variables or the config file name.
+    /// The connection according to the flags, the variables or the config file.
     pub fn resolve(&self) -> Result<Connection, Failure> {
         let mut connection = Connection::default();
         let config =
@@ -301,7 +302,7 @@ fn read(file: &str, flag: &str) -> Result<Vec<u8>, Failure> {
     fs::read(file).map_err(|e| Failure::fatal(format!("{flag}: open {file}: {}", reason(&e))))
 }
 
-/// Without a port it is the most likely one.
+/// Adds the most likely port if there is none.
 fn with_port(server: &str) -> String {
     let after_address = server.rsplit_once(']').map_or(server, |(_, rest)| rest);
     if after_address.contains(':') {

@@ -1,4 +1,4 @@
-//! The way to the API server, through a proxy where the environment names one. Main function:
+//! TCP connections to the API server, through a proxy if the environment names one. Main function:
 //! [`tcp`].
 //!
 //! `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case: `http://` proxies by
@@ -15,7 +15,7 @@ use tokio::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a proxy may say before the tunnel begins, in bytes.
+/// Maximum size of a proxy's response before the tunnel begins, in bytes.
 const LONGEST_ANSWER: usize = 16 << 10;
 
 /// Opens a stream to the server.
@@ -73,7 +73,7 @@ async fn connect(stream: &mut TcpStream, server: &str, proxy: &Intercept) -> io:
     }
     stream.write_all((request + "\r\n").as_bytes()).await?;
     let mut answer = Vec::new();
-    // One byte at a time: what follows belongs to the tunnel.
+    // One byte at a time, because what follows belongs to the tunnel.
     while !answer.ends_with(b"\r\n\r\n") {
         if answer.len() >= LONGEST_ANSWER {
             return Err(io::Error::other("the answer to CONNECT is too long"));
@@ -96,7 +96,7 @@ async fn connect(stream: &mut TcpStream, server: &str, proxy: &Intercept) -> io:
     }
 }
 
-/// SOCKS version 5, by name, so that the proxy resolves it.
+/// SOCKS version 5 with a host name, so that the proxy resolves it.
 async fn socks(stream: &mut TcpStream, server: &str, proxy: &Intercept) -> io::Result<()> {
     let refused = |what: &str| io::Error::other(format!("SOCKS: {what}"));
     let credentials = proxy.raw_auth();
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use tokio::net::TcpListener;
 
-    /// A proxy that tells what it was asked, and says a word through the tunnel.
+    /// A proxy that records its request and sends a word through the tunnel.
     async fn proxy(answer: &'static [&'static [u8]]) -> (String, tokio::task::JoinHandle<Vec<u8>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound").to_string();

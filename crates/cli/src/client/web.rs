@@ -1,5 +1,5 @@
-//! Calls over gRPC-web, that is HTTP/1.1. [`WebTransport`] is the main type; one connection for
-//! each call.
+//! Calls over gRPC-web, that is over HTTP/1.1. [`WebTransport`] is the main type; it opens one
+//! connection per call.
 
 use super::{Connection, MAX_MESSAGE, grpc, net};
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -11,9 +11,9 @@ use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 use tonic::{Code, Status};
 
-/// The bit that marks the last frame, which has the status.
+/// The bit that marks the last frame, which contains the status.
 const TRAILERS: u8 = 0x80;
-/// What is said when the server was not reached at all.
+/// The message if the server was not reached at all.
 const UNREACHED: &str = "error reading from server: ";
 
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub struct WebTransport {
     connection: Arc<Connection>,
 }
 
-/// A message, or the end with the server's verdict.
+/// A message, or the end with the server's status.
 enum Frame {
     Message(Bytes),
     End(Result<(), Status>),
@@ -70,7 +70,7 @@ impl WebTransport {
             );
             return Err(Status::unknown(message));
         }
-        // A call that failed at once has its status among the headers.
+        // A call that failed immediately has its status in the headers.
         verdict(response.headers()).unwrap_or(Ok(()))?;
         Ok(response)
     }
@@ -120,7 +120,7 @@ impl WebTransport {
     }
 }
 
-/// Whether nothing answered that speaks gRPC-web.
+/// Whether the other side does not speak gRPC-web.
 pub fn is_of_transport(status: &Status) -> bool {
     status.message().starts_with(UNREACHED)
         || (status.code() == Code::Unknown
@@ -144,7 +144,7 @@ fn decode<R: prost::Message + Default>(bytes: Bytes) -> Result<R, Status> {
         .map_err(|e| Status::internal(format!("the server's message is not valid: {e}")))
 }
 
-/// The status that headers or trailers tell; None when they do not.
+/// The status in headers or trailers; None if they contain none.
 fn verdict(headers: &HeaderMap) -> Option<Result<(), Status>> {
     let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
     let code: i32 = text("grpc-status")?.trim().parse().unwrap_or(2);
@@ -178,7 +178,7 @@ fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Cuts a body into frames.
+/// Splits a body into frames.
 struct Frames {
     body: Incoming,
     buffer: BytesMut,
@@ -210,7 +210,7 @@ impl Frames {
     }
 }
 
-/// The first complete frame of what has come in.
+/// The first complete frame in the buffer.
 fn cut(buffer: &mut BytesMut) -> Result<Option<Frame>, Status> {
     let Some(header) = buffer.first_chunk::<5>() else {
         return Ok(None);

@@ -1,8 +1,9 @@
-//! Verbs of `argocd` that do not exist here, and what to use instead. Main function: [`instead`].
+//! Commands of `argocd` that are not implemented here, and what to use instead. Main function:
+//! [`instead`].
 
 use clap::Command;
 
-/// Verbs by their words; the longest one that the command line has is told of.
+/// Commands by their words; the longest match is reported.
 const VERBS: &[(&str, &str)] = &[
     (
         "account bcrypt",
@@ -119,7 +120,7 @@ const VERBS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What to say when the command line has a verb that only `argocd` has. `program` is ours.
+/// The advice if the command line contains a command that only `argocd` has. `program` is ours.
 pub fn instead(words: &[String], program: &Command) -> Option<String> {
     let verbs: Vec<&str> = words
         .iter()
@@ -128,7 +129,7 @@ pub fn instead(words: &[String], program: &Command) -> Option<String> {
         .filter(|w| !w.starts_with('-'))
         .collect();
     let (mut command, mut path) = (program, Vec::new());
-    // Values of flags may stand before the verb; they are no verbs of anybody's.
+    // Values of flags may precede the command; they match no command.
     let mut left = verbs.as_slice();
     while let [word, rest @ ..] = left {
         left = rest;
@@ -173,8 +174,8 @@ mod tests {
         _command: ClientCommand,
     }
 
-    /// The leaf commands of argocd 3.6 that are not among ours and that nothing may be said of but
-    /// by their group.
+    /// The leaf commands of argocd 3.6 that we do not have, and for which there is advice only by
+    /// their group.
     const OF_ARGO: &[&str] = &[
         "account bcrypt",
         "account can-i",

@@ -1,5 +1,5 @@
-//! `completion`: the script that lets a shell complete our commands and flags, and asks the server
-//! for names.
+//! `completion`: prints the script for shell completion of commands and flags, which also asks the
+//! server for names.
 
 use crate::{client::Failure, output};
 use clap_complete::Shell;
@@ -10,8 +10,8 @@ pub struct Completion {
     shell: Shell,
 }
 
-/// Takes the place of clap's function: names of Applications, projects, repositories and clusters
-/// are asked for when they are wanted.
+/// Replaces clap's function: names of Applications, projects, repositories and clusters are
+/// requested when needed.
 const BASH: &str = r#"
 _tiphys_names() {
     local cur="${COMP_WORDS[COMP_CWORD]}" names=""

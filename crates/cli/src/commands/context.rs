@@ -1,4 +1,4 @@
-//! `context`: which server the commands ask.
+//! `context`: which server the commands use.
 
 use crate::{
     client::{ConnectArgs, Failure, LocalConfig},

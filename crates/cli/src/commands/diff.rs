@@ -64,7 +64,7 @@ impl DiffCommand {
             force_conflicts: self.force_conflicts,
             dry_run: DryRun::Server,
             field_validation: "Ignore",
-            // With an explanation comes the object before.
+            // The explanation contains the previous object.
             explain: true,
             ..Settings::new(
                 self.field_manager.as_deref().unwrap_or(default_manager),
@@ -144,7 +144,7 @@ impl DiffCommand {
     }
 }
 
-/// Hides a Secret's values: what is the same looks the same, what differs says only that it does.
+/// Hides a Secret's values: equal values look equal, different ones only show that they differ.
 fn mask(live: Option<&mut Object>, merged: &mut Object) {
     let data = |o: &Object| {
         o.0.get("data")

@@ -1,8 +1,8 @@
-//! Examples of every verb, for its help. Main function: [`add`].
+//! Examples for the help of every command. Main function: [`add`].
 
 use clap::Command;
 
-/// By the words of the verb, without the program's name, which is put in front of each line.
+/// Keyed by the words of the command, without the program's name, which is prepended to each line.
 const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "account can-i",
@@ -206,7 +206,7 @@ mod tests {
             .collect();
         assert!(without.is_empty(), "{without:?}");
         let mut refused = Vec::new();
-        // What is in quotes is one word to a shell only.
+        // Quoted text is a single word in a shell.
         let lines = EXAMPLES
             .iter()
             .filter(|(verb, _)| *verb != "control-plane")

@@ -1,5 +1,5 @@
-//! A folder of this machine as the source of a chart. Main type: [`LocalFiles`]. Links are followed
-//! wherever they lead, as Helm does.
+//! A local folder as the source of a chart. Main type: [`LocalFiles`]. Links are followed wherever
+//! they lead, as in Helm.
 
 use std::{
     fs, io,
@@ -24,7 +24,7 @@ fn kind(about: &fs::Metadata) -> FileKind {
     }
 }
 
-/// What is not there is nothing; everything else that goes wrong is an error.
+/// A missing file is None; any other failure is an error.
 fn there<T>(path: &str, result: io::Result<T>) -> Result<Option<T>, FileError> {
     match result {
         Ok(found) => Ok(Some(found)),

@@ -30,7 +30,7 @@ const WITHOUT_NAMESPACE: [&str; 4] = [
     "ClusterRoleBinding",
 ];
 
-/// Whoever deletes these deletes the Applications with them.
+/// Deleting these deletes the Applications.
 const KEEPS_APPLICATIONS: [&str; 2] = ["Namespace", "CustomResourceDefinition"];
 const WARNING: &str = "\
 # To uninstall, do not `kubectl delete` this file: with the CRDs and the namespace every Application goes, and what those with a finalizer
@@ -88,7 +88,7 @@ impl InstallCommand {
     }
 }
 
-/// What is installed.
+/// The manifests to install.
 fn manifests(namespace: &str, image: &str) -> Result<Vec<Object>, String> {
     let mut objects = Vec::new();
     for text in MANIFESTS {
@@ -170,7 +170,7 @@ async fn apply(kube: &KubeArgs, objects: Vec<Object>) -> Result<(), HintedError>
     Ok(())
 }
 
-/// Whether this command applied an object before.
+/// Whether this command has applied an object before.
 fn is_ours(live: &Object) -> bool {
     let managers = live.metadata("managedFields").and_then(Value::as_array);
     managers.is_some_and(|entries| entries.iter().any(|e| e["manager"] == MANAGER))

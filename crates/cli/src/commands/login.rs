@@ -1,4 +1,4 @@
-//! `login`: asks for a token and keeps it in the config file.
+//! `login`: requests a token and stores it in the config file.
 
 use super::prompt;
 use crate::{
@@ -82,7 +82,7 @@ fn given_or(
     }
 }
 
-/// Asks before a connection that others could listen to or answer.
+/// Asks before using a connection that others could read or intercept.
 pub async fn settle_tls(connection: &mut Connection) -> Result<(), Failure> {
     match probe(connection).await? {
         TlsProbe::Plaintext if !connection.plaintext => {
@@ -135,7 +135,7 @@ fn store(
     config.write(&path)
 }
 
-/// Who a token is for: e-mail, name or subject.
+/// The owner of a token: e-mail, name or subject.
 fn display_name(token: &str) -> Result<String, Failure> {
     let unreadable = || Failure::error("the server's token is not a JSON Web Token");
     let claims = token.split('.').nth(1).ok_or_else(unreadable)?;

@@ -1,4 +1,4 @@
-//! `logout`: the server forgets the token, and so does the config file.
+//! `logout`: invalidates the token on the server, and removes it from the config file.
 
 use super::prompt;
 use crate::{

@@ -1,5 +1,5 @@
-//! The commands that ask an API server, one file a verb. Main type: [`ClientCommand`]. Names, flags
-//! and output are those of the `argocd` command, so that scripts and habits keep working.
+//! The commands that use an API server, one file per command. Main type: [`ClientCommand`]. Names,
+//! flags and output are those of the `argocd` command, so that scripts and habits keep working.
 
 pub mod absent;
 mod account;
@@ -84,8 +84,7 @@ impl LocalCommand {
     }
 }
 
-/// Runs a command. `program` is the whole command line as clap knows it, which `completion` prints
-/// a script of.
+/// Runs a command. `program` is the whole clap command, for which `completion` prints a script.
 pub async fn run(
     command: ClientCommand,
     connect: &ConnectArgs,
@@ -115,13 +114,13 @@ async fn connect(args: &ConnectArgs) -> Result<Client, Failure> {
     Client::connect(args.resolve()?).await
 }
 
-/// A list in the format that `-o` names.
+/// A list in the format given by `-o`.
 fn list_document<T: serde::Serialize>(items: &[T], format: &str) -> Result<String, Failure> {
     output::document(&items, format)
 }
 
-/// Lets flags be given as Go's are (`--prune`, `--prune=true`, `--prune=false`; `--password -x`),
-/// and adds examples to the help.
+/// Accepts flags in Go's form (`--prune`, `--prune=true`, `--prune=false`; `--password -x`), and
+/// adds examples to the help.
 pub fn adapt(command: Command) -> Command {
     examples::add(adapt_flags(command), "")
 }
@@ -142,7 +141,7 @@ fn adapt_flags(command: Command) -> Command {
         })
 }
 
-/// A command that asks a cluster does not show the flags by which our API is found.
+/// Hides the flags for our API in commands that use a cluster.
 fn without(command: Command, global: &[Arg]) -> Command {
     let has = |arg: &Arg| command.get_arguments().any(|a| a.get_id() == arg.get_id());
     let hidden: Vec<Arg> = global
@@ -153,7 +152,7 @@ fn without(command: Command, global: &[Arg]) -> Command {
     command.args(hidden)
 }
 
-/// A flag with a value takes the next word, whatever that begins with, as Go's do: `--password -x`.
+/// As in Go, a flag with a value takes the next word, whatever it begins with: `--password -x`.
 fn takes_any_value(arg: Arg) -> Arg {
     let has_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
         && arg.get_num_args().is_none_or(|n| n.min_values() == 1);
@@ -183,7 +182,7 @@ fn adapt_flag(arg: Arg) -> Arg {
     }
 }
 
-/// What `strconv.ParseBool` reads.
+/// The values that `strconv.ParseBool` accepts.
 fn go_bool(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),

@@ -1,4 +1,4 @@
-//! `proj`: projects, which say what Applications may use.
+//! `proj`: projects, which define what Applications may use.
 
 use super::{connect, list_document};
 use crate::{
@@ -78,7 +78,7 @@ const HEADER: [&str; 9] = [
     "DESTINATION-SERVICE-ACCOUNTS",
 ];
 
-/// The one there is, or how many.
+/// The only item, or the number of items.
 fn one_or_count(items: Vec<String>, what: &str) -> String {
     match items.as_slice() {
         [] => "<none>".into(),

@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal. The answers come from standard input, a line each.
+//! Questions to the user. Answers are read from standard input, one line each.
 
 use crate::{client::Failure, output};
 use std::io::{BufRead as _, IsTerminal as _};
@@ -12,7 +12,7 @@ fn line() -> Result<String, Failure> {
     }
 }
 
-/// Asks until there is an answer.
+/// Asks until the answer is not empty.
 pub fn text(label: &str) -> Result<String, Failure> {
     loop {
         output::print(&format!("{label}: "));
@@ -33,7 +33,7 @@ pub fn password() -> Result<String, Failure> {
     answer
 }
 
-/// The terminal's echo, off while this lives.
+/// Disables the terminal's echo while it exists.
 struct Hidden;
 
 impl Hidden {
@@ -84,7 +84,7 @@ pub fn proceed(message: &str) -> Result<bool, Failure> {
     Ok(ask(message, false)? == Answer::Yes)
 }
 
-/// Also takes "all", for the questions that would follow.
+/// Also accepts "all", to skip the questions that would follow.
 pub fn proceed_or_all(message: &str) -> Result<Answer, Failure> {
     ask(message, true)
 }

@@ -1,4 +1,4 @@
-//! `repo`: repositories and how to reach them.
+//! `repo`: repositories and their credentials.
 
 use super::{connect, list_document, prompt};
 use crate::{
@@ -280,7 +280,7 @@ fn file(path: Option<&PathBuf>) -> Result<String, Failure> {
 }
 
 impl Add {
-    /// What does not go together; said before anything is sent.
+    /// Flags that exclude each other; checked before any request.
     fn check(&self) -> Result<(), Failure> {
         let is_https = is_https(&self.repo);
         let only_https = [
@@ -376,7 +376,7 @@ impl Add {
     }
 }
 
-/// The question whether a repository can be reached so.
+/// The request to validate access to a repository.
 fn access(r: &Repository) -> RepoAccessQuery {
     RepoAccessQuery {
         repo: r.repo.clone(),

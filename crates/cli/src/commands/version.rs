@@ -21,7 +21,7 @@ pub struct Version {
     client: bool,
 }
 
-/// Under the name of the `argocd` command we answer as it does.
+/// If called by the name of the `argocd` command, the output is that of `argocd`.
 fn program() -> String {
     let name = std::env::args_os()
         .next()

@@ -1,9 +1,9 @@
-//! Differences of two texts in the form of the `diff` tool without options. Main function:
+//! Differences of two texts in the format of the `diff` tool without options. Main function:
 //! [`normal`].
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// `2c2`, `5,6d4` and `3a4` blocks with `<` and `>` lines; empty when the texts are the same.
+/// `2c2`, `5,6d4` and `3a4` blocks with `<` and `>` lines; empty if the texts are equal.
 pub fn normal(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Messages on standard error, in the form that scripts around the `argocd` command read.
+//! Messages on standard error, in the format that scripts for the `argocd` command parse.
 
 use super::{escape_html, time};
 use jiff::Timestamp;
@@ -11,12 +11,12 @@ static FORMAT: OnceLock<Format> = OnceLock::new();
 enum Format {
     Json,
     Text,
-    /// For people.
+    /// For users.
     Plain,
 }
 
-/// `text` or `json`; without either it is for people at a terminal, and `json` elsewhere, where
-/// scripts read it.
+/// `text` or `json`; by default plain text at a terminal, and `json` elsewhere, where scripts read
+/// it.
 pub fn set_format(format: &str) {
     let _ = FORMAT.set(chosen(format, std::io::stderr().is_terminal()));
 }
@@ -45,7 +45,7 @@ fn line(level: &str, message: &str, time: &str, format: Format) -> String {
         )),
         Format::Plain => {
             let level = if level == "fatal" { "error" } else { level };
-            // gRPC's code is for programs.
+            // The gRPC code is for programs.
             let message = message
                 .strip_prefix("rpc error: code = ")
                 .and_then(|m| m.split_once(" desc = "))
@@ -66,7 +66,7 @@ fn say(level: &str, message: &str) {
     );
 }
 
-/// `hint`: what to do about it, shown to people only.
+/// `hint`: advice, shown to users only.
 pub fn fatal(message: &str, hint: &str) {
     say("fatal", message);
     let format = FORMAT

@@ -1,4 +1,4 @@
-//! What commands print: tables, documents, times, trees and differences. Main functions: [`print`]
+//! Output of commands: tables, documents, times, trees and differences. Main functions: [`print`]
 //! and [`document`]. It turns values into text; it must not know how they were fetched.
 
 pub mod diff;
@@ -12,21 +12,20 @@ use crate::client::Failure;
 use serde::Serialize;
 use std::io::Write as _;
 
-/// Writes to standard output. A reader that went away (`| head`) is no error.
+/// Writes to standard output. A closed pipe (`| head`) is not an error.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// JSON as Go's `MarshalIndent` prints it: two spaces, and no character that means something in
-/// HTML.
+/// JSON as Go's `MarshalIndent` prints it: two spaces, and escaped HTML characters.
 pub fn json(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|e| Failure::error(format!("unable to marshal resource to json: {e}")))?;
     Ok(escape_html(&text) + "\n")
 }
 
-/// These characters are in strings only, so the text can be escaped as a whole.
+/// These characters occur only in strings, so the text can be escaped as a whole.
 pub(crate) fn escape_html(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -46,7 +45,7 @@ pub fn yaml(value: &impl Serialize) -> Result<String, Failure> {
     Ok(tiphys_gocompat::yaml::to_string(&value))
 }
 
-/// A value in the format that `-o` names.
+/// A value in the format given by `-o`.
 pub fn document(value: &impl Serialize, format: &str) -> Result<String, Failure> {
     match format {
         "json" => json(value),

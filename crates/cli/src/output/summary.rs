@@ -1,4 +1,4 @@
-//! The block of lines about one Application that `app get`, `app wait` and `app sync` print.
+//! The summary of one Application that `app get`, `app wait` and `app sync` print.
 
 use super::{table, time};
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ pub fn qualified_name(app: &Application) -> String {
     }
 }
 
-/// The cluster of the destination, by address or else by name.
+/// The destination cluster, by URL or else by name.
 pub fn server(app: &Application) -> &str {
     let destination = &app.spec.destination;
     if destination.server.is_empty() {
@@ -209,7 +209,7 @@ pub fn operation(state: &OperationState, now: Timestamp) -> String {
     out
 }
 
-/// Helm parameters, which `--show-params` asks for.
+/// Helm parameters, for `--show-params`.
 pub fn parameters(source: &ApplicationSource) -> String {
     const LONGEST: usize = 80;
     let shorten = |text: &str| {

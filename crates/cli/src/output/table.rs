@@ -1,7 +1,7 @@
 //! Tables as Go's `text/tabwriter` aligns them. Main function: [`align`].
 
-/// Aligns the cells of a text: tabs end cells, newlines end rows. What follows the last tab of a
-/// row takes no part in a column, and a row with fewer cells ends the columns above it.
+/// Aligns the cells of a text: tabs end cells, newlines end rows. Text after the last tab of a row
+/// belongs to no column, and a row with fewer cells ends the columns above it.
 pub fn align(text: &str, min_width: usize) -> String {
     const PADDING: usize = 2;
     let rows: Vec<Vec<&str>> = text
@@ -19,7 +19,7 @@ pub fn align(text: &str, min_width: usize) -> String {
     layout.out
 }
 
-/// The usual table: no minimal width.
+/// The usual table: no minimum width.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut text = header.join("\t") + "\n";
     for row in rows {

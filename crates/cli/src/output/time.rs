@@ -18,7 +18,7 @@ pub fn text(time: Option<&Time>) -> String {
         .to_string()
 }
 
-/// The time in front of a row while waiting.
+/// The time at the beginning of a row while waiting.
 pub fn stamp(now: Timestamp) -> String {
     now.to_zoned(zone())
         .strftime("%Y-%m-%dT%H:%M:%S%:z")
@@ -39,7 +39,7 @@ pub fn duration(start: Option<&Time>, end: Option<&Time>, now: Timestamp) -> Str
     tiphys_gocompat::duration::to_string((end - seconds(start)).saturating_mul(1_000_000_000))
 }
 
-/// How long ago, as kubectl shows an age.
+/// An age, as kubectl prints it.
 pub fn age(seconds: i64) -> String {
     let pair = |a: i64, unit: char, b: i64, small: char| {
         if b == 0 {

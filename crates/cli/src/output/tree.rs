@@ -1,10 +1,10 @@
-//! Trees of resources in tables. Main types: [`Nodes`], which knows parents and children, and
-//! [`branch`], the lines in front of a name.
+//! Resource trees in tables. Main types: [`Nodes`], which knows parents and children, and
+//! [`branch`], the lines before a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::resource::ResourceNode;
 
-/// Deeper nodes are not shown. Trees of ours end before.
+/// Deeper nodes are not shown. Our own trees are never that deep.
 const MAX_DEPTH: usize = 64;
 
 /// Nodes by parent, in the order they were given.
@@ -28,7 +28,7 @@ impl<'a> Nodes<'a> {
         this
     }
 
-    /// Calls `visit` for each node below a root, parents first, with what stands in front of it.
+    /// Calls `visit` for each node below a root, parents first, with the lines before its name.
     pub fn walk(&self, mut visit: impl FnMut(&str, &ResourceNode)) {
         let mut seen = BTreeSet::new();
         for root in &self.roots {
@@ -45,8 +45,8 @@ impl<'a> Nodes<'a> {
     ) {
         visit(&branch(last), node);
         let uid = node.resource_ref.uid.as_str();
-        // Owner references can form a circle, and a server may tell of any depth; a node without
-        // uid has no children.
+        // Owner references can form a cycle, and a server may send trees of any depth; a node
+        // without uid has no children.
         if uid.is_empty() || last.len() >= MAX_DEPTH || !seen.insert(uid) {
             return;
         }
@@ -59,7 +59,7 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// For each level whether it is the last of its siblings.
+/// For each level, whether it is the last of its siblings.
 fn branch(last: &[bool]) -> String {
     let Some((own, above)) = last.split_last() else {
         return String::new();

@@ -1,4 +1,4 @@
-//! From whom a server takes connections and logins, and how many. Main type: [`ConnectionArgs`].
+//! Limits on a server's connections and logins. Main type: [`ConnectionArgs`].
 
 use clap::Args;
 use tiphys_listen::Limits;
@@ -50,7 +50,7 @@ impl ConnectionArgs {
         }
     }
 
-    /// Options of the API with what is said here.
+    /// Options of the API according to these flags.
     pub fn options(&self) -> Options {
         let mut options = Options {
             connections: self.limits(),

@@ -1,5 +1,5 @@
-//! `tiphys control-plane`: controller, API and page in one process, for a cluster; what `tiphys up`
-//! does without its demonstration.
+//! `tiphys control-plane`: controller, API and web UI in one process, for a cluster; like `tiphys
+//! up` without its demonstration.
 
 use super::{
     connections::ConnectionArgs,
@@ -59,7 +59,7 @@ pub struct ControlPlaneArgs {
     bootstrap: bool,
 }
 
-/// Runs until it is told to stop.
+/// Runs until stopped.
 pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let options = match &args.kubeconfig {
         Some(path) => ConnectOptions::kubeconfig(Some(path.clone()), args.context.clone()),
@@ -67,7 +67,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     };
     let cluster = Cluster::connect(options).await?;
     if args.bootstrap && bootstrap::run(&cluster, &args.namespace).await?.is_some() {
-        // Not the password itself: this may be a log that others read.
+        // Not the password itself, because others may read this log.
         println!(
             "The password of admin is in Secret {}: tiphys admin initial-password -n {}",
             bootstrap::INITIAL_PASSWORD,
@@ -119,7 +119,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The certificate of argocd-secret, else one of our own.
+/// The certificate in argocd-secret, else a generated one.
 fn tls_of(plane: &ControlPlane) -> Tls {
     let settings = plane.records.settings();
     let text = |key: &str| {

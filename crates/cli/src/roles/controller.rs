@@ -1,4 +1,4 @@
-//! The Application controller, alone or beside the API. Main type: [`ControllerArgs`].
+//! The Application controller, alone or with the API. Main type: [`ControllerArgs`].
 
 use super::{
     git::GitArgs,
@@ -63,7 +63,7 @@ pub struct ControllerArgs {
     git: GitArgs,
 }
 
-/// A folder for copies of repositories; one that was made for this process goes with it.
+/// A folder for copies of repositories; one that was created for this process is removed with it.
 struct Repositories {
     path: PathBuf,
     temporary: bool,
@@ -79,7 +79,7 @@ impl Drop for Repositories {
     }
 }
 
-/// A controller that is ready to begin.
+/// A controller that is ready to start.
 pub struct Ready {
     pub plane: ControlPlane,
     repositories: Repositories,
@@ -88,9 +88,9 @@ pub struct Ready {
 }
 
 impl ControllerArgs {
-    /// Reads the records, and does all that may fail before anything is written.
+    /// Reads the records, and does everything that may fail before anything is written.
     ///
-    /// `overrides` counts instead of what the settings say; `address` is where metrics are served.
+    /// `overrides` override the settings; `address` is where metrics are served.
     pub async fn ready(
         &self,
         place: (Cluster, &str),
@@ -141,7 +141,7 @@ impl ControllerArgs {
         })
     }
 
-    /// A variable that is set and empty, as Argo CD's manifests have them, says nothing.
+    /// An empty variable, as in Argo CD's manifests, counts as unset.
     fn namespaces(&self) -> Option<Vec<String>> {
         let given = self
             .application_namespaces
@@ -151,7 +151,7 @@ impl ControllerArgs {
         Some(given.collect()).filter(|given: &Vec<String>| !given.is_empty())
     }
 
-    /// The folder that was given, else a new one that nobody else can have made before.
+    /// The given folder, else a new one that no one else can have created before.
     fn repositories(&self) -> anyhow::Result<Repositories> {
         let new = || {
             std::env::temp_dir().join(format!(
@@ -178,7 +178,7 @@ impl ControllerArgs {
 }
 
 impl Ready {
-    /// Begins to look after Applications; to be stopped by the token.
+    /// Starts reconciling Applications; the token stops it.
     pub fn begin(self) -> (JoinHandle<()>, CancellationToken) {
         let (controller, repositories, stop) =
             (self.controller, self.repositories, self.stop.clone());
@@ -190,7 +190,7 @@ impl Ready {
     }
 }
 
-/// Waits until somebody wants the process to end.
+/// Waits for a signal to terminate.
 pub async fn terminated() -> anyhow::Result<()> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {

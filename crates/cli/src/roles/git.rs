@@ -1,4 +1,4 @@
-//! The flags of what a repository may cost.
+//! Flags for the limits on repositories.
 
 use clap::Args;
 use std::time::Duration;

@@ -1,9 +1,9 @@
-//! What a role says of itself, on standard error: a line an event, as JSON or text, with the names
-//! that the fields have in Argo CD's logs.
+//! The log of a role, on standard error: one line per event, as JSON or text, with the field names
+//! of Argo CD's logs.
 //!
-//! Main type: [`Logs`]. Format and level are what the command line says, else the variables of Argo
-//! CD, else what the settings say, which are followed. Fields of the spans around an event (an
-//! Application's name, namespace and project) are fields of the event.
+//! Main type: [`Logs`]. Format and level come from the command line, else from Argo CD's variables,
+//! else from the settings, whose changes are followed. Fields of the spans around an event (an
+//! Application's name, namespace and project) become fields of the event.
 
 use super::traces::Traces;
 use crate::output::{escape_html, time};
@@ -36,12 +36,12 @@ pub struct Logs {
     level: Option<String>,
     as_text: Arc<AtomicBool>,
     filter: reload::Handle<EnvFilter, Registry>,
-    /// The spans that the lines are in, for whoever collects them.
+    /// Receives the spans, for trace exporters.
     pub traces: Traces,
 }
 
 impl Logs {
-    /// Begins to log; what is not given here or in the variables may come from the settings.
+    /// Starts logging; what is neither given here nor in the variables may come from the settings.
     pub fn start(format: Option<String>, level: Option<String>) -> Self {
         let or = |given: Option<String>, name| {
             given
@@ -73,7 +73,7 @@ impl Logs {
         }
     }
 
-    /// Goes by the settings from now on, where nothing else was said.
+    /// Follows the settings from now on, for what was not set otherwise.
     pub fn follow(self, records: &Records) {
         let mut settings = records.watch_settings();
         tokio::spawn(async move {
@@ -86,7 +86,7 @@ impl Logs {
                 }
                 if self.level.is_none() && known != now.param(LEVEL) {
                     now.param(LEVEL).clone_into(&mut known);
-                    // It fails only when there is nobody to log any more.
+                    // It fails only if there is no subscriber any more.
                     let _ = self.filter.reload(filter_of(&known));
                 }
                 if settings.changed().await.is_err() {
@@ -97,13 +97,13 @@ impl Logs {
     }
 }
 
-/// JSON is what is written without a word.
+/// JSON is the default.
 fn is_text(format: &str) -> bool {
     format.eq_ignore_ascii_case("text")
 }
 
-/// A level as Argo CD names it, or what `EnvFilter` reads; info when there is none, or one that is
-/// not known.
+/// A level by Argo CD's name, or any filter of `EnvFilter`; info if there is none, or an unknown
+/// one.
 fn filter_of(level: &str) -> EnvFilter {
     let level = match level.to_lowercase().as_str() {
         "" => "info".to_owned(),
@@ -114,12 +114,12 @@ fn filter_of(level: &str) -> EnvFilter {
     EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"))
 }
 
-/// Writes a line for each event.
+/// Writes one line per event.
 struct Lines {
     as_text: Arc<AtomicBool>,
 }
 
-/// Fields by name, in its order.
+/// Fields sorted by name.
 #[derive(Clone, Default)]
 struct Fields(BTreeMap<String, Value>);
 
@@ -127,7 +127,7 @@ impl Fields {
     fn set(&mut self, field: &field::Field, value: Value) {
         let name = match field.name() {
             "message" => "msg",
-            // These three are the line's own.
+            // These three are the line's own fields.
             "msg" => "fields.msg",
             "level" => "fields.level",
             "time" => "fields.time",
@@ -207,7 +207,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
             &time::rfc3339(Timestamp::now()),
             self.as_text.load(Ordering::Relaxed),
         );
-        // Whoever reads it may be gone; that is no reason to end.
+        // The reader may be gone; that is no reason to exit.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }
@@ -244,7 +244,7 @@ fn line(level: Level, Fields(mut fields): Fields, time: &str, as_text: bool) -> 
         + "\n"
 }
 
-/// A value in a line of text: in quotes unless it is a plain word.
+/// A value in a text line: quoted unless it is a plain word.
 fn text(value: &Value) -> String {
     match value {
         Value::String(s)
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Keeps what was recorded.
+    /// Stores what was recorded.
     #[derive(Clone, Default)]
     struct Kept(Arc<Mutex<Vec<Fields>>>);
 

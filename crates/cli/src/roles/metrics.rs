@@ -1,4 +1,4 @@
-//! The port on which Prometheus asks: `/metrics`, and `/healthz`. Main type: [`MetricsArgs`].
+//! The port for Prometheus: `/metrics`, and `/healthz`. Main type: [`MetricsArgs`].
 
 use anyhow::Context;
 use axum::{Router, response::IntoResponse, routing::get};
@@ -53,7 +53,7 @@ impl MetricsArgs {
         }
     }
 
-    /// Serves until it is told to stop; opens the port before it returns.
+    /// Serves until stopped; the port is open when this returns.
     pub async fn start(
         &self,
         address: IpAddr,
@@ -80,8 +80,8 @@ impl MetricsArgs {
     }
 }
 
-/// What the API counts and what this process asks of API servers, on a port of its own as in Argo
-/// CD, until it is told to stop.
+/// The API's metrics and this process's requests to API servers, on a port of its own as in Argo
+/// CD, until stopped.
 pub async fn of_api(
     address: IpAddr,
     port: u16,
@@ -111,7 +111,7 @@ pub async fn of_api(
     Ok(())
 }
 
-/// Whoever asks for metrics asks seldom, and from few places.
+/// Metrics are requested rarely, and from few addresses.
 fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let connections = Connections::new(Limits {
         total: 100,
@@ -129,7 +129,7 @@ fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     ));
 }
 
-/// Ready as long as it hears of Applications and settings.
+/// Ready as long as the watches of Applications and settings work.
 fn health(records: &Records) -> (StatusCode, String) {
     match records.problem() {
         None => (StatusCode::OK, "ok\n".to_owned()),

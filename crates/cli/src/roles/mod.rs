@@ -1,4 +1,4 @@
-//! The roles of the program: what runs until it is stopped.
+//! The roles of the program, which run until they are stopped.
 
 pub mod argocd;
 mod connections;

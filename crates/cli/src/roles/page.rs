@@ -1,4 +1,4 @@
-//! The page that the program carries, as the server takes it.
+//! The embedded web UI, in the server's form.
 
 use tiphys_server::Assets;
 

@@ -150,7 +150,7 @@ pub struct RedisArgs {
 }
 
 impl RedisArgs {
-    /// Where it is; `None`: there is none.
+    /// Its address and options; `None`: there is none.
     pub fn place(&self) -> anyhow::Result<Option<Place>> {
         let Some(server) = self.server()? else {
             return Ok(None);
@@ -182,7 +182,7 @@ impl RedisArgs {
         }))
     }
 
-    /// Sentinels count before an address.
+    /// Sentinels take precedence over an address.
     fn server(&self) -> anyhow::Result<Option<Server>> {
         let said = |text: &&str| !text.is_empty();
         let addresses = self
@@ -211,8 +211,8 @@ impl RedisArgs {
         server.transpose()
     }
 
-    /// User and password: of the folder's files, if there is one, else what was told. A file that
-    /// is not there says that it is empty.
+    /// User and password: from the files in the folder, if there is one, else as given. A missing
+    /// file counts as empty.
     fn login(&self, files: (&str, &str), given: (&String, &Secret)) -> anyhow::Result<Login> {
         let Some(folder) = self
             .credentials
@@ -251,7 +251,7 @@ impl RedisArgs {
     }
 }
 
-/// With a port.
+/// The address with a port.
 fn address(flag: &str, text: &str, port: u16) -> anyhow::Result<String> {
     match text.rsplit_once(':') {
         Some((_, port)) => port

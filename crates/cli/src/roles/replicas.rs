@@ -1,4 +1,5 @@
-//! Several replicas of the control plane: how many, who this one is, and which clusters it takes.
+//! Several replicas of the control plane: their number, this one's identity, and which clusters it
+//! gets.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -12,9 +13,9 @@ use tiphys_cluster::{
 };
 use tiphys_controllers::{application::Sharding, sharding::Method};
 
-/// What the leases are called, but for their numbers.
+/// The prefix of the leases' names.
 const GROUP: &str = "tiphys-application-controller";
-/// Applications change hands at most so often to even out what shards cost.
+/// Minimum interval between changes of the weights of shards.
 const REBALANCE: Duration = Duration::from_secs(600);
 
 #[derive(Args, Debug)]
@@ -69,15 +70,14 @@ pub struct ReplicaArgs {
         env = "ARGOCD_CONTROLLER_HEARTBEAT_TIME"
     )]
     heartbeat_time: u64,
-    /// Where leases may not be used, do without them.
+    /// Without leases, if they are not permitted.
     #[arg(skip)]
     may_lack_leases: bool,
 }
 
 impl ReplicaArgs {
-    /// As the pods of a StatefulSet of Argo CD's: each keeps to the shard of its number, whoever
-    /// else has leases or does not know of them, with the rights that its role has, which leases
-    /// may not be among.
+    /// Like the Pods of Argo CD's StatefulSet: each keeps the shard with its number, whether or not
+    /// others use leases, with the permissions of Argo CD's role, which may not include leases.
     pub fn like_argo_cds(mut self) -> anyhow::Result<Self> {
         self.may_lack_leases = true;
         if self.dynamic_cluster_distribution_enabled {
@@ -109,7 +109,7 @@ impl ReplicaArgs {
             .unwrap_or_else(host_name)
     }
 
-    /// Begins to take leases.
+    /// Begins to acquire leases.
     pub async fn start(&self, cluster: &Cluster, namespace: &str) -> anyhow::Result<Sharding> {
         let name = self.name();
         let (method, loads) = (self.method(), Arc::new(Loads::default()));
@@ -149,8 +149,8 @@ impl ReplicaArgs {
             } else {
                 10
             }),
-            // The ConfigMap says which; others may be those of controllers that know nothing of
-            // leases.
+            // The ConfigMap assigns the shard; other entries may belong to controllers that do not
+            // use leases.
             leases: Arc::new(move |count, shard| LeaseOptions {
                 preferred: shard,
                 pinned: true,
@@ -182,7 +182,7 @@ impl ReplicaArgs {
         })
     }
 
-    /// Below zero is how Argo CD says that none is told.
+    /// Argo CD uses a negative number for an unset shard.
     fn configured(&self) -> Option<usize> {
         self.shard.and_then(|shard| usize::try_from(shard).ok())
     }
@@ -207,7 +207,7 @@ fn lease_options(namespace: &str, name: &str, count: usize, method: Method) -> L
     LeaseOptions {
         namespace: namespace.to_owned(),
         group: GROUP.to_owned(),
-        // Two processes of one name must not take each other for themselves.
+        // Two processes with the same name must be distinguishable.
         identity: format!("{name}_{:016x}", rand::random::<u64>()),
         count,
         partition: format!("{count}.{}", method.as_str()),
@@ -219,7 +219,7 @@ fn lease_options(namespace: &str, name: &str, count: usize, method: Method) -> L
     }
 }
 
-/// The number that a StatefulSet gives to its pods.
+/// The ordinal of a StatefulSet's Pod.
 fn ordinal(name: &str) -> Option<usize> {
     name.rsplit_once('-')?.1.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The flags of a controller that has its manifests rendered elsewhere, with Argo CD's names and
+//! Flags for a controller whose manifests are rendered by a repo-server, with Argo CD's names and
 //! variables.
 
 use anyhow::Context;
@@ -6,8 +6,8 @@ use clap::Args;
 use std::{env, path::PathBuf, time::Duration};
 use tiphys_repo::{RepoServer, RepoServerOptions};
 
-/// Where a genuine installation's pods have what `--repo-server-strict-tls` checks against, in one
-/// of these folders.
+/// The folder in upstream Argo CD's Pods with the certificates for `--repo-server-strict-tls`, in
+/// one of these subfolders.
 const CONFIG: &str = "/app/config";
 const FOLDERS: [&str; 2] = ["controller/tls", "reposerver/tls"];
 
@@ -62,7 +62,7 @@ pub struct RepoServerArgs {
 }
 
 impl RepoServerArgs {
-    /// Nothing is connected yet.
+    /// Does not connect yet.
     pub fn client(&self) -> anyhow::Result<Option<RepoServer>> {
         let Some(address) = self.repo_server.clone().filter(|a| !a.is_empty()) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! How the parts of the control plane are put together, the same for every role.
+//! Connects the parts of the control plane, in the same way for every role.
 
 use super::page;
 use std::{path::PathBuf, sync::Arc};
@@ -30,16 +30,16 @@ pub struct ControlPlane {
     clusters: Clusters,
     pub states: AppStates,
     repos: Repos,
-    /// Where manifests come from, if not from this process.
+    /// The repo-server, if manifests are not rendered in this process.
     pub repo_server: Option<RepoServer>,
     metrics: Metrics,
 }
 
 impl ControlPlane {
-    /// Starts following the records of a cluster and waits until they are known.
+    /// Starts watching the records of a cluster and waits until they are read.
     ///
-    /// `options` say what repositories may cost, and whether Applications may name folders of this
-    /// machine, as `tiphys up` lets them.
+    /// `options` are the limits on repositories, and whether Applications may use local folders, as
+    /// in `tiphys up`.
     pub async fn start(
         cluster: Cluster,
         place: RecordsOptions,
@@ -86,7 +86,7 @@ impl ControlPlane {
         Sources::new(&self.records, self.repos.clone(), self.repo_server.clone())
     }
 
-    /// Writes what the controller knows into a Redis, for as long as the process lives.
+    /// Writes the controller's state to a Redis, as long as the process runs.
     pub fn share(&self, redis: redis::Place) {
         let (records, clusters) = (self.records.clone(), self.clusters.clone());
         let (namespace, applications) = (records.namespace.clone(), records.applications.clone());
@@ -126,7 +126,7 @@ impl ControlPlane {
         ));
     }
 
-    /// What the controller counts, with what there is.
+    /// The controller's metrics, with current values.
     pub fn report(&self, choice: Choice) -> Report {
         let (records, clusters, states) = (
             self.records.clone(),
@@ -142,7 +142,7 @@ impl ControlPlane {
         }
     }
 
-    /// What the Application controller works with; `sharding` is for those that have replicas.
+    /// The dependencies of the Application controller; `sharding` is set if there are replicas.
     pub fn controller(
         &self,
         workers: usize,
@@ -162,7 +162,7 @@ impl ControlPlane {
     }
 }
 
-/// What `version` shows.
+/// The output of `version`.
 pub fn version() -> VersionInfo {
     VersionInfo {
         version: format!("v{}", env!("CARGO_PKG_VERSION")),

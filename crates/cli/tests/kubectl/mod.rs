@@ -1,11 +1,11 @@
-//! `tiphys apply` against the genuine `kubectl apply`: what both print, how they end, and the
-//! objects that result.
+//! `tiphys apply` compared with upstream `kubectl apply`: output, exit codes, and the resulting
+//! objects.
 //!
-//! The scenarios, with what kubectl 1.36 said on a real API server, are in `scenarios/`; `make
+//! The scenarios, with the output of kubectl 1.36 on a real API server, are in `scenarios/`; `make
 //! test` replays them with our program on the embedded server. `make test-real` replays them on a
-//! real one, and with `KUBECTL=<path of kubectl 1.36>` checks the genuine program too; with
-//! `UPDATE_TRANSCRIPT=1` it records them anew, on an API server without controllers.
-//! `SCENARIO=<words>` takes only some of them.
+//! real one, and with `KUBECTL=<path of kubectl 1.36>` checks upstream kubectl too; with
+//! `UPDATE_TRANSCRIPT=1` it records them again, on an API server without controllers.
+//! `SCENARIO=<words>` selects scenarios.
 
 mod run;
 mod script;
@@ -19,7 +19,7 @@ use std::{
     sync::Mutex,
 };
 
-/// Scenarios under way at once.
+/// Concurrent scenarios.
 const THREADS: usize = 3;
 
 fn folder() -> PathBuf {
@@ -47,7 +47,7 @@ fn scripts() -> Vec<Script> {
         .collect()
 }
 
-/// Writes down what was found; scenarios that were not run stay as they are.
+/// Writes the results; scenarios that were not run stay unchanged.
 fn record(found: &[Script]) {
     let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
     for script in all_scripts() {
@@ -65,7 +65,7 @@ fn record(found: &[Script]) {
         .for_each(|(file, text)| fs::write(file, text).expect("writable"));
 }
 
-/// Runs all of them; what each came to, in order.
+/// Runs all of them; returns the results in order.
 fn run_all(scripts: &[Script], program: &Program, place: &Place) -> Vec<Script> {
     let waiting = Mutex::new((0..scripts.len()).rev().collect::<Vec<_>>());
     let done = Mutex::new(BTreeMap::new());
@@ -90,7 +90,7 @@ fn run_all(scripts: &[Script], program: &Program, place: &Place) -> Vec<Script> 
         .collect()
 }
 
-/// Holds what came out against what is committed; every difference is shown.
+/// Compares the results with the committed ones; shows every difference.
 #[track_caller]
 fn compare(what: &str, expected: &[Script], found: &[Script], place: &Place) {
     assert_eq!(expected.len(), found.len(), "a scenario did not end");

@@ -1,4 +1,4 @@
-//! Runs a scenario with one of the programs at one of the servers. Main function: [`run`].
+//! Runs a scenario with one of the programs against one of the servers. Main function: [`run`].
 
 use crate::kubectl::script::{Script, Step};
 use regex::Regex;
@@ -14,10 +14,10 @@ use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
 use tiphys_testkit::Api;
 
-/// The program that is asked to apply.
+/// The program under test.
 pub struct Program {
     path: PathBuf,
-    /// Where kubectl keeps what it remembers of a server.
+    /// kubectl's cache folder.
     home: TempDir,
 }
 
@@ -31,7 +31,7 @@ impl Program {
         }
     }
 
-    /// The genuine program, if `KUBECTL` says where it is.
+    /// Upstream kubectl, if `KUBECTL` contains its path.
     pub fn kubectl() -> Option<Self> {
         let Some(path) = std::env::var_os("KUBECTL") else {
             tiphys_testkit::skip("kubectl-1.36", "KUBECTL does not name a kubectl 1.36");
@@ -48,12 +48,12 @@ impl Program {
 pub struct Place {
     kubeconfig: String,
     api: Api,
-    // Kept so that the server goes on.
+    // Kept so that the server stays up.
     embedded: Option<tokio::runtime::Runtime>,
 }
 
 impl Place {
-    /// One of our own, in memory and without controllers.
+    /// Our own, in memory and without controllers.
     pub fn embedded() -> Self {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let kubeconfig = runtime.block_on(async {
@@ -74,7 +74,7 @@ impl Place {
         Self::new(kubeconfig, Some(runtime))
     }
 
-    /// The one that `KUBECONFIG` names, if `TIPHYS_TEST_REAL=1`.
+    /// The one in `KUBECONFIG`, if `TIPHYS_TEST_REAL=1`.
     pub fn real() -> Option<Self> {
         if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
             tiphys_testkit::skip("real", "it needs a real API server: make test-real");
@@ -87,7 +87,7 @@ impl Place {
     fn new(kubeconfig: String, embedded: Option<tokio::runtime::Runtime>) -> Self {
         let folder = TempDir::new().expect("a folder");
         let file = folder.path().join("kubeconfig");
-        // The test's client reads one field a line.
+        // The test's client parses one field per line.
         let plain = yaml::parse_document(&kubeconfig, &Limits::default(), Duplicates::LastWins)
             .expect("a kubeconfig is YAML");
         fs::write(&file, yaml::to_string(&plain)).expect("writable");
@@ -121,7 +121,7 @@ struct Run<'a> {
     folder: TempDir,
 }
 
-/// Runs all steps; the result has what was said and how the objects were.
+/// Runs all steps; the result contains the output and the objects.
 pub fn run(script: &Script, number: usize, program: &Program, place: &Place) -> Script {
     let folder = TempDir::new().expect("a folder");
     let tag = folder.path().file_name().map(|n| {
@@ -162,7 +162,7 @@ impl Run<'_> {
             Step::Command { line, said } => *said = self.command(line),
             Step::Show { path, lines } => *lines = self.show(path),
             Step::Request { line } => {
-                // A request that is refused makes the scenario differ.
+                // A refused request makes the scenario differ.
                 if let Some(status) = self.request(scenario, line) {
                     line.push_str(&format!(" -> {status}"));
                 }
@@ -198,7 +198,7 @@ impl Run<'_> {
         let mut said = Vec::new();
         for (mark, bytes) in [("1>", &output.stdout), ("2>", &output.stderr)] {
             let text = self.normalise(&String::from_utf8_lossy(bytes));
-            // Our hints come on top of what kubectl says.
+            // Our hints are printed in addition to kubectl's output.
             let lines = text.lines().filter(|l| !l.starts_with("hint: "));
             said.extend(lines.map(|l| format!("{mark} {l}").trim_end().to_owned()));
         }
@@ -235,7 +235,7 @@ impl Run<'_> {
         None
     }
 
-    /// A new kind is served a moment after its definition was accepted.
+    /// A new kind is served a moment after its CRD was accepted.
     fn wait_for_kind(&self, path: &str, definition: &Value) {
         let name = definition["metadata"]["name"].as_str().unwrap_or_default();
         let spec = &definition["spec"];
@@ -276,11 +276,11 @@ impl Run<'_> {
         self.normalise(&text).lines().map(str::to_owned).collect()
     }
 
-    /// Without what differs from run to run.
+    /// The text without what differs from run to run.
     fn normalise(&self, text: &str) -> String {
         static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             let rules = [
-                // What kubectl logs, and what it warns of.
+                // kubectl's log lines and warnings.
                 (r"(?m)^W\d{4} [^\]]*\] ", "Warning: "),
                 (
                     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
@@ -303,7 +303,7 @@ impl Run<'_> {
         })
     }
 
-    /// What belongs to no namespace would stay on a real server.
+    /// Cluster-scoped objects would stay on a real server.
     fn clean(&self) {
         if self.place.is_embedded() {
             return;
@@ -328,7 +328,7 @@ impl Run<'_> {
     }
 }
 
-/// Without what controllers add, which a bare API server does not have.
+/// The object without what controllers add, which a bare API server does not have.
 fn settled(mut object: Value) -> Value {
     if let Some(map) = object.as_object_mut() {
         map.remove("status");
@@ -345,7 +345,7 @@ fn settled(mut object: Value) -> Value {
     {
         entries
             .retain(|e| e["subresource"] != "status" && e["manager"] != "kube-controller-manager");
-        // Their order is that of seconds, which differ from run to run.
+        // Their order depends on the time in seconds, which differs from run to run.
         let key = |e: &Value| {
             ["manager", "operation", "apiVersion"]
                 .map(|f| e[f].as_str().unwrap_or_default().to_owned())

@@ -1,10 +1,11 @@
-//! Scenarios as text: files, commands with what they said, requests of others, objects as they
-//! were. Main type: [`Script`].
+//! Scenarios as text: files, commands with their output, requests by others, and objects. Main
+//! type: [`Script`].
 //!
 //! `=== name` begins a scenario, `--- file` a file. `$ words` is a command; `1>`, `2>` and `=` are
-//! what it said and its exit code. `? path` shows an object, whose lines begin with `|`. `! METHOD
-//! path {json}` is a request of somebody else. `~ stderr why` and `~ embedded why` explain what may
-//! differ: the words of the command before, and what the embedded server does.
+//! its output and exit code. `? path` shows an object, whose lines begin with `|`. `! METHOD path
+//! {json}` is a request by someone else. `~ stderr why` and `~ embedded why` explain permitted
+//! differences: in the message of the preceding command, and in the behaviour of the embedded
+//! server.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +41,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// As the file has it.
+    /// The text in the file.
     pub fn text(&self) -> String {
         let mut out = format!("=== {}\n", self.name);
         for step in &self.steps {
@@ -62,7 +63,7 @@ impl Script {
         out
     }
 
-    /// What must be the same: commands and objects, without the words that are explained to differ.
+    /// What must be equal: commands and objects, without messages that may differ.
     pub fn compared(&self) -> String {
         let mut kept = self.clone();
         kept.steps.retain(|s| !matches!(s, Step::File { .. }));
@@ -75,7 +76,7 @@ impl Script {
         }
         for step in &mut kept.steps {
             if let Step::Command { said, .. } = step {
-                // kubectl prunes an ApplySet's kinds in no order.
+                // kubectl prunes the kinds of an ApplySet in no particular order.
                 let is_pruned = |l: &&String| l.contains(" pruned");
                 let mut pruned: Vec<String> = said.iter().filter(is_pruned).cloned().collect();
                 pruned.sort();

@@ -1,4 +1,4 @@
-//! Installing on a cluster, and taking an installation from one cluster to another as a file.
+//! Installing on a cluster, and moving an installation from one cluster to another as a file.
 
 use crate::scenarios::world::{World, app_path, config_map, program, text};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use std::{
 use tempfile::TempDir;
 use tiphys_testkit::{Ended, PATIENCE, Repo, eventually, free_port, namespaced, output_of};
 
-/// A command on the world's cluster, which must succeed.
+/// A command on the test's cluster, which must succeed.
 #[track_caller]
 fn tiphys(kubeconfig: &Path, words: &[&str]) -> String {
     let ended = attempt(kubeconfig, words);
@@ -32,7 +32,7 @@ fn attempt(kubeconfig: &Path, words: &[&str]) -> Ended {
     )
 }
 
-/// The lines between the first and the last, which tell of the time.
+/// The lines between the first and the last, which contain times.
 fn middle(report: &str) -> Vec<&str> {
     let lines: Vec<&str> = report.lines().collect();
     lines
@@ -44,7 +44,7 @@ fn middle(report: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Exports the settings to a file and gives what it says.
+/// Exports the settings to a file and returns its content.
 fn export(kubeconfig: &Path, file: &str) -> String {
     tiphys(kubeconfig, &["admin", "export", "-n", "argocd", "-o", file]);
     assert_eq!(
@@ -66,7 +66,8 @@ fn export(kubeconfig: &Path, file: &str) -> String {
     backup
 }
 
-/// What the backup does not have is named; with `--prune` it goes, but nothing that it deployed.
+/// Objects that the backup does not contain are listed; with `--prune` they are deleted, but not
+/// what they deployed.
 fn import_prunes_only_when_asked(world: &mut World, repo: &Repo, file: &str) {
     let kubeconfig = world.kubeconfig();
     world.deploy("newer", &repo.url(), "app", &json!({}));
@@ -132,8 +133,8 @@ pub fn what_is_exported_can_be_imported(world: &mut World) {
     let file = file.to_str().expect("a plain name");
     let backup = export(&kubeconfig, file);
 
-    // The Application goes without what it deployed, and comes back with its history; the project
-    // is as it was.
+    // The Application is deleted without its resources, and comes back with its history; the
+    // project is as before.
     world.change_app("moving", &json!({"metadata": {"finalizers": null}}));
     world.kube.delete(&app_path("moving"));
     world.kube.patch(
@@ -186,7 +187,7 @@ impl Drop for Plane {
     }
 }
 
-/// A kubeconfig of the same cluster for somebody else.
+/// A kubeconfig for another user of the same cluster.
 pub fn as_somebody(kubeconfig: &Path, token: &str, file: &Path) {
     let text = fs::read_to_string(kubeconfig).expect("a kubeconfig");
     let (_, rest) = text.split_once("token:").expect("a token");
@@ -197,7 +198,7 @@ pub fn as_somebody(kubeconfig: &Path, token: &str, file: &Path) {
     fs::write(file, text.replace(old, token)).expect("written");
 }
 
-/// What a plain HTTP server answers.
+/// The response of a plain HTTP server.
 pub fn get(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     write!(stream, "GET {path} HTTP/1.0\r\n\r\n").expect("sent");
@@ -206,7 +207,7 @@ pub fn get(port: u16, path: &str) -> String {
     text
 }
 
-/// Installs into this namespace, twice, and waits until the nodes say that it runs.
+/// Installs into this namespace, twice, and waits until the nodes report it as running.
 fn install(world: &World, kubeconfig: &Path, place: &str) {
     let report = tiphys(kubeconfig, &["install", "-n", place]);
     assert!(
@@ -248,7 +249,7 @@ impl Ports {
     }
 }
 
-/// Starts a control plane for this namespace. Its log and its repositories are in the folder.
+/// Starts a control plane for this namespace, with its log and its repositories in the folder.
 fn start(kubeconfig: &Path, place: &str, ports: &Ports, folder: &Path) -> Plane {
     let mut command = Command::new(program());
     command.args([
@@ -335,7 +336,7 @@ fn metrics_show_the_application(ports: &Ports, place: &str) {
         "argocd_cluster_api_resources{server=",
         "# EOF",
     ];
-    // The answer to its write may reach the program after the write reached us.
+    // The response to its write may reach the program after the write is visible to us.
     eventually(PATIENCE, "the metrics tell of it", || {
         let text = get(ports.metrics, "/metrics");
         let missing = parts.iter().find(|part| !text.contains(**part));
@@ -364,8 +365,8 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
     let place = format!("cd-{}", world.namespace);
     install(world, &kubeconfig, &place);
 
-    // No container runs on these nodes: the control plane is started here, as the user that was
-    // installed.
+    // No container runs on these nodes: the control plane is started here, with the installed
+    // service account.
     let account = format!(
         "{}/tiphys/token",
         namespaced("v1", &place, "serviceaccounts")
@@ -381,7 +382,7 @@ pub fn an_installation_works_with_the_rights_it_installs(world: &mut World) {
     let _plane = start(&own, &place, &ports, folder.path());
     log_in(&kubeconfig, &place, ports.server, folder.path());
 
-    // It acts on the Applications of its namespace.
+    // It reconciles the Applications in its namespace.
     let apps = namespaced("argoproj.io/v1alpha1", &place, "applications");
     let mut app = world.application(
         "unreachable",
@@ -429,7 +430,7 @@ fn what_is_printed_is_what_kustomize_makes() {
         documents
     };
     let printed = output_of(&program(), &["install", "--print"]);
-    // It begins with how not to uninstall.
+    // It begins with a warning about uninstalling.
     let manifests: String = printed
         .stdout
         .lines()

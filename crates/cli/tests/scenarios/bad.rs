@@ -1,4 +1,4 @@
-//! What bad input gets: a condition that names the thing, and nothing is deleted.
+//! Bad input: a condition that names the problem, and nothing is deleted.
 
 use crate::scenarios::world::{World, app_path, config_map, summary, text};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use std::{
 };
 use tiphys_testkit::{Repo, apps_path, namespaced};
 
-/// Everything an Application says about what is wrong.
+/// All error messages of an Application.
 fn complaints(app: &Value) -> String {
     let mut said = Vec::new();
     for condition in app
@@ -37,7 +37,7 @@ fn complaints(app: &Value) -> String {
     said.join("\n")
 }
 
-/// The Application says all of `words`.
+/// The Application's messages contain all of `words`.
 #[track_caller]
 fn says(world: &World, name: &str, words: &[&str]) -> Value {
     world.until(name, &format!("complaining with {words:?}"), |app| {
@@ -45,8 +45,8 @@ fn says(world: &World, name: &str, words: &[&str]) -> Value {
     })
 }
 
-/// A good Application, a change for the worse, its complaint, and back again. The object that was
-/// deployed stays the same one.
+/// A healthy Application, a harmful change, its error, and recovery. The deployed object stays the
+/// same one.
 struct Sufferer<'a> {
     world: &'a World,
     name: &'static str,
@@ -87,7 +87,7 @@ impl<'a> Sufferer<'a> {
             );
         }
         self.intact();
-        // A merge patch takes away only what it names.
+        // A merge patch removes only what it names.
         let mut spec = self.spec.clone();
         for (field, value) in change["source"].as_object().into_iter().flatten() {
             if spec["source"].get(field).is_none() {
@@ -127,7 +127,7 @@ impl<'a> Sufferer<'a> {
     }
 }
 
-/// A repository server that refuses everybody.
+/// A Git server that refuses all credentials.
 struct Guarded {
     url: String,
     stop: Arc<AtomicBool>,
@@ -151,7 +151,7 @@ impl Guarded {
                     thread::sleep(Duration::from_millis(10));
                     continue;
                 };
-                // A client that goes away early has its answer.
+                // A client that closes early has its response.
                 let _ = stream
                     .set_nonblocking(false)
                     .and_then(|()| stream.read(&mut [0; 4096]));
@@ -352,7 +352,7 @@ pub fn projects_are_obeyed(world: &mut World) {
         &["InvalidSpecError", "https://nowhere.example.org"],
     );
 
-    // From the start, not only after a change: nothing is created.
+    // Broken from the start, not only after a change: nothing is created.
     let mut app = world.application("never", &repo.url(), "good", &json!({}));
     app["spec"]["project"] = "narrow".into();
     app["spec"]["destination"]["namespace"] = "never".into();
@@ -363,7 +363,7 @@ pub fn projects_are_obeyed(world: &mut World) {
         app.get("operation").is_none() && text(app, "/status/operationState/phase") == "Error"
     });
     assert_eq!(world.kube.find("/api/v1/namespaces/never"), None);
-    // And it can be deleted although it never worked.
+    // It can be deleted although it never worked.
     world.kube.delete(&app_path("never"));
     tiphys_testkit::eventually(tiphys_testkit::PATIENCE, "it is gone", || {
         world.get_app("never").map_or(Ok(()), |a| Err(summary(&a)))

@@ -1,10 +1,10 @@
-//! The end of an Application that has hooks for it.
+//! Deletion of an Application with hooks.
 
 use crate::scenarios::world::{World, app_path, config_map, summary, text};
 use serde_json::{Value, json};
 use tiphys_testkit::{PATIENCE, Repo, eventually};
 
-/// A Job that is a hook; it must not be tried again.
+/// A Job that is a hook; it must not be retried.
 pub fn hook(name: &str, kind: &str, command: &str) -> String {
     format!(
         "apiVersion: batch/v1
@@ -75,7 +75,7 @@ pub fn hooks_run_before_and_after_a_deletion(world: &mut World) {
         "each hook has its two finalizers, and none ran"
     );
     world.kube.delete(&app_path("hooked"));
-    // A hook that fails holds everything back, and says so.
+    // A failed hook blocks the deletion, and is reported.
     let told = |app: &Value| {
         let conditions = app
             .pointer("/status/conditions")

@@ -1,5 +1,5 @@
-//! What real clusters go through: an API server that restarts or has a new certificate, a second
-//! cluster, one that is away.
+//! Events on real clusters: an API server that restarts or gets a new certificate, a second
+//! cluster, an unreachable cluster.
 
 use crate::scenarios::world::{World, app_path, config_map, is_well, summary, text};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use tiphys_testkit::{
     Api, ControlPlane, PATIENCE, Repo, Running, apps_path, eventually, namespaced,
 };
 
-/// Waves of a sync that is disturbed.
+/// Waves of the disturbed sync.
 const WAVES: usize = 8;
 
 fn root() -> &'static Path {
@@ -18,7 +18,7 @@ fn root() -> &'static Path {
         .expect("crates/cli lies two folders down")
 }
 
-/// The control plane as its script knows it; `None`, and skipped, when it was made otherwise.
+/// The script's control plane; `None`, and skipped, if it was created differently.
 fn control_plane(world: &World) -> Option<Running> {
     let running = ControlPlane::of(root(), &world.kubeconfig());
     if running.is_none() {
@@ -30,7 +30,7 @@ fn control_plane(world: &World) -> Option<Running> {
     running
 }
 
-/// A Job of a wave; it must not be made twice.
+/// A Job of a wave; it must not be created twice.
 fn step(wave: usize) -> String {
     format!(
         "apiVersion: batch/v1
@@ -112,7 +112,7 @@ pub fn an_api_server_gets_a_new_certificate(world: &mut World) {
     });
 }
 
-/// The Secret by which a control plane knows another cluster.
+/// The Secret that registers another cluster.
 fn cluster_secret(name: &str, kubeconfig: &Path) -> (String, Value) {
     let text = fs::read_to_string(kubeconfig).expect("the script wrote it");
     let field = |name: &str| {
@@ -176,7 +176,7 @@ pub fn two_clusters_and_one_goes_away(world: &mut World) {
         value(&world.kube, &world.namespace).as_deref(),
         Some("still here")
     );
-    // What was known of the other still is; what is to change there fails, and says so.
+    // What was known about the other cluster still is; a change there fails, and is reported.
     let failed = |app: &Value| {
         ["Failed", "Error"].contains(&text(app, "/status/operationState/phase").as_str())
     };
@@ -188,7 +188,7 @@ pub fn two_clusters_and_one_goes_away(world: &mut World) {
         "{}",
         summary(&app)
     );
-    // What cannot be deleted any more must not be waited for.
+    // Resources that can no longer be deleted must not be waited for.
     world
         .kube
         .merge(
@@ -229,7 +229,7 @@ pub fn a_definition_and_its_object_come_and_go(world: &mut World) {
         namespaced("example.org/v1", &world.namespace, "boats")
     );
     let first = world.kube.find(&boat).expect("both came in one sync");
-    // Somebody deletes the definition, and with it every object of the kind.
+    // Someone deletes the CRD, and with it every object of the kind.
     world.kube.delete(DEFINITION_PATH);
     let missing = |app: &Value| {
         text(app, "/status/sync/status") == "OutOfSync"
@@ -242,7 +242,7 @@ pub fn a_definition_and_its_object_come_and_go(world: &mut World) {
     world.until_well("boats", &repo.head());
     let second = world.kube.find(&boat).expect("both are there again");
     assert_ne!(second["metadata"]["uid"], first["metadata"]["uid"]);
-    // And Git lets go of both at once. Definitions carry no tracking, as with Argo CD, and so are
+    // Both are removed from Git at once. As in Argo CD, CRDs have no tracking metadata, so they are
     // never pruned.
     let sha = repo.commit(
         &[("app/cm.yaml", &config_map("left", "1"))],

@@ -1,5 +1,5 @@
-//! The program under the name of Argo CD's controller, with what Argo CD's manifests give it: a
-//! role that knows no leases, variables, a repo-server.
+//! The program under the name of Argo CD's controller, with the environment of Argo CD's manifests:
+//! a role without leases, variables, a repo-server.
 
 use crate::scenarios::{
     admin::{Plane, as_somebody, get},
@@ -64,8 +64,9 @@ impl Named {
     }
 }
 
-/// A namespace with what an Argo CD has there, and a service account with the rights that its
-/// manifests for one namespace give the controller, and may write ConfigMaps everywhere; its token.
+/// A namespace like that of an Argo CD installation, and a service account with the controller's
+/// permissions from Argo CD's manifests for one namespace, plus ConfigMaps everywhere; returns its
+/// token.
 pub fn installation(world: &World, place: &str) -> String {
     let kube = &world.kube;
     kube.namespace(place);
@@ -167,7 +168,7 @@ pub fn the_controllers_place_is_taken(world: &mut World) {
             ("ARGOCD_CONTROLLER_REPLICAS", "1"),
             ("ARGOCD_RECONCILIATION_TIMEOUT", "never"),
             ("ARGOCD_K8S_CLIENT_QPS", "50"),
-            // Of other roles; nothing to this one.
+            // Variables of other roles, which this one ignores.
             ("ARGOCD_SERVER_LISTEN_ADDRESS", "nowhere"),
         ],
     );
@@ -244,7 +245,7 @@ pub fn shards_are_shared_as_argo_cds_are(world: &mut World) {
             &variables,
         )
     };
-    // A pod of a StatefulSet keeps to the shard of its number.
+    // A Pod of a StatefulSet keeps the shard with its number.
     let second = start("controller-1", ("ARGOCD_CONTROLLER_REPLICAS", "2"));
     let lease = |shard: usize| {
         format!(
@@ -270,7 +271,7 @@ pub fn shards_are_shared_as_argo_cds_are(world: &mut World) {
     );
     drop(second);
 
-    // One of a Deployment claims one, and says so at every heartbeat.
+    // One of a Deployment claims a shard, and renews the claim at every heartbeat.
     let labels = json!({"app": "controller"});
     let pods = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "example.test/c"}]}});
     let spec = json!({"replicas": 2, "selector": {"matchLabels": labels}, "template": pods});

@@ -44,7 +44,7 @@ pub fn examples_become_well(world: &mut World) {
         text(&page, "/data/index.html"),
         "<h1>Welcome from chart in chart</h1>\n"
     );
-    // On a real cluster the password was shown to the first scenario.
+    // On a real cluster the password was shown in the first scenario.
     let Some(rest) = world.tiphys.login() else {
         return;
     };
@@ -144,7 +144,7 @@ pub fn a_manual_edit_is_healed(world: &mut World) {
         "healing changes the object, it does not replace it"
     );
     assert_ne!(uid("b"), before[1]);
-    // A field that Git says nothing about is nobody's drift.
+    // A field that Git does not set is not drift.
     world.patch(
         "configmaps",
         "a",
@@ -253,7 +253,7 @@ fn in_wave(name: &str, wave: i64) -> String {
 }
 
 pub fn hooks_run_once_and_waves_in_order(world: &mut World) {
-    // Named against the order of the waves, so that an alphabet would get it wrong.
+    // Named against the order of the waves, so that alphabetical order would be wrong.
     let (last, first) = (in_wave("a-last", 1), in_wave("z-first", -1));
     let repo = Repo::with(&[
         ("app/hook.yaml", HOOK),
@@ -277,7 +277,7 @@ pub fn hooks_run_once_and_waves_in_order(world: &mut World) {
         get("configmaps", "a-last"),
     );
     let created = |o: &Value| text(o, "/metadata/creationTimestamp");
-    // Times are RFC 3339 in whole seconds of one clock: they compare as text.
+    // Times are RFC 3339 in whole seconds of one clock, so they compare as text.
     assert!(
         text(&jobs[0], "/status/completionTime") <= created(&first),
         "the hook ends before anything is applied"
@@ -302,7 +302,7 @@ pub fn hooks_run_once_and_waves_in_order(world: &mut World) {
         "wave 1 waits until wave 0 is healthy: {available} {}",
         created(&last)
     );
-    // Every further sync runs it once more, and a refresh does not.
+    // Every further sync runs it again, and a refresh does not.
     world.refresh("waves");
     world.until("waves", "refreshed", |app| {
         app.pointer("/metadata/annotations/argocd.argoproj.io~1refresh")

@@ -1,4 +1,4 @@
-//! Hooks to which something happens from outside.
+//! Hooks that are changed or deleted from outside.
 
 use crate::scenarios::{
     deletion::hook,

@@ -1,4 +1,4 @@
-//! Syncs that are ended before their time: waves that take too long, and newer revisions.
+//! Syncs that end early: waves that time out, and newer revisions.
 
 use crate::scenarios::{
     deletion::hook,
@@ -7,7 +7,7 @@ use crate::scenarios::{
 use serde_json::{Value, json};
 use tiphys_testkit::{PATIENCE, Repo, apps_path, eventually, namespaced};
 
-/// An Application that syncs itself, with these sync options.
+/// An Application with automated sync and these sync options.
 fn deploy(world: &World, name: &str, repo: &Repo, options: &[&str]) {
     let mut app = world.application(name, &repo.url(), "app", &json!({"prune": true}));
     let options: Vec<&str> = options
@@ -27,7 +27,7 @@ fn ended(app: &Value, phase: &str) -> bool {
     app.get("operation").is_none() && text(app, "/status/operationState/phase") == phase
 }
 
-/// What an Event about an Application says, when there is one that has all of these words.
+/// The message of an Event about an Application, if one contains all of these words.
 fn told(world: &World, app: &str, words: &[&str]) -> Result<String, String> {
     let events = world.kube.list(&namespaced("v1", "argocd", "events"));
     let of_app = events
@@ -90,7 +90,7 @@ pub fn a_wave_that_takes_too_long_is_rolled_back(world: &mut World) {
             .find("jobs", "endless")
             .map_or(Ok(()), |job| Err(job.to_string()))
     });
-    // It does not turn in a circle: what was left is not tried again, until there is something new.
+    // It does not loop: the abandoned revision is not tried again until there is a new one.
     let refused = |app: &Value| {
         let conditions = app
             .pointer("/status/conditions")
@@ -120,8 +120,8 @@ pub fn a_wave_that_takes_too_long_is_rolled_back(world: &mut World) {
     world.until_well("back", &mended);
 }
 
-/// What follows the reason of a wave that took too long. Whether the second already runs a hook or
-/// still waits for what is left of the first one to go depends on the cluster.
+/// The text after the reason of a wave that timed out. Whether the second already runs a hook or
+/// still waits for the first one's deletions depends on the cluster.
 fn too_long(app: &Value) -> String {
     let begin = "one or more synchronization tasks completed unsuccessfully, reason: wave 0 of PreSync took longer than 1s, waiting for ";
     let said = message(app);
@@ -162,7 +162,7 @@ pub fn a_wave_that_takes_too_long_is_tried_again(world: &mut World) {
         None,
         "what comes after the hook was not applied"
     );
-    // Unless somebody asks, it is not tried again.
+    // It is not retried without a request.
     world.change_app("again", &json!({"spec": {"syncPolicy": {"syncOptions": ["CreateNamespace=true", "WaveTimeout=1s"]}}}));
     world.sync("again", &json!({"syncOptions": ["WaveTimeout=1s"]}));
     let app = world.until("again", "ended at once", |app| {
@@ -172,7 +172,7 @@ pub fn a_wave_that_takes_too_long_is_tried_again(world: &mut World) {
 }
 
 pub fn a_newer_revision_takes_the_place_of_a_sync(world: &mut World) {
-    // No hook, but a Job of the first wave that does not end.
+    // Not a hook, but a Job in the first wave that does not end.
     let endless = hook("endless", "PreSync", "[sleep, \"600\"]").replace(
         "argocd.argoproj.io/hook: PreSync",
         "argocd.argoproj.io/sync-wave: \"-1\"",
@@ -198,7 +198,7 @@ pub fn a_newer_revision_takes_the_place_of_a_sync(world: &mut World) {
     eventually(PATIENCE, "an Event names both revisions", || {
         told(world, "newer", &[&words])
     });
-    // Without the option a running sync is left alone.
+    // Without the option a running sync is not interrupted.
     let repo = Repo::with(&[
         ("app/cm.yaml", config_map("left", "1").as_str()),
         ("app/endless.yaml", endless.as_str()),

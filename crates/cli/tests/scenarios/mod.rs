@@ -1,7 +1,6 @@
-//! The scenarios of the main job, the same against the embedded API server and against a real
-//! control plane.
+//! End-to-end scenarios, the same against the embedded API server and against a real control plane.
 //!
-//! Each starts the program, changes Git or the cluster from outside, and looks only at what the
+//! Each starts the program, changes Git or the cluster from outside, and inspects only what the
 //! Kubernetes API shows. Those in `real` need `TIPHYS_TEST_REAL=1` and a `KUBECONFIG`: `make
 //! test-real`.
 
@@ -69,7 +68,7 @@ scenarios!(
     dropin::the_controllers_place_is_taken,
     dropin::shards_are_shared_as_argo_cds_are,
     takeover::a_replica_that_dies_is_taken_over;
-    // What only a real cluster can go through.
+    // Scenarios for a real cluster only.
     real:
     disturbed::an_api_server_restarts_in_mid_sync,
     disturbed::an_api_server_gets_a_new_certificate,

@@ -1,4 +1,4 @@
-//! A repo-server that renders what a test says. Main function: [`repo_server`].
+//! A repo-server that returns a test's objects. Main function: [`repo_server`].
 
 use serde_json::Value;
 use std::{
@@ -59,7 +59,7 @@ impl tower::Service<http::Request<Body>> for Renderer {
     }
 }
 
-/// Its address; it serves as long as the runtime is there.
+/// Returns its address; it serves as long as the runtime exists.
 pub fn repo_server(render: Render) -> (tokio::runtime::Runtime, String) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -1,4 +1,4 @@
-//! What an Application's own rules of comparison change.
+//! The effect of an Application's own comparison rules.
 
 use crate::scenarios::{
     good::BACKEND,
@@ -51,7 +51,7 @@ pub fn the_api_server_says_what_differs(world: &mut World) {
             other => Err(other.to_string()),
         }
     });
-    // What the API server would refuse is known before anything is applied.
+    // An object that the API server would refuse is detected before anything is applied.
     repo.commit(
         &[(
             "app/backend.yaml",
@@ -105,7 +105,7 @@ pub fn sync_windows_hold_syncs_back(world: &mut World) {
         text(app, "/status/sync/status") == "OutOfSync" && app.get("operation").is_none()
     };
     world.until("held", "OutOfSync and not synced", still);
-    // What a user starts waits as well, and can be ended.
+    // A user's sync waits as well, and can be terminated.
     world.sync("held", &json!({}));
     let blocked = |app: &Value| {
         text(app, "/status/operationState/message") == "Sync operation blocked by sync window"
@@ -120,7 +120,7 @@ pub fn sync_windows_hold_syncs_back(world: &mut World) {
     world.until("held", "ended", |app| {
         app.get("operation").is_none() && text(app, "/status/operationState/phase") == "Failed"
     });
-    // A window that lets users through holds automatic syncs back only.
+    // A window with manual syncs allowed blocks only automatic ones.
     let windows = |list: Value| {
         world.kube.patch(
             &format!("{projects}/windows"),
@@ -171,7 +171,7 @@ pub fn orphans_are_counted(world: &mut World) {
             .find(|c| c["type"] == "OrphanedResourceWarning")
             .map(|c| text(c, "/message").to_owned())
     };
-    // Each other's resources, what the namespace came with and what is excepted are no orphans.
+    // Each other's resources, the namespace's default objects and ignored objects are not orphans.
     let create = |name: &str| {
         let path = namespaced("v1", &world.namespace, "configmaps");
         world.kube.create(

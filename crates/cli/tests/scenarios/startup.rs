@@ -1,5 +1,5 @@
-//! What keeps the program from starting: a message that names the thing and the fix, and an exit
-//! code that is not 0.
+//! Errors that keep the program from starting: a message that names the cause and the fix, and a
+//! nonzero exit code.
 
 use crate::scenarios::world::program;
 use serde_json::json;
@@ -7,7 +7,7 @@ use std::{fs, net::TcpListener, path::Path, process::Command};
 use tempfile::TempDir;
 use tiphys_testkit::{Ended, Options, PATIENCE, Repo, Tiphys, eventually, namespaced, output_of};
 
-/// Runs `tiphys up` with arguments; it must fail and say all of `words`.
+/// Runs `tiphys up` with arguments; it must fail with a message that contains all of `words`.
 #[track_caller]
 fn fails(arguments: &[&str], words: &[&str]) {
     let ended = output_of(&program(), &[&["up"], arguments].concat());
@@ -203,7 +203,7 @@ fn a_used_folder_starts_again() {
     }
 }
 
-/// A Git server that never answers, and an Application of it that therefore stays Unknown.
+/// A Git server that never responds, and an Application that therefore stays Unknown.
 fn waiting(more: &[&str], ephemeral: bool) -> (TcpListener, Tiphys) {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/r.git", silent.local_addr().expect("bound"));
@@ -545,7 +545,7 @@ fn a_real_definition_takes_the_place_of_a_placeholder_and_objects_stay() {
     });
     kube.create(placeholder, &widget("by-hand"));
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}});
-    // Another plural than the one that was guessed.
+    // Another plural than the guessed one.
     kube.create(
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         &json!({
@@ -784,7 +784,7 @@ fn the_temporary_folder_of_repositories_goes_with_the_process() {
             Ok(())
         }
     });
-    // It listens to signals once it serves.
+    // It handles signals once it serves.
     let api = tiphys_testkit::Api::plain(&format!("http://127.0.0.1:{port}"));
     eventually(PATIENCE, "it serves", || {
         api.get("/api/version").map_err(|e| e.0).and_then(|a| {

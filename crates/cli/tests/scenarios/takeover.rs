@@ -1,5 +1,5 @@
-//! Replicas of the control plane: the one that works is killed, the next one is stopped in mid-sync
-//! and wakes up late.
+//! Replicas of the control plane: the active one is killed, the next one is paused during a sync
+//! and resumes late.
 
 use crate::scenarios::{
     admin::{Plane, get},
@@ -22,7 +22,7 @@ const APPS: usize = 12;
 /// How long each hook takes.
 const HOOK_SECONDS: &str = "4";
 
-/// A hook, which stays and so tells how often it ran, and what comes after it.
+/// A hook, which is never deleted and so shows how often it ran, and an object in a later phase.
 fn manifests(app: &str) -> Vec<Value> {
     let notes = json!({"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/hook-delete-policy": "HookFailed"});
     let container = json!({"name": "c", "image": "registry.example.org/hook:v1", "command": ["sleep", HOOK_SECONDS]});
@@ -34,7 +34,7 @@ fn manifests(app: &str) -> Vec<Value> {
     ]
 }
 
-/// An installation that several replicas look after.
+/// An installation with several replicas.
 struct Ground<'a> {
     world: &'a World,
     place: String,
@@ -124,7 +124,7 @@ impl Ground<'_> {
         });
     }
 
-    /// Waits until hooks run; when the operations began that are under way then.
+    /// Waits until hooks run; returns the start times of the running operations.
     fn in_mid_sync(&self, which: usize) -> BTreeMap<String, String> {
         let operations = |app: &Value| {
             app["status"]["history"].as_array().map_or(0, Vec::len) + 1 == which
@@ -158,8 +158,8 @@ impl Ground<'_> {
             .list(&namespaced("batch/v1", &self.world.namespace, "jobs"))
     }
 
-    /// Waits until all have been synced so many times, and looks whether each did what was to be
-    /// done once.
+    /// Waits until all have been synced this many times, and checks that each action was done
+    /// exactly once.
     fn all_are_well(&self, times: usize, began: &BTreeMap<String, String>) {
         let is_well = |app: &Value| {
             text(app, "/status/sync/status") == "Synced"
@@ -262,7 +262,7 @@ pub fn a_replica_that_dies_is_taken_over(world: &mut World) {
     );
     ground.all_are_well(1, &began);
 
-    // One that sleeps is no better than a dead one, and when it wakes up it writes nothing.
+    // A paused replica counts as dead, and when it resumes it writes nothing.
     let _third = ground.start("third");
     let sync = json!({"operation": {"initiatedBy": {"username": "test"}, "sync": {}}});
     for app in ground.apps() {

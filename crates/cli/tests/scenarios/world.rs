@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// How commands find the cluster.
+    /// The kubeconfig of the cluster.
     pub fn kubeconfig(&self) -> PathBuf {
         self.tiphys
             .kubeconfig()
@@ -79,7 +79,7 @@ impl World {
             .to_owned()
     }
 
-    /// An Application with the destination and options that most scenarios want.
+    /// An Application with the destination and options of most scenarios.
     pub fn application(&self, name: &str, repo: &str, path: &str, automated: &Value) -> Value {
         json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -104,13 +104,13 @@ impl World {
         self.kube.find(&app_path(name))
     }
 
-    /// Changes its specification.
+    /// Changes its spec.
     #[track_caller]
     pub fn change_app(&self, name: &str, patch: &Value) {
         self.kube.patch(&app_path(name), patch);
     }
 
-    /// Asks for a refresh, as `argocd app get --refresh` does.
+    /// Requests a refresh, as `argocd app get --refresh` does.
     #[track_caller]
     pub fn refresh(&self, name: &str) {
         self.change_app(
@@ -141,7 +141,7 @@ impl World {
         })
     }
 
-    /// Waits until it is Synced to a revision and Healthy, and nothing runs.
+    /// Waits until it is Synced to a revision and Healthy, and no operation runs.
     #[track_caller]
     pub fn until_well(&self, name: &str, sha: &str) -> Value {
         self.until(name, &format!("Synced to {sha} and Healthy"), |app| {
@@ -202,7 +202,7 @@ impl Drop for World {
     }
 }
 
-/// Removes every Application and project, without what they deployed.
+/// Removes every Application and project, without their resources.
 fn clean(kube: &Api) {
     let items = |path: &str| {
         kube.get(path)
@@ -215,7 +215,7 @@ fn clean(kube: &Api) {
         for item in items(&path) {
             let name = text(&item, "/metadata/name");
             if plural == "applications" || name != "default" {
-                // Whoever else removes it meanwhile is welcome.
+                // Someone else may remove it concurrently.
                 let _ = kube.merge(
                     &format!("{path}/{name}"),
                     &json!({"metadata": {"finalizers": null}}),
@@ -238,7 +238,7 @@ pub fn text(value: &Value, pointer: &str) -> String {
         .to_owned()
 }
 
-/// Synced to a revision, Healthy, and nothing runs.
+/// Synced to a revision, Healthy, and no operation runs.
 pub fn is_well(app: &Value, sha: &str) -> bool {
     text(app, "/status/sync/status") == "Synced"
         && text(app, "/status/sync/revision") == sha
@@ -247,7 +247,7 @@ pub fn is_well(app: &Value, sha: &str) -> bool {
         && app.get("operation").is_none()
 }
 
-/// What an Application says about itself, for messages.
+/// An Application's state, for messages.
 pub fn summary(app: &Value) -> String {
     let status = &app["status"];
     format!(

@@ -1,5 +1,4 @@
-//! Client-side apply: create with a memory of what was applied, or a three-way patch against that
-//! memory.
+//! Client-side apply: create with the last-applied annotation, or a three-way patch based on it.
 
 use super::{Applied, Applier, DryRun, Explanation, Failure, Item, patch};
 use crate::request::Call;
@@ -14,18 +13,18 @@ use tiphys_apimachinery::{
 use tiphys_gocompat::json;
 use tokio::time::{Instant, sleep};
 
-/// How often a patch is made anew after a conflict, and how long kubectl waits from the second time
-/// on.
+/// How often a patch is recomputed after a conflict, and how long kubectl waits from the second
+/// attempt on.
 const CONFLICTS: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A patch that was not done: what was sent, and why it failed.
+/// A failed patch: what was sent, and the error.
 type Refused = (String, Failure);
 
-/// A patch that was done.
+/// A successful patch.
 struct Done {
     live: Object,
-    /// `None`: there was nothing to do.
+    /// `None`: there was nothing to change.
     patch: Option<Value>,
     explanation: Option<Explanation>,
 }
@@ -208,7 +207,7 @@ impl Applier {
         ))
     }
 
-    /// Makes an object anew that cannot be patched; if that fails, puts back what was there.
+    /// Deletes and recreates an object that cannot be patched; if that fails, restores the old one.
     async fn delete_and_create(
         &self,
         item: &Item,
@@ -247,7 +246,7 @@ impl Applier {
 }
 
 fn explanation(three: &patch::ThreeWay, patch: &Value, ty: Option<TypeRef<'_>>) -> Explanation {
-    // What cannot be explained has been refused already.
+    // If the patch cannot be explained, it has already been refused.
     let changes = three_way::explain(&three.original, &three.modified, &three.current, ty)
         .unwrap_or_default();
     Explanation::Patch {
@@ -257,7 +256,7 @@ fn explanation(three: &patch::ThreeWay, patch: &Value, ty: Option<TypeRef<'_>>) 
     }
 }
 
-/// Fields without a value are not sent when an object is made: a patch would not set them either.
+/// Null fields are not sent when an object is created; a patch would not set them either.
 fn prune_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {

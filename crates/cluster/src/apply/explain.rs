@@ -1,4 +1,5 @@
-//! What an apply did, change by change, with the reason for each. Main type: [`Explanation`].
+//! Explains what an apply did, change by change, with the reason for each. Main type:
+//! [`Explanation`].
 
 use super::Settings;
 use serde_json::Value;
@@ -14,12 +15,12 @@ use tiphys_apimachinery::{
     },
 };
 
-/// Why the object is now as it is.
+/// Why the object is in its current state.
 #[derive(Clone, Debug)]
 pub enum Explanation {
-    /// There was none.
+    /// The object did not exist.
     Created { object: Object },
-    /// It was deleted and made anew, as it could not be patched.
+    /// It was deleted and recreated, because it could not be patched.
     Recreated { object: Object },
     /// A three-way patch.
     Patch {
@@ -27,7 +28,7 @@ pub enum Explanation {
         patch: Value,
         changes: Vec<Change>,
     },
-    /// Server-side apply: what the manager gained and lost, and what changed.
+    /// Server-side apply: the fields whose ownership or value changed.
     Ownership {
         manager: String,
         created: bool,
@@ -35,18 +36,18 @@ pub enum Explanation {
     },
 }
 
-/// What happened to one field in a server-side apply.
+/// The change of one field in a server-side apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnershipChange {
-    /// The manager owns it now, and alone.
+    /// The manager now owns it, exclusively.
     Gained,
-    /// It owns it now, as others do.
+    /// The manager now owns it together with others.
     Shared,
-    /// It owns it now, and another no longer does.
+    /// The manager now owns it, and another manager lost it.
     Taken,
-    /// It owned it before, with another value.
+    /// The manager already owned it, with another value.
     Changed,
-    /// It is no longer in the configuration: another manager keeps it, or it is gone.
+    /// It left the configuration: another manager keeps it, or it was removed.
     Lost,
     Removed,
 }
@@ -67,17 +68,17 @@ impl OwnershipChange {
 /// One field of a server-side apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldChange {
-    /// As conflicts name it: `.spec.containers[name="web"].image`.
+    /// In the notation of conflict messages: `.spec.containers[name="web"].image`.
     pub path: String,
     pub from: Option<Value>,
     pub to: Option<Value>,
     pub effect: OwnershipChange,
-    /// Who else owns it, or owned it.
+    /// Other managers that own it, or owned it.
     pub managers: Vec<String>,
 }
 
 impl Explanation {
-    /// From the object before (if it was there) and after.
+    /// Compares the object before (if it existed) and after.
     pub(super) fn ownership(before: Option<&Object>, after: &Object, settings: &Settings) -> Self {
         let manager = settings.manager.clone();
         let changes = ownership_changes(&manager, before, after);
@@ -133,7 +134,7 @@ struct Who {
     applies: bool,
 }
 
-/// Who owns which fields of an object; those of its subresources are left out.
+/// The fields that each manager owns, without those of subresources.
 struct Owners(BTreeMap<Who, FieldSet>);
 
 impl Owners {
@@ -173,7 +174,7 @@ impl Owners {
     }
 }
 
-/// The paths that no other path goes on from.
+/// The paths without a longer path below them.
 fn leaves(set: &FieldSet) -> Vec<Vec<PathElement>> {
     fn walk(set: &FieldSet, path: &mut Vec<PathElement>, found: &mut Vec<Vec<PathElement>>) {
         for step in set

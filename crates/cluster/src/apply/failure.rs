@@ -1,14 +1,14 @@
-//! Why an object could not be applied, worded as kubectl does. Main type: [`Failure`].
+//! Why an object could not be applied, with kubectl's messages. Main type: [`Failure`].
 
 use crate::error::ApiError;
 use std::fmt;
 
-/// A refusal of the API server, or what never got there.
+/// An error from the API server, or one before the request reached it.
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// Its `message` may have got a context in front.
+    /// Its `message` may have a context prefix.
     Api(ApiError),
-    /// Other managers own the fields; the text has advice.
+    /// Other managers own the fields; the text includes advice.
     Conflict {
         error: Box<ApiError>,
         text: String,
@@ -16,7 +16,7 @@ pub enum Failure {
     Text(String),
 }
 
-/// What kubectl says below a conflict of managers.
+/// What kubectl prints below a field manager conflict.
 const ADVICE: &str = "\
 Please review the fields above--they currently have other managers. Here
 are the ways you can resolve this warning:
@@ -35,7 +35,7 @@ impl Failure {
         Self::Text(text.into())
     }
 
-    /// The same, saying what was being done and for which file.
+    /// The error with the action and the file as context.
     pub(super) fn when(self, doing: &str, source: &str) -> Self {
         if source.is_empty() {
             return self;
@@ -54,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// A refused server-side apply.
+    /// The error of a refused server-side apply.
     pub(super) fn server_side(self) -> Self {
         match self {
             Self::Api(e) if e.code == 415 => Self::Text(format!(
@@ -69,7 +69,7 @@ impl Failure {
         }
     }
 
-    /// What the API server answered, if it was the API server.
+    /// The API server's error, if it came from the API server.
     pub fn api(&self) -> Option<&ApiError> {
         match self {
             Self::Api(e) => Some(e),

@@ -1,9 +1,9 @@
-//! `kubectl apply` for one object at a time: three-way patches, server-side apply, force,
-//! migration, pruning.
+//! `kubectl apply` for one object at a time: three-way patches, server-side apply, force, field
+//! manager migration, pruning.
 //!
-//! Main type: [`Applier`]. It decides and words everything as kubectl does, so that both can be
-//! used on the same objects. It knows nothing of files, flags or how results are printed. The sync
-//! of an Application has its own rules; see [`crate::execute`].
+//! Main type: [`Applier`]. Its decisions and messages are kubectl's, so that both can be used on
+//! the same objects. It knows nothing of files, flags or output. The sync of an Application has its
+//! own rules; see [`crate::execute`].
 
 mod client_side;
 mod explain;
@@ -26,22 +26,22 @@ use http::Method;
 use std::{sync::Arc, time::Duration};
 use tiphys_apimachinery::{Object, patch::last_applied};
 
-/// kubectl's name as a manager of fields when it applies client-side.
+/// kubectl's field manager for client-side apply.
 pub const CLIENT_SIDE_MANAGER: &str = "kubectl-client-side-apply";
-/// The same for server-side apply.
+/// kubectl's field manager for server-side apply.
 pub const SERVER_SIDE_MANAGER: &str = "kubectl";
 
-/// How much of a change is only pretended.
+/// Whether and how an apply is a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DryRun {
     None,
     /// Nothing is sent.
     Client,
-    /// The server does all but store it.
+    /// The server does everything except store the object.
     Server,
 }
 
-/// How to apply; what kubectl's flags say.
+/// Options of an apply, as set by kubectl's flags.
 pub struct Settings {
     pub manager: String,
     pub server_side: bool,
@@ -50,25 +50,25 @@ pub struct Settings {
     pub dry_run: DryRun,
     /// `Strict`, `Warn` or `Ignore`.
     pub field_validation: &'static str,
-    /// Off: a value that somebody else changed too is a conflict.
+    /// False: a value that someone else changed too is a conflict.
     pub overwrite: bool,
-    /// Off: only built-in merge rules count, whatever the cluster publishes.
+    /// False: use only built-in merge rules, not the types that the cluster publishes.
     pub published_types: bool,
-    /// Delete and create what cannot be patched.
+    /// Delete and recreate objects that cannot be patched.
     pub force: bool,
     pub grace_period: Option<i64>,
-    /// How long a deleted object may take to be gone.
+    /// How long to wait for a deleted object to disappear.
     pub timeout: Duration,
     /// `Background`, `Foreground` or `Orphan`.
     pub propagation: &'static str,
-    /// Say what every patch does.
+    /// Explain every patch.
     pub explain: bool,
-    /// Is told warnings: the server's and ours.
+    /// Called with warnings: the server's and our own.
     pub on_warning: OnWarning,
 }
 
 impl Settings {
-    /// What kubectl does without flags, under another name.
+    /// kubectl's defaults, with another field manager.
     pub fn new(manager: impl Into<String>, on_warning: OnWarning) -> Self {
         Self {
             manager: manager.into(),
@@ -89,12 +89,12 @@ impl Settings {
     }
 }
 
-/// An object to be applied.
+/// An object to apply.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub kind: Arc<Kind>,
     pub object: Object,
-    /// The file it comes from, for messages.
+    /// The file that it comes from, for messages.
     pub source: String,
 }
 
@@ -107,7 +107,7 @@ impl Item {
         }
     }
 
-    /// What kubectl shows of an object in messages.
+    /// How kubectl describes the object in messages.
     fn describe(&self) -> String {
         let gvk = &self.kind.gvk;
         format!(
@@ -134,14 +134,14 @@ pub(crate) fn gvk_text(kind: &Kind) -> String {
     )
 }
 
-/// What became of an object.
+/// The result of applying an object.
 #[derive(Clone, Debug)]
 pub struct Applied {
     /// `created`, `configured`, `unchanged`, `serverside-applied`.
     pub verb: &'static str,
-    /// As the server has it now; in a client-side dry run as it would be sent.
+    /// The object as stored by the server; in a client-side dry run, as it would be sent.
     pub live: Object,
-    /// As the server had it, where it was asked for.
+    /// The object before, if it was read.
     pub before: Option<Object>,
     pub explanation: Option<Explanation>,
 }
@@ -215,7 +215,7 @@ impl Applier {
         Ok(self.http.json(&Call::get(self.path(item)?)).await?)
     }
 
-    /// What every write says: who writes, how strictly to check, and whether to pretend.
+    /// The query parameters of every write: field manager, validation and dry run.
     fn write(&self, method: Method, path: String, manager: &str) -> Call {
         let call = Call::new(method, path)
             .query("fieldManager", manager)
@@ -263,7 +263,7 @@ fn bytes(object: &Object) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(object).map_err(|e| Failure::text(e.to_string()))
 }
 
-/// What `kubectl apply` finds out about an object that was applied before.
+/// The last-applied annotation, if `kubectl apply` wrote one.
 pub fn last_applied_text(object: &Object) -> Option<&str> {
     object.annotation(last_applied::ANNOTATION)
 }

@@ -1,6 +1,6 @@
-//! The three-way patch of one object: which kind of patch its type takes, and the patch itself.
+//! The three-way patch of one object: the kind of patch for its type, and its content.
 //!
-//! Main types: [`Types`], which knows the type of every kind, and [`ThreeWay`]. Shared with the
+//! Main types: [`Types`], which finds the type of every kind, and [`ThreeWay`]. Shared with the
 //! sync of Applications.
 
 use crate::{
@@ -24,7 +24,7 @@ pub(crate) struct ThreeWay {
 }
 
 impl ThreeWay {
-    /// `modified` is what is wanted, with the annotation that remembers it.
+    /// `modified` is the desired object with its last-applied annotation.
     pub fn new(live: &Object, modified: &Object) -> Result<Self, PatchError> {
         let original = last_applied::read(live)?.unwrap_or(Value::Null);
         Ok(Self {
@@ -34,7 +34,8 @@ impl ThreeWay {
         })
     }
 
-    /// The patch; `None` when there is nothing to do. Kinds without a type get a JSON merge patch.
+    /// The patch; `None` if there is nothing to change. Kinds without a type get a JSON merge
+    /// patch.
     pub fn patch(
         &self,
         ty: Option<TypeRef<'_>>,
@@ -51,8 +52,8 @@ impl ThreeWay {
             .then_some(patch))
     }
 
-    /// The patch of a sync, after which each item of a list that is wanted is there, also where
-    /// kubectl's patch cannot tell items apart.
+    /// The patch for a sync, after which every desired list item exists, even where kubectl's patch
+    /// cannot distinguish items.
     pub fn keyed_patch(&self, ty: Option<TypeRef<'_>>) -> Result<Option<Value>, PatchError> {
         let mut patch = match self.patch(ty, true)? {
             Some(patch) => patch,
@@ -74,8 +75,8 @@ impl ThreeWay {
             .then_some(patch))
     }
 
-    /// What was applied through a Secret's `stringData` is in its `data`, where keys that are not
-    /// wanted any more have to go.
+    /// Converts what was applied through a Secret's `stringData` to `data`, so that keys that are
+    /// no longer desired are removed there.
     pub fn fold_string_data(&mut self) {
         let original = Object::from_value(self.original.clone()).unwrap_or_default();
         if original.kind() == "Secret"
@@ -88,7 +89,7 @@ impl ThreeWay {
         }
     }
 
-    /// What the server would make of the patch.
+    /// The result that the server would compute from the patch.
     pub fn apply_locally(
         &self,
         patch: &Value,
@@ -101,7 +102,7 @@ impl ThreeWay {
     }
 }
 
-/// How a patch for this type is sent.
+/// The content type of a patch for this type.
 pub(crate) fn content_type(ty: Option<TypeRef<'_>>) -> &'static str {
     if ty.is_some() {
         STRATEGIC_MERGE_PATCH
@@ -110,13 +111,13 @@ pub(crate) fn content_type(ty: Option<TypeRef<'_>>) -> &'static str {
     }
 }
 
-/// Where the type of a kind comes from.
+/// The source of a kind's type.
 #[derive(Clone)]
 pub(super) enum TypeSource {
     BuiltIn,
     /// The cluster's own OpenAPI document.
     Published(Arc<Schema>),
-    /// It takes no strategic merge patch.
+    /// No strategic merge patch is possible.
     Unknown,
 }
 
@@ -130,10 +131,10 @@ impl TypeSource {
     }
 }
 
-/// Finds types, and asks for every OpenAPI document only once.
+/// Finds types, and reads every OpenAPI document only once.
 #[derive(Default)]
 pub(super) struct Types {
-    /// By group and version: the schema, and the kinds that take strategic merge patches.
+    /// By group and version: the schema, and the kinds that accept strategic merge patches.
     published: tokio::sync::Mutex<HashMap<String, Option<Arc<Published>>>>,
 }
 
@@ -143,8 +144,8 @@ struct Published {
 }
 
 impl Types {
-    /// Built-in types of our own version are at hand; those of other versions, and of aggregated
-    /// API servers, are the cluster's.
+    /// Built-in types of our own Kubernetes version are compiled in; those of other versions and of
+    /// aggregated API servers are read from the cluster.
     pub async fn of(&self, discovery: &Discovery, kind: &Kind, published: bool) -> TypeSource {
         let built_in = schema::builtin().type_for(&kind.gvk).is_some()
             && schema::find_resource(&kind.gvk).is_some();
@@ -181,7 +182,7 @@ impl Types {
         let document: Option<Value> = discovery.cluster().http().json(&call).await.ok();
         let found = document.and_then(|d| {
             let strategic = strategic_kinds(&d);
-            // The schema is large; without a kind that needs it there is no reason to read it.
+            // The schema is large, so it is read only for a kind that needs it.
             let schema = if strategic.is_empty() {
                 Schema::default()
             } else {
@@ -197,7 +198,7 @@ impl Types {
     }
 }
 
-/// The kinds whose PATCH takes a strategic merge patch.
+/// The kinds whose PATCH accepts a strategic merge patch.
 fn strategic_kinds(document: &Value) -> Vec<Gvk> {
     let paths = document.get("paths").and_then(Value::as_object);
     let patches = paths

@@ -1,5 +1,5 @@
-//! Deleting what was applied before and is no longer in the configuration, by label: kubectl's
-//! first kind of pruning.
+//! kubectl's label-based pruning: deletes objects that were applied before and left the
+//! configuration.
 
 use super::{Applier, DryRun, Failure, gvk_text};
 use crate::{
@@ -15,7 +15,7 @@ use tiphys_apimachinery::{Gvk, Object, patch::last_applied};
 
 const PAGE: &str = "500";
 
-/// What kubectl prunes unless it is told what: group, version, kind.
+/// The kinds that kubectl prunes by default: group, version, kind.
 const NAMESPACED: &[(&str, &str, &str)] = &[
     ("", "v1", "ConfigMap"),
     ("", "v1", "Endpoints"),
@@ -35,7 +35,7 @@ const NAMESPACED: &[(&str, &str, &str)] = &[
 const CLUSTER_SCOPED: &[(&str, &str, &str)] =
     &[("", "v1", "Namespace"), ("", "v1", "PersistentVolume")];
 
-/// Where to look for what has to go.
+/// The namespaces, kinds and labels to prune.
 pub struct Scope {
     kinds: Vec<Arc<Kind>>,
     pub namespaces: BTreeSet<String>,
@@ -61,7 +61,7 @@ impl Scope {
         }
         if allowed.is_empty() {
             for (group, version, kind) in NAMESPACED.iter().chain(CLUSTER_SCOPED) {
-                // A cluster may have switched a kind off; the rest is pruned all the same.
+                // A cluster may not serve a kind; the others are still pruned.
                 if let Some(kind) = discovery.kinds().get(&Gvk::new(group, version, kind)) {
                     kinds.push(kind.clone());
                 }
@@ -90,8 +90,8 @@ struct ListMeta {
 }
 
 impl Applier {
-    /// Deletes what was applied, is in the scope and was not seen now; `pruned` is told each, in
-    /// order.
+    /// Deletes the objects in the scope that were applied before but not now; calls `pruned` for
+    /// each, in order.
     pub async fn prune(
         &self,
         scope: &Scope,
@@ -127,7 +127,7 @@ impl Applier {
         pruned: &mut (dyn FnMut(&Object) + Send),
     ) -> Result<(), Failure> {
         for object in self.list(kind, namespace, &scope.selector).await? {
-            // What was not made by applying is not ours to delete.
+            // An object that was not created by apply is not ours to delete.
             if object.annotation(last_applied::ANNOTATION).is_some() && !seen.contains(object.uid())
             {
                 self.prune_one(kind, namespace, &object, pruned).await?;
@@ -164,7 +164,7 @@ impl Applier {
                 .query("limit", PAGE);
             let page: ObjectList = self.http.json(&call.query("continue", &next)).await?;
             for mut object in page.items {
-                // The elements of a list of built-in kinds may leave out what they are.
+                // The items of a list of a built-in kind may omit their kind.
                 object
                     .0
                     .entry("apiVersion")

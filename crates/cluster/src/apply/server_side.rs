@@ -1,4 +1,4 @@
-//! Server-side apply, and the move of an object that was applied client-side before.
+//! Server-side apply, and the migration of an object from client-side apply.
 
 use super::{Applied, Applier, Explanation, Failure, Item, SERVER_SIDE_MANAGER};
 use crate::request::{APPLY_PATCH, JSON_PATCH};
@@ -8,7 +8,7 @@ use tiphys_apimachinery::{
     patch::{last_applied, migrate},
 };
 
-/// How often the move is tried when the object changes meanwhile.
+/// How often the migration is retried if the object changes in the meantime.
 const CONFLICTS: u32 = 5;
 
 impl Applier {
@@ -32,7 +32,7 @@ impl Applier {
                     "server rejected managed fields migration to Server-Side Apply. This is non-fatal and will be retried next time you \
                      apply. Error: {e}"
                 )),
-                // Applied again, what the configuration no longer has can go.
+                // Applying again removes what the configuration no longer contains.
                 Ok(true) => match self.apply_patch(item, &item.object, &self.settings.manager, force).await {
                     Ok(again) => live = again,
                     Err(e) => self.warn(&format!(
@@ -72,8 +72,8 @@ impl Applier {
             .await?)
     }
 
-    /// Gives the annotation of client-side apply a manager of its own, so that going back stays
-    /// possible.
+    /// Gives the last-applied annotation a field manager of its own, so that switching back to
+    /// client-side apply stays possible.
     async fn keep_last_applied(&self, item: &Item, live: &mut Object) -> Result<(), Failure> {
         let Some(text) = live.annotation(last_applied::ANNOTATION) else {
             return Ok(());
@@ -91,7 +91,7 @@ impl Applier {
         Ok(())
     }
 
-    /// Hands over what client-side apply owns. True when anything moved.
+    /// Migrates the fields owned by client-side apply. True if there were any.
     async fn migrate(&self, item: &Item, live: &mut Object) -> Result<bool, Failure> {
         let clients = migrate::owners(live, "Update", &migrate::last_applied_field());
         let mut last = None;

@@ -1,8 +1,8 @@
-//! ApplySets (KEP-3659): a parent object remembers which kinds and namespaces its members are in,
-//! so that what left the set is found.
+//! ApplySets (KEP-3659): a parent object records the kinds and namespaces of its members, so that
+//! members that left the set are found.
 //!
-//! Main type: [`ApplySet`]. Labels, annotations and the id are those of the specification; the
-//! tool's name is kubectl's, because both may work on the same sets.
+//! Main type: [`ApplySet`]. Labels, annotations and the id are those of the KEP; the tooling name
+//! is kubectl's, because both may work on the same sets.
 
 use super::{Applier, DryRun, Failure, Item, gvk_text};
 use crate::{
@@ -27,12 +27,12 @@ const TOOL: &str = "kubectl";
 const TOOL_VERSION: &str = "v1.36.3";
 const MANAGER: &str = "kubectl-applyset";
 
-/// A set and what is known of it.
+/// A set and its parent's state.
 pub struct ApplySet {
     kind: Arc<Kind>,
     name: String,
     namespace: String,
-    /// As the parent has it from before, and as it will be.
+    /// The members' kinds and namespaces that the parent had before, and those that it will have.
     before: Members,
     after: Members,
 }
@@ -98,7 +98,7 @@ impl ApplySet {
         format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(digest))
     }
 
-    /// Marks an object as a member.
+    /// Labels an object as a member.
     pub fn label(&self, object: &mut Object) -> Result<(), Failure> {
         if object.label(PART_OF).is_some() {
             return Err(Failure::text(format!(
@@ -145,7 +145,7 @@ impl ApplySet {
         parent
     }
 
-    /// Reads what the parent remembers, refusing parents that are another tool's or another set's.
+    /// Reads the parent's state; refuses parents that belong to another tool or another set.
     fn read_parent(&mut self, parent: &Object, discovery: &Discovery) -> Result<(), Failure> {
         let what = self.describe();
         let exists = |problem: String| {
@@ -221,7 +221,7 @@ fn group_kind(kind: &Kind) -> String {
 }
 
 impl Applier {
-    /// Only Secrets, ConfigMaps and kinds whose CRD says so can be parents.
+    /// Only Secrets, ConfigMaps and kinds whose CRD allows it can be parents.
     pub async fn check_set(&self, set: &ApplySet) -> Result<(), Failure> {
         if set.is_built_in() {
             return Ok(());
@@ -251,8 +251,8 @@ impl Applier {
         )))
     }
 
-    /// Before anything is applied the parent names all kinds of before and after: an interruption
-    /// loses no member.
+    /// Before anything is applied, the parent lists the kinds of both the old and the new members,
+    /// so that an interruption loses no member.
     pub async fn begin_set(&self, set: &mut ApplySet, items: &[Item]) -> Result<(), Failure> {
         let path = set.kind.object_path(&set.namespace, &set.name);
         match self
@@ -280,7 +280,7 @@ impl Applier {
             .await
     }
 
-    /// Deletes the members that were not seen now, then forgets their kinds.
+    /// Deletes the members that were not applied now, then removes their kinds from the parent.
     pub async fn finish_set(
         &self,
         set: &ApplySet,

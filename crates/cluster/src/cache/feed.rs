@@ -1,4 +1,4 @@
-//! From a list and watch of one kind into the store.
+//! Takes the list and watch of one kind into the store.
 //!
 //! Main type: [`Feed`], the sink of one followed collection. Parsing happens before the lock is
 //! taken.
@@ -20,15 +20,15 @@ use serde_json::value::RawValue;
 use std::sync::{Arc, Weak};
 use tokio::time::Instant;
 
-/// Objects taken into the store under one lock.
+/// Objects added to the store per lock acquisition.
 const BATCH: usize = 64;
 
-/// Seconds, as Argo CD has them; the first ones are for what is faster than it.
+/// Seconds; Argo CD's buckets, with additional ones below for faster processing.
 const PROCESSING: &[f64] = &[
     0.000_01, 0.000_1, 0.001, 0.01, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0,
 ];
 
-/// The namespaces whose objects one watch of a kind is about.
+/// The namespaces that one watch of a kind covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     All,
@@ -45,7 +45,7 @@ impl Scope {
         }
     }
 
-    /// For the path of a collection: empty is every namespace.
+    /// The namespace for the path of a collection; empty means every namespace.
     pub fn namespace(&self) -> &str {
         if let Self::In(namespace) = self {
             namespace
@@ -67,7 +67,7 @@ impl Scope {
 }
 
 pub(super) struct Feed {
-    /// Weak: a cache nobody holds must be free to go.
+    /// Weak, so that a cache without other references is dropped.
     shared: Weak<Shared>,
     kind: Arc<Kind>,
     slot: KindId,
@@ -106,7 +106,7 @@ impl Feed {
         }
     }
 
-    /// The first answer, good or bad, makes the cache one collection readier.
+    /// The first result, success or failure, counts the collection as answered.
     fn report(&mut self, shared: &Shared) {
         if !self.reported {
             self.reported = true;
@@ -208,7 +208,7 @@ impl Sink for Feed {
         let mut store = shared.write();
         let slot = store.slot_mut(self.slot);
         slot.readings.goes_on(&self.scope);
-        // With several watches there is no position of the whole kind.
+        // With several watches there is no single position for the whole kind.
         if self.scope == Scope::All {
             slot.position = slot.position.max(version);
         }

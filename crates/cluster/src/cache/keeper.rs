@@ -1,7 +1,7 @@
 //! Starts and stops the watches as kinds come and go.
 //!
-//! Main function: [`keep`]. New CRDs and API services make it ask discovery again, and so does what
-//! failed.
+//! Main function: [`keep`]. New CRDs and API services trigger another discovery, and so do
+//! failures.
 
 use super::{
     Shared,
@@ -21,18 +21,18 @@ use tiphys_engine::permit;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// After a CRD or API service changed, discovery is asked at these distances: the server needs a
-/// moment to serve a new kind.
+/// Delays of discovery after a CRD or API service changed: the server needs a moment to serve a new
+/// kind.
 const ASK_AGAIN: [Duration; 4] = [
     Duration::from_millis(50),
     Duration::from_millis(400),
     Duration::from_secs(2),
     Duration::from_secs(8),
 ];
-/// While something could not be asked, the first pause and how often it doubles: what is not known
+/// While discovery of some groups fails: the first delay and how often it doubles. Unknown kinds
 /// cannot be applied.
 const ASK_THE_REST: (Duration, u32) = (Duration::from_secs(1), 6);
-/// And without any reason this often.
+/// Interval of discovery without any trigger.
 const ASK_ANYWAY: Duration = Duration::from_secs(300);
 
 /// The watches of one kind.
@@ -55,7 +55,7 @@ pub(super) fn is_followed(shared: &Shared, kind: &Kind) -> bool {
         )
 }
 
-/// Starts what is to be followed now; returns the running watches for [`keep`].
+/// Starts the watches for the current kinds; returns the running ones for [`keep`].
 pub(super) struct Keeper {
     running: HashMap<GroupKind, Running>,
     cancel: CancellationToken,
@@ -69,7 +69,7 @@ impl Keeper {
         }
     }
 
-    /// Makes the watches equal to the kinds.
+    /// Starts and stops watches to match the kinds.
     pub fn adjust(&mut self, shared: &Arc<Shared>) {
         let kinds = shared.discovery.kinds();
         let wanted: HashMap<GroupKind, Arc<Kind>> = kinds
@@ -86,7 +86,7 @@ impl Keeper {
         for gk in stop {
             if let Some(running) = self.running.remove(&gk) {
                 running.cancel.cancel();
-                // In another version the objects are the same ones; the new list sorts them out.
+                // In another version the objects are the same; the new list updates them.
                 if !wanted.contains_key(&gk) {
                     let mut store = shared.write();
                     let slot = store.slot_for(&running.kind);
@@ -147,8 +147,8 @@ fn start(shared: &Arc<Shared>, kind: &Arc<Kind>, cancel: &CancellationToken) {
     }
 }
 
-/// One for each watch of a kind: where there is a watch in this process already, that one is
-/// listened to.
+/// One scope for each watch of a kind. If this process already watches a scope, that watch is
+/// shared.
 fn scopes(shared: &Shared, kind: &Kind) -> Vec<Scope> {
     let only = &shared.options.namespaces;
     if kind.namespaced && !only.is_empty() {
@@ -170,7 +170,7 @@ fn scopes(shared: &Shared, kind: &Kind) -> Vec<Scope> {
     vec![Scope::All]
 }
 
-/// Runs until cancelled or until nobody holds the cache.
+/// Runs until cancelled or until the cache has no other references.
 pub(super) async fn keep(
     shared: Weak<Shared>,
     mut keeper: Keeper,

@@ -1,8 +1,8 @@
-//! What lives in a cluster, kept current by watches.
+//! The live cache: the objects of a cluster, kept current by watches.
 //!
-//! Main type: [`LiveCache`]. Of an object that no Application manages only a compact record is
-//! kept; of managed ones the whole body, compressed. Reads copy what they need out of a short lock.
-//! It knows which Application an object is marked with, but not what the Application wants.
+//! Main type: [`LiveCache`]. For an object that no Application manages only a compact summary is
+//! kept; for managed ones also the whole payload, compressed. Reads copy what they need under a
+//! short lock. It knows which Application tracks an object, but not what the Application wants.
 
 mod feed;
 mod keeper;
@@ -44,19 +44,19 @@ use tiphys_engine::{
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How often a reader looks whether a kind has been listed.
+/// How often a reader checks whether a kind has been listed.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// How long a reader waits for the first list of a kind.
 const FIRST_LISTS: Duration = Duration::from_secs(10);
-/// GETs at once for objects whose bodies are not kept.
+/// Concurrent GETs for objects whose payloads are not kept.
 const FETCHES: usize = 16;
-/// Claims of larger StatefulSets are looked for only as far as they are there without a gap.
+/// For larger StatefulSets, claims are searched by ordinal only until the first missing one.
 const MOST_REPLICAS: i64 = 1000;
 
-/// What a cache follows and how it recognises Applications' objects.
+/// What a cache watches and how it recognizes tracking metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheOptions {
-    /// `app_name` is not used: marks of every Application are read.
+    /// `app_name` is not used: the tracking metadata of every Application is read.
     pub tracking: Tracking,
     pub exclusions: Arc<[ExclusionRule]>,
     pub inclusions: Arc<[ExclusionRule]>,
@@ -64,7 +64,7 @@ pub struct CacheOptions {
     pub namespaces: Vec<String>,
     /// With `namespaces`: cluster-scoped kinds too.
     pub cluster_resources: bool,
-    /// Lists at once.
+    /// Concurrent lists.
     pub lists: usize,
 }
 
@@ -81,8 +81,7 @@ impl Default for CacheOptions {
     }
 }
 
-/// What Argo CD's shipped `resource.exclusions` leave out, beside events and leases, which are
-/// never followed.
+/// Argo CD's default `resource.exclusions`, except events and leases, which are never watched.
 pub fn default_exclusions() -> Vec<ExclusionRule> {
     let rule = |groups: &[&str], kinds: &[&str]| ExclusionRule {
         api_groups: groups.iter().map(|s| (*s).to_owned()).collect(),
@@ -125,22 +124,22 @@ pub fn default_exclusions() -> Vec<ExclusionRule> {
     ]
 }
 
-/// One object as the cache knows it, without its body.
+/// The cache's summary of an object, without its payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
     pub key: ResourceKey,
-    /// In the version it is watched in, the server's preferred one.
+    /// In the version that is watched, which is the server's preferred one.
     pub gvk: Gvk,
     /// Plural name of the resource.
     pub resource: String,
     pub uid: String,
-    /// Empty when the server's version is no number.
+    /// Empty if the server's version is not a number.
     pub resource_version: String,
     /// Seconds since 1970.
     pub created: i64,
     pub deleting: bool,
     pub owners: Vec<String>,
-    /// Instance name of the Application it is marked with; never set for an object with owners.
+    /// Instance name of the Application that tracks it; never set for an object with owners.
     pub app: Option<Arc<str>>,
     /// Health and tree information; `None` for an object that is neither managed nor owned.
     pub details: Option<Arc<Details>>,
@@ -180,18 +179,18 @@ impl Live {
     }
 }
 
-/// Something changed that matters to Applications.
+/// A change that matters to Applications.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub key: ResourceKey,
     pub gvk: Gvk,
     pub change_type: ChangeType,
-    /// Instance names of the Applications it matters to; never empty.
+    /// Instance names of the affected Applications; never empty.
     pub apps: Vec<Arc<str>>,
-    /// It is itself managed, not a product of something managed.
+    /// The object itself is managed, not just owned by a managed object.
     pub managed: bool,
-    /// More than status and bookkeeping changed (always true of an added or deleted object and of
-    /// products).
+    /// More than status and bookkeeping changed. Always true for added and deleted objects and for
+    /// owned ones.
     pub spec: bool,
     pub resource_version: u64,
 }
@@ -201,11 +200,11 @@ pub struct Change {
 pub struct Stats {
     pub kinds: usize,
     pub objects: usize,
-    /// With a body.
+    /// Objects with a payload.
     pub managed: usize,
-    /// Compressed bytes of all bodies.
+    /// Compressed bytes of all payloads.
     pub body_bytes: usize,
-    /// Bytes of all records, with the indexes.
+    /// Bytes of all summaries and the indexes.
     pub record_bytes: usize,
     pub failed_kinds: usize,
 }
@@ -223,9 +222,9 @@ struct Shared {
     customizations: RwLock<Arc<Customizations>>,
     store: RwLock<Store>,
     changes: broadcast::Sender<Arc<Change>>,
-    /// Collections that have not answered yet.
+    /// Collections that have not been listed or failed yet.
     pending: watch::Sender<usize>,
-    /// A CRD or API service changed.
+    /// Notified when a CRD or API service changed.
     definitions: Arc<Notify>,
     lists: Arc<Semaphore>,
 }
@@ -272,7 +271,7 @@ impl Shared {
                 spec,
                 resource_version: version,
             };
-            // Nobody listening is fine.
+            // An error only means that there are no receivers.
             let _ = self.changes.send(Arc::new(change));
         }
     }
@@ -313,7 +312,7 @@ impl LiveCache {
             lists,
         });
         let cancel = CancellationToken::new();
-        // Before the first look, so that no change between the two is missed.
+        // Subscribed before the first read, so that no change in between is missed.
         let changed = shared.discovery.changed();
         let mut keeper = keeper::Keeper::new(cancel.clone());
         keeper.adjust(&shared);
@@ -337,8 +336,8 @@ impl LiveCache {
         self.shared.discovery.kinds()
     }
 
-    /// Waits until every kind has been listed or has failed once; [`LiveCache::failures`] tells
-    /// which did.
+    /// Waits until every kind has been listed or has failed once; [`LiveCache::failures`] lists the
+    /// failed ones.
     pub async fn wait_ready(&self) {
         let mut pending = self.shared.pending.subscribe();
         // The sender lives in `shared`, so this cannot fail while we are here.
@@ -349,7 +348,7 @@ impl LiveCache {
         *self.shared.pending.borrow() == 0
     }
 
-    /// Kinds that cannot be followed at the moment, and why. What was known of them before is kept.
+    /// Kinds that cannot be watched at the moment, and why. Their last known objects are kept.
     pub fn failures(&self) -> Vec<(GroupKind, String)> {
         let store = self.shared.read();
         store
@@ -359,7 +358,7 @@ impl LiveCache {
             .collect()
     }
 
-    /// How many events of watches there were of each kind that had any.
+    /// The number of watch events per kind, for kinds that had any.
     pub fn events(&self) -> Vec<(GroupKind, u64)> {
         let store = self.shared.read();
         store
@@ -370,7 +369,7 @@ impl LiveCache {
             .collect()
     }
 
-    /// Seconds that events took until readers saw them; none when there were none.
+    /// How long watch events took until readers saw them, in seconds; None if there were no events.
     pub fn processing(&self) -> Option<Histogram> {
         self.shared.read().processing.clone()
     }
@@ -395,14 +394,14 @@ impl LiveCache {
         }
     }
 
-    /// Everything marked with the Application's instance name, and what there is of `also` (the
-    /// keys Git wants), whole.
+    /// All objects tracked by the Application's instance name, and the existing ones of `also` (the
+    /// keys in Git), with payloads.
     ///
-    /// From then on the bodies of `also` are kept, so asking again costs no request.
+    /// From then on the payloads of `also` are kept, so calling it again costs no requests.
     ///
     /// # Errors
-    /// A kind of `also` or `known`, or one of which something is marked, could not be read: there
-    /// may be more than what can be seen.
+    /// A kind that is in `also` or `known`, or that has tracked objects, could not be read. There
+    /// may be more objects than are visible.
     pub async fn managed(
         &self,
         app: &str,
@@ -433,14 +432,14 @@ impl LiveCache {
                         }),
                         _,
                     ) => bodies.push((key, body.clone())),
-                    // Followed, listed and not there: it does not exist.
+                    // Watched, listed and not found: it does not exist.
                     (None, Some((_, slot))) if slot.readings.is_listed() && self.covers(&key) => {}
                     _ => missing.push(key),
                 }
             }
             unreadable
         };
-        // What is certain to be incomplete need not be completed.
+        // If the result is certain to be incomplete, fetching the rest is pointless.
         if unreadable.kinds().next().is_some() {
             return unreadable.or(BTreeMap::new());
         }
@@ -467,7 +466,7 @@ impl LiveCache {
         self.unreadable(&self.shared.read(), "", &[], known).or(())
     }
 
-    /// What cannot be read of the kinds that are needed to have everything of an Application.
+    /// The kinds that cannot be read, of those needed for all objects of an Application.
     fn unreadable(
         &self,
         store: &Store,
@@ -481,7 +480,7 @@ impl LiveCache {
             let why = store
                 .find_slot(&kind)
                 .and_then(|(_, slot)| slot.readings.unreadable(&within));
-            // Its group could not be asked what it has.
+            // Discovery of its group failed.
             if let Some(why) = why.or_else(|| kinds.failure(&kind)) {
                 unreadable.add(kind, why);
             }
@@ -499,12 +498,12 @@ impl LiveCache {
         unreadable
     }
 
-    /// Whether each of these kinds that discovery does not have is truly gone: an API server that
-    /// has just started serves some of them a moment later, and until then they look as if they had
+    /// Whether each of these kinds that discovery does not have is really gone. An API server that
+    /// has just started serves some kinds a moment later, and until then they look as if they had
     /// been removed.
     ///
     /// # Errors
-    /// Something is defined in the group of such a kind that is not served.
+    /// A CRD or API service exists for the group of such a kind, but is not served.
     pub fn truly_gone(&self, known: &Known) -> Result<(), Unreadable> {
         let Known::Resources(keys) = known else {
             return Ok(());
@@ -543,8 +542,8 @@ impl LiveCache {
         unreadable.or(())
     }
 
-    /// Waits for the first lists of the kinds that are needed, a while: of a kind that has just
-    /// come nothing is known yet.
+    /// Waits a while for the first lists of the needed kinds, because a newly discovered kind has
+    /// no objects in the cache yet.
     async fn await_lists(&self, app: &str, also: &[ResourceKey], known: &Known) {
         let is_unsettled = || {
             let store = self.shared.read();
@@ -574,7 +573,7 @@ impl LiveCache {
         namespaces.is_empty() || key.namespace.is_empty() || namespaces.contains(&key.namespace)
     }
 
-    /// Reads from the server and takes the answer into the cache.
+    /// Reads from the server and adds the result to the cache.
     async fn fetch_now(&self, key: &ResourceKey) -> Result<Option<Object>, Error> {
         let Some(kind) = self.kinds().preferred(&key.group_kind()).cloned() else {
             return Ok(None);
@@ -586,7 +585,7 @@ impl LiveCache {
         Ok(object)
     }
 
-    /// The whole object: from the cache when its body is kept, else from the server. `None`: it
+    /// The whole object: from the cache if its payload is kept, else from the server. `None`: it
     /// does not exist.
     pub async fn fetch(&self, key: &ResourceKey) -> Result<Option<Arc<Object>>, Error> {
         match self.object(key) {
@@ -618,7 +617,7 @@ impl LiveCache {
         }
     }
 
-    /// The record of an object.
+    /// The summary of an object.
     pub fn get(&self, key: &ResourceKey) -> Option<Live> {
         let store = self.shared.read();
         store.find(key).map(|e| self.shared.live(&store, e))
@@ -631,14 +630,14 @@ impl LiveCache {
             .map(|e| self.shared.live(&store, e))
     }
 
-    /// The whole object, when its body is kept.
+    /// The whole object, if its payload is kept.
     pub fn object(&self, key: &ResourceKey) -> Option<Arc<Object>> {
         let body = self.shared.read().find(key)?.body.clone()?;
         Some(body.kept.object())
     }
 
-    /// What an object owns, directly. The claims that a StatefulSet made for its Pods count as its
-    /// own, though they name no owner.
+    /// The objects that an object owns directly. The claims that a StatefulSet created for its Pods
+    /// count as its own, although they have no owner reference.
     pub fn children(&self, uid: &str) -> Vec<Live> {
         let uid = Uid::parse(uid);
         let (mut children, stateful_set) = {
@@ -659,7 +658,7 @@ impl LiveCache {
         children
     }
 
-    /// `<template>-<set>-<ordinal>`, also of Pods that are no more: their claims stay.
+    /// `<template>-<set>-<ordinal>`, including those of deleted Pods: their claims remain.
     fn claims(&self, set: &Object) -> Vec<Live> {
         let templates = set
             .pointer("/spec/volumeClaimTemplates")
@@ -691,13 +690,13 @@ impl LiveCache {
         claims
     }
 
-    /// What an object owns, directly, as nodes of a resource tree.
+    /// The objects that an object owns directly, as nodes of a resource tree.
     pub fn child_nodes(&self, uid: &str) -> Vec<ResourceNode> {
         self.children(uid).iter().map(Live::node).collect()
     }
 
-    /// What is known in a namespace (the empty one holds the cluster-scoped objects), and whether
-    /// that is all there is.
+    /// The known objects in a namespace (the empty one contains the cluster-scoped objects), and
+    /// whether they are complete.
     pub fn namespace_objects(&self, namespace: &str) -> (Vec<Live>, Result<(), Unreadable>) {
         let store = self.shared.read();
         let id = store.name_id(namespace);
@@ -723,24 +722,25 @@ impl LiveCache {
         (objects, unreadable.or(()))
     }
 
-    /// Instance names with at least one marked object.
+    /// Instance names with at least one tracked object.
     pub fn apps(&self) -> Vec<Arc<str>> {
         self.shared.read().apps()
     }
 
-    /// From now on `app` hears of what belongs to nobody in this namespace, and in no other.
+    /// From now on `app` is notified of objects in this namespace, and no other, that no
+    /// Application tracks.
     pub fn monitor(&self, app: &str, namespace: Option<&str>) {
         self.shared.write().monitor(app, namespace);
     }
 
-    /// Nothing is wanted of `app` any more.
+    /// Removes everything kept for `app`.
     pub fn forget(&self, app: &str) {
         let mut store = self.shared.write();
         store.pin(app, Vec::new());
         store.monitor(app, None);
     }
 
-    /// Whose scripts tell the health of objects that are seen from now on.
+    /// Sets the customizations whose scripts compute the health of objects read from now on.
     pub fn customize(&self, customizations: &Arc<Customizations>) {
         let mut own = self
             .shared
@@ -752,14 +752,14 @@ impl LiveCache {
         }
     }
 
-    /// Changes that matter to Applications. A reader that falls behind is told (`Lagged`) and
-    /// should look at everything again.
+    /// Changes that matter to Applications. A receiver that falls behind gets `Lagged` and should
+    /// reconcile everything.
     pub fn changes(&self) -> broadcast::Receiver<Arc<Change>> {
         self.shared.changes.subscribe()
     }
 
-    /// Takes the server's answer to a write, so that the next read is at least as new. Older news
-    /// than what is known is dropped.
+    /// Adds the server's answer to a write, so that the next read is at least as new. A state older
+    /// than the known one is dropped.
     pub fn observe(&self, object: &Object) {
         let gk = object.gvk().group_kind();
         let shared = &self.shared;
@@ -793,7 +793,7 @@ impl LiveCache {
         }
     }
 
-    /// Takes that a deletion of ours was done: the object with this uid is gone and stays gone.
+    /// Records our own deletion: the object with this uid is gone and stays gone.
     pub fn observe_deleted(&self, key: &ResourceKey, uid: &str) {
         let shared = &self.shared;
         let Some((slot, kind)) = shared
@@ -818,15 +818,15 @@ impl LiveCache {
     }
 }
 
-/// What of each kind is needed to have everything of an Application: the kinds of what is marked,
-/// wanted and known.
+/// The kinds and namespaces needed for all objects of an Application: those tracked, desired and
+/// known.
 fn needed(
     store: &Store,
     app: &str,
     also: &[ResourceKey],
     known: &Known,
 ) -> BTreeMap<GroupKind, Within> {
-    // Thousands of objects are of few kinds and namespaces.
+    // Thousands of objects are in few kinds and namespaces.
     let places: HashSet<_> = store.of_app(app).map(|e| (e.kind, e.namespace)).collect();
     let key = |(kind, namespace): (KindId, NameId)| {
         let gvk = &store.slot(kind).kind.gvk;

@@ -1,7 +1,7 @@
-//! One object's bytes turned into what is kept of it.
+//! Parses one object into what the cache keeps of it.
 //!
-//! Main function: [`parse`]. Only names, versions and owners are read of an object that is in no
-//! tree; the rest is skipped as bytes.
+//! Main function: [`parse`]. For an object that is in no tree only names, versions and owners are
+//! parsed; the rest is skipped.
 
 use super::record::{Body, Details, Uid};
 use crate::discovery::Kind;
@@ -15,12 +15,12 @@ use tiphys_engine::{
     types::{Tracking, TrackingMethod},
 };
 
-/// An object as read, before the names are interned.
+/// A parsed object, before its names are interned.
 pub(super) struct Parsed {
     pub namespace: String,
     pub name: String,
     pub uid: Uid,
-    /// The uid as text when it is no UUID.
+    /// The uid as text if it is not a UUID.
     pub uid_text: Option<String>,
     pub version: u64,
     pub created: u32,
@@ -77,7 +77,7 @@ struct Marks<'a> {
     installation: Option<Cow<'a, str>>,
 }
 
-/// Reads one object. `keep` says whether the body is wanted although no Application's mark is on
+/// Parses one object. `keep` returns whether the payload is wanted although no Application tracks
 /// it.
 pub(super) fn parse(
     raw: &str,
@@ -95,7 +95,8 @@ pub(super) fn parse(
         .filter(|o| !o.uid.is_empty())
         .map(|o| Uid::parse(&o.uid))
         .collect();
-    // What has an owner is somebody's product, whatever marks were copied onto it.
+    // An object with an owner was created by a controller, whatever tracking metadata was copied
+    // onto it.
     let app = if owners.is_empty() {
         mark(m.annotations, m.labels, tracking)
     } else {
@@ -104,8 +105,7 @@ pub(super) fn parse(
     let namespace = m.namespace.unwrap_or_default().into_owned();
     let keep = app.is_some() || keep(&namespace, &m.name);
     let (details, body) = if keep || !owners.is_empty() {
-        // That it is there is known all the same: whoever wants its body asks for it, and hears why
-        // it cannot be had.
+        // It still counts as existing: a request for its payload returns the error.
         let unread = |error: &_| tracing::warn!(kind = %kind.gvk, name = &*m.name, namespace, %error, "the body of an object cannot be read");
         whole(raw, head.api_version.is_some(), kind)
             .inspect_err(unread)
@@ -141,8 +141,8 @@ pub(super) fn parse(
     })
 }
 
-/// The instance name an object is marked with. Most objects have none, which a search of the bytes
-/// shows without parsing them.
+/// The instance name in an object's tracking metadata. Most objects have none, which a byte search
+/// finds without parsing.
 fn mark(
     annotations: Option<&RawValue>,
     labels: Option<&RawValue>,
@@ -169,12 +169,12 @@ fn mark(
     (!name.is_empty()).then_some(name)
 }
 
-/// Whether the JSON text has the key; `/` may be written `\/`.
+/// Whether the JSON text contains the key; `/` may be written as `\/`.
 fn contains(json: &str, key: &str) -> bool {
     json.contains(key) || json.contains("\\")
 }
 
-/// The object with the apiVersion and kind that items of a typed list lack.
+/// The object with the apiVersion and kind that items of a typed list omit.
 fn whole(raw: &str, complete: bool, kind: &Kind) -> Result<Object, serde_json::Error> {
     let mut object: Object = serde_json::from_str(raw)?;
     if !complete {
@@ -188,7 +188,7 @@ fn whole(raw: &str, complete: bool, kind: &Kind) -> Result<Object, serde_json::E
     Ok(object)
 }
 
-/// As if the object had been read from the server.
+/// Converts it to the form in which the server returns single objects.
 pub(super) fn parse_object(
     object: &Object,
     kind: &Kind,

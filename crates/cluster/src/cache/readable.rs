@@ -1,7 +1,7 @@
-//! What can be read of a cluster, and what cannot: an error is never "nothing there".
+//! Which parts of a cluster can be read. An error never means "empty".
 //!
 //! Main types: [`Known`], the resources whose kinds a reader needs, and [`Unreadable`], the error
-//! of a reader that cannot have them all.
+//! if some of them cannot be read.
 
 use super::feed::Scope;
 use crate::error::Error;
@@ -9,16 +9,16 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use tiphys_apimachinery::{GroupKind, ResourceKey};
 use tokio::time::Instant;
 
-/// How long it is worth waiting for a first list that failed in a way that may pass.
+/// How long to wait for a first list after a temporary failure.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// A collection that was listed counts as read for so long after its watch failed: API servers
+/// A listed collection counts as current for this long after its watch failed, because API servers
 /// restart.
 const STALE: Duration = Duration::from_secs(30);
 
 /// Kinds that a brief text names.
 const BRIEF: usize = 3;
 
-/// How far one collection of a kind has been read.
+/// The state of one collection of a kind.
 #[derive(Clone, Debug)]
 pub(super) enum Reading {
     /// Its first list has not been answered.
@@ -27,14 +27,14 @@ pub(super) enum Reading {
     Failed {
         why: String,
         since: Instant,
-        /// It was listed once; what is known of it is as old as `since`.
+        /// It was listed once; its objects are as old as `since`.
         listed: bool,
-        /// The same request may succeed at the next attempt.
+        /// The failure is temporary: the same request may succeed at the next attempt.
         may_pass: bool,
     },
 }
 
-/// The collections in which a kind is followed. Empty: it is not followed.
+/// The collections in which a kind is watched. Empty: it is not watched.
 #[derive(Default)]
 pub(super) struct Readings(Vec<(Scope, Reading)>);
 
@@ -63,7 +63,8 @@ impl Readings {
         }
     }
 
-    /// A watch of a collection goes on. Of one that was never listed it does not tell all.
+    /// A watch of a collection continues. If the collection was never listed, the watch alone is
+    /// incomplete.
     pub fn goes_on(&mut self, scope: &Scope) {
         if let Some(reading @ Reading::Failed { listed: true, .. }) = self.of(scope) {
             *reading = Reading::Current;
@@ -98,7 +99,7 @@ impl Readings {
         !self.0.is_empty() && self.0.iter().all(listed)
     }
 
-    /// Whether more may be known in a moment.
+    /// Whether more may become known in a moment.
     pub fn is_unsettled(&self, within: &Within) -> bool {
         self.0
             .iter()
@@ -115,7 +116,7 @@ impl Readings {
             })
     }
 
-    /// Why a collection could not be read the last time that was tried.
+    /// The last error of a collection.
     pub fn error(&self) -> Option<&str> {
         self.0.iter().find_map(|(_, reading)| {
             if let Reading::Failed { why, .. } = reading {
@@ -126,7 +127,7 @@ impl Readings {
         })
     }
 
-    /// Why what is known of the kind is not all there is.
+    /// Why the known objects of the kind are incomplete.
     pub fn unreadable(&self, within: &Within) -> Option<String> {
         self.0
             .iter()
@@ -141,16 +142,16 @@ impl Readings {
     }
 }
 
-/// The resources whose kinds a reader needs, beside those that it asks for.
+/// The resources whose kinds a reader needs, in addition to those that it requests.
 #[derive(Clone, Debug)]
 pub enum Known {
     /// Resources that the Application is known to have, or to have had.
     Resources(Vec<ResourceKey>),
-    /// Nothing is known of it: it may have objects of any kind.
+    /// Nothing is known about it: it may have objects of any kind.
     Nothing,
 }
 
-/// The namespaces that a reader needs of a kind.
+/// The namespaces of a kind that a reader needs.
 pub(super) enum Within {
     All,
     Namespaces(Vec<String>),
@@ -164,7 +165,7 @@ impl Within {
         }
     }
 
-    /// What is needed of each kind, to have all of these resources.
+    /// The namespaces needed per kind, for all of these resources.
     pub fn of<'a>(keys: impl Iterator<Item = &'a ResourceKey>) -> BTreeMap<GroupKind, Self> {
         let mut needed: BTreeMap<GroupKind, Vec<String>> = BTreeMap::new();
         let mut last: Option<&ResourceKey> = None;
@@ -192,7 +193,7 @@ impl Within {
 pub struct Unreadable(BTreeMap<GroupKind, String>);
 
 impl Unreadable {
-    /// The value, if there is nothing that could not be read.
+    /// The value, if everything could be read.
     pub(super) fn or<T>(self, value: T) -> Result<T, Self> {
         if self.0.is_empty() {
             Ok(value)
@@ -223,7 +224,7 @@ impl Unreadable {
 }
 
 impl Unreadable {
-    /// The first of them, and how many there are beside.
+    /// The first of them, and the number of others.
     pub fn brief(&self) -> String {
         let first = Self(
             self.0
@@ -257,8 +258,8 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// What defines something of a group that is not served: a CRD, or an API service. `served` are the
-/// plurals of what is.
+/// The CRD or API service that defines something in a group that is not served. `served` are the
+/// plurals that are.
 pub(super) fn unserved<'a>(
     group: &str,
     served: &[&str],
@@ -371,7 +372,7 @@ mod tests {
             readings.unreadable(&Within::All).as_deref(),
             Some("forbidden")
         );
-        // A watch without a list knows only what changes.
+        // A watch without a list only knows about changes.
         readings.goes_on(&others);
         assert_eq!(readings.error(), Some("forbidden"));
         readings.succeeded(&others);

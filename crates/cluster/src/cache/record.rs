@@ -1,7 +1,7 @@
 //! What is kept of one object.
 //!
-//! Main types: [`Entry`], about 120 bytes and a name for an object nobody manages, and [`Body`],
-//! the whole object at rest for those somebody does.
+//! Main types: [`Entry`], about 120 bytes and a name for every object, and [`Body`], the compressed
+//! payload of managed objects.
 
 use crate::scripts::run_blocking;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use tiphys_engine::{
     types::{Health, Tracking},
 };
 
-/// A uid as a number: the UUID itself, or for anything else a digest of it.
+/// A uid as a number: the UUID itself, or for any other text its digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Uid(pub u128);
 
@@ -43,7 +43,7 @@ impl Uid {
         Some(Self(value))
     }
 
-    /// Whether the number is the whole of the uid.
+    /// Whether the number identifies the uid exactly.
     pub fn is_exact(text: &str) -> bool {
         Self::from_uuid(text).is_some()
     }
@@ -64,7 +64,7 @@ impl fmt::Display for Uid {
     }
 }
 
-/// FNV-1a: no uid is secret, and nobody gains by a collision.
+/// FNV-1a: uids are not secret, and a collision gains an attacker nothing.
 fn digest(text: &str) -> u128 {
     text.bytes()
         .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |h, b| {
@@ -84,31 +84,31 @@ impl NameId {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct KindId(pub u16);
 
-/// One object.
+/// The summary of one object.
 pub(super) struct Entry {
     pub kind: KindId,
     pub deleting: bool,
     pub namespace: NameId,
-    /// Instance name of the Application it is marked with.
+    /// Instance name of the Application that tracks it.
     pub app: NameId,
     /// Seconds since 1970.
     pub created: u32,
     pub name: Box<str>,
     pub uid: Uid,
-    /// 0 when the server's version is no number; then the newest news wins.
+    /// 0 if the server's version is not a number; then the latest received state wins.
     pub version: u64,
     pub owners: Box<[Uid]>,
     pub details: Option<Arc<Details>>,
     pub body: Option<Arc<Body>>,
 }
 
-/// What a resource tree shows of an object, for those that are in one.
+/// What the resource tree shows of an object, for those that are in one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
     pub health: Option<Health>,
-    /// What the kind tells of itself in a tree.
+    /// Kind-specific information for the tree.
     pub info: Option<Info>,
-    /// Of what is watched of it; `None`: every update matters.
+    /// Fingerprint of the fields that matter; `None`: every update matters.
     fingerprint: Option<u64>,
 }
 
@@ -130,9 +130,9 @@ impl Details {
         }
     }
 
-    /// Whether an update from `before` changed nothing that somebody watches. What is said about
-    /// the health counts, too: a tree would otherwise tell of the beginning of a rollout until it
-    /// is over, as Argo CD's does.
+    /// Whether an update from `before` changed nothing that matters. The health message counts too:
+    /// otherwise the tree would show the beginning of a rollout until it is finished, as Argo CD's
+    /// does.
     pub(super) fn is_same_update(&self, before: &Self) -> bool {
         self.fingerprint.is_some()
             && self.fingerprint == before.fingerprint
@@ -140,7 +140,7 @@ impl Details {
     }
 }
 
-/// A whole object.
+/// The payload of an object.
 pub(super) struct Body {
     pub kept: Arc<Kept>,
     /// Digest of everything but status and bookkeeping.
@@ -163,7 +163,7 @@ impl Body {
     }
 }
 
-/// A digest of what somebody can want: everything but status, resourceVersion, generation and
+/// A digest of what users can change: everything except status, resourceVersion, generation and
 /// managedFields.
 fn spec_digest(object: &Object) -> u64 {
     struct Sink(std::hash::DefaultHasher);

@@ -1,8 +1,8 @@
-//! The objects and their indexes: by key, by uid, by owner, by Application. No I/O; the callers
-//! hold the lock.
+//! The objects and their indexes: by key, uid, owner and Application. No I/O; callers hold the
+//! lock.
 //!
-//! Main type: [`Store`]. An event costs what it touches. The store never goes backwards: older news
-//! about an object is dropped.
+//! Main type: [`Store`]. An event costs only what it touches. The store never goes backwards: older
+//! states of an object are dropped.
 
 use super::{
     feed::Scope,
@@ -15,36 +15,36 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
 use std::{collections::VecDeque, hash::BuildHasher, sync::Arc};
 use tiphys_apimachinery::{GroupKind, ResourceKey};
 
-/// Owners of owners of owners: deeper chains do not exist, but circles could.
+/// Longest chain of owners. Deeper ones do not occur, but cycles could.
 const MAX_DEPTH: usize = 12;
-/// How many deletions of our own are remembered until the watch confirms them.
+/// How many of our own deletions are remembered until the watch confirms them.
 const REMEMBERED_DELETIONS: usize = 4096;
 
-/// Where news comes from.
+/// Where a new state comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventSource {
     List,
     Watch,
-    /// The answer to a write of ours, which the watch may have overtaken.
+    /// The answer to our own write, which the watch may have overtaken.
     Write,
 }
 
-/// A kind that is followed.
+/// A kind that is watched.
 pub(super) struct Slot {
     pub kind: Arc<Kind>,
     /// Everything up to this resourceVersion has been seen.
     pub position: u64,
     pub readings: Readings,
     pub objects: usize,
-    /// Events of watches so far.
+    /// Number of watch events so far.
     pub events: u64,
 }
 
-/// What an update did, for the change feed.
+/// The effect of an update, for the change feed.
 pub(super) struct StoreChange {
     pub change_type: ChangeType,
     pub key: ResourceKey,
-    /// Empty when it matters to none.
+    /// Empty if it matters to no Application.
     pub apps: Vec<Arc<str>>,
     pub managed: bool,
     pub spec: bool,
@@ -71,15 +71,15 @@ pub(super) struct Store {
     uid_texts: HashMap<Uid, Box<str>>,
     slots: Vec<Slot>,
     slot_of: HashMap<GroupKind, KindId>,
-    /// Objects without a mark whose bodies Applications want: key to Applications.
+    /// Untracked objects whose payloads Applications want: key to Applications.
     pinned: HashMap<ResourceKey, Vec<NameId>>,
     pins_of: HashMap<NameId, Vec<ResourceKey>>,
-    /// Applications that want to hear of what belongs to nobody, by namespace.
+    /// Applications that monitor orphans, by namespace.
     monitors: HashMap<NameId, Vec<NameId>>,
     deleted: VecDeque<Uid>,
     deleted_set: HashSet<Uid>,
     body_bytes: usize,
-    /// Seconds that events of watches took until they were in here.
+    /// How long watch events took until they were stored, in seconds.
     pub processing: Option<Histogram>,
 }
 
@@ -126,8 +126,8 @@ impl Names {
 }
 
 impl Store {
-    /// The slot of a kind, made when it is new. A kind that comes back in another version takes its
-    /// old slot.
+    /// The slot of a kind, created if it is new. A kind that reappears in another version reuses
+    /// its old slot.
     pub fn slot_for(&mut self, kind: &Arc<Kind>) -> KindId {
         let gk = kind.gvk.group_kind();
         if let Some(id) = self.slot_of.get(&gk) {
@@ -202,8 +202,8 @@ impl Store {
         self.body_bytes
     }
 
-    /// Bytes of the records and their indexes, as they were asked for; what the allocator adds is
-    /// not known.
+    /// Bytes of the summaries and their indexes, as requested; the allocator's overhead is not
+    /// included.
     pub fn record_bytes(&self) -> usize {
         let of = |e: &Entry| {
             e.name.len()
@@ -316,7 +316,7 @@ impl Store {
             ))
     }
 
-    /// From now on the bodies of exactly these keys are kept for `app`, marked or not.
+    /// From now on the payloads of exactly these keys are kept for `app`, tracked or not.
     pub fn pin(&mut self, app: &str, keys: Vec<ResourceKey>) {
         let app = self.names.id(app);
         let old = if keys.is_empty() {
@@ -340,7 +340,7 @@ impl Store {
         }
     }
 
-    /// From now on `app` hears of what belongs to nobody in this namespace, and in no other.
+    /// From now on `app` is notified of orphans in this namespace, and no other.
     pub fn monitor(&mut self, app: &str, namespace: Option<&str>) {
         if namespace.is_none() && self.monitors.is_empty() {
             return;
@@ -363,8 +363,8 @@ impl Store {
         }
     }
 
-    /// The Applications an object matters to: the one it is marked with, those that pinned it,
-    /// those of its owners; or, when it belongs to nobody, those that monitor its namespace.
+    /// The Applications that an object matters to: the one that tracks it, those that pinned it,
+    /// those of its owners; or, for an orphan, those that monitor its namespace.
     fn apps_of(&self, entry: &Entry, key: &ResourceKey) -> (Vec<Arc<str>>, bool) {
         let mut apps: Vec<NameId> = self.pinned.get(key).cloned().unwrap_or_default();
         if entry.app != NameId::EMPTY && !apps.contains(&entry.app) {
@@ -372,7 +372,7 @@ impl Store {
         }
         let managed = !apps.is_empty();
         let mut above: Vec<Uid> = entry.owners.to_vec();
-        // References may be repeated, form circles, and lead to one owner on many ways.
+        // Owner references may be repeated, form cycles, and lead to one owner on several paths.
         let mut seen: HashSet<Uid> = HashSet::new();
         for _ in 0..MAX_DEPTH {
             above.retain(|uid| seen.insert(*uid));
@@ -399,7 +399,7 @@ impl Store {
         )
     }
 
-    /// Takes news about an object; `None` when it is none (older or the same).
+    /// Stores a new state of an object; `None` if it is not new (older or the same).
     pub fn upsert(
         &mut self,
         kind: KindId,
@@ -420,7 +420,7 @@ impl Store {
                 } else {
                     parsed.version < e.version
                 };
-            // The same state may bring a body that was not wanted before.
+            // The same state may bring a payload that was not wanted before.
             if older && !(parsed.version == e.version && e.body.is_none() && parsed.body.is_some())
             {
                 return None;
@@ -437,7 +437,8 @@ impl Store {
             && parsed.version != 0
             && parsed.version <= self.slot(kind).position
         {
-            // The watch is past this state and the object is not there: it was deleted since.
+            // The watch is past this state and the object does not exist: it has been deleted
+            // since.
             return None;
         }
         let app = parsed
@@ -491,8 +492,8 @@ impl Store {
                             .collect::<Vec<_>>(),
                     );
                 }
-                // Whoever takes the mark off an object takes it from its Application, which is to
-                // know.
+                // Removing the tracking metadata removes the object from its Application, which
+                // must be notified.
                 managed |= was_managed;
                 (ChangeType::Modified, spec)
             }
@@ -507,7 +508,7 @@ impl Store {
         })
     }
 
-    /// The object is gone. `uid` must be its uid (or NONE); `version` that of the deletion, 0 when
+    /// Removes an object. `uid` must be its uid (or NONE); `version` that of the deletion, 0 if
     /// unknown.
     pub fn remove(
         &mut self,
@@ -540,8 +541,8 @@ impl Store {
         }
     }
 
-    /// Remembers that an object was deleted by us, so that a list or watch that lags behind does
-    /// not bring it back.
+    /// Remembers that we deleted an object, so that a list or watch that lags behind does not
+    /// restore it.
     pub fn remember_deletion(&mut self, uid: Uid) {
         if uid != Uid::NONE && self.deleted_set.insert(uid) {
             self.deleted.push_back(uid);
@@ -553,7 +554,7 @@ impl Store {
         }
     }
 
-    /// Removes what a complete list at `version` did not have; newer objects stay.
+    /// Removes objects that a complete list at `version` does not contain; newer ones stay.
     pub fn retain_listed(
         &mut self,
         kind: KindId,
@@ -577,7 +578,7 @@ impl Store {
             .collect()
     }
 
-    /// Forgets a kind that is no longer followed.
+    /// Drops a kind that is no longer watched.
     pub fn drop_kind(&mut self, kind: KindId) -> Vec<StoreChange> {
         let effects = self.retain_listed(kind, &Scope::All, &HashSet::new(), 0);
         self.slot_mut(kind).readings.end();
@@ -617,7 +618,7 @@ impl Store {
         });
         let uid = entry(&id).uid;
         if uid != Uid::NONE {
-            // Of two with one uid, as no server has them, the newer is found.
+            // If two objects had the same uid, which no server does, the newer one would be found.
             let place = by_uid.entry(
                 hasher.hash_one(uid),
                 |id| entry(id).uid == uid,

@@ -1,4 +1,4 @@
-//! What an update of an object means to Applications.
+//! Which Applications are affected by an update of an object.
 
 use super::{
     feed::Scope,
@@ -32,7 +32,7 @@ fn customizations(key: &str, text: &str) -> Customizations {
     customize::read(&config, || jiff::Timestamp::UNIX_EPOCH).0
 }
 
-/// The Applications that each of several states of one object wakes.
+/// The Applications that are notified of each of several states of one object.
 fn woken(
     store: &mut Store,
     kind: &Arc<Kind>,
@@ -202,7 +202,7 @@ fn owners_that_own_each_other_many_times_are_followed_once() {
         &[],
         r#""argocd.argoproj.io/tracking-id":"app:/ConfigMap:prod/root""#,
     );
-    // A hundred ways from each to the other are 100^12 to go twelve levels up.
+    // With a hundred references per level, there are 100^12 paths over twelve levels.
     let many = |uid: &'static str| {
         std::iter::repeat_n(uid, 100)
             .chain(["root"])

@@ -1,6 +1,6 @@
-//! What carries requests to one API server: connections, credentials and all behind one type.
+//! An HTTP client for one API server: connections, credentials and proxy behind one type.
 //!
-//! Main type: [`Client`]. No task stands between a request and its connection.
+//! Main type: [`Client`]. There is no extra task between a request and its connection.
 
 use bytes::Bytes;
 use futures::{FutureExt as _, future::BoxFuture};
@@ -9,10 +9,10 @@ use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use kube::client::Body;
 use tower::{BoxError, Service, ServiceExt, util::BoxCloneSyncService};
 
-/// The body of an answer.
+/// The body of a response.
 pub type AnswerBody = UnsyncBoxBody<Bytes, Broken>;
 
-/// Why an answer ended before its end.
+/// Why a response ended prematurely.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Broken(BoxError);
@@ -43,10 +43,10 @@ impl Client {
         }
     }
 
-    /// Sends; the answer's body is read by the caller.
+    /// Sends a request; the caller reads the response's body.
     ///
     /// # Errors
-    /// What the connection or the credentials say; a refusal of the server is an answer.
+    /// Errors of the connection or of the credentials. An HTTP error status is a response.
     pub fn send(
         &self,
         request: Request<Body>,

@@ -1,5 +1,5 @@
-//! Where a cluster is, from a kubeconfig, the environment or a cluster Secret, as one
-//! [`kube::Config`].
+//! Resolves the address and credentials of a cluster from a kubeconfig, the environment or a
+//! cluster Secret to one [`kube::Config`].
 
 use super::{Overrides, Source, secret, tokens::Tokens};
 use crate::error::Error;
@@ -7,12 +7,12 @@ use kube::client::AuthError;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use std::{path::PathBuf, sync::Arc};
 
-/// A source turned into what a client is made of. `origin` names it in messages.
+/// The resolved settings of a client. `origin` names the source in messages.
 pub(super) struct Resolved {
     pub config: Config,
-    /// A proxy that is named; the environment's is not.
+    /// An explicitly configured proxy; not the one from the environment.
     pub proxy: Option<String>,
-    /// Where tokens come from, when they are made in this process.
+    /// The source of tokens that are created in this process.
     pub tokens: Option<Arc<Tokens>>,
     pub server: String,
     pub origin: String,
@@ -20,7 +20,7 @@ pub(super) struct Resolved {
 
 impl Resolved {
     pub fn new(mut config: Config, server: String, origin: String) -> Self {
-        // It may be the environment's, whose rules are read elsewhere.
+        // It may come from the environment, whose rules are applied elsewhere.
         config.proxy_url = None;
         Self {
             config,
@@ -77,7 +77,7 @@ async fn kubeconfig(
         }
     };
     let mut kubeconfig = match kubeconfig {
-        // A server on the command line needs no file.
+        // With a server on the command line no file is needed.
         Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..))
             if overrides.is_enough() =>
         {
@@ -195,9 +195,8 @@ pub(super) fn describe(file: &str, context: Option<&str>, error: &KubeconfigErro
     Error::config(origin, problem, fix)
 }
 
-/// The last link of the chain says what happened ("connection refused"); the first ones only that
-/// something did. What a program that makes credentials was called with, and what it printed, is
-/// for nobody to see.
+/// The last error in the chain is the specific one ("connection refused"). The arguments and the
+/// output of a credential plugin are never shown.
 pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     loop {

@@ -1,7 +1,7 @@
-//! From "where is the cluster" to a checked connection.
+//! Opens a checked connection to a cluster.
 //!
-//! Main type: [`Cluster`]. Sources are a kubeconfig, the pod's own service account, an Argo CD
-//! cluster Secret and a server in this process. It knows nothing of what the cluster holds.
+//! Main type: [`Cluster`]. Sources are a kubeconfig, the pod's service account, an Argo CD cluster
+//! Secret and a server in this process. It knows nothing about the cluster's content.
 
 mod client;
 mod config;
@@ -33,14 +33,14 @@ use std::{
 };
 use tower::{BoxError, Service};
 
-/// The name under which Argo CD knows the cluster it runs in.
+/// Argo CD's URL for the cluster that it runs in.
 pub const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
 
-/// kube-apiserver lets one HTTP/2 connection carry 100 streams; watches never end, so they are
-/// spread.
+/// kube-apiserver allows 100 streams per HTTP/2 connection; watches never end, so they are spread
+/// over several connections.
 const WATCHES_A_CONNECTION: usize = 80;
 
-/// Where a cluster is and how to log in.
+/// The address of a cluster and how to authenticate.
 pub enum Source {
     /// A kubeconfig file (`None`: `$KUBECONFIG`, then `~/.kube/config`) and a context (`None`: its
     /// current one).
@@ -52,18 +52,18 @@ pub enum Source {
     InCluster,
     /// An Argo CD cluster Secret, already read.
     Secret(Box<ClusterSecret>),
-    /// A client made elsewhere, such as [`in_process`]'s.
+    /// A client created elsewhere, such as by [`in_process`].
     Client { client: Client, server: String },
 }
 
 /// How to connect.
 pub struct ConnectOptions {
     pub source: Source,
-    /// How long the first answer may take.
+    /// Timeout of the first response.
     pub timeout: Duration,
-    /// How many requests may be under way at once; watches do not count.
+    /// Maximum number of concurrent requests, watches not included.
     pub concurrency: usize,
-    /// What is to be different from what a kubeconfig says.
+    /// Overrides of the kubeconfig.
     pub overrides: Overrides,
 }
 
@@ -82,7 +82,7 @@ impl ConnectOptions {
     }
 }
 
-/// What the API server says of itself at `/version`.
+/// The API server's answer at `/version`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Version {
@@ -98,7 +98,7 @@ impl Version {
         format!("{}.{}", self.major, self.minor.trim_end_matches('+'))
     }
 
-    /// `v1.36.3`, without what vendors add, as Argo CD shows it and as charts see it.
+    /// `v1.36.3`, without vendor suffixes, as Argo CD shows it and charts see it.
     pub fn plain(&self) -> String {
         let numbers = self.git_version.trim_start_matches('v');
         let end = numbers
@@ -123,14 +123,14 @@ struct Inner {
     taps: Taps,
 }
 
-/// Connections that carry watches.
+/// Connections for watches.
 struct Lanes {
-    /// Makes one more connection; `None` where one carries any number.
+    /// Creates another connection; `None` if one connection can carry any number of watches.
     make: Option<Box<dyn Fn() -> Result<Client, Error> + Send + Sync>>,
     used: Mutex<Vec<(Client, Arc<()>)>>,
 }
 
-/// A connection with room for a watch; the room is given back when this is dropped.
+/// A connection with room for a watch; the slot is freed on drop.
 pub(crate) struct Lane {
     pub client: Client,
     pub traffic: Traffic,
@@ -151,8 +151,8 @@ where
 }
 
 impl Cluster {
-    /// Connects and asks for the version. An error says which file, context or field is to blame,
-    /// and the fix.
+    /// Connects and requests the version. An error names the file, context or field that caused it,
+    /// and a fix.
     pub async fn connect(options: ConnectOptions) -> Result<Self, Error> {
         stack::install_crypto();
         let ConnectOptions {
@@ -214,8 +214,7 @@ impl Cluster {
         })
     }
 
-    /// Connects to a server in this process. `server` is the name it is known by, such as
-    /// [`IN_CLUSTER_SERVER`].
+    /// Connects to a server in this process. `server` is its URL, such as [`IN_CLUSTER_SERVER`].
     pub async fn connect_in_process<S, B>(service: S, server: &str) -> Result<Self, Error>
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -253,12 +252,12 @@ impl Cluster {
         &self.inner.http
     }
 
-    /// The watches on this connection that others may listen to.
+    /// The watches on this connection that can be shared.
     pub fn taps(&self) -> &Taps {
         &self.inner.taps
     }
 
-    /// Asks for the version again: is the cluster there now?
+    /// Requests the version again, to check whether the cluster is reachable now.
     pub async fn check(&self, timeout: Duration) -> Result<Version, Error> {
         check(
             &self.inner.http,
@@ -331,8 +330,8 @@ async fn check(
             e.message,
             "the credentials are refused: renew the token or certificate of the user",
         )),
-        // /version may be closed to this user while the rest is open; what is needed shows when it
-        // is asked for.
+        // /version may be forbidden for this user although the rest is not; missing permissions
+        // show on the requests that need them.
         Err(Error::Api(e)) if e.code == 403 => Ok(Version::default()),
         Err(Error::Decode { reason, .. }) => Err(unreachable(
             format!("the answer is not Kubernetes' ({reason})"),

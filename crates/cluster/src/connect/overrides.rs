@@ -1,14 +1,13 @@
-//! What a command line wants to be different from what the kubeconfig says. Main type:
-//! [`Overrides`].
+//! Command line overrides of the kubeconfig. Main type: [`Overrides`].
 
 use kube::config::{
     AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext,
 };
 
-/// As kubectl's flags of the same names; what is `None` stays as it is.
+/// Named like kubectl's flags; `None` changes nothing.
 #[derive(Clone, Default)]
 pub struct Overrides {
-    /// Names of another cluster and another user of the file.
+    /// Names of another cluster and another user in the file.
     pub cluster: Option<String>,
     pub user: Option<String>,
     pub server: Option<String>,
@@ -18,16 +17,16 @@ pub struct Overrides {
     pub client_certificate: Option<String>,
     pub client_key: Option<String>,
     pub token: Option<String>,
-    /// Make the requests in this user's name, and as a member of these groups.
+    /// Impersonate this user, and these groups.
     pub impersonate: Option<String>,
     pub impersonate_groups: Vec<String>,
 }
 
-/// What entries are called that no file has.
+/// The name of entries that are in no file.
 const NAME: &str = "command-line";
 
 impl Overrides {
-    /// Whether there is a server to connect to without any file.
+    /// Whether a server is given, so that no file is needed.
     pub(super) fn is_enough(&self) -> bool {
         self.server.is_some()
     }
@@ -60,7 +59,7 @@ impl Overrides {
         }
     }
 
-    /// Changes the context, and the cluster and the user that it then names.
+    /// Changes the context, and the cluster and user that it then refers to.
     pub(super) fn apply(&self, config: &mut Kubeconfig, context: &str) {
         let Some(context) = config
             .contexts
@@ -112,7 +111,7 @@ impl Overrides {
         }
         if self.insecure_skip_tls_verify.is_some() {
             cluster.insecure_skip_tls_verify = self.insecure_skip_tls_verify;
-            // An authority and no check at all exclude each other.
+            // A CA and disabled verification exclude each other.
             if self.insecure_skip_tls_verify == Some(true) && self.certificate_authority.is_none() {
                 (
                     cluster.certificate_authority,
@@ -132,7 +131,7 @@ impl Overrides {
 
     fn apply_to_user(&self, user: &mut AuthInfo) {
         if let Some(token) = &self.token {
-            // A token is used instead of whatever logged in before, but for the certificate.
+            // A token replaces all other credentials except the client certificate.
             (
                 user.username,
                 user.password,

@@ -1,8 +1,8 @@
-//! The proxy on the way to a server: what a configuration names, else what the environment says
-//! (`HTTPS_PROXY`, `NO_PROXY`, …).
+//! The proxy for a server: the configured one, else the one from the environment (`HTTPS_PROXY`,
+//! `NO_PROXY`, …).
 //!
-//! Main type: [`Proxy`]. As in Go, a proxy that is named is used whatever `NO_PROXY` says, and the
-//! environment's never for this machine.
+//! Main type: [`Proxy`]. As in Go, a configured proxy is used whatever `NO_PROXY` says, and the
+//! environment's is never used for localhost.
 
 use http::{HeaderValue, Uri};
 use hyper_util::client::{
@@ -11,17 +11,17 @@ use hyper_util::client::{
 };
 use std::net::IpAddr;
 
-/// What is used on the way.
+/// The proxy to use.
 #[derive(Clone)]
 pub(super) enum Proxy {
     None,
-    /// `CONNECT`, to the proxy itself with TLS or without.
+    /// `CONNECT`; the connection to the proxy itself may use TLS.
     Http {
         uri: Uri,
         auth: Option<HeaderValue>,
         tls: bool,
     },
-    /// Names are resolved by the proxy.
+    /// The proxy resolves names.
     Socks {
         uri: Uri,
         auth: Option<(String, String)>,
@@ -30,7 +30,7 @@ pub(super) enum Proxy {
 
 impl Proxy {
     /// # Errors
-    /// What is wrong with the proxy that is named.
+    /// If the configured proxy is invalid.
     pub fn of(server: &Uri, named: Option<&str>) -> Result<Self, String> {
         match named {
             Some(url) => Self::named(url),

@@ -1,4 +1,4 @@
-//! Argo CD's cluster Secrets: how they are read, and how one becomes a [`kube::Config`].
+//! Argo CD's cluster Secrets: parsing, and conversion to a [`kube::Config`].
 //!
 //! Main type: [`ClusterSecret`].
 
@@ -27,12 +27,12 @@ pub struct Credentials {
     pub exec_provider_config: Option<Value>,
     pub aws_auth_config: Option<Value>,
     pub proxy_url: String,
-    /// Answers are never asked for compressed here.
+    /// Has no effect: responses are never requested compressed.
     pub disable_compression: bool,
 }
 
 impl Credentials {
-    /// Whether it says who to be by name or token.
+    /// Whether it contains a user name or token.
     pub fn has_user(&self) -> bool {
         !(self.username.is_empty() && self.password.is_empty() && self.bearer_token.is_empty())
     }
@@ -53,7 +53,7 @@ pub struct TlsClientConfig {
 #[derive(Clone, Default)]
 pub struct ClusterSecret {
     pub secret_name: String,
-    /// The Secret's own.
+    /// The Secret's uid.
     pub uid: String,
     pub name: String,
     pub server: String,
@@ -62,9 +62,9 @@ pub struct ClusterSecret {
     pub project: String,
     pub shard: Option<i64>,
     pub config: Credentials,
-    /// Its Applications are left alone.
+    /// Its Applications are not reconciled.
     pub skipped: bool,
-    /// The Secret's.
+    /// The Secret's labels.
     pub labels: BTreeMap<String, String>,
 }
 
@@ -92,7 +92,7 @@ impl ClusterSecret {
         let config = match field("config")?.filter(|c| !c.trim().is_empty()) {
             None => Credentials::default(),
             Some(text) => serde_json::from_str(&text).map_err(|e| {
-                // Its own words may repeat a value.
+                // The parser's message may repeat a value.
                 let place = format!("line {}, column {}", e.line(), e.column());
                 Error::config(
                     &origin,
@@ -163,7 +163,7 @@ pub(crate) fn secret_field(secret: &Object, name: &str) -> Result<Option<String>
 const UNREADABLE_EXEC: &str =
     "config.execProviderConfig is not as expected: args is a list of texts, env a map of texts";
 
-/// A cluster Secret says the same as a kubeconfig with one context, so it takes the same path.
+/// A cluster Secret is equivalent to a kubeconfig with one context, so it is handled the same way.
 pub(super) async fn resolve(secret: &ClusterSecret) -> Result<Resolved, Error> {
     let origin = format!("cluster {:?}", secret.name);
     let c = &secret.config;
@@ -185,7 +185,7 @@ pub(super) async fn resolve(secret: &ClusterSecret) -> Result<Resolved, Error> {
         )
     })?;
     let exec = c.exec_provider_config.as_ref().filter(|_| tokens.is_none());
-    // Who gives tokens is asked, whatever else is there.
+    // A token provider takes precedence over any other credentials.
     let named = tokens.is_none() && exec.is_none();
     let mut user = serde_json::Map::new();
     let mut put = |name: &str, value: &str, wanted: bool| {
@@ -258,7 +258,7 @@ pub(super) async fn resolve(secret: &ClusterSecret) -> Result<Resolved, Error> {
     })
 }
 
-/// The cluster that this process runs in: of its Secret only the user counts, as in Argo CD.
+/// The cluster that this process runs in: only the user and the proxy of its Secret are used.
 fn in_this_one(credentials: &Credentials) -> Result<Resolved, Error> {
     let mut resolved = in_cluster()?;
     let user = &mut resolved.config.auth_info;
@@ -273,7 +273,7 @@ fn in_this_one(credentials: &Credentials) -> Result<Resolved, Error> {
     Ok(resolved)
 }
 
-/// What makes tokens, if the Secret asks for it; an error with the field's name.
+/// The token provider, if the Secret configures one; an error with the field's name.
 fn tokens(credentials: &Credentials) -> Result<Option<Arc<Tokens>>, (&'static str, String)> {
     let made = match (
         &credentials.aws_auth_config,
@@ -288,7 +288,7 @@ fn tokens(credentials: &Credentials) -> Result<Option<Arc<Tokens>>, (&'static st
     made.map(|tokens| tokens.map(Arc::new)).transpose()
 }
 
-/// Argo CD keeps the environment as a map, a kubeconfig as a list of name and value.
+/// Argo CD stores the environment as a map, a kubeconfig as a list of name and value.
 fn exec_config(exec: &Value) -> Value {
     let text = |name: &str| exec.get(name).and_then(Value::as_str).unwrap_or("");
     let env = exec.get("env").and_then(Value::as_object);

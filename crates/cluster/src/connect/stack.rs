@@ -1,5 +1,5 @@
-//! The HTTP stack of a client: HTTP/2 where the server speaks it, keep-alive pings so that a dead
-//! connection is noticed, a proxy.
+//! The HTTP stack of a client: HTTP/2 if the server supports it, keep-alive pings so that a dead
+//! connection is noticed, and a proxy.
 
 use super::{
     client::Client,
@@ -25,15 +25,15 @@ use tower::{BoxError, Layer, Service, ServiceExt, filter::AsyncFilterLayer, util
 const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 
-/// One crypto provider for the process; whoever comes first wins.
+/// Installs the process-wide crypto provider; the first caller wins.
 pub(super) fn install_crypto() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Another thread may have been faster, which is as good.
+        // Another thread may have installed it first, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }
 
-/// A client that goes by a proxy, and whose requests carry these tokens.
+/// A client that uses a proxy and adds these tokens to its requests.
 pub(super) fn client(
     config: &Config,
     proxy: &Proxy,
@@ -57,7 +57,8 @@ pub(super) fn client(
             auth,
             tls: true,
         } => {
-            // The proxy is trusted as the cluster is, as in Go; its own name counts.
+            // The proxy's certificate is verified with the cluster's CA, as in Go, but against the
+            // proxy's own name.
             let https = HttpsConnectorBuilder::new()
                 .with_tls_config(tls(config, origin)?)
                 .https_only()

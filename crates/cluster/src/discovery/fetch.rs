@@ -1,6 +1,7 @@
-//! Asking a cluster for its kinds: one aggregated answer where the server can, else group by group.
+//! Discovers a cluster's kinds: one aggregated response if the server supports it, else group by
+//! group.
 //!
-//! Main function: [`fetch`]. A group that fails keeps what was known of it before, with the reason.
+//! Main function: [`fetch`]. A group that fails keeps its previously known kinds, with the error.
 
 use super::{
     ALL_GROUPS, Kind, Kinds,
@@ -14,12 +15,12 @@ use tiphys_apimachinery::Gvr;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
 application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 const FETCHES: usize = 16;
-/// How often in all an answer is asked for that is refused as unauthorized: a token that has just
-/// been renewed may not be known everywhere.
+/// How often a request is tried that is refused as unauthorized: a token that was just renewed may
+/// not be known to every server yet.
 const UNAUTHORIZED_ATTEMPTS: u32 = 5;
 const UNAUTHORIZED_WAIT: Duration = Duration::from_millis(10);
 
-/// One answer from `/api` and one from `/apis`: aggregated where the server can, else group by
+/// One request to `/api` and one to `/apis`: aggregated if the server supports it, else group by
 /// group.
 pub(super) async fn fetch(cluster: &Cluster, old: &Kinds) -> Result<Kinds, Error> {
     let (core, groups) = tokio::join!(
@@ -32,7 +33,7 @@ pub(super) async fn fetch(cluster: &Cluster, old: &Kinds) -> Result<Kinds, Error
             failures.extend(bad);
             kinds
         }
-        // Without the core group nothing works; the reason is the whole answer.
+        // Without the core group nothing works, so its error is the result.
         Err(e) => return Err(e),
     };
     match groups {
@@ -53,7 +54,7 @@ pub(super) async fn fetch(cluster: &Cluster, old: &Kinds) -> Result<Kinds, Error
     Ok(Kinds::new(all, failures))
 }
 
-/// Sends a request, again if it is refused as unauthorized; any other refusal is final.
+/// Sends a request, again if it is refused as unauthorized; any other error is final.
 async fn ask(cluster: &Cluster, call: &Call) -> Result<bytes::Bytes, Error> {
     let mut wait = UNAUTHORIZED_WAIT;
     for _ in 1..UNAUTHORIZED_ATTEMPTS {
@@ -127,7 +128,7 @@ fn read_aggregated(items: Vec<GroupDiscovery>, old: &Kinds) -> Found {
     (kinds, failures)
 }
 
-/// The older way: one request a group and version.
+/// The older protocol: one request per group and version.
 async fn fetch_versions(
     cluster: &Cluster,
     groups: Vec<(String, Vec<String>)>,
@@ -146,7 +147,7 @@ async fn fetch_versions(
             answer.and_then(|body| serde_json::from_slice::<ResourceList>(&body).map_err(decode)),
         )
     });
-    // The stream keeps the order, which is that of preference.
+    // The stream keeps the order, which is the order of preference.
     let answers: Vec<_> = stream::iter(fetches).buffered(FETCHES).collect().await;
     let (mut kinds, mut failures) = (Vec::new(), Vec::new());
     for ((group, version), answer) in answers {

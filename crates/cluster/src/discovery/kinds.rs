@@ -1,7 +1,7 @@
-//! The kinds that one discovery found, and how they are looked up.
+//! The kinds found by one discovery, and lookups in them.
 //!
 //! Main types: [`Kind`], one resource in one version, and [`Kinds`], all of them. Both are plain
-//! values; nobody is asked here.
+//! values; nothing here makes requests.
 
 use super::ALL_GROUPS;
 use crate::request::encode;
@@ -39,8 +39,8 @@ impl Kind {
         self.subresources.iter().any(|s| s == name)
     }
 
-    /// The URL of the collection; an empty namespace means all of them. For a cluster-scoped kind
-    /// the namespace is left out.
+    /// The URL of the collection; an empty namespace means all. It is ignored for cluster-scoped
+    /// kinds.
     pub fn collection_path(&self, namespace: &str) -> String {
         let root = self.gvr().root_path();
         if self.namespaced && !namespace.is_empty() {
@@ -55,7 +55,7 @@ impl Kind {
         format!("{}/{}", self.collection_path(namespace), encode(name))
     }
 
-    /// As kubectl prints a name: `deployment.apps/web`, `service/web`.
+    /// A name as kubectl prints it: `deployment.apps/web`, `service/web`.
     pub fn print_name(&self, name: &str) -> String {
         let kind = self.gvk.kind.to_lowercase();
         if self.gvk.group.is_empty() {
@@ -66,14 +66,14 @@ impl Kind {
     }
 }
 
-/// What one discovery found. Immutable.
+/// The result of one discovery. Immutable.
 #[derive(Clone, Debug, Default)]
 pub struct Kinds {
     /// Group by group as served, versions by preference.
     all: Vec<Arc<Kind>>,
     by_gk: HashMap<GroupKind, Vec<Arc<Kind>>>,
-    /// Groups that could not be asked: (group or group/version, reason). What was known of them
-    /// before is kept.
+    /// Groups whose discovery failed: (group or group/version, reason). Their previously known
+    /// kinds are kept.
     pub failures: Vec<(String, String)>,
     api_versions: OnceLock<Arc<[String]>>,
 }
@@ -119,7 +119,7 @@ impl Kinds {
         self.by_gk.values().filter_map(|v| v.first())
     }
 
-    /// By plural, singular, short name or kind, with an optional group: what a user types.
+    /// By plural, singular, short name or kind, with an optional group, as a user types it.
     pub fn find(&self, word: &str) -> Option<&Arc<Kind>> {
         let (name, group) = word
             .split_once('.')
@@ -134,8 +134,8 @@ impl Kinds {
         })
     }
 
-    /// What templates get as the cluster's API versions: `apps/v1` and `apps/v1/Deployment`,
-    /// sorted; kinds that cannot be listed and watched are left out.
+    /// The API versions that templates see: `apps/v1` and `apps/v1/Deployment`, sorted, without
+    /// kinds that cannot be listed and watched.
     pub fn api_versions(&self) -> Arc<[String]> {
         let list = || {
             let mut out = BTreeSet::new();

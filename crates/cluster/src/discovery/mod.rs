@@ -1,8 +1,8 @@
 //! Which kinds a cluster serves, in which versions and scopes.
 //!
-//! Main types: [`Kinds`], an immutable answer, and [`Discovery`], which keeps the newest one. A
-//! group that fails keeps what was known of it before and never hides the others. It knows nothing
-//! of the objects.
+//! Main types: [`Kinds`], an immutable result, and [`Discovery`], which keeps the latest one. A
+//! group that fails keeps its previously known kinds and never hides the others. It knows nothing
+//! about objects.
 
 mod fetch;
 mod kinds;
@@ -19,9 +19,9 @@ use tiphys_apimachinery::{GroupKind, Gvk};
 use tiphys_engine::types::KindInfo;
 use tokio::{sync::watch, time::Instant};
 
-/// Not more often than this, however many callers find a kind missing.
+/// Minimum interval of discovery, however many callers miss a kind.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
-/// What failed when no group but the core one could be asked.
+/// The name of the failure if no group except the core one could be discovered.
 const ALL_GROUPS: &str = "apis";
 
 /// Keeps the newest [`Kinds`] of a cluster. Cheap to clone.
@@ -38,7 +38,7 @@ struct Shared {
 }
 
 impl Discovery {
-    /// Asks the cluster for its kinds. Fails only when nothing at all could be read.
+    /// Discovers the cluster's kinds. Fails only if nothing could be read at all.
     pub async fn new(cluster: Cluster) -> Result<Self, Error> {
         let kinds = fetch::fetch(&cluster, &Kinds::default()).await?;
         let shared = Shared {
@@ -56,7 +56,7 @@ impl Discovery {
         &self.shared.cluster
     }
 
-    /// The newest answer.
+    /// The latest result.
     pub fn kinds(&self) -> Arc<Kinds> {
         self.shared
             .kinds
@@ -65,13 +65,13 @@ impl Discovery {
             .clone()
     }
 
-    /// Counts up whenever the set of kinds changed, or what is not known of it.
+    /// Increases whenever the set of kinds or of failures changes.
     pub fn changed(&self) -> watch::Receiver<u64> {
         self.shared.changed.subscribe()
     }
 
-    /// Asks again, however recently it was asked before. Callers at the same time wait for each
-    /// other; a failure keeps the old answer.
+    /// Runs discovery again, however recent the last one is. Concurrent callers wait for each
+    /// other; on failure the old result is kept.
     pub async fn refresh(&self) -> Result<Arc<Kinds>, Error> {
         let mut last = self.shared.last.lock().await;
         let result = self.refresh_locked().await;
@@ -94,8 +94,8 @@ impl Discovery {
         Ok(new)
     }
 
-    /// The kind in this version; asks the cluster again when it is not known (a CRD may have come),
-    /// but not in a storm.
+    /// The kind in this version. If it is unknown, runs discovery again (a CRD may have been
+    /// added), with rate limiting.
     pub async fn resolve(&self, gvk: &Gvk) -> Result<Arc<Kind>, Error> {
         if let Some(kind) = self.kinds().get(gvk) {
             return Ok(kind.clone());

@@ -1,5 +1,5 @@
-//! What an API server answers about its kinds, aggregated and in the older form, and how it becomes
-//! a [`Kind`].
+//! The API server's discovery documents, aggregated and older ones, and their conversion to
+//! [`Kind`].
 
 use super::Kind;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Applying: as kubectl does on the client's side, and on the server's side.
+//! Applying, client-side like kubectl and server-side.
 
 use super::{Job, NAMELESS, bytes_of, invalid, remove};
 use crate::{
@@ -12,10 +12,10 @@ use std::{sync::Arc, time::Duration};
 use tiphys_apimachinery::{Object, patch::last_applied, schema};
 use tiphys_engine::{diff, sync::effect::EffectOk};
 
-/// As kubectl: how often a patch is made anew after a conflict.
+/// How often a patch is recomputed after a conflict, as in kubectl.
 const CONFLICTS: u32 = 5;
-/// From here on the patch is sent without a resourceVersion: an object that changes all the time
-/// must not escape.
+/// From this attempt on the patch is sent without a resourceVersion, so that an object that changes
+/// constantly can be applied too.
 const CONDITIONAL: u32 = 3;
 
 impl Job<'_> {
@@ -34,7 +34,7 @@ impl Job<'_> {
         Ok(done)
     }
 
-    /// What is applied is asked for by its name first.
+    /// The object is first looked up by name, so it must have one.
     pub(super) fn check_name(&self) -> Result<(), Error> {
         match (self.target.name(), self.target.generate_name()) {
             ("", "") => Err(invalid(&self.key(), NAMELESS)),
@@ -46,8 +46,8 @@ impl Job<'_> {
         }
     }
 
-    /// As `kubectl apply --dry-run=client`: makes the patch and applies it to a copy, so that what
-    /// cannot be patched fails before anything is applied. What it would do.
+    /// Like `kubectl apply --dry-run=client`: computes the patch and applies it to a copy, so that
+    /// an object that cannot be patched fails before anything is applied. Returns the verb.
     pub(super) async fn client_dry_run(&self) -> Result<&'static str, Error> {
         let Some(live) = self.known_live().await? else {
             return Ok("created");
@@ -64,7 +64,7 @@ impl Job<'_> {
         Ok("configured")
     }
 
-    /// The live object, where the cache knows of one; without a cache nothing is known of it.
+    /// The live object if the cache has one; `None` without a cache.
     async fn known_live(&self) -> Result<Option<Arc<Object>>, Error> {
         let Some(cache) = self.executor.cache.as_ref() else {
             return Ok(None);
@@ -85,12 +85,12 @@ impl Job<'_> {
         }
     }
 
-    /// What is known of the live object decides what is tried first; what the server answers
-    /// decides what is done.
+    /// The known live object decides what is tried first; the server's response decides what
+    /// happens.
     async fn create_or_patch(&self, modified: &Object) -> Result<EffectOk, Error> {
         let known = self.executor.cache.as_ref().and_then(|c| {
             let live = c.get(&self.key())?;
-            // A body in another version cannot be the base of a patch.
+            // A payload in another version cannot be the base of a patch.
             Some(if live.gvk == self.kind.gvk {
                 c.object(&self.key())
             } else {
@@ -99,7 +99,7 @@ impl Job<'_> {
         });
         let mut current = match known {
             Some(Some(body)) => Some(body),
-            // It is there but its body is not kept, or there is no cache to ask.
+            // It exists but its payload is not kept, or there is no cache.
             Some(None) => Some(Arc::new(self.get().await?)),
             None if self.executor.cache.is_some() => None,
             None => match self.get().await {
@@ -123,7 +123,7 @@ impl Job<'_> {
                 .await
             {
                 Ok(done) => return Ok(done),
-                // Deleted since it was seen.
+                // Deleted since it was read.
                 Err(e) if e.is_not_found() && !is_namespace_missing(&e, self.namespace()) => {
                     current = None
                 }
@@ -149,7 +149,7 @@ impl Job<'_> {
         ))
     }
 
-    /// One three-way patch; `conditional` makes the server refuse it when the object has changed
+    /// One three-way patch; with `conditional` the server refuses it if the object has changed
     /// since `live`.
     async fn patch_from(
         &self,
@@ -174,7 +174,8 @@ impl Job<'_> {
                 .send(call.with_body(content_type(ty), patch.to_string()))
                 .await
             {
-                // A kind we know that this server serves by a CRD: it has no strategic merge.
+                // A built-in kind that this server serves through a CRD: strategic merge patches
+                // are not supported.
                 Err(e) if e.code() == Some(415) && ty.is_some() => ty = None,
                 result => return result.map(|live| self.done(live, "configured")),
             }
@@ -198,7 +199,7 @@ impl Job<'_> {
                 .send(call.clone().with_body(APPLY_PATCH, bytes_of(&config)?))
                 .await;
             match &result {
-                // Only the server's own races; conflicts between managers are forced.
+                // Only the server's own races; field manager conflicts are forced.
                 Err(e) if e.is_conflict() && attempt < CONFLICTS => {
                     tokio::time::sleep(backoff(Duration::from_millis(10), attempt)).await
                 }
@@ -214,9 +215,9 @@ impl Job<'_> {
         result.map(|live| self.done(live, "serverside-applied"))
     }
 
-    /// Makes what we applied in other ways our own, so that a server-side apply takes away what has
-    /// left the configuration. Answers with a configuration to be applied first: a key that came
-    /// from `stringData` is nobody's in `data`.
+    /// Migrates fields that we applied in other ways, so that a server-side apply removes those
+    /// that left the configuration. Returns a configuration to apply first, because no manager owns
+    /// a `data` key that came from `stringData`.
     async fn hand_over(&self, config: &Object) -> Result<Option<Object>, Error> {
         let live = self
             .executor
@@ -243,8 +244,8 @@ impl Job<'_> {
         Ok(Some(kept))
     }
 
-    /// Takes away what we applied server-side and is not wanted any more: the three-way patch that
-    /// follows knows nothing of it.
+    /// Removes fields that we applied server-side and that are no longer desired; the client-side
+    /// three-way patch that follows does not know about them.
     async fn take_back(&self) -> Result<(), Error> {
         let live = self
             .executor
@@ -266,7 +267,7 @@ impl Job<'_> {
             .await
         {
             Ok(applied) => self.executor.observe(&applied),
-            // It may be applied client-side because it cannot be applied server-side. What stays
+            // It may be applied client-side because it cannot be applied server-side. What remains
             // shows as a difference.
             Err(e) if e.code().is_some_and(|code| code < 500) => {
                 tracing::warn!(key = %self.key(), "{e}")
@@ -276,8 +277,8 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// What `kubectl auth reconcile` adds to applying: a binding's role cannot be changed in place,
-    /// so the binding is made anew.
+    /// `kubectl auth reconcile` in addition to applying: a binding's role is immutable, so the
+    /// binding is recreated.
     async fn reconcile_role(&self) -> Result<bool, Error> {
         if self.target.group() != "rbac.authorization.k8s.io" || self.executor.dry_run {
             return Ok(false);
@@ -307,8 +308,8 @@ impl Job<'_> {
     }
 }
 
-/// `namespaces "x" not found` answers a write of an object in it; the object itself is not what is
-/// missing.
+/// A write of an object in a missing namespace returns `namespaces "x" not found`; that is not
+/// about the object itself.
 fn is_namespace_missing(error: &Error, namespace: &str) -> bool {
     error.to_string() == format!("namespaces {namespace:?} not found")
 }

@@ -1,8 +1,7 @@
-//! Carries out what a sync wants done: the only code that writes to a cluster for one.
+//! Executes the effects of a sync; the only code that writes to a cluster for one.
 //!
-//! Main type: [`Executor`]. It does one effect as it is told and reports what the API server said;
-//! what follows from that is the engine's business. What it wrote is in the cache before it
-//! answers.
+//! Main type: [`Executor`]. It executes effects as they are and reports the API server's answers;
+//! the engine decides what follows. What it wrote is in the cache before it returns.
 
 mod apply;
 mod remove;
@@ -28,10 +27,10 @@ use tiphys_engine::sync::{
 use tiphys_engine::types::KindInfo;
 use tokio::time::{Instant, sleep};
 
-/// Effects of one sync under way at once.
+/// Concurrent effects of one sync.
 const PARALLEL: usize = 24;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a kind may take to be served that comes with this sync, and how often it is asked for.
+/// How long to wait until a kind created by this sync is served, and the polling interval.
 const SERVED: Duration = Duration::from_secs(5);
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
@@ -39,17 +38,16 @@ const ASK_AGAIN: Duration = Duration::from_millis(250);
 #[derive(Clone)]
 pub struct Executor {
     discovery: Discovery,
-    /// What is written is shown to it, and what it knows saves reading.
+    /// Writes are added to it, and it saves reads.
     cache: Option<LiveCache>,
     manager: Arc<str>,
     dry_run: bool,
-    /// In whose name the requests are made; our own when empty.
+    /// The user to impersonate; empty: none.
     impersonate: Option<Arc<str>>,
     observer: Option<RequestObserver>,
 }
 
-/// Is told of every request of an executor that was answered: what was asked, and with which code
-/// it was answered.
+/// Called for every request of an executor that got a response, with its HTTP status.
 pub type RequestObserver = Arc<dyn Fn(&Call, u16) + Send + Sync>;
 
 impl Executor {
@@ -76,7 +74,7 @@ impl Executor {
         }
     }
 
-    /// The same, but the server only pretends (`dryRun=All`).
+    /// The same, with the server's dry run (`dryRun=All`).
     pub fn server_dry_run(&self) -> Self {
         Self {
             dry_run: true,
@@ -84,7 +82,7 @@ impl Executor {
         }
     }
 
-    /// The same, but in the name of `user`, such as `system:serviceaccount:<namespace>:<name>`.
+    /// The same, impersonating `user`, such as `system:serviceaccount:<namespace>:<name>`.
     pub fn as_user(&self, user: &str) -> Self {
         Self {
             impersonate: Some(user.into()),
@@ -92,7 +90,7 @@ impl Executor {
         }
     }
 
-    /// The same, with somebody who counts its requests.
+    /// The same, with an observer of its requests.
     pub fn witnessed(&self, observer: RequestObserver) -> Self {
         Self {
             observer: Some(observer),
@@ -104,7 +102,7 @@ impl Executor {
         &self.discovery
     }
 
-    /// Carries out one effect; `index` is its index in the decision.
+    /// Executes one effect; `index` is its index in the decision.
     pub async fn run(&self, index: usize, effect: &Effect) -> Outcome {
         let result = match effect {
             Effect::DryRun(write) => self.check(write).await,
@@ -129,7 +127,7 @@ impl Executor {
             }
             Effect::Read { step } => self.read(step).await,
         };
-        // A write that is answered "not found" misses its namespace, not its object.
+        // A write that returns "not found" misses its namespace, not its object.
         let writes = matches!(
             effect,
             Effect::DryRun(_) | Effect::Apply(_) | Effect::RunHook(_)
@@ -157,7 +155,7 @@ impl Executor {
         }
     }
 
-    /// Creates an object that must not be there yet.
+    /// Creates an object that must not exist yet.
     pub async fn create(&self, object: &Object) -> Result<Object, Error> {
         let kind = self.kind(&object.gvk(), &object.key()).await?;
         Job {
@@ -170,8 +168,7 @@ impl Executor {
         .await
     }
 
-    /// What a server-side apply of the object would make of the live one, as the API server says
-    /// without doing it.
+    /// The live object as a server-side apply would leave it, by the API server's dry run.
     pub async fn predict(&self, desired: &Object) -> Result<Object, Error> {
         let executor = self.server_dry_run();
         let kind = executor.kind(&desired.gvk(), &desired.key()).await?;
@@ -186,7 +183,7 @@ impl Executor {
             .ok_or_else(|| invalid(&desired.key(), "the API server answered without the object"))
     }
 
-    /// The same for many, together; in their order.
+    /// The same for several objects concurrently; results in the same order.
     pub async fn predict_all(&self, desired: &[&Object]) -> Vec<Result<Object, String>> {
         let told = async |object: &Object| {
             self.predict(object)
@@ -197,9 +194,9 @@ impl Executor {
         stream::iter(runs).buffered(PARALLEL).collect().await
     }
 
-    /// Carries out one group of effects together; `first` is the index of the first of them.
+    /// Executes one group of effects concurrently; `first` is the index of the first of them.
     pub async fn run_batch(&self, first: usize, effects: &[Effect]) -> Vec<Outcome> {
-        // Collected, because a closure over borrowed effects would keep callers from being spawned.
+        // Collected, because the future of a closure over borrowed effects could not be spawned.
         let runs: Vec<_> = effects
             .iter()
             .enumerate()
@@ -213,7 +210,7 @@ impl Executor {
         outcomes
     }
 
-    /// Carries out all groups of a decision, one after another; a crash in between leaves a prefix
+    /// Executes all groups of a decision, one after another; after a crash, a prefix of them is
     /// done.
     pub async fn run_all(&self, decision: &tiphys_engine::sync::Decision) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(decision.effects.len());
@@ -247,8 +244,8 @@ impl Executor {
         }
     }
 
-    /// Well-formed, of a kind that the cluster has, and with a patch that can be made, where there
-    /// is a live object.
+    /// Checks that the object is well-formed, of a kind that the cluster has and, if there is a
+    /// live object, can be patched.
     async fn check(&self, write: &Write) -> Result<EffectOk, Error> {
         let (target, kind) = self.target(&write.step).await?;
         target.check_identity().map_err(|e| Error::Invalid {
@@ -275,8 +272,8 @@ impl Executor {
         })
     }
 
-    /// Waits for a kind whose definition has just come: an API server lists it a moment after it
-    /// has established it.
+    /// Waits for a kind whose CRD was just created: an API server lists it a moment after it is
+    /// established.
     async fn await_kind(&self, gvk: &Gvk) {
         let deadline = Instant::now() + SERVED;
         while self.discovery.resolve(gvk).await.is_err() && Instant::now() < deadline {
@@ -285,7 +282,7 @@ impl Executor {
     }
 
     async fn write(&self, write: &Write) -> Result<EffectOk, Error> {
-        // Without a dry run: its kind was not there when the sync was planned.
+        // Without a dry run, because its kind did not exist when the sync was planned.
         if write.step.skip_dry_run {
             self.await_kind(&write.step.gvk).await;
         }
@@ -323,10 +320,10 @@ impl Executor {
         })
     }
 
-    /// The object from the server; the cache learns of it.
+    /// Reads the object from the server and adds it to the cache.
     async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Object, Error> {
         if name.is_empty() {
-            // That would be a list.
+            // An empty name would list the collection.
             let key = ResourceKey::new(&kind.gvk.group, &kind.gvk.kind, namespace, "");
             return Err(Error::Invalid {
                 key: key.to_string(),
@@ -371,10 +368,10 @@ impl Executor {
     }
 }
 
-/// What client-go says of a request for an object without a name.
+/// client-go's error for an object without a name.
 const NAMELESS: &str = "resource name may not be empty";
 
-/// What kubectl calls it.
+/// The name of the kubectl command.
 fn command(mode: ApplyMode) -> Option<&'static str> {
     match mode {
         ApplyMode::ClientSide | ApplyMode::ServerSide => Some("apply"),
@@ -384,7 +381,7 @@ fn command(mode: ApplyMode) -> Option<&'static str> {
     }
 }
 
-/// What is invalid about an object is said without its key, which the result has anyway.
+/// The message of an invalid object without its key, which the result contains anyway.
 fn message_of(error: Error) -> String {
     match error {
         Error::Invalid { problem, .. } => problem,
@@ -392,7 +389,7 @@ fn message_of(error: Error) -> String {
     }
 }
 
-/// The name, or the beginning of it that the server completes.
+/// The name, or the `generateName` prefix.
 fn name_of(object: &Object) -> &str {
     if object.name().is_empty() {
         object.generate_name()

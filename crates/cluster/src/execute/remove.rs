@@ -1,4 +1,4 @@
-//! Deleting, taking off finalizers, handing over field managers.
+//! Deleting objects, removing finalizers, migrating field managers.
 
 use super::{Executor, invalid};
 use crate::{
@@ -29,7 +29,7 @@ impl Executor {
         })
     }
 
-    /// Deletes the object with this uid; that it is gone already is fine.
+    /// Deletes the object with this uid; it may already be gone.
     pub async fn remove(
         &self,
         gvk: &Gvk,
@@ -44,7 +44,7 @@ impl Executor {
         }
     }
 
-    /// Deletes an object if it is still as it was seen; that it is gone already is fine.
+    /// Deletes an object if it is unchanged since `seen`; it may already be gone.
     ///
     /// # Errors
     /// A conflict: it has changed since.
@@ -61,8 +61,8 @@ impl Executor {
         }
     }
 
-    /// Deletes only the object with this uid (any, when empty); the answer is what is left of it,
-    /// if it does not go at once.
+    /// Deletes only the object with this uid (any, if empty); returns what is left of it, if it is
+    /// not gone immediately.
     pub(super) async fn delete_uid(
         &self,
         kind: &Kind,
@@ -134,7 +134,7 @@ impl Executor {
         })
     }
 
-    /// Takes a finalizer off an object; that it is gone already is fine.
+    /// Removes a finalizer from an object; it may already be gone.
     pub async fn release(&self, object: &Object, finalizer: &str) -> Result<(), Error> {
         let kind = self.kind(&object.gvk(), &object.key()).await?;
         match self
@@ -146,7 +146,7 @@ impl Executor {
         }
     }
 
-    /// The answer is what is left of the object, if it does not go with its finalizer.
+    /// Returns what is left of the object, if it is not gone after the finalizer was removed.
     async fn take_finalizer(
         &self,
         kind: &Kind,
@@ -193,7 +193,7 @@ impl Executor {
                 .send(call.with_body(JSON_PATCH, patch.to_string()))
                 .await
             {
-                // The test fails when the list has changed.
+                // The JSON patch `test` fails if the list has changed.
                 Err(e) if (e.is_conflict() || e.code() == Some(422)) && attempt < CONFLICTS => {
                     tokio::time::sleep(backoff(Duration::from_millis(5), attempt)).await
                 }
@@ -214,7 +214,8 @@ impl Executor {
         ))
     }
 
-    /// Hands what `manager` owns by updates over to our server-side apply manager.
+    /// Migrates the fields that `manager` owns with operation Update to our server-side apply
+    /// manager.
     pub(super) async fn migrate_managers(
         &self,
         step: &Step,
@@ -255,7 +256,7 @@ impl Executor {
                     message: String::new(),
                 });
             };
-            // Replacing the resourceVersion by itself makes a lost race a conflict.
+            // Replacing the resourceVersion by itself turns a lost race into a conflict.
             let patch = json!([
                 {"op": "replace", "path": "/metadata/managedFields", "value": migrated},
                 {"op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version()},
@@ -285,8 +286,8 @@ impl Executor {
     }
 }
 
-/// Whether the object an answer is about is already gone: the server has nothing to show but a
-/// status, or an object that was asked to be deleted and that nothing holds.
+/// Whether the object in a response is already gone: the server returned only a status, or an
+/// object that is being deleted and has no finalizers.
 fn is_gone(object: &Object) -> bool {
     if object.kind() == "Status" {
         return true;
@@ -300,7 +301,7 @@ fn is_gone(object: &Object) -> bool {
             == 0
 }
 
-/// The server words it in two ways, by the storage path the deletion takes.
+/// The server has two messages for it, depending on the storage path of the deletion.
 fn is_other_uid(error: &Error) -> bool {
     let text = error.to_string();
     error.code() == Some(409) && text.contains("UID in") && text.contains("precondition")
@@ -316,14 +317,14 @@ fn api_error(error: Error) -> ApiError {
     }
 }
 
-/// Whether a manager owns fields of the object by updates.
+/// Whether a manager owns fields of the object with operation Update.
 pub(super) fn updates(object: &Object, manager: &str) -> bool {
     let entries = object.metadata("managedFields").and_then(Value::as_array);
     entries.is_some_and(|entries| migrated(entries, manager, manager).is_some())
 }
 
-/// The managedFields with `from`'s updates merged into `to`'s apply entry; `None` when there is
-/// nothing to do.
+/// The managedFields with `from`'s Update entries merged into `to`'s Apply entry; `None` if there
+/// is nothing to change.
 fn migrated(entries: &[Value], from: &str, to: &str) -> Option<Vec<Value>> {
     let text = |e: &Value, f: &str| e.get(f).and_then(Value::as_str).unwrap_or("").to_owned();
     let is = |e: &Value, manager: &str, operation: &str| {

@@ -1,4 +1,4 @@
-//! Replacing, updating, and making anew what cannot be changed in place.
+//! Replacing, updating, and recreating objects that cannot be changed in place.
 
 use super::{Job, bytes_of, invalid};
 use crate::{
@@ -12,18 +12,18 @@ use tiphys_engine::sync::effect::EffectOk;
 use tokio::time::Instant;
 
 const CONFLICTS: u32 = 5;
-/// How long a deleted object may take to be gone before it is made anew.
+/// How long to wait for a deleted object to disappear before it is recreated.
 const GONE: Duration = Duration::from_secs(60);
 
 impl Job<'_> {
-    /// As `kubectl replace`: whatever is there now is overwritten.
+    /// Like `kubectl replace`: overwrites the current object.
     pub(super) async fn replace(&self) -> Result<EffectOk, Error> {
         let live = self.put("kubectl-replace").await?;
         Ok(self.done(live, "replaced"))
     }
 
-    /// A PUT over the live object: for CRDs and namespaces, which may not be deleted with what they
-    /// hold.
+    /// A PUT over the live object: for CRDs and namespaces, which must not be deleted together with
+    /// their content.
     pub(super) async fn update(&self) -> Result<EffectOk, Error> {
         let live = self.put("argocd-application-controller").await?;
         Ok(self.done(live, "updated"))
@@ -53,7 +53,7 @@ impl Job<'_> {
         ))
     }
 
-    /// As `kubectl replace --force`.
+    /// Like `kubectl replace --force`.
     pub(super) async fn recreate(&self, verb: &str) -> Result<EffectOk, Error> {
         match self.get().await {
             Ok(live) => self.delete_and_create(&live, &self.target, verb).await,
@@ -65,8 +65,8 @@ impl Job<'_> {
         }
     }
 
-    /// Deletes the live object, waits until it is gone and makes the new one; when that fails the
-    /// old one is put back.
+    /// Deletes the live object, waits until it is gone and creates the new one; if that fails, the
+    /// old one is restored.
     pub(super) async fn delete_and_create(
         &self,
         live: &Object,

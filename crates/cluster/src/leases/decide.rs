@@ -1,8 +1,8 @@
-//! What a replica does about the leases of its group: a function of what it has seen of them and of
-//! its own time.
+//! Decides what a replica does about the leases of its group: a function of what it has observed
+//! and of its own clock.
 //!
-//! Main type: [`View`]. Whether a lease is over is judged by how long it has looked the same to
-//! this replica, never by the times written in it: clocks differ.
+//! Main type: [`View`]. Whether a lease has expired is judged by how long this replica has seen it
+//! unchanged, never by the times written in it, because clocks differ.
 
 use super::{
     LeaseOptions,
@@ -17,7 +17,7 @@ pub enum LeaseAction {
     Renew(usize),
     Take(usize),
     Release(usize),
-    /// Ask the holder, who has several, for this one.
+    /// Ask the holder, which has several, for this one.
     Ask(usize),
 }
 
@@ -27,10 +27,10 @@ struct Seen {
     since: Instant,
 }
 
-/// The leases of a group as last read, and since when each has been so.
+/// The leases of a group as last read, and since when each has been unchanged.
 pub struct View {
     options: LeaseOptions,
-    /// When it was first known which leases there are not.
+    /// When the leases were first read, for those that do not exist.
     first: Option<Instant>,
     seen: BTreeMap<String, Seen>,
 }
@@ -44,7 +44,7 @@ impl View {
         }
     }
 
-    /// Takes what was read; `now` is after the answer came.
+    /// Stores what was read; `now` is after the response arrived.
     pub fn read(&mut self, records: Vec<Record>, now: Instant) {
         self.first.get_or_insert(now);
         let mut before = std::mem::take(&mut self.seen);
@@ -80,8 +80,8 @@ impl View {
             .is_some_and(|lease| lease.holder() == self.options.identity)
     }
 
-    /// Whether others divide the clusters in another way at the moment, so that their shards and
-    /// ours overlap.
+    /// Whether other replicas currently use another partition of the clusters, so that their shards
+    /// overlap with ours.
     pub fn is_contested(&self, now: Instant) -> bool {
         let others = |s: &&Seen| {
             s.record.holder() != self.options.identity
@@ -93,7 +93,7 @@ impl View {
             .any(|s| self.unclaimed_for(s, now).is_none())
     }
 
-    /// For how long a lease has been anyone's; `None` while it is held.
+    /// How long a lease has been free; `None` while it is held.
     fn unclaimed_for(&self, seen: &Seen, now: Instant) -> Option<Duration> {
         let age = now.saturating_duration_since(seen.since);
         if seen.sign.holder.is_empty() {
@@ -102,8 +102,8 @@ impl View {
         age.checked_sub(self.held_for(seen))
     }
 
-    /// How long after it was seen a lease is anyone's. It was seen up to one look after it was
-    /// written, and then its time had begun.
+    /// How long after it was seen a lease becomes free. It was seen up to one polling interval
+    /// after it was written, which is when its duration began.
     fn held_for(&self, seen: &Seen) -> Duration {
         seen.record
             .duration()
@@ -111,7 +111,7 @@ impl View {
             .saturating_sub(self.options.pause())
     }
 
-    /// When the next lease of somebody else is anyone's, unless it is renewed.
+    /// When the next lease of another replica becomes free, unless it is renewed.
     pub fn next_free(&self, now: Instant) -> Option<Duration> {
         let held = self
             .seen
@@ -124,7 +124,7 @@ impl View {
         .min()
     }
 
-    /// The same of a shard, which may have no lease yet.
+    /// The same for a shard, which may have no lease yet.
     fn free_for(&self, shard: usize, now: Instant) -> Option<Duration> {
         match self.seen_of(shard) {
             Some(seen) => self.unclaimed_for(seen, now),
@@ -132,7 +132,7 @@ impl View {
         }
     }
 
-    /// What to do. `open`: whether this replica relies on the lease of a shard already.
+    /// The actions to take. `open`: whether this replica already relies on the lease of a shard.
     pub fn decide(&self, open: &dyn Fn(usize) -> bool, now: Instant) -> Vec<LeaseAction> {
         let mine: Vec<usize> = (0..self.options.count)
             .filter(|shard| self.is_mine(*shard))
@@ -144,7 +144,7 @@ impl View {
             let asked = self
                 .lease(*shard)
                 .is_some_and(|lease| lease.wanted_by().is_some());
-            // Two that divide differently may each have taken one at the same moment.
+            // Two replicas with different partitions may each have taken one at the same moment.
             let give = (asked && left > 1) || (contested && !open(*shard));
             left -= usize::from(give);
             if give {
@@ -163,14 +163,14 @@ impl View {
         deeds
     }
 
-    /// Every other look renews a lease.
+    /// A lease is renewed at every other reading.
     fn is_due(&self, shard: usize, now: Instant) -> bool {
         self.seen_of(shard).is_some_and(|seen| {
             now.saturating_duration_since(seen.since) >= self.options.pause() / 2
         })
     }
 
-    /// For a replica that has none: one that is free, else one of somebody who has several.
+    /// For a replica without a lease: one that is free, else one of a replica that has several.
     fn first_one(&self, now: Instant) -> Option<LeaseAction> {
         let shards = || self.options.wished();
         let free = shards().find(|shard| self.free_for(*shard, now).is_some());
@@ -189,13 +189,13 @@ impl View {
         })
     }
 
-    /// What the holder of a lease has besides it.
+    /// The other leases of the lease's holder.
     fn others_of<'a>(&'a self, lease: &'a Record) -> impl Iterator<Item = &'a Record> {
         let leases = (0..self.options.count).filter_map(|shard| self.lease(shard));
         leases.filter(|other| other.name() != lease.name() && other.holder() == lease.holder())
     }
 
-    /// Nobody asked for it, and its holder has another one that nobody asked for.
+    /// No one has asked for it, and its holder has another one that no one has asked for.
     fn can_be_asked_for(&self, lease: &Record) -> bool {
         lease.wanted_by().is_none()
             && self
@@ -203,8 +203,8 @@ impl View {
                 .any(|other| other.wanted_by().is_none())
     }
 
-    /// For a replica that has some: one that nobody without any has taken in the time that they
-    /// need for it.
+    /// For a replica that has leases: one that no replica without any has taken in the time that
+    /// they need for it.
     fn one_more(&self, now: Instant) -> Option<LeaseAction> {
         let left = |shard: &usize| {
             let patience = match self

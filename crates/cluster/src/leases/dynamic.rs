@@ -1,9 +1,9 @@
-//! As many shards as a Deployment has replicas, claimed through Argo CD's ConfigMap and fenced by
-//! leases.
+//! Dynamic distribution: as many shards as a Deployment has replicas, claimed through Argo CD's
+//! ConfigMap and fenced by leases.
 //!
-//! Main function: [`follow`]. At every heartbeat the Deployment is looked at and the claim renewed;
-//! when the number of replicas or the shard changed, the leases are given back and those of the new
-//! division asked for.
+//! Main function: [`follow`]. At every heartbeat the Deployment is read and the claim renewed. If
+//! the number of replicas or the shard changed, the leases are released and those of the new
+//! distribution acquired.
 
 use super::{
     LeaseOptions, Leases,
@@ -20,21 +20,21 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, time::sleep};
 
-/// What Argo CD calls it.
+/// Argo CD's name for it.
 const CONFIG_MAP: &str = "argocd-app-controller-shard-cm";
 const KEY: &str = "shardControllerMapping";
-/// Others write it as well.
+/// Retries, because other replicas write it as well.
 const TRIES: usize = 4;
 
-/// Whose replicas are counted, and as whom one of them is claimed.
+/// The Deployment whose replicas are counted, and the claim's name.
 #[derive(Clone)]
 pub struct DynamicOptions {
     pub deployment: String,
-    /// Of this controller in the ConfigMap.
+    /// The name of this controller in the ConfigMap.
     pub name: String,
     pub configured: Option<usize>,
     pub heartbeat: Duration,
-    /// For a division into so many shards, of which this one is ours.
+    /// Lease options for this many shards, and our own shard.
     pub leases: Arc<dyn Fn(usize, Option<usize>) -> LeaseOptions + Send + Sync>,
 }
 
@@ -44,10 +44,10 @@ struct Follower {
     namespace: String,
 }
 
-/// The leases as they are from now on. It ends when nobody holds the answer any more.
+/// The current leases and all later ones. Ends when the receiver is dropped.
 ///
 /// # Errors
-/// When there is no such Deployment, or the claim cannot be written.
+/// If there is no such Deployment, or the claim cannot be written.
 pub async fn follow(
     cluster: &Cluster,
     options: DynamicOptions,
@@ -79,7 +79,7 @@ pub async fn follow(
                 );
                 division = now;
                 let old = sender.borrow().clone();
-                // First, so that those who follow find nothing of the old division held.
+                // First, so that receivers see nothing of the old distribution as held.
                 old.release().await;
                 sender.send_replace(Arc::new(follower.start(division)));
             }
@@ -93,7 +93,7 @@ impl Follower {
         Leases::start(&self.cluster, (self.options.leases)(replicas, shard))
     }
 
-    /// As before, when the Deployment is not there any more.
+    /// Keeps the previous number if the Deployment no longer exists.
     async fn beat(&self, before: usize) -> Result<(usize, Option<usize>), Error> {
         let replicas = match self.replicas().await {
             Err(error) if error.is_not_found() => before,

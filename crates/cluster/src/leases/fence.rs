@@ -1,9 +1,9 @@
-//! Leave to write, which ends with the lease it comes from.
+//! The permission to write that comes with a lease and ends with it.
 //!
-//! Main type: [`Fence`]. Work that is done under one ([`Fence::scope`]) reads as before, but every
-//! request that may change something is refused once the fence is closed, and one under way is
-//! given up. A fence that closed stays closed, even if the same replica gets the lease again: what
-//! was begun under it has gaps.
+//! Main type: [`Fence`]. Work done under a fence ([`Fence::scope`]) can still read, but every
+//! request that may change something is refused once the fence is closed, and one in flight is
+//! cancelled. A closed fence stays closed, even if the same replica gets the lease again, because
+//! the work may have missed changes in between.
 
 use crate::error::Error;
 use std::{
@@ -20,10 +20,10 @@ tokio::task_local! {
     static FENCE: Fence;
 }
 
-/// How long a lease may be relied on, as its holder knows.
+/// How long a lease may be relied on, as far as its holder knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tenure {
-    /// Counts up whenever it begins anew.
+    /// Increases whenever the lease is acquired again.
     pub epoch: u64,
     /// `None`: not held.
     pub until: Option<Instant>,
@@ -35,7 +35,7 @@ impl Tenure {
     }
 }
 
-/// Leave to write. Cheap to clone.
+/// The permission to write. Cheap to clone.
 #[derive(Clone)]
 pub struct Fence {
     epoch: u64,
@@ -68,26 +68,26 @@ impl Fence {
             tokio::select! {
                 () = sleep_until(until) => {}
                 changed = changes.changed() => if changed.is_err() {
-                    // Nobody renews the lease any more.
+                    // No one renews the lease any more.
                     sleep_until(until).await;
                 },
             }
         }
     }
 
-    /// Does work under the fence.
+    /// Runs work under the fence.
     pub async fn scope<F: Future>(self, work: F) -> F::Output {
         FENCE.scope(self, work).await
     }
 
-    /// The fence that this work is done under, if any.
+    /// The fence that the current task runs under, if any.
     pub fn current() -> Option<Self> {
         FENCE.try_with(Self::clone).ok()
     }
 
-    /// Sends a request that may change something; `what` it is. Asked at every step, not only when
-    /// a timer says so: after a pause of the whole process a step may be taken before the timers
-    /// are looked at.
+    /// Sends a request that may change something; `what` describes it. The fence is checked on
+    /// every poll and not only by a timer: after the whole process was paused, a poll may run
+    /// before the timers fire.
     pub(crate) async fn during<T>(
         &self,
         what: impl Fn() -> String,
@@ -130,7 +130,7 @@ mod tests {
         };
         let stop = async {
             yield_now().await;
-            // The request may go on from here, and is asked to before any timer of the runtime is.
+            // The request can proceed now, and is woken before any timer of the runtime.
             go.notify_one();
             std::thread::sleep(lasts * 2);
         };

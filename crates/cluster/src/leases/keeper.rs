@@ -1,4 +1,4 @@
-//! The task that takes, renews and gives back the leases of one replica. Main type: [`Keeper`].
+//! The task that acquires, renews and releases the leases of one replica. Main type: [`Keeper`].
 
 use super::{
     LeaseOptions,
@@ -22,22 +22,22 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The least that is waited for a lease to become free.
+/// Minimum wait for a lease to become free.
 const SOON: Duration = Duration::from_millis(20);
-/// How often giving back is tried.
+/// How often a release is tried.
 const RELEASES: usize = 3;
 
 pub struct Keeper {
-    /// Not that of the cluster's other requests: what holds those up does not hold up these.
+    /// Separate from the cluster's other requests, so that their throttling does not delay these.
     http: Http,
     options: LeaseOptions,
     view: View,
     tenures: Vec<watch::Sender<Tenure>>,
-    /// The moment before the last request that made or kept a lease ours.
+    /// The time before the last request that acquired or renewed each lease.
     written: Vec<Option<Instant>>,
     changed: watch::Sender<u64>,
     weights: watch::Sender<Weights>,
-    /// When they were last thought of.
+    /// When the weights were last computed.
     weighed: Instant,
 }
 
@@ -73,9 +73,9 @@ impl Keeper {
         self.release().await;
     }
 
-    /// Reads all leases and does what is due; says how long to wait before the next look.
+    /// Reads all leases and executes what is due; returns how long to wait until the next reading.
     async fn look(&mut self) -> Duration {
-        // Replicas that began together do not go on so.
+        // Random, so that replicas started together do not stay synchronized.
         let mut pause = self.options.pause().mul_f64(rand::random_range(0.8..1.0));
         if let Err(error) = self.read().await {
             tracing::warn!(%error, "the leases cannot be read, without which nothing is synced; trying again");
@@ -84,8 +84,8 @@ impl Keeper {
         let now = Instant::now();
         for deed in self.view.decide(&|shard| self.is_open(shard), now) {
             match self.perform(deed).await {
-                // To be relied on it must have been seen after it was written that nobody divides
-                // differently.
+                // The lease can be relied on only if, after it was written, no replica was seen
+                // with another partition.
                 Ok(()) if matches!(deed, LeaseAction::Take(shard) | LeaseAction::Renew(shard) if !self.is_open(shard)) => {
                     pause = Duration::ZERO
                 }
@@ -99,7 +99,7 @@ impl Keeper {
                 }
             }
         }
-        // Not a look later.
+        // Wake up when the next lease becomes free, not one interval later.
         self.view
             .next_free(now)
             .map_or(pause, |free| pause.min(free.max(SOON)))
@@ -178,7 +178,7 @@ impl Keeper {
         }
     }
 
-    /// Takes over the weights that were read.
+    /// Adopts the weights that were read.
     fn take_weights(&self) {
         let first = self.view.lease(0).filter(|lease| {
             self.options.balance.is_some() && lease.partition() == self.options.partition
@@ -195,8 +195,8 @@ impl Keeper {
         }
     }
 
-    /// A lease of ours with what its shard costs, and, if it is the first, with new weights when
-    /// these are due.
+    /// Adds the load of the shard to our lease and, if it is the first shard's, new weights when
+    /// they are due.
     fn with_load(&mut self, shard: usize, mut lease: Object) -> Object {
         let Some(balance) = &self.options.balance else {
             return lease;
@@ -219,7 +219,7 @@ impl Keeper {
         lease
     }
 
-    /// Creates the lease, or replaces what was read by something else.
+    /// Creates the lease, or replaces the one that was read.
     async fn write(&self, lease: &Record, new: &Object) -> Result<(), Error> {
         let call = match lease.exists() {
             true => Call::new(Method::PUT, self.path(lease.name())),
@@ -258,7 +258,7 @@ impl Keeper {
         self.tenures[shard].borrow().holds(Instant::now())
     }
 
-    /// Relies on a lease for as long as its last renewal lets us.
+    /// Relies on a lease for as long as its last renewal allows.
     fn open(&self, shard: usize) {
         let Some(until) = self.written[shard].map(|sent| sent + self.options.reliance()) else {
             return;
@@ -291,13 +291,13 @@ impl Keeper {
         }
     }
 
-    /// Gives back what is ours, in the time that a request may take.
+    /// Releases our leases, within the timeout of a request.
     async fn release(&mut self) {
         (0..self.options.count).for_each(|shard| self.close(shard));
         let patience = self.options.patience();
         let all = async {
             for _ in 0..RELEASES {
-                // What cannot be given back now is over in a while.
+                // A lease that cannot be released now will expire.
                 let _ = self.read().await;
                 let mine: Vec<usize> = (0..self.options.count)
                     .filter(|shard| self.view.is_mine(*shard))

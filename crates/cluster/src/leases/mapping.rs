@@ -1,33 +1,33 @@
-//! `argocd-app-controller-shard-cm`: which controller says that it has which shard, as Argo CD's
-//! controllers tell each other.
+//! `argocd-app-controller-shard-cm`: which controller claims which shard, as Argo CD's controllers
+//! coordinate.
 //!
-//! Main function: [`claim`]. Pure. It is bookkeeping by clocks on walls; what keeps two of ours
-//! from writing at once are leases.
+//! Main function: [`claim`]. Pure. These claims rely on wall clocks; only the leases keep two of
+//! our replicas from writing at once.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// One shard and who has it.
+/// One shard and its claimant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Entry {
     pub shard_number: i64,
-    /// Empty: nobody.
+    /// Empty: unclaimed.
     pub controller_name: String,
     pub heartbeat_time: Option<Timestamp>,
 }
 
-/// Who claims, and how.
+/// The claimant.
 pub struct Claimant<'a> {
     pub name: &'a str,
-    /// The only one that it wants.
+    /// The only shard that it may take.
     pub configured: Option<usize>,
-    /// An entry that is older is anyone's.
+    /// An entry older than this is free.
     pub timeout: SignedDuration,
     pub now: Timestamp,
 }
 
-/// What there is for so many replicas when nobody has claimed anything.
+/// The entries for this many replicas without any claims.
 fn unclaimed(replicas: usize) -> Vec<Entry> {
     (0..replicas)
         .map(|n| Entry {
@@ -37,7 +37,7 @@ fn unclaimed(replicas: usize) -> Vec<Entry> {
         .collect()
 }
 
-/// The shard of a claimant, `None` when all are taken, and the entries as they are then.
+/// The claimant's shard (`None` if all are taken), and the updated entries.
 pub fn claim(entries: Vec<Entry>, replicas: usize, by: &Claimant) -> (Option<usize>, Vec<Entry>) {
     let mut entries = if entries.len() > replicas {
         Vec::new()
@@ -46,7 +46,7 @@ pub fn claim(entries: Vec<Entry>, replicas: usize, by: &Claimant) -> (Option<usi
     };
     let missing = entries.len();
     entries.extend(unclaimed(replicas).into_iter().skip(missing));
-    // Written to the second, as Kubernetes does.
+    // Truncated to the second, as Kubernetes does.
     let now = Timestamp::from_second(by.now.as_second()).unwrap_or(by.now);
     let configured = by.configured.filter(|shard| *shard < replicas);
     let is_free = |e: &Entry| {
@@ -60,7 +60,7 @@ pub fn claim(entries: Vec<Entry>, replicas: usize, by: &Claimant) -> (Option<usi
             .position(|e| usize::try_from(e.shard_number) == Ok(shard)),
         None => entries.iter().position(|e| e.controller_name == by.name),
     };
-    // Who is told a shard that there is not takes none.
+    // A controller configured for a shard that does not exist takes none.
     let taken = mine.or_else(|| {
         if by.configured.is_none() {
             entries.iter().position(is_free)
@@ -82,7 +82,7 @@ mod tests {
 
     const NOW: &str = "2026-01-01T00:10:00Z";
 
-    /// `name@seconds ago` of each shard, `-` for nobody's.
+    /// `name@seconds ago` for each shard, `-` if unclaimed.
     fn entries(text: &str) -> Vec<Entry> {
         let now: Timestamp = NOW.parse().expect("a time");
         let entry = |(n, text): (usize, &str)| {
@@ -128,7 +128,7 @@ mod tests {
             ("a@0 b@0 c@0".into(), "a", 2, Some(1), Some(1), "- a@0"),
             (format!("a@0 b@{ages}"), "b", 2, None, Some(1), "a@0 b@0"),
             (format!("a@0 b@{ages}"), "b", 2, Some(1), Some(1), "a@0 b@0"),
-            // One that says nothing for more than three beats is followed.
+            // One that has been silent for more than three heartbeats is replaced.
             ("a@31 b@30".into(), "c", 2, None, Some(0), "c@0 b@30"),
             ("a@30 b@30".into(), "c", 2, None, None, "a@30 b@30"),
             (String::new(), "a", 3, None, Some(0), "a@0 - -"),

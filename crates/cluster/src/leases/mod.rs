@@ -1,15 +1,14 @@
-//! Leases: which replica may write for which shard, agreed upon through `coordination.k8s.io/v1`
-//! Leases, one a shard.
+//! Leases: which replica may write for which shard, coordinated through `coordination.k8s.io/v1`
+//! Leases, one per shard.
 //!
-//! Main types: [`Leases`], which holds and renews what this replica has, and [`Fence`], the leave
-//! to write that comes from it. A holder relies on a lease only for two thirds of the time after
-//! which others take it, counted from before the request that renewed it, in the time of its own
-//! monotonic clock; what the clocks on the walls say does not matter. What is decided is in
-//! `decide`.
+//! Main types: [`Leases`], which acquires and renews this replica's leases, and [`Fence`], the
+//! permission to write that comes with one. A holder relies on a lease only for two thirds of the
+//! time after which others take it, counted from before the request that renewed it, on its own
+//! monotonic clock; wall clocks do not matter. The decisions are made in `decide`.
 //!
-//! What it cannot exclude: a machine that is suspended as a whole, so that its monotonic clock
-//! stands still, and a request that left in time and arrives late. Writes to an Application's
-//! record then fail by their resourceVersion.
+//! Two cases cannot be excluded: a machine that is suspended as a whole, so that its monotonic
+//! clock stops, and a request that was sent in time and arrives late. Writes to an Application then
+//! fail because of their resourceVersion.
 
 mod decide;
 pub mod dynamic;
@@ -39,40 +38,41 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long a lease lasts when its holder is gone.
+/// How long a lease lasts without its holder.
 pub const DURATION: Duration = Duration::from_secs(15);
 /// Longer than a process runs.
 const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// What leases are wanted, and as whom.
+/// Which leases to acquire, and as whom.
 #[derive(Clone)]
 pub struct LeaseOptions {
     pub namespace: String,
-    /// What is shared; the leases are called `<group>-<shard>`.
+    /// The group's name; the leases are called `<group>-<shard>`.
     pub group: String,
-    /// No two processes have the same one.
+    /// Unique per process.
     pub identity: String,
     /// How many shards there are.
     pub count: usize,
-    /// How shards are divided. As long as somebody holds one of another division, none is taken.
+    /// How clusters are assigned to shards. While a lease with another partition is held, none is
+    /// acquired.
     pub partition: String,
-    /// The one that is tried first.
+    /// The shard that is tried first.
     pub preferred: Option<usize>,
-    /// Take the preferred one alone, whatever becomes of the others.
+    /// Acquire only the preferred one, whatever the state of the others.
     pub pinned: bool,
     pub duration: Duration,
-    /// The time that is written for people to read.
+    /// The wall clock for times shown to users.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// Shards are to be work alike.
+    /// Balance the load of the shards.
     pub balance: Option<Balance>,
 }
 
-/// How shards are made to be work alike.
+/// How the load of shards is balanced.
 #[derive(Clone)]
 pub struct Balance {
-    /// What they cost this replica.
+    /// The load of each shard on this replica.
     pub loads: Arc<Loads>,
-    /// How often their weights may change.
+    /// Minimum interval between changes of the weights.
     pub every: Duration,
 }
 
@@ -81,7 +81,7 @@ impl LeaseOptions {
         format!("{}-{shard}", self.group)
     }
 
-    /// The shards that this replica may take, in the order of its wishes.
+    /// The shards that this replica may acquire, in order of preference.
     fn wished(&self) -> impl Iterator<Item = usize> {
         let first = self.preferred.filter(|shard| *shard < self.count);
         let others = if self.pinned { 0 } else { self.count };
@@ -90,13 +90,13 @@ impl LeaseOptions {
             .chain((0..others).filter(move |shard| Some(*shard) != first))
     }
 
-    /// Between two looks.
+    /// The interval between two readings.
     fn pause(&self) -> Duration {
         self.duration / 15
     }
 
-    /// How long a holder relies on a lease that it cannot renew. From then on until another may
-    /// have it, a third of its time goes by.
+    /// How long a holder relies on a lease that it cannot renew. Another replica can acquire it
+    /// only after a further third of its duration.
     fn reliance(&self) -> Duration {
         self.duration * 3 / 5
     }
@@ -106,8 +106,8 @@ impl LeaseOptions {
     }
 }
 
-/// The leases of this replica. When it is dropped they are not renewed any more;
-/// [`Leases::release`] gives them back.
+/// The leases of this replica. They are no longer renewed after it is dropped; [`Leases::release`]
+/// releases them.
 pub struct Leases {
     tenures: Vec<watch::Receiver<Tenure>>,
     changes: watch::Receiver<u64>,
@@ -117,7 +117,7 @@ pub struct Leases {
 }
 
 impl Leases {
-    /// Begins to take and renew leases. Must be called inside a tokio runtime.
+    /// Begins to acquire and renew leases. Must be called inside a tokio runtime.
     pub fn start(cluster: &Cluster, options: LeaseOptions) -> Self {
         let senders: Vec<_> = (0..options.count)
             .map(|_| watch::Sender::new(Tenure::default()))
@@ -137,8 +137,8 @@ impl Leases {
         }
     }
 
-    /// One shard that is held without any lease, for whoever may not use them: nothing keeps a
-    /// second holder away. Must be called inside a tokio runtime.
+    /// One shard that is held without a lease, if leases are not permitted: nothing prevents a
+    /// second holder. Must be called inside a tokio runtime.
     pub fn without(count: usize, shard: usize) -> Self {
         let senders: Vec<_> = (0..count)
             .map(|_| watch::Sender::new(Tenure::default()))
@@ -170,8 +170,7 @@ impl Leases {
         }
     }
 
-    /// Whether leases may be used in a namespace, as the API server says. Without an answer they
-    /// may.
+    /// Whether the API server permits leases in a namespace. Assumed if it does not answer.
     pub async fn permitted(cluster: &Cluster, namespace: &str) -> bool {
         let attributes = json!({"namespace": namespace, "verb": "create", "group": "coordination.k8s.io", "resource": "leases"});
         let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}});
@@ -184,7 +183,7 @@ impl Leases {
         !answer.is_ok_and(|review| review["status"]["allowed"] == false)
     }
 
-    /// Leave to write for a shard; `None` when its lease is not held.
+    /// The permission to write for a shard; `None` if its lease is not held.
     pub fn fence(&self, shard: usize) -> Option<Fence> {
         self.tenures.get(shard).cloned().and_then(Fence::of)
     }
@@ -194,18 +193,18 @@ impl Leases {
         self.tenures.len()
     }
 
-    /// Changes whenever a lease came or went.
+    /// Changes whenever a lease is acquired or lost.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }
 
-    /// How large the shares of shards are; equal where they are not balanced. A change is one of
-    /// [`Leases::changes`], too.
+    /// The weights of the shards; equal without balancing. [`Leases::changes`] also reports changes
+    /// of them.
     pub fn weights(&self) -> Weights {
         self.weights.borrow().clone()
     }
 
-    /// Gives all leases back, so that others need not wait.
+    /// Releases all leases, so that others need not wait.
     pub async fn release(&self) {
         self.stop.cancel();
         self.keeper.lock().await.join_next().await;

@@ -1,4 +1,4 @@
-//! A `coordination.k8s.io/v1` Lease as we read and write it. Main type: [`Record`].
+//! A `coordination.k8s.io/v1` Lease. Main type: [`Record`].
 
 use super::weights::Weights;
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ pub struct Record {
     object: Object,
 }
 
-/// What shows that the holder is alive: a change of any of it.
+/// The holder is alive if any of this changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sign {
     pub holder: String,
@@ -30,7 +30,7 @@ impl From<Object> for Record {
 }
 
 impl Record {
-    /// One that nobody has yet.
+    /// A lease without a holder.
     pub fn new(namespace: &str, name: &str, group: &str) -> Self {
         let mut object = Object::skeleton(
             &Gvk::new("coordination.k8s.io", "v1", "Lease"),
@@ -47,12 +47,12 @@ impl Record {
         self.object.name()
     }
 
-    /// Whether the API server has it.
+    /// Whether it exists on the API server.
     pub fn exists(&self) -> bool {
         !self.object.resource_version().is_empty()
     }
 
-    /// Empty: nobody.
+    /// Empty: none.
     pub fn holder(&self) -> &str {
         self.object.str_at("/spec/holderIdentity")
     }
@@ -69,7 +69,7 @@ impl Record {
         }
     }
 
-    /// How long it lasts without being renewed, as its holder says.
+    /// How long it lasts without renewal, as its holder wrote.
     pub fn duration(&self) -> Option<Duration> {
         self.object
             .pointer("/spec/leaseDurationSeconds")
@@ -77,7 +77,7 @@ impl Record {
             .map(Duration::from_secs)
     }
 
-    /// Of what division into shards its shard is one.
+    /// The partition that its shard belongs to.
     pub fn partition(&self) -> &str {
         self.object.label(LEASE_PARTITION).unwrap_or_default()
     }
@@ -87,17 +87,17 @@ impl Record {
         self.object.annotation(LEASE_WANTED_BY)
     }
 
-    /// What its shard costs, as its holder says.
+    /// The load of its shard, as its holder wrote.
     pub fn load(&self) -> Option<u64> {
         self.object.annotation(LEASE_LOAD)?.parse().ok()
     }
 
-    /// The weights of all shards, in the first one's lease.
+    /// The weights of all shards, stored in the first one's lease.
     pub fn weights(&self, shards: usize) -> Option<Weights> {
         Weights::parse(self.object.annotation(LEASE_WEIGHTS)?, shards)
     }
 
-    /// As taken by `holder`.
+    /// The lease acquired by `holder`.
     pub fn taken(
         &self,
         holder: &str,
@@ -123,14 +123,14 @@ impl Record {
         renewed
     }
 
-    /// As given back.
+    /// The lease after its release.
     pub fn released(&self, now: Timestamp) -> Object {
         let mut released = self.renewed(now);
         released.0["spec"]["holderIdentity"] = "".into();
         released
     }
 
-    /// With the name of who asks for it.
+    /// The lease with the name of the replica that asks for it.
     pub fn wanted(&self, by: Option<&str>) -> Object {
         let mut wanted = self.object.clone();
         let annotations = wanted

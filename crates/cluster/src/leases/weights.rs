@@ -1,9 +1,9 @@
-//! How large the shares of shards are, so that each is as much work as the others: Applications
-//! differ, numbers of them say little.
+//! Weights of shards, so that each has the same load: Applications differ, so their number is a
+//! poor measure.
 //!
-//! Main type: [`Weights`]. Pure but for [`Loads`], which counts. Who holds a shard tells in its
-//! lease what the shard costs; who holds the first one tells the weights in that lease. They are a
-//! few numbers however many Applications there are.
+//! Main type: [`Weights`]. Pure except for [`Loads`], which counts. The holder of a shard writes
+//! the shard's load into its lease; the holder of the first shard writes the weights into that
+//! lease. They are a few numbers, however many Applications there are.
 
 use std::{
     collections::HashMap,
@@ -13,11 +13,11 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Costs of the last minutes count; older ones fade.
+/// Loads decay over this time.
 const FADES: Duration = Duration::from_secs(600);
-/// A shard may cost so much more than the average.
+/// How far a shard's load may exceed the average.
 const TOLERATED: f64 = 1.25;
-/// Milliseconds a minute below which nothing is worth moving.
+/// Below this many milliseconds per minute rebalancing is not worth it.
 const WORTH: f64 = 1000.0;
 const BOUNDS: (f64, f64) = (0.1, 10.0);
 
@@ -30,7 +30,7 @@ impl Weights {
         Self(vec![1.0; shards.max(1)])
     }
 
-    /// As written; `None` for what is not of so many shards.
+    /// Parses weights; `None` unless there is one for each shard.
     pub fn parse(text: &str, shards: usize) -> Option<Self> {
         let weights: Vec<f64> = text
             .split(' ')
@@ -41,8 +41,8 @@ impl Weights {
         valid.then_some(Self(weights))
     }
 
-    /// The shard of what has these hashes, one a shard. When a weight grows, only that shard gets
-    /// more; when it shrinks, only that one less.
+    /// The shard for a key with these hashes, one per shard. If a weight grows, keys move only to
+    /// that shard; if it shrinks, only away from it.
     pub fn pick(&self, hash: impl Fn(usize) -> u64) -> usize {
         let score = |shard: usize| {
             let share = (hash(shard) as f64 + 0.5) / (u64::MAX as f64 + 1.0);
@@ -53,15 +53,15 @@ impl Weights {
             .unwrap_or(0)
     }
 
-    /// Those that go with what each shard costs now, in milliseconds a minute; `None`: these are
-    /// good enough.
+    /// Weights adjusted to the current load of each shard, in milliseconds per minute; `None` if
+    /// the current ones are good enough.
     pub fn adjusted(&self, loads: &[u64]) -> Option<Self> {
         let average = loads.iter().sum::<u64>() as f64 / loads.len().max(1) as f64;
         let highest = loads.iter().max().copied().unwrap_or_default() as f64;
         if loads.len() != self.0.len() || average < WORTH || highest <= average * TOLERATED {
             return None;
         }
-        // Half of the way each time: what moves changes what others cost.
+        // Half of the way each time, because what moves changes the load of other shards.
         let step = |(weight, load): (&f64, &u64)| {
             weight * (average / (*load as f64).max(average / 10.0)).sqrt()
         };
@@ -84,12 +84,12 @@ impl fmt::Display for Weights {
     }
 }
 
-/// What shards cost this replica.
+/// The load of shards on this replica.
 #[derive(Default)]
 pub struct Loads(Mutex<HashMap<usize, (f64, Instant)>>);
 
 impl Loads {
-    /// Something of a shard took so long.
+    /// Adds the time spent on a shard.
     pub fn add(&self, shard: usize, busy: Duration) {
         let mut loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -98,7 +98,7 @@ impl Loads {
         *at = now;
     }
 
-    /// Milliseconds a minute.
+    /// Milliseconds per minute.
     pub fn of(&self, shard: usize) -> u64 {
         let loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         loads.get(&shard).map_or(0, |(cost, at)| {
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn weights_even_out_what_shards_cost_and_then_stay() {
-        // A few Applications cost as much as all the others.
+        // A few Applications cost as much as all others together.
         let cost = |app: usize| if app < 8 { 3000 } else { 20 };
         let loads = |weights: &Weights| {
             let mut loads = vec![0; 4];
@@ -171,7 +171,7 @@ mod tests {
         for wrong in ["", "1", "1 0", "1 -1", "1 NaN", "1 x", "1 1 1"] {
             assert_eq!(Weights::parse(wrong, 2), None, "{wrong}");
         }
-        // One that all the work is in keeps a little.
+        // A shard that has all of the load keeps a minimum weight.
         let extreme = (0..20).fold(equal, |w, _| w.adjusted(&[100_000, 0]).unwrap_or(w));
         assert!(extreme.0[0] >= 0.1 && extreme.0[1] <= 10.0, "{extreme}");
     }

@@ -1,5 +1,4 @@
-//! argocd-cm. Main type: [`Config`], its texts, and what every comparison asks of its YAML, read
-//! once.
+//! argocd-cm. Main type: [`Config`], its texts, and the parsed values that every comparison needs.
 
 use super::settings::Texts;
 use serde_json::Value;
@@ -10,7 +9,7 @@ use std::{
 use tiphys_engine::types::{ExclusionRule, IgnoreStatus};
 use tiphys_gocompat::yaml;
 
-/// The texts, which never change, so that what was read of them stays true.
+/// The texts. They never change, so parsed values stay valid.
 #[derive(Clone, Default)]
 pub struct Config {
     texts: Texts,
@@ -70,7 +69,7 @@ impl Config {
         })
     }
 
-    /// `resource.exclusions`; what argocd-cm ships with when the key is absent.
+    /// `resource.exclusions`; Argo CD's shipped default if the key is absent.
     pub fn exclusions(&self) -> Result<Arc<[ExclusionRule]>, String> {
         self.parsed().exclusions.clone()
     }
@@ -80,7 +79,7 @@ impl Config {
         self.parsed().inclusions.clone()
     }
 
-    /// Whether the rules of roles that are put together from others are not compared
+    /// Whether the rules of aggregated roles are ignored in comparisons
     /// (`resource.compareoptions`).
     pub fn ignore_aggregated_roles(&self) -> bool {
         self.parsed().ignore_aggregated_roles

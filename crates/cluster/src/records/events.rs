@@ -1,7 +1,7 @@
 //! Kubernetes Events about Applications and their resources, as Argo CD writes them.
 //!
-//! Main type: [`Events`]. An Event that cannot be written is logged and forgotten: it is never
-//! worth a failure.
+//! Main type: [`Events`]. An Event that cannot be written is only logged; it never causes a
+//! failure.
 
 use super::lean::Meta;
 use crate::{
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use tiphys_api::constants;
 use tiphys_apimachinery::{Gvk, Object};
 
-/// What an Event is about.
+/// The object that an Event is about.
 #[derive(Clone, Debug, Default)]
 pub struct EventTarget {
     pub gvk: Gvk,
@@ -43,8 +43,8 @@ impl EventTarget {
 #[derive(Clone, Debug)]
 pub struct Event {
     pub target: EventTarget,
-    /// When it happened; names the Event, so that a listing has them in their order whichever is
-    /// written first.
+    /// When it happened. It is part of the Event's name, so that a listing shows Events in order,
+    /// whichever is written first.
     pub at: jiff::Timestamp,
     /// `Normal` or `Warning`.
     pub warning: bool,
@@ -100,8 +100,7 @@ impl Events {
         }
     }
 
-    /// Writes without waiting, under the fence of the caller. Must be called inside a tokio
-    /// runtime.
+    /// Writes in the background, under the caller's fence. Must be called inside a tokio runtime.
     pub fn record(&self, event: Event) {
         let events = self.clone();
         let write = async move {
@@ -122,7 +121,7 @@ impl Events {
             t.gvk.kind.as_str(),
             "Application" | "AppProject" | "ApplicationSet"
         );
-        // Resources may live in another cluster; their Events stay with the control plane.
+        // Resources may be in another cluster; their Events stay in the control plane's.
         let namespace = if ours { &t.namespace } else { &self.namespace };
         let mut annotations = event.annotations.clone();
         if !ours {
@@ -163,7 +162,7 @@ impl Events {
             .map(drop)
     }
 
-    /// The Events about an object, oldest first, as the API server has them.
+    /// The Events about an object, oldest first.
     pub async fn about(
         &self,
         namespace: &str,

@@ -1,6 +1,7 @@
-//! From the watch of one collection into the store.
+//! Takes the watch of one collection into the store.
 //!
-//! Main type: [`Feed`]. What the store knows already, such as the echo of a write, ends here.
+//! Main type: [`Feed`]. States that the store already has, such as those of our own writes, are
+//! dropped here.
 
 use super::{
     lean::Raw,
@@ -18,19 +19,19 @@ use std::{
     sync::{Arc, PoisonError, Weak},
 };
 
-/// What one collection's watch knows of the store.
+/// What the watch of one collection shares with the store.
 pub(super) struct Feed<T> {
     pub shared: Weak<Shared<T>>,
     /// Empty: all.
     pub namespace: String,
     pub listed: HashSet<NamespacedName>,
     pub done: bool,
-    /// This feed is the only one, so its position is that of the store.
+    /// This feed is the only one, so its position is the store's.
     pub whole: bool,
     pub generation: u64,
 }
 
-/// `None`: it is not as objects of a server are.
+/// `None`: it does not have the form of a server's object.
 fn read<'a>(kind: &Kind, raw: &'a RawValue) -> Option<Raw<'a>> {
     let overrides = |error: &_| tracing::warn!(kind = %kind.gvk, %error, "a record was left out: it cannot be read");
     Raw::read(raw.get()).inspect_err(overrides).ok()
@@ -69,7 +70,7 @@ impl<T: Readable> Sink for Feed<T> {
         };
         gone.iter()
             .for_each(|key| shared.remove(key, None, version));
-        // What the list told no watch will.
+        // No watch will report what the list contained.
         shared
             .records
             .write()
@@ -101,7 +102,7 @@ impl<T: Readable> Sink for Feed<T> {
         }
     }
 
-    /// Half of what comes are the echoes of writes whose answers were taken in.
+    /// Half of the events are echoes of writes whose responses were already stored.
     fn knows(&mut self, resource_version: &str) -> bool {
         let (Some(shared), Ok(version)) = (self.shared.upgrade(), resource_version.parse()) else {
             return false;
@@ -118,7 +119,7 @@ impl<T: Readable> Sink for Feed<T> {
         else {
             return;
         };
-        // The watch goes on where it was.
+        // The watch resumes where it was.
         shared.state.send_if_modified(|s| {
             s.generation == self.generation && self.whole && self.done && s.error.take().is_some()
         });
@@ -129,7 +130,7 @@ impl<T: Readable> Sink for Feed<T> {
                 .unwrap_or_else(PoisonError::into_inner);
             records.position = records.position.max(version);
         }
-        // A watch that broke goes on without a new list.
+        // A watch that broke resumes without a new list.
         shared.state.send_if_modified(|s| {
             s.generation == self.generation && s.pending == 0 && s.error.take().is_some()
         });

@@ -1,15 +1,15 @@
-//! Records are kept as their JSON, without `metadata.managedFields`: half of an Application's
-//! bytes, which nobody here looks at.
+//! Records are kept as JSON, without `metadata.managedFields`, which is half of an Application's
+//! bytes and is not used here.
 //!
-//! Main types: [`Raw`], a record of which only the metadata was read, and [`Lean`], what is kept of
-//! it, with the places of its parts: what did not change of a record need not be looked for again.
+//! Main types: [`Raw`], a record whose metadata is parsed, and [`Lean`], what is kept of it, with
+//! the positions of its parts, so that unchanged parts need not be parsed again.
 
 use crate::discovery::Kind;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
-/// What every reader asks of a record.
+/// The metadata that every reader needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     pub namespace: String,
@@ -18,7 +18,7 @@ pub struct Meta {
     pub resource_version: String,
     pub labels: BTreeMap<String, String>,
     pub finalizers: Vec<String>,
-    /// It goes when nothing holds it any more.
+    /// It is deleted once it has no finalizers.
     pub is_deleting: bool,
 }
 
@@ -52,7 +52,7 @@ impl Lean {
         self.part(&self.operation)
     }
 
-    /// What is absent is as good as null.
+    /// An absent part is equivalent to null.
     fn part(&self, place: &Range<u32>) -> &str {
         let text = &self.json[place.start as usize..place.end as usize];
         if text.is_empty() { "null" } else { text }
@@ -131,8 +131,8 @@ impl<'a> Raw<'a> {
         self.metadata.resource_version.parse().unwrap_or(0)
     }
 
-    /// Its JSON and what is asked of it. Items of a list of a built-in kind do not say what they
-    /// are, records do.
+    /// Its JSON and metadata. Items of a list of a built-in kind omit apiVersion and kind, custom
+    /// resources have them.
     pub fn keep(self, kind: &Kind) -> (Lean, Meta) {
         let (json, outer) = (self.json, &self.outer);
         let typed = !outer.api_version.is_empty();
@@ -184,13 +184,12 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// Where a part of the text begins in it.
+/// The offset of a part in the text.
 fn offset(json: &str, part: &str) -> usize {
     part.as_ptr() as usize - json.as_ptr() as usize
 }
 
-/// From where to where the text has the entry of `managedFields` with this value, one comma
-/// included.
+/// The range of the `managedFields` entry with this value in the text, including one comma.
 fn entry(json: &str, value: &RawValue) -> Option<(usize, usize)> {
     let from = offset(json, value.get());
     let key = json[..from].rfind("\"managedFields\"")?;

@@ -1,7 +1,7 @@
 //! Our own records in the control plane's cluster: Applications, projects, settings, Events.
 //!
-//! Main type: [`Records`]. Everything is watched into memory; writes go to the server and come back
-//! at once.
+//! Main type: [`Records`]. All records are kept in memory by watches; after a write, the server's
+//! response is stored immediately.
 
 mod config;
 mod events;
@@ -33,7 +33,7 @@ use tiphys_gocompat::patterns;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Who owns the fields that these writes set.
+/// The field manager of these writes.
 pub(crate) const FIELD_MANAGER: &str = constants::FIELD_MANAGER;
 
 impl Readable for Application {
@@ -62,10 +62,10 @@ impl Readable for Object {}
 pub struct RecordsOptions {
     /// The control plane's namespace, usually `argocd`.
     pub namespace: String,
-    /// Which namespaces may have Applications beside it, as [`patterns`] reads them; `None`: what
-    /// `application.namespaces` of argocd-cmd-params-cm says, and whenever it says something else.
+    /// Patterns of other namespaces that may contain Applications, as [`patterns`] parses them;
+    /// `None`: use the current value of `application.namespaces` in argocd-cmd-params-cm.
     pub application_namespaces: Option<Vec<String>>,
-    /// Values that count instead of those of argocd-cm and argocd-cmd-params-cm.
+    /// Values that override argocd-cm and argocd-cmd-params-cm.
     pub overrides: SettingsOverrides,
 }
 
@@ -79,7 +79,8 @@ impl RecordsOptions {
     }
 }
 
-/// The namespaces that Applications may be in: the control plane's, and those of the patterns.
+/// The namespaces that may contain Applications: the control plane's, and those that match the
+/// patterns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Permitted {
     own: String,
@@ -92,7 +93,7 @@ impl Permitted {
             || permit::listed(&self.others, |pattern| patterns::fits(pattern, namespace))
     }
 
-    /// What to follow: these namespaces, or, when their names are not known, all.
+    /// The namespaces to watch, or all of them if a pattern has wildcards.
     fn places(&self) -> Vec<String> {
         let is_name = |pattern: &String| {
             pattern
@@ -123,8 +124,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Starts following. Must be called inside a tokio runtime. The CRDs must be there (or come;
-    /// they are waited for).
+    /// Starts watching. Must be called inside a tokio runtime. Waits for missing CRDs.
     pub fn start(cluster: Cluster, options: RecordsOptions) -> Self {
         let here = vec![options.namespace.clone()];
         let applications = Store::start(
@@ -178,7 +178,7 @@ impl Records {
         }
     }
 
-    /// Waits until everything was read once, or says what cannot be.
+    /// Waits until everything was read once, or returns why it cannot be read.
     pub async fn wait_ready(&self) -> Result<(), Error> {
         tokio::try_join!(
             self.projects.wait_ready(),
@@ -186,13 +186,13 @@ impl Records {
             self.secrets.wait_ready()
         )?;
         let (mut settings, mut permitted) = (self.settings.clone(), self.permitted.clone());
-        // They end only when the stores do, and these are held here.
+        // They end only with the stores, which are held here.
         let _ = settings.wait_for(|s| s.complete).await;
         let _ = permitted.wait_for(Option::is_some).await;
         self.applications.wait_ready().await
     }
 
-    /// Why records may not be what the server has; none while all of them are followed.
+    /// Why the records may be out of date; None while all watches work.
     pub fn problem(&self) -> Option<String> {
         let others = || {
             self.projects
@@ -203,7 +203,7 @@ impl Records {
         self.applications.problem().or_else(others)
     }
 
-    /// Whether Applications may be in a namespace.
+    /// Whether a namespace may contain Applications.
     pub fn permits(&self, namespace: &str) -> bool {
         namespace == self.namespace
             || self
@@ -229,8 +229,8 @@ impl Records {
     }
 }
 
-/// Has the store follow the namespaces that Applications may be in, now and whenever the settings
-/// say others.
+/// Makes the store watch the namespaces that may contain Applications, now and whenever the
+/// settings change.
 fn permit(
     options: &RecordsOptions,
     applications: &Store<Application>,
@@ -277,7 +277,7 @@ fn permit(
     receiver
 }
 
-/// A kind that is known without asking.
+/// A kind that is known without discovery.
 fn kind(group: &str, version: &str, kind: &str, resource: &str) -> Kind {
     Kind {
         gvk: Gvk::new(group, version, kind),

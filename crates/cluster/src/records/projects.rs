@@ -1,5 +1,5 @@
-//! Projects as their Applications have them: with global projects and what is scoped to them; and
-//! in whose name clusters are written to.
+//! Effective projects, with global projects and scoped repositories and clusters; and the service
+//! accounts to impersonate.
 
 use super::Records;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tiphys_api::{AppProject, Application};
 use tiphys_engine::project::{self, Scoped};
 
 impl Records {
-    /// The project with everything that is added to it; `None`: it is not there, or cannot be read.
+    /// The effective project; `None`: it does not exist, or cannot be parsed.
     pub fn project(&self, name: &str) -> Option<Arc<AppProject>> {
         Some(self.effective(&self.stored_project(name)?))
     }
@@ -16,7 +16,7 @@ impl Records {
         self.projects.get(&self.namespace, name)?.value().ok()
     }
 
-    /// A project with everything that is added to it.
+    /// The effective rules of a project.
     pub fn effective(&self, project: &Arc<AppProject>) -> Arc<AppProject> {
         let settings = self.settings();
         let owns = |owner: &str| !owner.is_empty() && owner == project.metadata.name;
@@ -37,18 +37,18 @@ impl Records {
         project::effective(project, &self.global_projects(project), scoped)
     }
 
-    /// The global projects whose rules a project takes, too.
+    /// The global projects whose rules a project inherits.
     pub fn global_projects(&self, project: &AppProject) -> Vec<Arc<AppProject>> {
         project::globals(project, &self.settings().global_projects, |name| {
             self.stored_project(name)
         })
     }
 
-    /// The user in whose name the cluster at `server` is written to for an Application; `None`: our
-    /// own.
+    /// The user to impersonate when writing to the cluster at `server` for an Application; `None`:
+    /// no impersonation.
     ///
     /// # Errors
-    /// Why nobody may write to it, in Argo CD's words.
+    /// Why no write is permitted, with Argo CD's message.
     pub fn impersonated(
         &self,
         app: &Application,
@@ -71,7 +71,7 @@ impl Records {
     }
 }
 
-/// Why there is no service account to act as.
+/// Why there is no service account to impersonate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Impersonation {
     #[error("{0}")]

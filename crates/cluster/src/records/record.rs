@@ -1,4 +1,4 @@
-//! One record: its JSON and, made on first use, the type it is read as.
+//! One record: its JSON and, parsed on first use, its type.
 //!
 //! Main types: [`Record`] and [`RecordChange`].
 
@@ -13,27 +13,28 @@ use tiphys_apimachinery::Object;
 
 pub(super) type NamespacedName = (String, String);
 
-/// What a record is read as.
+/// The type that a record is parsed into.
 pub trait Readable: DeserializeOwned + Send + Sync + 'static {
-    /// Takes away what says nothing of this one record.
+    /// Removes what is not specific to this record.
     #[must_use]
     fn bare(self) -> Self {
         self
     }
 
-    /// What `lean` says, given what was read of `lean_before`; `None`: it is to be read as a whole.
+    /// Parses `lean`, reusing `before`, which was parsed from `lean_before`; `None`: it must be
+    /// parsed entirely.
     fn reread(_lean_before: &Lean, _before: &Self, _lean: &Lean) -> Option<Self> {
         None
     }
 }
 
-/// One object and, made on first use, the type it is read as.
+/// One object and, parsed on first use, its type.
 pub struct Record<T> {
     pub meta: Meta,
-    /// As the server has it, without managedFields.
+    /// The server's object without managedFields.
     lean: Lean,
     value: OnceLock<Result<Arc<T>, String>>,
-    /// When it came here.
+    /// When it was received.
     pub seen: Instant,
 }
 
@@ -48,10 +49,10 @@ impl<T> Record<T> {
         }
     }
 
-    /// As the server has it, without managedFields; read anew for each caller.
+    /// The server's object without managedFields; parsed anew for each caller.
     ///
     /// # Errors
-    /// It is nested more deeply than is read.
+    /// If it is nested too deeply.
     pub fn object(&self) -> Result<Object, Error> {
         serde_json::from_str(self.lean.json()).map_err(|e| Error::Invalid {
             key: self.name(),
@@ -73,7 +74,7 @@ impl<T> Record<T> {
 }
 
 impl<T: Readable> Record<T> {
-    /// Reads it now, if the state before was read and that makes it cheap.
+    /// Parses it now if the previous state was parsed, which makes it cheap.
     pub(super) fn after(self, before: Option<&Self>) -> Self {
         if let Some((before, Ok(known))) =
             before.and_then(|before| Some((before, before.value.get()?.as_ref())))
@@ -84,7 +85,7 @@ impl<T: Readable> Record<T> {
         self
     }
 
-    /// The typed value; an error says what is not as it should be.
+    /// The typed value; an error says what is invalid.
     pub fn value(&self) -> Result<Arc<T>, String> {
         let read = || match serde_json::from_str::<T>(self.lean.json()) {
             Ok(value) => Ok(Arc::new(value.bare())),
@@ -94,7 +95,7 @@ impl<T: Readable> Record<T> {
     }
 }
 
-/// A record came, changed or went.
+/// A record was added, changed or deleted.
 pub struct RecordChange<T> {
     pub change_type: ChangeType,
     /// The new state, or the last one of a deleted record.

@@ -1,5 +1,5 @@
-//! What settings say about rendering, as a repo-server is told it: tools, their options, and the
-//! repositories that sources may need.
+//! The settings that matter for rendering, in the form of a repo-server request: tools, their
+//! options, and the repositories that sources may need.
 
 use super::Settings;
 use std::collections::BTreeMap;
@@ -12,7 +12,8 @@ use tiphys_api::{
 use tiphys_engine::{spec, types::TrackingMethod};
 
 impl Settings {
-    /// What is known of a repository: its own Secret, with the credential template that fits best.
+    /// The settings of a repository: its own Secret, completed by the best matching credential
+    /// template.
     pub fn known_repository(&self, url: &str, project: &str) -> Repository {
         let mut repository = self
             .repository(url, project)
@@ -27,7 +28,8 @@ impl Settings {
         repository
     }
 
-    /// What every request for manifests of an Application says. `instance`: its name in marks.
+    /// The part of a manifest request that is common to an Application's sources. `instance`: its
+    /// instance name.
     pub fn manifest_request(&self, project: &AppProject, instance: &str) -> ManifestRequest {
         let tracking = self.tracking(instance);
         // Charts may depend on charts in these.
@@ -52,8 +54,8 @@ impl Settings {
         }
     }
 
-    /// The request for one source of an Application. `common`: what [`Settings::manifest_request`]
-    /// says, and what the caller knows of the Application.
+    /// The request for one source of an Application. `common`: the result of
+    /// [`Settings::manifest_request`], with what the caller knows about the Application.
     pub fn source_request(
         &self,
         common: ManifestRequest,
@@ -100,7 +102,7 @@ impl Settings {
         )
     }
 
-    /// `helm.enable`, `kustomize.enable`, `jsonnet.enable`; plugins cannot be switched off.
+    /// `helm.enable`, `kustomize.enable`, `jsonnet.enable`; plugins cannot be disabled.
     pub fn is_source_type_on(&self, kind: &str) -> bool {
         let key = match kind {
             "Helm" => "helm.enable",

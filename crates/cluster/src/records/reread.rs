@@ -1,5 +1,5 @@
-//! An Application's new state is read by what differs from the last one: mostly an annotation, or a
-//! revision and a time.
+//! Parses the parts of an Application that changed since the last state: usually an annotation, or
+//! a revision and a time.
 //!
 //! Main function: [`application`].
 
@@ -11,7 +11,7 @@ use tiphys_api::{Application, status::ApplicationStatus};
 
 type Parts<'a> = BTreeMap<&'a str, &'a RawValue>;
 
-/// What `is` says, given what was read of `was`; `None`: it is to be read as a whole.
+/// Parses `is`, reusing `before`, which was parsed from `was`; `None`: it must be parsed entirely.
 pub(super) fn application(was: &Lean, before: &Application, is: &Lean) -> Option<Application> {
     Some(Application {
         metadata: if was.metadata() == is.metadata() {
@@ -65,7 +65,7 @@ fn parts(json: &str) -> Option<Parts<'_>> {
         .map(Option::unwrap_or_default)
 }
 
-/// What is absent is as good as null.
+/// An absent part is equivalent to null.
 fn text<'a>(parts: &Parts<'a>, name: &str) -> &'a str {
     parts.get(name).map_or("null", |value| value.get())
 }

@@ -24,20 +24,20 @@ use tiphys_engine::spec::{self, Destination};
 use tiphys_engine::types::{DEFAULT_LABEL_KEY, Tracking, TrackingMethod};
 use tokio::sync::watch;
 
-/// Changes that come together are taken together.
+/// Changes within this time are handled together.
 const SETTLE: Duration = Duration::from_millis(20);
 
 pub(super) type Texts = BTreeMap<String, String>;
 
-/// What whoever started the process said about keys of argocd-cm (`config`) and
-/// argocd-cmd-params-cm (`params`).
+/// Overrides of argocd-cm (`config`) and argocd-cmd-params-cm (`params`), given when the process
+/// started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingsOverrides {
     pub config: BTreeMap<String, String>,
     pub params: BTreeMap<String, String>,
 }
 
-/// A secret value: it cannot be printed or serialised by accident.
+/// A secret value: it cannot be printed or serialized by accident.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SecretText(Vec<u8>);
 
@@ -57,23 +57,24 @@ impl SecretText {
 #[derive(Clone)]
 pub struct RepoSecret<T> {
     pub secret_name: String,
-    /// `managed-by: argocd.argoproj.io`: made by the API, which may also change and delete it.
+    /// `managed-by: argocd.argoproj.io`: created through the API, which may also change and delete
+    /// it.
     pub managed: bool,
     pub value: T,
 }
 
-/// The Secret of a cluster that cannot be read.
+/// A cluster Secret that cannot be parsed.
 #[derive(Clone, Debug)]
 pub struct BrokenCluster {
     pub secret_name: String,
     pub problem: String,
-    /// As far as they can be read; empty: they cannot.
+    /// As far as they can be parsed; empty: they cannot.
     server: String,
     name: String,
 }
 
 impl BrokenCluster {
-    /// Whether it may be the cluster that a destination names.
+    /// Whether it may be the cluster that a destination refers to.
     pub fn may_be(&self, server: &str, name: &str) -> bool {
         let server_matches = self.server.is_empty()
             || self.server.trim_end_matches('/') == server.trim_end_matches('/');
@@ -82,7 +83,7 @@ impl BrokenCluster {
     }
 }
 
-/// All settings at one moment. It holds secrets, so it has no Debug.
+/// A snapshot of all settings. It contains secrets, so it has no Debug.
 #[derive(Clone, Default)]
 pub struct Settings {
     /// Everything was read at least once.
@@ -98,21 +99,21 @@ pub struct Settings {
     pub gpg_keys: Texts,
     /// argocd-secret.
     pub secret: BTreeMap<String, SecretText>,
-    /// resourceVersions, to tell whether anything changed.
+    /// resourceVersions, to detect changes.
     pub config_version: String,
     pub secret_version: String,
     pub repositories: Vec<RepoSecret<Repository>>,
     pub repo_creds: Vec<RepoSecret<RepoCreds>>,
     pub clusters: Vec<ClusterSecret>,
-    /// Secrets of clusters that cannot be read.
+    /// Cluster Secrets that cannot be parsed.
     pub broken_clusters: Vec<BrokenCluster>,
-    /// The clusters that an Application may name, the control plane's own first.
+    /// The clusters that an Application may use, the control plane's own first.
     pub destinations: Arc<[Destination]>,
     /// `resource.customizations`, and its split keys.
     pub customizations: Arc<Customizations>,
     /// `globalProjects`.
     pub global_projects: Vec<GlobalProject>,
-    /// What could not be read, naming object and field.
+    /// Errors, each with object and field.
     pub problems: Vec<String>,
 }
 
@@ -127,7 +128,7 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// With an argocd-cm alone.
+    /// Settings with only an argocd-cm.
     pub fn of_config(config: Texts) -> Self {
         Self {
             config: config.into(),
@@ -145,8 +146,8 @@ impl Settings {
         self.params.get(key).map_or("", String::as_str)
     }
 
-    /// `application.namespaces` of argocd-cmd-params-cm: namespaces with Applications beside the
-    /// control plane's, as `patterns` reads them.
+    /// `application.namespaces` of argocd-cmd-params-cm: additional namespaces with Applications,
+    /// as parsed by `patterns`.
     pub fn application_namespaces(&self) -> Vec<String> {
         self.param("application.namespaces")
             .split(',')
@@ -156,12 +157,12 @@ impl Settings {
             .collect()
     }
 
-    /// `true` as Go's settings read it.
+    /// Whether the value is `true`, as Go's settings parse it.
     pub fn is_true(&self, key: &str) -> bool {
         self.get(key) == "true"
     }
 
-    /// How Applications' objects are marked; `instance` is the Application's instance name.
+    /// How resources are tracked; `instance` is the Application's instance name.
     pub fn tracking(&self, instance: &str) -> Tracking {
         let method = match self.get("application.resourceTrackingMethod") {
             "label" => TrackingMethod::Label,
@@ -180,8 +181,8 @@ impl Settings {
         }
     }
 
-    /// `helm.valuesFileSchemes`: schemes of URLs that values files may have; https and http when
-    /// the key is absent.
+    /// `helm.valuesFileSchemes`: URL schemes that values files may have; https and http if the key
+    /// is absent.
     pub fn value_file_schemes(&self) -> Vec<String> {
         let schemes = self
             .config
@@ -195,8 +196,8 @@ impl Settings {
             .collect()
     }
 
-    /// What a cluster's cache is to follow. A broken exclusion list is an error: following too much
-    /// is no answer to a typing mistake.
+    /// What a cluster's cache watches. An invalid exclusion list is an error, because watching too
+    /// much is a bad response to a typo.
     pub fn cache_options(&self, cluster: Option<&ClusterSecret>) -> Result<CacheOptions, String> {
         Ok(CacheOptions {
             tracking: self.tracking(""),
@@ -225,7 +226,7 @@ impl Settings {
         self.get("cluster.inClusterEnabled") != "false"
     }
 
-    /// The repository Secret for a URL; one of `project` wins over one without a project.
+    /// The repository Secret for a URL; one scoped to `project` takes precedence.
     pub fn repository(&self, url: &str, project: &str) -> Option<&Repository> {
         let fits = |r: &&Repository| same_repository(&r.repo, url);
         let all = || self.repositories.iter().map(|r| &r.value).filter(fits);
@@ -253,7 +254,7 @@ pub(super) fn follow(
     let (mut maps_changed, mut secrets_changed) = (config_maps.changes(), secrets.changes());
     let (config_maps, secrets) = (config_maps.clone(), secrets.clone());
     tokio::spawn(async move {
-        // Until both were read a missing setting would look like one that is not set.
+        // Until both were read, missing settings cannot be distinguished from unset ones.
         while config_maps.wait_ready().await.is_err() || secrets.wait_ready().await.is_err() {
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
@@ -326,7 +327,7 @@ fn read(
     let (globals, problem) = GlobalProject::parse(settings.get("globalProjects"));
     settings.global_projects = globals;
     settings.problems.extend(problem);
-    // argocd-secret and cluster Secrets decide who may do what: one entry a server.
+    // Cluster Secrets decide about permissions, so there is only one entry per server.
     settings
         .clusters
         .sort_by(|a, b| (&a.server, &a.secret_name).cmp(&(&b.server, &b.secret_name)));
@@ -353,7 +354,7 @@ fn destinations(settings: &Settings) -> Arc<[Destination]> {
     let enabled = settings.in_cluster_enabled();
     let own = enabled.then(spec::in_cluster);
     let implicit = own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server));
-    // A Secret of its own does not switch it on again.
+    // A Secret for it does not enable it again.
     let stored = settings
         .clusters
         .iter()
@@ -411,7 +412,7 @@ fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(
     Ok(())
 }
 
-/// Reads a Secret's fields, all of them text, as a type with flags and numbers.
+/// Parses a Secret's fields, all of them text, into a type with booleans and numbers.
 fn typed<T: serde::de::DeserializeOwned>(
     object: &Object,
     renamed: &[(&str, &str)],
@@ -474,7 +475,7 @@ fn texts(map: &Object) -> Texts {
     .unwrap_or_default()
 }
 
-/// `data`, decoded; an entry that is not base64 is left out, as no API server accepts one.
+/// `data`, decoded; an entry that is not base64 is ignored, because no API server accepts one.
 fn decode(secret: &Object) -> BTreeMap<String, Vec<u8>> {
     let data = secret.0.get("data").and_then(Value::as_object);
     data.map(|d| {

@@ -1,8 +1,7 @@
-//! All objects of one kind, whole and in memory, kept current by a watch: for our own records, of
-//! which there are few.
+//! All objects of one kind in memory, kept current by a watch: for our own records, which are few.
 //!
-//! Main type: [`Store`], of [`Record`]s. A write's answer is taken in at once, so a
-//! reader never sees less than it wrote.
+//! Main type: [`Store`], of [`Record`]s. The response to a write is stored immediately, so a reader
+//! never sees less than it wrote.
 
 use super::{
     feed::Feed,
@@ -40,7 +39,7 @@ const CONFLICTS: usize = 20;
 /// All records of one kind. Cheap to clone; the watches end with the last clone.
 pub struct Store<T> {
     shared: Arc<Shared<T>>,
-    /// Ends the watches; another one when others are followed.
+    /// Ends the watches; replaced when other namespaces are watched.
     guard: Arc<Mutex<Option<DropGuard>>>,
 }
 
@@ -53,17 +52,17 @@ impl<T> Clone for Store<T> {
     }
 }
 
-/// Which namespaces' records are kept, of those that are followed.
+/// Which namespaces' records are kept, of those that are watched.
 pub(super) type Admits = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 pub(super) struct Shared<T> {
     cluster: Cluster,
     pub kind: Kind,
-    /// Others may listen to the watches.
+    /// Other parts of the process may listen to the watches.
     is_tapped: bool,
     pub records: RwLock<Records<T>>,
     changes: broadcast::Sender<Arc<RecordChange<T>>>,
-    /// Collections not listed yet, and why the last list failed.
+    /// Collections not listed yet, and the last list's error.
     pub state: watch::Sender<State>,
 }
 
@@ -71,22 +70,21 @@ pub(super) struct Records<T> {
     pub all: BTreeMap<NamespacedName, Arc<Record<T>>>,
     /// Everything up to this resourceVersion has been seen.
     pub position: u64,
-    /// The resourceVersions of answers that were taken in and that no watch has told yet.
+    /// The resourceVersions of responses that were stored and that no watch has reported yet.
     pub answered: HashSet<u64>,
     admits: Admits,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
-    /// Counts up when other namespaces are followed; what a feed of before has to say of its
-    /// progress holds no more.
+    /// Increases when other namespaces are watched; reports of older feeds are then ignored.
     pub generation: u64,
     pub pending: usize,
     pub error: Option<Error>,
 }
 
 impl<T: Readable> Store<T> {
-    /// Starts following the kind in these namespaces (none: all of them), and lets others listen if
+    /// Starts watching the kind in these namespaces (none: all of them), and lets others listen if
     /// `is_tapped`. Must be called inside a tokio runtime.
     pub fn start(cluster: Cluster, kind: Kind, namespaces: &[String], is_tapped: bool) -> Self {
         let all: Admits = Arc::new(|_| true);
@@ -111,9 +109,9 @@ impl<T: Readable> Store<T> {
         store
     }
 
-    /// Follows these namespaces (none: all of them) instead, and keeps what `admits` takes of them;
-    /// what is known of others goes. The store is ready again when they were listed. Must be called
-    /// inside a tokio runtime.
+    /// Watches these namespaces (none: all of them) instead, and keeps only what `admits` accepts;
+    /// known records in other namespaces are dropped. The store is ready again once they are
+    /// listed. Must be called inside a tokio runtime.
     pub(super) fn follow(&self, namespaces: &[String], admits: Admits) {
         let shared = &self.shared;
         let everywhere = vec![String::new()];
@@ -159,8 +157,7 @@ impl<T: Readable> Store<T> {
         *self.guard.lock().unwrap_or_else(PoisonError::into_inner) = Some(cancel.drop_guard());
     }
 
-    /// Waits for the first complete list. An error that trying again does not help against is
-    /// returned; others are waited out.
+    /// Waits for the first complete list. Returns a permanent error; others are waited out.
     pub async fn wait_ready(&self) -> Result<(), Error> {
         let mut state = self.shared.state.subscribe();
         let hopeless = |e: &Error| e.is_not_found() || e.is_forbidden() || e.code() == Some(401);
@@ -173,13 +170,13 @@ impl<T: Readable> Store<T> {
         }
     }
 
-    /// Whether what is known is all there is: it was listed, and no watch has failed since.
+    /// Whether the records are complete: they were listed, and no watch has failed since.
     pub fn is_current(&self) -> bool {
         let state = self.shared.state.borrow();
         state.pending == 0 && state.error.is_none()
     }
 
-    /// Why the records may not be what the server has; none while they are followed.
+    /// Why the records may be out of date; None while they are watched.
     pub fn problem(&self) -> Option<String> {
         let state = self.shared.state.borrow();
         let kind = &self.shared.kind.resource;
@@ -219,7 +216,7 @@ impl<T: Readable> Store<T> {
         self.read(|r| r.position)
     }
 
-    /// Changes from now on. A reader that falls behind is told (`Lagged`) and should list again.
+    /// Changes from now on. A receiver that falls behind gets `Lagged` and should list again.
     pub fn changes(&self) -> broadcast::Receiver<Arc<RecordChange<T>>> {
         self.shared.changes.subscribe()
     }
@@ -244,7 +241,7 @@ impl<T: Readable> Store<T> {
         self.shared.kind.object_path(namespace, name)
     }
 
-    /// Sends a request whose answer is one record, and takes the answer in.
+    /// Sends a request whose response is one record, and stores the response.
     async fn send(&self, call: Call, namespace: &str, name: &str) -> Result<Arc<Record<T>>, Error> {
         let answer = self.shared.cluster.http().send(&call).await?;
         let text = std::str::from_utf8(&answer).map_err(|e| Error::decode(call.what(), e))?;
@@ -253,8 +250,8 @@ impl<T: Readable> Store<T> {
         let before = self.shared.get(&raw.key());
         let record = Arc::new(Record::new(raw, &self.shared.kind).after(before.as_deref()));
         if is_gone {
-            // The write took away what held a record that was to be deleted: the server has nothing
-            // to show any more.
+            // The write removed the last finalizer of a record being deleted: the server has
+            // nothing to return any more.
             let key = (namespace.to_owned(), name.to_owned());
             let last = self.get(namespace, name).unwrap_or(record);
             self.shared.remove(&key, None, 0);
@@ -278,7 +275,7 @@ impl<T: Readable> Store<T> {
         .await
     }
 
-    /// Replaces the object; its resourceVersion, when set, must be the server's.
+    /// Replaces the object; its resourceVersion, if set, must be the server's.
     pub async fn update(&self, object: &Object) -> Result<Arc<Record<T>>, Error> {
         let call = Call::new(Method::PUT, self.path(object.namespace(), object.name()));
         self.send(
@@ -325,9 +322,10 @@ impl<T: Readable> Store<T> {
         .await
     }
 
-    /// Makes `to` of `from`, which was read of `record`, unless somebody else has written
-    /// meanwhile; fields we do not know stay. A map's nulls are written, too: where there are new
-    /// ones the patch is a JSON patch. `None`: there is nothing to write.
+    /// Writes the difference between `from`, which was parsed from `record`, and `to`, unless
+    /// someone else has written meanwhile; unknown fields stay. A merge patch would drop null
+    /// values of maps, so if there are new ones a JSON patch is used. `None`: there is nothing to
+    /// write.
     pub async fn write(
         &self,
         record: &Record<T>,
@@ -372,8 +370,8 @@ impl<T: Readable> Store<T> {
         call.query("fieldManager", super::FIELD_MANAGER)
     }
 
-    /// Read, change, write; again on conflict. The change is made to the newest state known;
-    /// returning `false` means nothing is to be written. What is written is the difference, see
+    /// Reads, changes and writes; retries on conflict. The change is made to the latest known
+    /// state; returning `false` means nothing is to be written. Only the difference is written, see
     /// [`Self::write`].
     pub async fn modify(
         &self,
@@ -413,7 +411,7 @@ impl<T: Readable> Store<T> {
     }
 
     /// Deletes; `uid` and `propagation` may be empty. The record leaves the store when the watch
-    /// says so.
+    /// reports its deletion.
     pub async fn delete(
         &self,
         namespace: &str,
@@ -439,7 +437,7 @@ fn bytes_of(object: &Object) -> Vec<u8> {
 }
 
 impl<T: Readable> Shared<T> {
-    /// From now on keeps what `admits` takes; nothing is known of how far the others were seen.
+    /// From now on keeps only what `admits` accepts; the position for other namespaces is unknown.
     fn keep_only(&self, admits: Admits) {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         let (kept, gone) = std::mem::take(&mut records.all)
@@ -470,7 +468,7 @@ impl<T: Readable> Shared<T> {
             .cloned()
     }
 
-    /// Takes a newer state of a record. `write`: it is the answer to a request of ours, which the
+    /// Stores a newer state of a record. `write`: it is the response to our own request, which the
     /// watch may have overtaken.
     pub(super) fn take(&self, record: Arc<Record<T>>, write: bool) {
         let key = record.key();
@@ -480,8 +478,7 @@ impl<T: Readable> Shared<T> {
             return;
         }
         let before = records.all.get(&key).cloned();
-        // The answer to the removal of the last finalizer still has the resourceVersion from
-        // before.
+        // The response to the removal of the last finalizer still has the previous resourceVersion.
         let ends = record.meta.is_deleting && record.meta.finalizers.is_empty();
         let stale = match &before {
             Some(b) if write && ends => b.meta.uid != record.meta.uid,
@@ -492,7 +489,7 @@ impl<T: Readable> Shared<T> {
             return;
         }
         if write && ends {
-            // Nothing holds it any more: the server has deleted it.
+            // It has no finalizers any more: the server has deleted it.
             records.all.remove(&key);
         } else {
             records.all.insert(key, record.clone());
@@ -500,7 +497,7 @@ impl<T: Readable> Shared<T> {
                 records.answered.insert(version);
             }
         }
-        // Sent under the lock, so that the feed has the order of the store.
+        // Sent under the lock, so that the feed has the store's order.
         let change_type = match (write && ends, &before) {
             (true, _) => ChangeType::Deleted,
             (false, None) => ChangeType::Added,

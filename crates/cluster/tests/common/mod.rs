@@ -1,4 +1,4 @@
-//! What several tests begin with.
+//! Shared setup of several tests.
 
 use serde_json::Value;
 use tiphys_gocompat::yaml;
@@ -8,10 +8,10 @@ const CRDS: [&str; 2] = [
     include_str!("../../../../deploy/crds/appproject-crd.yaml"),
 ];
 
-/// Where definitions are created.
+/// Where CRDs are created.
 pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The definitions of our records.
+/// The CRDs of our records.
 pub fn definitions() -> impl Iterator<Item = Value> {
     CRDS.into_iter().map(|text| {
         yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)

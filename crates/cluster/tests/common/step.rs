@@ -1,4 +1,4 @@
-//! Steps of a sync, for what carries them out.
+//! Steps of a sync, for tests of the executor.
 
 use std::sync::Arc;
 use tiphys_apimachinery::Object;

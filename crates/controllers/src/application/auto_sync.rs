@@ -1,6 +1,7 @@
-//! Whether an OutOfSync Application starts a sync by itself.
+//! Decides whether an OutOfSync Application starts an automatic sync.
 //!
-//! Main function: [`decide`]. Pure: status, policy and time are arguments. The texts are Argo CD's.
+//! Main function: [`decide`]. Pure: status, policy and time are arguments. The messages are Argo
+//! CD's.
 
 use super::{rollback, sources};
 use jiff::{SignedDuration, Timestamp};
@@ -20,29 +21,29 @@ use tiphys_engine::{
     types::{Comparison, Entry},
 };
 
-/// A self-heal that was undone so often is told of.
+/// A self-heal that was reverted this many times is reported.
 const OFTEN: i64 = 5;
-/// At most so many resources are named then.
+/// At most this many resources are named in that report.
 const NAMED: usize = 3;
-/// The operation's word for that a large prune was approved.
+/// The operation's info for an approved large prune.
 const CONFIRMED: &str = "Pruning confirmed";
 
-/// What to do.
+/// The decision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AutoSyncDecision {
     Nothing,
-    /// Look again after so long: self-heal backs off. When it was undone often, a `SyncError`
-    /// condition says so.
+    /// Reconcile again after this time, because self-heal backs off. If self-heal was reverted
+    /// often, the text becomes a `SyncError` condition.
     Later(std::time::Duration, Option<String>),
     Start(Box<Operation>),
-    /// A `SyncError` condition says why not.
+    /// A `SyncError` condition gives the reason.
     Refused(String),
 }
 
-/// How self-heal backs off (`controller.self.heal.backoff.*`).
+/// The back-off of self-heal (`controller.self.heal.backoff.*`).
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
-    /// Before anything was healed.
+    /// Delay before the first self-heal.
     pub first: SignedDuration,
     pub initial: SignedDuration,
     pub factor: u32,
@@ -61,7 +62,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause before attempt `n`, counted from zero.
+    /// The delay before attempt `n`, counted from zero.
     pub fn before(&self, attempt: i64) -> SignedDuration {
         if attempt <= 0 {
             return self.first;
@@ -73,25 +74,25 @@ impl Backoff {
     }
 }
 
-/// What the comparison found.
+/// The result of the comparison.
 pub struct AutoSyncInput<'a> {
     pub out_of_sync: bool,
-    /// The revision compared, the full commit id; of several sources `revisions`.
+    /// The compared revision, a full commit id; `revisions` for several sources.
     pub revision: &'a str,
     pub revisions: &'a [String],
-    /// There may be changes since the last sync in what the Application is made of: else another
-    /// revision is no reason to sync.
+    /// Whether files that the Application is made from may have changed since the last sync. If
+    /// not, a new revision is no reason to sync.
     pub touched: bool,
     pub resources: &'a [ResourceStatus],
-    /// What is to be pruned and is being deleted already.
+    /// Resources that require pruning and are already being deleted.
     pub leaving: &'a [&'a ResourceKey],
     /// Pruning would leave little.
     pub large_prune: Option<LargePrune>,
-    /// Whether somebody else wrote what differs of a resource.
+    /// Whether someone else wrote the differences of a resource.
     pub changed_by_others: &'a dyn Fn(&ResourceStatus) -> bool,
 }
 
-/// Whether the Application may start a sync by itself at all.
+/// Whether automated sync is enabled for the Application.
 pub fn is_on(app: &Application) -> bool {
     app.spec
         .sync_policy
@@ -100,7 +101,7 @@ pub fn is_on(app: &Application) -> bool {
         .is_some_and(|a| a.enabled != Some(false))
 }
 
-/// Decides for an Application that was compared just now.
+/// Decides for an Application that was just compared.
 pub fn decide(
     app: &Application,
     compared: &AutoSyncInput<'_>,
@@ -150,7 +151,7 @@ pub fn decide(
         .map(|large| unconfirmed(&large, &shown));
     match attempted(app, compared, &shown) {
         Attempt::None => {}
-        // It was stopped for want of a confirmation, which may be there now.
+        // It failed because a confirmation was missing, which may exist now.
         Attempt::Failed { message, .. }
             if unconfirmed
                 .as_ref()
@@ -190,7 +191,7 @@ pub fn decide(
     }))
 }
 
-/// What was synced differs again: limits the operation to it. `Some`: it is not synced now.
+/// Synced resources differ again: limits the operation to them. `Some`: do not sync now.
 fn heal(
     app: &Application,
     compared: &AutoSyncInput<'_>,
@@ -224,8 +225,8 @@ fn heal(
     None
 }
 
-/// What the operation says of a prune of everything, or of much, that is confirmed; the error says
-/// why it must not be made.
+/// The info for the operation if pruning everything, or much, is confirmed; the error says why it
+/// is not permitted.
 fn confirmation(
     app: &Application,
     compared: &AutoSyncInput<'_>,
@@ -258,7 +259,7 @@ fn confirmation(
     }
 }
 
-/// Why a sync does not prune so much by itself. Not of Argo CD, which prunes it.
+/// Why an automatic sync does not prune this much. Tiphys's own; Argo CD prunes it.
 pub fn unconfirmed(large: &LargePrune, revision: &str) -> String {
     let LargePrune { prunes, live } = large;
     let approval = constants::DELETION_APPROVED;
@@ -267,7 +268,7 @@ pub fn unconfirmed(large: &LargePrune, revision: &str) -> String {
     )
 }
 
-/// The sentence of the Event when an operation starts.
+/// The message of the Event for the start of an operation.
 pub fn started(sync: &SyncOperation) -> String {
     let revisions = if sync.revisions.is_empty() {
         sync.revision.clone()
@@ -277,14 +278,14 @@ pub fn started(sync: &SyncOperation) -> String {
     format!("Initiated automated sync to '{revisions}'")
 }
 
-/// Whether an operation may prune as much as it likes: a user asked for it, or confirmed it.
+/// Whether an operation may prune without limit: a user requested it, or confirmed it.
 pub fn may_prune_much(operation: &Operation) -> bool {
     !operation.initiated_by.automated
         || operation.info.iter().any(|i| i.name == CONFIRMED)
         || rollback::origin(operation).is_some()
 }
 
-/// The approval of what is told in a condition, if it came after it was told.
+/// The approval of the reported problem, if it came after the report.
 fn approval<'a>(app: &'a Application, told: &str) -> Option<&'a str> {
     let since = app
         .status
@@ -297,7 +298,7 @@ fn approval<'a>(app: &'a Application, told: &str) -> Option<&'a str> {
     deletion_confirmed(Some(approved), since).then_some(approved)
 }
 
-/// Stays with the operation, whose retries may meet another revision.
+/// It stays with the operation, because a retry may sync another revision.
 fn confirmed(large: &LargePrune, by: &str) -> Info {
     Info {
         name: CONFIRMED.into(),
@@ -308,7 +309,7 @@ fn confirmed(large: &LargePrune, by: &str) -> Info {
 enum Attempt {
     None,
     Succeeded,
-    /// `tried`: the revisions, as they are shown.
+    /// `tried`: the revisions, for display.
     Failed {
         tried: String,
         message: String,
@@ -323,7 +324,7 @@ fn attempted(app: &Application, compared: &AutoSyncInput<'_>, shown: &str) -> At
     if !matches!(state.phase.as_str(), "Succeeded" | "Failed" | "Error") {
         return Attempt::None;
     }
-    // It took too long, and another revision was put in its place.
+    // It timed out, and a rollback replaced this revision.
     if let Some(why) = rollback::reason(&state.operation, shown, &app.spec) {
         return Attempt::Failed {
             tried: shown.to_owned(),
@@ -359,8 +360,8 @@ fn attempted(app: &Application, compared: &AutoSyncInput<'_>, shown: &str) -> At
     }
 }
 
-/// What is told of a self-heal that something else undid again and again. Not of Argo CD, which
-/// tells nothing.
+/// The warning about a self-heal that is reverted again and again. Tiphys's own; Argo CD reports
+/// nothing.
 fn undone(attempts: i64, revision: &str, compared: &AutoSyncInput<'_>) -> Option<String> {
     if attempts < OFTEN {
         return None;
@@ -386,7 +387,7 @@ fn undone(attempts: i64, revision: &str, compared: &AutoSyncInput<'_>) -> Option
     ))
 }
 
-/// Names under which we write ourselves.
+/// Our own field managers.
 const OURS: [&str; 4] = [
     constants::FIELD_MANAGER,
     "kubectl-create",
@@ -394,8 +395,8 @@ const OURS: [&str; 4] = [
     "argocd-application-controller",
 ];
 
-/// What is to be pruned and is being deleted already: a finalizer holds it, and another sync would
-/// not hasten it.
+/// Resources that require pruning and are already being deleted: a finalizer holds them, and
+/// another sync would not speed it up.
 pub fn leaving(comparison: &Comparison) -> Vec<&ResourceKey> {
     let pruned = comparison.entries.iter().filter(|e| e.requires_pruning);
     let is_deleted = |e: &&Arc<Entry>| {
@@ -420,8 +421,8 @@ fn is_of(key: &ResourceKey, resource: &ResourceStatus) -> bool {
     ]
 }
 
-/// Whether somebody else deleted a resource, owns one of the fields in which it differs, or has
-/// written to it since then.
+/// Whether someone else deleted a resource, owns a field in which it differs, or has written to it
+/// since.
 pub fn changed_by_others(
     comparison: &Comparison,
     resource: &ResourceStatus,
@@ -616,7 +617,7 @@ mod tests {
             json!({"operation": {"sync": {}}}),
             json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
             tried("Succeeded", 0),
-            // Whoever ended without a result has tried, too.
+            // An operation that ended without a result counts as an attempt, too.
             json!({"status": {"operationState": {"phase": "Succeeded", "operation": {"sync": {}}}}}),
         ] {
             assert_eq!(

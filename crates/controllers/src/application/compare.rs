@@ -1,4 +1,4 @@
-//! The comparison of one Application: its manifests, the live objects, the rules; the engine does
+//! The comparison of one Application: gathers manifests, live objects and rules; the engine does
 //! the rest.
 
 use super::{
@@ -24,26 +24,27 @@ use tiphys_engine::{
 };
 use tiphys_gocompat::yaml;
 
-/// How the text of a comparison begins that failed because of the cluster.
+/// The prefix of the error if the comparison failed because of the cluster.
 pub const NO_LIVE_STATE: &str = "Failed to load live state";
 
-/// A comparison and what it was made of.
+/// A comparison and its inputs.
 pub struct CompareResult {
     pub comparison: Arc<Comparison>,
     pub facts: status::ComparisonFacts,
     pub cluster: Arc<LiveCluster>,
-    /// There are no manifests, and that is nobody's concern yet: the status stays as it is.
+    /// There are no manifests, but the grace period is not over: the status stays unchanged.
     pub untold: bool,
 }
 
-/// Compares as thoroughly as asked. The error is the text of a `ComparisonError`.
+/// Compares as thoroughly as requested. The error is the message of a `ComparisonError`.
 pub async fn run(
     ctx: &mut ReconcileContext<'_>,
     refresh: &Refresh,
 ) -> Result<CompareResult, String> {
     let wanted = RequestedSources::of(&ctx.app)?;
     if refresh.hard {
-        // What a dry run said may have changed without either side changing: a policy or a webhook.
+        // The result of a dry run may change without either side changing, because of a policy or a
+        // webhook.
         ctx.memo.comparison = None;
     }
     let cluster = cluster(ctx).await?;
@@ -112,7 +113,7 @@ pub async fn run(
     })
 }
 
-/// What the status says of a comparison whatever it is made of.
+/// What the status says about a comparison, whatever its inputs.
 fn facts(ctx: &ReconcileContext<'_>) -> status::ComparisonFacts {
     status::ComparisonFacts {
         with_health: ctx
@@ -126,9 +127,9 @@ fn facts(ctx: &ReconcileContext<'_>) -> status::ComparisonFacts {
     }
 }
 
-/// The manifests of the last operation, if a user gave it some: the Application is compared with
-/// them, and not with Git, until another operation takes its place. One that was refused before it
-/// did anything does not count.
+/// The local manifests of the last operation, if it had any: the Application is compared with them,
+/// and not with Git, until another operation. An operation that was refused before it did anything
+/// does not count.
 fn local_manifests(app: &Application) -> Vec<String> {
     let begun = app
         .status
@@ -141,7 +142,7 @@ fn local_manifests(app: &Application) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Compares with manifests that a user gave. They have no revision, and Git is not needed.
+/// Compares with local manifests. They have no revision, and Git is not needed.
 async fn with_manifests(
     ctx: &mut ReconcileContext<'_>,
     cluster: Arc<LiveCluster>,
@@ -160,9 +161,8 @@ async fn with_manifests(
     })
 }
 
-/// What Git says now, and whether it does: what it said before is as good for a while in which it
-/// says nothing at all. A process that has only just begun does not know what it said; the verdict
-/// of the one before is as good then.
+/// The manifests from Git. While Git fails, the previous ones are used during the grace period. A
+/// process that has just started does not know them; the previous process's status is kept then.
 async fn load(
     ctx: &mut ReconcileContext<'_>,
     cluster: &LiveCluster,
@@ -206,7 +206,7 @@ async fn load(
     (Err(why), true)
 }
 
-/// The destination cluster with its cache, ready.
+/// The destination cluster, with its cache ready.
 pub async fn cluster(ctx: &ReconcileContext<'_>) -> Result<Arc<LiveCluster>, String> {
     let destination = spec::destination(&ctx.app.spec.destination, &ctx.controller.destinations())?;
     standing(ctx.controller.clusters.get(&destination))
@@ -214,7 +214,7 @@ pub async fn cluster(ctx: &ReconcileContext<'_>) -> Result<Arc<LiveCluster>, Str
         .map_err(|e| format!("{NO_LIVE_STATE}: {e}"))
 }
 
-/// Compares with the cluster what Git has, or the manifests that a user gave instead.
+/// Compares the cluster with Git, or with local manifests.
 pub async fn with_live(
     ctx: &mut ReconcileContext<'_>,
     cluster: &LiveCluster,
@@ -231,8 +231,8 @@ pub async fn with_live(
     with_target(ctx, cluster, target).await
 }
 
-/// Compares this with the cluster. With errors of the target, what lives is told as far as that
-/// goes without knowing what is wanted.
+/// Compares with the cluster. With errors in the target, the live objects are reported as far as
+/// possible without the desired ones.
 async fn with_target(
     ctx: &mut ReconcileContext<'_>,
     cluster: &LiveCluster,
@@ -242,7 +242,7 @@ async fn with_target(
     let kinds = cluster.cache.kinds();
     let mut keys = target_keys(&desired.objects, &rules, &*kinds);
     let namespace = ResourceKey::new("", "Namespace", "", &rules.dest_namespace);
-    // A sync that makes the namespace looks at it; it is no resource of the Application, though.
+    // A sync that creates the namespace needs it, but it is not a resource of the Application.
     let helper = rules
         .sync_options
         .iter()
@@ -274,7 +274,7 @@ async fn with_target(
     }
     let project = spec::project_name(&ctx.app).to_owned();
     let previous = ctx.memo.comparison.as_deref();
-    // Only a comparison that may have to ask is made twice.
+    // Only a comparison that may need dry runs is repeated.
     let again = rules.server_side_diff.map(|_| desired.clone());
     let mut comparison = heavy(&project, || {
         compare(desired, &live, &rules, &*kinds, previous, &DryRuns::new())
@@ -292,7 +292,7 @@ async fn with_target(
     Ok(comparison)
 }
 
-/// Asks the API server what an apply would make of each pair that only it can judge.
+/// Runs the server-side dry runs for the pairs that need one.
 async fn ask(executor: &Executor, comparison: &Comparison) -> DryRuns {
     let wanted: BTreeSet<&ResourceKey> = comparison.unanswered.iter().collect();
     let asked = comparison
@@ -311,8 +311,8 @@ async fn ask(executor: &Executor, comparison: &Comparison) -> DryRuns {
         .collect()
 }
 
-/// Whether differences are told by the API server: the Application's own word counts before that of
-/// the installation.
+/// Whether to use Server-Side Diff: the Application's own option takes precedence over the
+/// installation's.
 fn server_side_diff(app: &Application, by_default: bool) -> Option<ServerSideDiff> {
     let options = app
         .metadata
@@ -343,7 +343,7 @@ fn local_objects(manifests: &[String]) -> Result<Vec<Object>, String> {
         .map_err(|e| format!("Failed to load local manifests: {e}"))
 }
 
-/// Where the targets are in the cluster: at both scopes when the kind is not known.
+/// The keys of the targets: at both scopes if the kind is unknown.
 fn target_keys(
     objects: &[Arc<Kept>],
     rules: &CompareRules,

@@ -1,8 +1,9 @@
-//! One reconcile of one Application: read it, decide what is due, do it, write what changed.
+//! One reconcile of one Application: reads it, decides what is due, does it, and stores the
+//! changes.
 //!
-//! Main type: [`ReconcileContext`]. It holds the Application as stored and as it shall be;
+//! Main type: [`ReconcileContext`]. It holds the stored and the new state of the Application.
 //! [`ReconcileContext::store`] writes the difference in one patch, so that a comparison, an
-//! operation's progress and the next operation cost one request together.
+//! operation's progress and the next operation need only one request.
 
 use super::{
     Controller, Memo,
@@ -40,22 +41,22 @@ use tiphys_engine::{
 
 use tracing::Instrument as _;
 
-/// How long to wait for a cluster that is being opened, when nobody says that it is open.
+/// How long to wait for a cluster that is being opened, if its opening is not reported.
 const WHILE_OPENING: Duration = Duration::from_secs(5);
 
-/// When to look again although nothing happened meanwhile.
+/// When to reconcile again if nothing happens before.
 pub type Again = Option<(Reason, Duration)>;
 
 /// One reconcile of one Application.
 pub struct ReconcileContext<'a> {
     pub controller: &'a Controller,
     pub key: &'a AppKey,
-    /// What is remembered of it between reconciles.
+    /// What is remembered about it between reconciles.
     pub memo: &'a mut Memo,
     /// As stored.
     pub record: Arc<Record<Application>>,
     pub before: Arc<Application>,
-    /// As it shall be.
+    /// The new state.
     pub app: Application,
     /// Annotations to write (`None`: to remove) with the next patch.
     pub annotations: Vec<(&'static str, Option<String>)>,
@@ -83,7 +84,7 @@ impl<'a> ReconcileContext<'a> {
         })
     }
 
-    /// Does what is due.
+    /// Does everything that is due.
     pub async fn run(mut self, reason: Reason) -> Result<Again, Error> {
         if spec::destination(&self.app.spec.destination, &self.controller.destinations())
             .is_ok_and(|d| self.controller.clusters.is_opening(&d))
@@ -103,7 +104,7 @@ impl<'a> ReconcileContext<'a> {
         if called_for.is_none() && self.app.operation.is_none() && self.is_out_of_sight().await {
             return Ok(self.look_for_cluster());
         }
-        // After a start readers have no tree and no differences yet, however recent the status is.
+        // After a start, readers have no tree and no differences yet, however recent the status is.
         let unknown = || {
             let unknown = self.memo.comparison.is_none() || self.memo.lost_sight > 0;
             unknown.then(|| Refresh {
@@ -151,8 +152,8 @@ impl<'a> ReconcileContext<'a> {
                 .await?;
             again = soonest(again, next);
             if self.app.operation.is_none() {
-                // It ended, and was compared again: what is still out of sync may call for the next
-                // one.
+                // The operation ended and the Application was compared again: resources that are
+                // still OutOfSync may require another one.
                 again = soonest(again, self.auto_sync().await);
             }
         }
@@ -163,12 +164,12 @@ impl<'a> ReconcileContext<'a> {
         Ok(soonest(again, self.expires(expiry)))
     }
 
-    /// When to look again although nothing happens: the comparison is no longer good, or what kept
-    /// it from being renewed may be over.
+    /// When to reconcile again if nothing happens: the comparison expires, or the reason why it
+    /// could not be renewed may be gone.
     fn expires(&self, expiry: Expiry) -> Again {
         if let Some(outage) = self.memo.untold_outage() {
-            // Whether or not comparisons expire. It is over already when this look did not come to
-            // asking.
+            // Whether or not comparisons expire. It may already have expired if this reconcile did
+            // not get that far.
             let pause = outage
                 .next
                 .duration_since(self.now)
@@ -183,8 +184,8 @@ impl<'a> ReconcileContext<'a> {
         refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::RECONCILE, d))
     }
 
-    /// Checks the specification, compares, and writes the verdict into the status. An error of Git
-    /// or cluster is a condition, not an `Err`.
+    /// Validates the spec, compares, and stores the result in the status. An error of Git or the
+    /// cluster becomes a condition, not an `Err`.
     pub async fn refresh(&mut self, refresh: &Refresh) -> Result<(), Error> {
         tracing::info!(
             hard = refresh.hard,
@@ -198,8 +199,8 @@ impl<'a> ReconcileContext<'a> {
             .annotations
             .contains_key(constants::REFRESH)
         {
-            // A request that comes meanwhile makes the write fail, so that it is not taken for this
-            // one.
+            // If a new request arrives meanwhile, the write fails, so that it is not removed
+            // together with this one.
             for name in [constants::REFRESH, constants::REFRESH_TIMESTAMP] {
                 self.app.metadata.annotations.remove(name);
                 self.annotate(name, None);
@@ -214,7 +215,7 @@ impl<'a> ReconcileContext<'a> {
             return Ok(());
         }
         if !spec::is_normal(&self.app.spec) {
-            // Before comparing, so that the status says that the normal form was compared.
+            // Before comparing, so that the status refers to the normal form.
             spec::normalize(&mut self.app.spec);
         }
         match super::compare::run(self, refresh).await {
@@ -261,8 +262,7 @@ impl<'a> ReconcileContext<'a> {
         Ok(())
     }
 
-    /// Whether what failed before for want of the live state would fail again. Asking so costs no
-    /// write.
+    /// Whether loading the live state would fail again as before. Checking this costs no write.
     async fn is_out_of_sight(&self) -> bool {
         if self.memo.lost_sight == 0 {
             return false;
@@ -276,8 +276,7 @@ impl<'a> ReconcileContext<'a> {
         }
     }
 
-    /// A cluster that was away is looked for before the comparison expires, the longer it is away
-    /// the more rarely.
+    /// An unreachable cluster is retried before the comparison expires, with increasing delay.
     fn look_for_cluster(&self) -> Again {
         (self.memo.lost_sight > 0).then(|| {
             (
@@ -287,26 +286,25 @@ impl<'a> ReconcileContext<'a> {
         })
     }
 
-    /// The address of its cluster; empty when there is no such cluster.
+    /// The URL of its cluster; empty if there is no such cluster.
     pub fn server(&self) -> String {
         spec::destination(&self.app.spec.destination, &self.controller.destinations())
             .map(|d| d.server)
             .unwrap_or_default()
     }
 
-    /// Writes an annotation (`None`: removes it) with the next patch.
+    /// Sets an annotation (`None`: removes it) with the next patch.
     pub fn annotate(&mut self, name: &'static str, value: Option<String>) {
         self.annotations.retain(|(other, _)| *other != name);
         self.annotations.push((name, value));
     }
 
-    /// What was noted of the operation's progress holds no more.
+    /// Discards the recorded progress of the operation.
     pub fn forget_progress(&mut self) {
         self.annotate(PROGRESS_ANNOTATION, None);
     }
 
-    /// Remembers the last entry of the history that was healthy, where a sync may have to go back
-    /// to it.
+    /// Remembers the last healthy entry of the history, which a rollback may sync.
     fn remember_healthy(&mut self) {
         let options = self
             .app
@@ -323,7 +321,7 @@ impl<'a> ReconcileContext<'a> {
         }
     }
 
-    /// Shows what became of the resources' own products and of orphans; nothing is compared.
+    /// Updates the tree with owned objects and orphans, without comparing.
     async fn refresh_tree(&mut self, changed: bool) -> Result<(), Error> {
         if let (true, Some(comparison)) = (changed, self.memo.comparison.clone())
             && let Ok(cluster) = super::compare::cluster(self).await
@@ -335,13 +333,13 @@ impl<'a> ReconcileContext<'a> {
         Ok(())
     }
 
-    /// The tree as it is now, and in the status what it says.
+    /// Builds the current tree, and updates the status from it.
     fn take_tree(&mut self, comparison: &Comparison, cluster: &LiveCluster) -> ApplicationTree {
         let (tree, complete) = self.controller.tree(comparison, &cluster.cache);
         let status = &mut *self.app.status;
         (status.summary.images, status.summary.external_urls) = tree::summary(&tree);
         if !complete {
-            // How many orphans there are is not known.
+            // The number of orphans is unknown.
             return tree;
         }
         let orphans = tree::orphans::condition(tree.orphaned_nodes.len(), &comparison.rules);
@@ -354,7 +352,7 @@ impl<'a> ReconcileContext<'a> {
         tree
     }
 
-    /// What is wrong with the specification or its project.
+    /// The errors in the spec or its project.
     pub fn spec_problems(&self) -> Vec<Condition> {
         let project = self.controller.project(spec::project_name(&self.app));
         let missing = spec::project_condition(
@@ -370,10 +368,10 @@ impl<'a> ReconcileContext<'a> {
         }
     }
 
-    /// Starts a sync if policy and status call for one.
+    /// Starts an automatic sync if policy and status require it.
     async fn auto_sync(&mut self) -> Again {
         if self.memo.untold_outage().is_some() && self.memo.desired.is_none() {
-            // The status is of another process, and nobody knows what Git says.
+            // The status is from another process, and Git's current state is unknown.
             return None;
         }
         if let ControlFlow::Break(again) = self.heed_windows() {
@@ -387,9 +385,9 @@ impl<'a> ReconcileContext<'a> {
             .as_ref()
             .map(|p| p.sync_options.as_slice())
             .unwrap_or_default();
-        // A limit that cannot be read is told by the sync.
+        // An invalid limit is reported by the sync.
         let limit = super::timeouts::prune_limit(&settings, options).unwrap_or(DEFAULT_LIMIT);
-        // Only who may sync by himself needs to know.
+        // Needed only if an automatic sync may start.
         let touched = self.app.status.sync.status != "OutOfSync"
             || !auto_sync::is_on(&self.app)
             || touched::since_last_sync(self).await;
@@ -427,7 +425,7 @@ impl<'a> ReconcileContext<'a> {
         self.follow(verdict, backoff)
     }
 
-    /// Does as was decided.
+    /// Executes the decision.
     fn follow(&mut self, decision: AutoSyncDecision, backoff: auto_sync::Backoff) -> Again {
         let mut conditions = Vec::new();
         let mut again = None;
@@ -453,8 +451,8 @@ impl<'a> ReconcileContext<'a> {
                 self.memo.automated =
                     Repeats::after(self.memo.automated.take(), &operation, backoff, self.now);
                 self.app.operation = Some(operation);
-                // Argo CD clears it when an operation is set, so that a reader never takes the last
-                // one's result for this one's.
+                // Argo CD clears it when an operation is set, so that the previous result is not
+                // mistaken for this one's.
                 self.app.status.operation_state = None;
             }
         }
@@ -467,7 +465,7 @@ impl<'a> ReconcileContext<'a> {
         again
     }
 
-    /// Whether sync windows keep an automatic sync from starting, and when to look again.
+    /// Whether sync windows block an automatic sync, and when to reconcile again.
     fn heed_windows(&mut self) -> ControlFlow<Again> {
         let Some(project) = self.controller.project(spec::project_name(&self.app)) else {
             return ControlFlow::Continue(());
@@ -485,7 +483,7 @@ impl<'a> ReconcileContext<'a> {
                 &[ConditionType::SyncError],
                 self.now,
             );
-            // A change of the project wakes it.
+            // A change of the project triggers a reconcile.
             return ControlFlow::Break(None);
         }
         if windows.can_sync(false, None, self.now) == Ok(true) {
@@ -495,7 +493,7 @@ impl<'a> ReconcileContext<'a> {
         ControlFlow::Break(wait.map(|wait| (Reason::at(Level::Recent), wait)))
     }
 
-    /// Writes what changed since the last write, if anything did.
+    /// Stores the changes since the last write, if there are any.
     pub async fn store(&mut self) -> Result<(), Error> {
         status::hide_passwords(&mut self.app.status);
         status::keep_times(&self.before.status, &mut self.app.status);
@@ -507,14 +505,14 @@ impl<'a> ReconcileContext<'a> {
                 set_annotation(&mut to, name, value);
             }
         }
-        // In one write with the status: an Application that shows its hooks' revision never lacks
-        // what holds it back for them.
+        // In one patch with the status: an Application that shows its hooks' revision must always
+        // have the finalizers for them.
         if self.app.metadata.finalizers != self.before.metadata.finalizers {
             from["metadata"]["finalizers"] = json!(self.before.metadata.finalizers);
             to["metadata"]["finalizers"] = json!(self.app.metadata.finalizers);
         }
         if self.app.spec != self.before.spec {
-            // Of the specification as it is stored: it may have fields that nobody here knows.
+            // Based on the stored spec, which may contain unknown fields.
             let stored = self.record.object()?.into_value();
             (from["spec"], to["spec"]) = (stored["spec"].clone(), stored["spec"].clone());
             spec::normalize_document(&mut to["spec"]);
@@ -541,8 +539,9 @@ impl<'a> ReconcileContext<'a> {
         }
     }
 
-    /// Says that the status cannot be stored, and nothing else; an operation that cannot be told of
-    /// ends. What is returned is the refusal, so that the next look comes later and later.
+    /// Reports that the status is too large to store, and nothing else; an operation that cannot be
+    /// recorded ends. Returns the API server's error, so that the next reconcile is delayed with
+    /// back-off.
     async fn store_too_large(&mut self, refusal: tiphys_cluster::Error) -> Result<(), Error> {
         let mut app = Application::clone(&self.before);
         let condition = Condition::new(ConditionType::UnknownError, status::TOO_LARGE);
@@ -575,7 +574,7 @@ impl<'a> ReconcileContext<'a> {
         Err(refusal.into())
     }
 
-    /// Goes on from what the server has now.
+    /// Continues with the server's current state.
     pub fn take(&mut self, record: Arc<Record<Application>>) -> Result<(), Error> {
         self.before = record.value().map_err(Error::Unreadable)?;
         self.app = Application::clone(&self.before);
@@ -605,7 +604,8 @@ impl<'a> ReconcileContext<'a> {
     }
 }
 
-/// Lets a part of an object have an annotation; `None`: have annotations, but not this one.
+/// Sets an annotation in a part of an object; `None`: makes sure the annotations exist without this
+/// one.
 fn set_annotation(part: &mut Value, name: &str, value: Option<String>) {
     let annotations = &mut part["metadata"]["annotations"];
     match value {

@@ -1,8 +1,8 @@
-//! The end of an Application: hooks before, its resources if a finalizer says so, the highest wave
-//! before the lower ones, hooks after; each stage ends by removing its finalizer.
+//! Deletes an Application: PreDelete hooks, its resources if a finalizer requires it, from the
+//! highest wave to the lowest, then PostDelete hooks. Each stage ends by removing its finalizer.
 //!
-//! Main function: [`run`]. Level-triggered: each look deletes what may go now and waits for the
-//! rest.
+//! Main function: [`run`]. Level-triggered: each reconcile deletes what can be deleted now and
+//! waits for the rest.
 
 use super::{
     Controller, compare,
@@ -33,13 +33,13 @@ use tiphys_engine::{
     types::{CompareRules, Condition, ConditionType, SyncStatus},
 };
 
-/// Deletions under way at once.
+/// Concurrent deletions.
 const PARALLEL: usize = 16;
 const POLL: Duration = Duration::from_secs(5);
 const HOOK_POLL: Duration = Duration::from_secs(1);
-/// An object that was deleted and is there after so long is reported.
+/// A deleted object that still exists after this time is reported.
 const OVERDUE: SignedDuration = SignedDuration::from_secs(60);
-/// How often an object that changes while it is deleted is looked at again.
+/// How often an object that changes during its deletion is read again.
 const CONFLICTS: usize = 5;
 
 const CASCADE: [&str; 3] = [
@@ -48,7 +48,7 @@ const CASCADE: [&str; 3] = [
     RESOURCES_FINALIZER_BACKGROUND,
 ];
 
-/// Why a deletion does not go on, as the condition tells it.
+/// Why a deletion is blocked, as reported in the condition.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
     #[error(
@@ -65,18 +65,18 @@ impl From<String> for Stop {
     }
 }
 
-/// How far a stage of a deletion is.
+/// The state of a stage of a deletion.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
     Done,
     Waits,
-    /// It waits for a hook that is run again after it failed: what was said of that still holds.
+    /// It waits for a failed hook that is run again: the existing condition stays.
     Retries,
-    /// It waits, and this is why it may do so for long.
+    /// It waits for the given reason, possibly for long.
     Held(String),
 }
 
-/// Takes the deletion as far as it goes now, and answers a refresh.
+/// Continues the deletion as far as possible, and handles a refresh.
 pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
     let again = advance(ctx).await?;
     if ctx.app.metadata.annotations.contains_key(REFRESH) && !ctx.app.metadata.finalizers.is_empty()
@@ -97,14 +97,14 @@ async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
     let Some(stage) = stage(&ctx.app.metadata.finalizers) else {
         return Ok(None);
     };
-    // Only the project knows what the Application may delete.
+    // Only the project defines what the Application may delete.
     if let Err(text) = project(ctx) {
         return refused(ctx, text.into()).await;
     }
     match destination(ctx.controller, &ctx.app) {
         Ok(true) => {}
         Ok(false) => {
-            // Nobody can ever delete what was there: the Application must not wait for it.
+            // The resources can never be deleted: the Application must not wait for them.
             let of_hooks = |f: &str| {
                 f.starts_with(PRE_DELETE_FINALIZER) || f.starts_with(POST_DELETE_FINALIZER)
             };
@@ -148,8 +148,8 @@ async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
     Ok(Some((Reason::RECONCILE, pause)))
 }
 
-/// Shows what is still there and what is on its way, where that can be told without asking Git,
-/// which a deletion does not wait for.
+/// Shows what still exists and what is being deleted, as far as that is known without Git, which a
+/// deletion does not wait for.
 async fn show(ctx: &mut ReconcileContext<'_>) -> Result<(), Error> {
     let known = RequestedSources::of(&ctx.app).is_ok_and(|wanted| {
         ctx.memo
@@ -167,8 +167,8 @@ async fn show(ctx: &mut ReconcileContext<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether there is a project that says what may be deleted. The error is why there is none, and
-/// what to do.
+/// Whether there is a project that defines what may be deleted. The error says why not, and what to
+/// do.
 fn project(ctx: &ReconcileContext<'_>) -> Result<(), String> {
     const OR: &str = "or remove the Application's finalizers to leave its resources in the cluster";
     let project = ctx
@@ -185,7 +185,7 @@ fn project(ctx: &ReconcileContext<'_>) -> Result<(), String> {
     })
 }
 
-/// Whether there is a cluster that the resources are in. The error is why that cannot be said.
+/// Whether the cluster with the resources exists. The error says why this is unknown.
 fn destination(controller: &Controller, app: &Application) -> Result<bool, String> {
     let (destination, clusters) = (&app.spec.destination, controller.destinations());
     let Err(text) = spec::destination(destination, &clusters) else {
@@ -212,7 +212,7 @@ fn destination(controller: &Controller, app: &Application) -> Result<bool, Strin
     })
 }
 
-/// What a deletion is busy with.
+/// The stage of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Hooks(When),
@@ -238,14 +238,14 @@ impl Stage {
     }
 }
 
-/// The first stage that a finalizer still stands for.
+/// The first stage whose finalizer is present.
 fn stage(finalizers: &[String]) -> Option<Stage> {
     Stage::ORDER
         .into_iter()
         .find(|stage| finalizers.iter().any(|f| stage.is_held_by(f)))
 }
 
-/// Whether a condition says why the deletion does not go on.
+/// Whether a condition already reports this reason.
 pub(super) fn is_told(ctx: &ReconcileContext<'_>, text: &str) -> bool {
     ctx.app
         .status
@@ -254,7 +254,7 @@ pub(super) fn is_told(ctx: &ReconcileContext<'_>, text: &str) -> bool {
         .any(|c| c.type_ == "DeletionError" && c.message == text)
 }
 
-/// Says why the deletion does not go on.
+/// Reports why the deletion is blocked.
 async fn refused(ctx: &mut ReconcileContext<'_>, why: Stop) -> Result<Again, Error> {
     let text = why.to_string();
     if !is_told(ctx, &text) {
@@ -280,7 +280,7 @@ async fn refused(ctx: &mut ReconcileContext<'_>, why: Stop) -> Result<Again, Err
     Ok(Some((Reason::RECONCILE, POLL)))
 }
 
-/// Deletes the resources that may go now.
+/// Deletes the resources whose turn it is.
 async fn cascade(ctx: &mut ReconcileContext<'_>) -> Result<Progress, Stop> {
     let cluster = compare::cluster(ctx).await?;
     let live = deletable(ctx, &cluster).await?;
@@ -307,7 +307,7 @@ async fn cascade(ctx: &mut ReconcileContext<'_>) -> Result<Progress, Stop> {
     if !approved && live.iter().any(|o| confirm(o)) {
         return Ok(Progress::Waits);
     }
-    // Some may be on their way already: whoever was to delete the others was stopped.
+    // Some may already be in deletion, if the previous process was stopped in between.
     let doomed: Vec<_> = next_to_go(&live)
         .into_iter()
         .filter(|o| o.deletion_timestamp().is_none())
@@ -346,8 +346,8 @@ async fn cascade(ctx: &mut ReconcileContext<'_>) -> Result<Progress, Stop> {
     })
 }
 
-/// The objects whose turn it is: the highest wave. A project goes after all Applications, which
-/// cannot be deleted without it.
+/// The objects whose turn it is: the highest wave. A project is deleted after all Applications,
+/// which need it for their own deletion.
 fn next_to_go(live: &[Arc<Object>]) -> Vec<&Arc<Object>> {
     let is = |o: &Object, kind: &str| o.group() == GROUP && o.kind() == kind;
     let lowest = live
@@ -363,8 +363,8 @@ fn next_to_go(live: &[Arc<Object>]) -> Vec<&Arc<Object>> {
     live.iter().filter(|o| Some(turn(o)) == next).collect()
 }
 
-/// What those that are on their way are waiting for: an Application that says why it cannot go, or
-/// an object that should have gone long ago.
+/// What the objects in deletion wait for: an Application that reports why it is blocked, or an
+/// object whose deletion is overdue.
 fn held(live: &[Arc<Object>], now: Timestamp) -> Progress {
     let leaving = live
         .iter()
@@ -391,7 +391,7 @@ fn held(live: &[Arc<Object>], now: Timestamp) -> Progress {
     }
 }
 
-/// What an Application says of its own deletion.
+/// The deletion error that an Application reports.
 fn deletion_error(object: &Object) -> Option<String> {
     let conditions = object
         .pointer("/status/conditions")
@@ -403,7 +403,7 @@ fn deletion_error(object: &Object) -> Option<String> {
     condition["message"].as_str().map(str::to_owned)
 }
 
-/// A sync that was under way does not go on, so nobody else takes off what it holds its hooks by.
+/// A running sync does not continue, so no one else would remove its hooks' finalizers.
 async fn release_hooks(executor: &Executor, live: &[Arc<Object>]) -> Result<(), String> {
     for hook in live.iter().filter(|o| hook::has_finalizer(o)) {
         executor
@@ -425,7 +425,8 @@ pub(super) async fn remove(
         .map_err(|e| format!("{}: {e}", object.key()))
 }
 
-/// Deletes an object as it was judged; when it has changed since, it is read and judged again.
+/// Deletes an object in the state in which it was judged; if it has changed, it is read and judged
+/// again.
 async fn remove_if(
     executor: &Executor,
     cluster: &LiveCluster,
@@ -458,7 +459,7 @@ async fn remove_if(
     remove(executor, &seen, propagation).await
 }
 
-/// The live objects that go with the Application.
+/// The live objects that are deleted with the Application.
 async fn deletable(
     ctx: &ReconcileContext<'_>,
     cluster: &LiveCluster,
@@ -473,8 +474,8 @@ async fn deletable(
         .collect())
 }
 
-/// Whether an object goes with the Application of this uid: it is the Application's, and nothing
-/// says that it is to be kept.
+/// Whether an object is deleted with the Application that has this uid: it is managed by the
+/// Application, and nothing says to keep it.
 fn goes_with(object: &Object, rules: &CompareRules, app_uid: &str) -> bool {
     let is_kept = marks::sync_option(object, &rules.sync_options, "Delete") == Some("false")
         || marks::has_option(object, "helm.sh/resource-policy", "keep")
@@ -483,7 +484,7 @@ fn goes_with(object: &Object, rules: &CompareRules, app_uid: &str) -> bool {
     !is_kept && is_owned(object, rules)
 }
 
-/// The live objects that belong to the Application and that its project lets it have.
+/// The live objects that the Application manages and its project permits.
 pub(super) async fn owned(
     cluster: &LiveCluster,
     rules: &CompareRules,
@@ -500,8 +501,8 @@ pub(super) async fn owned(
         .collect())
 }
 
-/// Whether an object is by its mark one that the Application applied, and one that its project lets
-/// it have.
+/// Whether the tracking metadata shows that the Application applied the object, and its project
+/// permits it.
 fn is_owned(object: &Object, rules: &CompareRules) -> bool {
     permit::resource(
         rules,
@@ -513,7 +514,7 @@ fn is_owned(object: &Object, rules: &CompareRules) -> bool {
         && track::names(object, &rules.tracking)
 }
 
-/// Takes finalizers off, and what was said of why the deletion did not go on.
+/// Removes finalizers, and the condition about the blocked deletion.
 async fn release(
     ctx: &mut ReconcileContext<'_>,
     which: impl Fn(&str) -> bool,

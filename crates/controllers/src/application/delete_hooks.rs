@@ -1,9 +1,9 @@
-//! Hooks around the deletion of an Application: those of `PreDelete` run before its resources go,
-//! those of `PostDelete` afterwards.
+//! Hooks around the deletion of an Application: PreDelete hooks run before its resources are
+//! deleted, PostDelete hooks afterwards.
 //!
-//! Main functions: [`align`] keeps the finalizers that hold an Application back for them,
-//! [`execute`] runs them, [`cleanup`] removes what their delete policies say. Level-triggered: each
-//! call does what may be done now and tells whether that was all.
+//! Main functions: [`align`] maintains the finalizers that keep an Application for its hooks,
+//! [`execute`] runs them, [`cleanup`] removes them according to their delete policies.
+//! Level-triggered: each call does what is possible now and returns whether that was all.
 
 use super::{
     compare,
@@ -44,7 +44,7 @@ impl When {
         }
     }
 
-    /// Holds the Application until the hooks have run.
+    /// Keeps the Application until the hooks have run.
     pub fn finalizer(self) -> &'static str {
         match self {
             Self::Before => PRE_DELETE_FINALIZER,
@@ -52,12 +52,12 @@ impl When {
         }
     }
 
-    /// Holds the Application until the hooks are removed.
+    /// Keeps the Application until the hooks are removed.
     pub fn cleanup_finalizer(self) -> String {
         format!("{}/cleanup", self.finalizer())
     }
 
-    /// What an error of its hooks begins with.
+    /// The prefix of errors when running its hooks.
     fn executing(self) -> &'static str {
         match self {
             Self::Before => "error executing pre-delete hooks: ",
@@ -65,7 +65,7 @@ impl When {
         }
     }
 
-    /// What an error of removing its hooks begins with.
+    /// The prefix of errors when removing its hooks.
     fn cleaning(self) -> &'static str {
         match self {
             Self::Before => "error cleaning up pre-delete hooks: ",
@@ -81,8 +81,8 @@ impl When {
     }
 }
 
-/// Gives an Application the finalizers of the hooks that it has, and takes those of hooks that it
-/// has no longer. What could not be read is no reason to take one.
+/// Adds the finalizers for the hooks that an Application has, and removes those for hooks that it
+/// no longer has. If manifests could not be read, none is removed.
 pub fn align(finalizers: &mut Vec<String>, hooks: &[Arc<Kept>], conditions: &[Condition]) {
     let complete = !conditions.iter().any(Condition::is_error);
     for when in When::ALL {
@@ -97,9 +97,9 @@ pub fn align(finalizers: &mut Vec<String>, hooks: &[Arc<Kept>], conditions: &[Co
     }
 }
 
-/// Creates the hooks that are not there and looks how the others do. The error names those that
-/// failed. They are removed, so that they run again, by a reconcile after it was reported: once
-/// they are gone nobody can tell that they failed.
+/// Creates the missing hooks and checks the state of the others. The error names those that failed.
+/// Failed hooks are deleted, so that they run again, only by a reconcile after the failure was
+/// reported, because then nothing else records it.
 pub async fn execute(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progress, Stop> {
     let doing = |e: String| Stop::Refused(format!("{}{e}", when.executing()));
     let cluster = compare::cluster(ctx).await?;
@@ -136,7 +136,7 @@ pub async fn execute(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
         prepare::permitted(&comparison, object, namespaced).map_err(doing)?;
         match executor.create(object).await {
             Ok(_) => created = true,
-            // Somebody else's object of that name is not ours to wait for.
+            // An object of that name that is not ours is not waited for.
             Err(e) if e.is_already_exists() => {
                 tracing::warn!(hook = %object.key(), "it exists already, skipping")
             }
@@ -182,7 +182,7 @@ pub async fn execute(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
     Err(Stop::Refused(text))
 }
 
-/// Removes the hooks whose delete policies say so.
+/// Removes the hooks according to their delete policies.
 pub async fn cleanup(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progress, Stop> {
     let doing = |e: String| Stop::Refused(format!("{}{e}", when.cleaning()));
     let cluster = compare::cluster(ctx).await?;
@@ -190,7 +190,7 @@ pub async fn cleanup(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
     let rules = compare::rules(ctx)?;
     let hooks = match live(&cluster, &rules, when, &Known::Nothing).await {
         Ok(hooks) => hooks,
-        // Some kind cannot be read: Git says whether there are hooks of it.
+        // Some kinds cannot be read: use Git to find out whether there are hooks of them.
         Err(_) => {
             let comparison = desired(ctx, &cluster).await.map_err(doing)?;
             live(&cluster, &rules, when, &with_hooks(&ctx.app, &comparison)).await?
@@ -223,7 +223,7 @@ pub async fn cleanup(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
     })
 }
 
-/// The hooks in the cluster that belong to the Application.
+/// The Application's hooks in the cluster.
 async fn live(
     cluster: &LiveCluster,
     rules: &CompareRules,
@@ -237,7 +237,7 @@ async fn live(
         .collect())
 }
 
-/// What the Application may have, the hooks of its deletion included.
+/// What the Application may have, including hooks of its deletion.
 fn with_hooks(app: &Application, comparison: &Comparison) -> Known {
     match known::of(app) {
         Known::Nothing => Known::Nothing,
@@ -253,7 +253,7 @@ fn with_hooks(app: &Application, comparison: &Comparison) -> Known {
     }
 }
 
-/// How a hook does; without a check for its kind it has done its work by being there.
+/// The state of a hook; a kind without health check is complete once it exists.
 fn health_of(object: &Object, rules: &CompareRules) -> Result<HealthStatus, String> {
     let health = run_scripts_blocking(&rules.customizations, || {
         health::assess_with(object, &rules.customizations)
@@ -263,7 +263,8 @@ fn health_of(object: &Object, rules: &CompareRules) -> Result<HealthStatus, Stri
     Ok(health.map_or(HealthStatus::Healthy, |h| h.status))
 }
 
-/// What Git wants now. Hooks that cannot be read are no reason to go on without them.
+/// The current manifests in Git. If hooks cannot be read, the deletion does not continue without
+/// them.
 async fn desired(
     ctx: &mut ReconcileContext<'_>,
     cluster: &LiveCluster,
@@ -288,8 +289,8 @@ async fn desired(
     }
 }
 
-/// A name for a hook that has only the beginning of one: the same at every look, so that it is
-/// found again, and not one of those taken.
+/// A name for a hook that has only `generateName`: the same in every reconcile, so that it is found
+/// again, and not one that is taken.
 fn named(ctx: &ReconcileContext<'_>, object: &Object, when: When, taken: &[ResourceKey]) -> Object {
     let mut object = object.clone();
     if object.name().is_empty() {
@@ -365,7 +366,7 @@ mod tests {
                 &[&[own], &AFTER],
             ),
             (&[&BEFORE, &[own], &AFTER], &[], &[&warning], &[&[own]]),
-            // What could not be read is no reason to take one, and none to give none.
+            // If manifests could not be read, finalizers are added but none is removed.
             (
                 &[&BEFORE, &AFTER],
                 &[],

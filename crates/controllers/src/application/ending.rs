@@ -1,7 +1,7 @@
-//! The end of an operation, or of one attempt of it: what is told, what is kept, and what follows.
+//! The end of an operation, or of one attempt: what is reported, what is kept, and what follows.
 //!
-//! Main function: [`finish`]. What follows may be another attempt, a rollback, or the sync of a
-//! newer revision.
+//! Main function: [`finish`]. Another attempt, a rollback, or the sync of a newer revision may
+//! follow.
 
 use super::{
     context::ReconcileContext,
@@ -19,15 +19,15 @@ use tiphys_engine::{
     sync::{Ending, OnTimeout, OperationPhase},
 };
 
-/// What an operation says that is ended because it took too long.
+/// The message of an operation that is terminated because of a timeout.
 pub const TIMED_OUT: &str = "operation is terminating due to timeout";
 
-/// How an attempt came to its end.
+/// How an attempt ended.
 struct Attempt {
     failed: bool,
-    /// It was being terminated, by a user or because it took too long.
+    /// It was being terminated, by a user or because of a timeout.
     terminating: bool,
-    /// It, or one of its waves, took longer than it may.
+    /// It, or one of its waves, exceeded its time limit.
     timed_out: bool,
     superseded: bool,
     then: OnTimeout,
@@ -45,7 +45,7 @@ impl Attempt {
     }
 }
 
-/// The operation ended, or this attempt did.
+/// Handles the end of the operation, or of this attempt.
 pub async fn finish(
     ctx: &mut ReconcileContext<'_>,
     phase: OperationPhase,
@@ -71,7 +71,7 @@ pub async fn finish(
     } else {
         message
     };
-    // A start may lie in the second after this one, see `begin`.
+    // The start may be recorded one second in the future, see `begin`.
     state.finished_at = Some(
         ctx.now
             .max(state.started_at.map_or(ctx.now, |t| t.timestamp()))
@@ -80,7 +80,7 @@ pub async fn finish(
     if attempt.may_be_repeated(&state) {
         match retry::next_at(&state.operation.retry, ctx.now, state.retry_count) {
             Ok(due) => {
-                // A running operation with an end is one that waits to be tried again.
+                // A running operation with an end time is one that waits for its retry.
                 state.phase = "Running".into();
                 state.retry_count += 1;
                 state.message = format!(
@@ -141,9 +141,9 @@ pub async fn finish(
     Ok(())
 }
 
-/// How the Application is compared after an operation. Asking Git again after every automatic sync
-/// would be too much; whoever syncs by hand may have pushed meanwhile. A dry run has changed
-/// nothing.
+/// How the Application is compared after an operation. Resolving the revision again after every
+/// automatic sync would be too expensive; a user who syncs manually may have pushed meanwhile. A
+/// dry run has changed nothing.
 fn refresh_after(automated: bool, dry_run: bool) -> Option<Level> {
     match (dry_run, automated) {
         (true, _) => None,
@@ -152,8 +152,8 @@ fn refresh_after(automated: bool, dry_run: bool) -> Option<Level> {
     }
 }
 
-/// Ends an operation that takes longer than so many seconds (0: as long as it takes); else says how
-/// much of them is left.
+/// Terminates an operation that exceeds this many seconds (0: no limit); otherwise returns the time
+/// left.
 pub fn limit(state: &mut OperationState, seconds: u32, now: Timestamp) -> Option<Duration> {
     if state.phase != "Running" || seconds == 0 {
         return None;
@@ -167,8 +167,8 @@ pub fn limit(state: &mut OperationState, seconds: u32, now: Timestamp) -> Option
     left
 }
 
-/// What is told of an operation that has not ended. One that is being terminated is so until it has
-/// ended, whatever it waits for; why it is terminated is told again then.
+/// The message of an operation that has not ended. A terminating operation is shown as terminating
+/// until it has ended; the reason is added then.
 pub fn goes_on(
     state: &mut OperationState,
     terminating: bool,
@@ -185,7 +185,7 @@ pub fn goes_on(
     }
 }
 
-/// Counts the sync among those that ended.
+/// Counts the finished sync in the metrics.
 fn count(ctx: &ReconcileContext<'_>, state: &OperationState) {
     let took = match (state.started_at, state.finished_at) {
         (Some(began), Some(ended)) => {
@@ -204,7 +204,7 @@ fn count(ctx: &ReconcileContext<'_>, state: &OperationState) {
     ctx.controller.metrics.ended(ctx.key, ended);
 }
 
-/// The operation that begins at once, if one does; the message of the one that ended says so.
+/// The operation that starts immediately, if any; the message of the finished one mentions it.
 fn follows(
     ctx: &ReconcileContext<'_>,
     attempt: &Attempt,
@@ -233,8 +233,8 @@ fn follows(
         state.message = format!("{}; {told}", state.message);
         return found.ok();
     }
-    // What a user asked for without naming a revision goes on with the new one; an automatic sync
-    // is started anew by whoever started it.
+    // A user's sync without explicit revision continues with the new one; an automatic sync is
+    // started again by auto-sync.
     (attempt.superseded && !state.operation.initiated_by.automated).then(|| state.operation.clone())
 }
 

@@ -1,5 +1,5 @@
-//! Why a reconcile of an Application could not be finished. Faults of Git, manifests or the
-//! destination are no errors here: they are conditions of the Application.
+//! Why a reconcile could not be finished. Errors of Git, manifests or the destination are not
+//! errors here: they are conditions of the Application.
 
 /// What stops a reconcile.
 #[derive(Debug, thiserror::Error)]
@@ -11,12 +11,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Somebody else wrote first: look again at once.
+    /// Someone else wrote first: reconcile again immediately.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Cluster(e) if e.is_conflict())
     }
 
-    /// The Application is gone.
+    /// The Application no longer exists.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Cluster(e) if e.is_not_found())
     }

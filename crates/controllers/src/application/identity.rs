@@ -1,4 +1,4 @@
-//! What makes an operation the one that it is, also for a process that did not begin it.
+//! Identifies an operation, also for a process that did not start it.
 
 use sha2::{Digest, Sha256};
 use tiphys_api::{
@@ -6,8 +6,8 @@ use tiphys_api::{
     operation::{Operation, OperationState, SyncOperationResult},
 };
 
-/// The id of one attempt of one operation of the Application with this `uid`. `started` is in
-/// seconds since 1970, `last_sync` the id of the newest entry of the history.
+/// The id of one attempt of an operation of the Application with this `uid`. `started` is in
+/// seconds since 1970, `last_sync` the id of the newest history entry.
 pub fn id(uid: &str, started: i64, attempt: i64, last_sync: Option<i64>) -> String {
     let mut hash = Sha256::new();
     hash.update(uid);
@@ -21,8 +21,8 @@ pub fn id(uid: &str, started: i64, attempt: i64, last_sync: Option<i64>) -> Stri
         .collect()
 }
 
-/// Whether a process that knows only what is `stored` syncs the same. A dry run does nothing, and
-/// what an operation names completely needs no second record.
+/// Whether a process that only knows what is `stored` would sync the same. A dry run writes
+/// nothing, and an operation that names revisions and sources completely needs no second record.
 pub fn is_remembered(stored: Option<&SyncOperationResult>, state: &OperationState) -> bool {
     let sync = state.operation.sync.clone().unwrap_or_default();
     let result = state.sync_result.clone().unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn is_remembered(stored: Option<&SyncOperationResult>, state: &OperationStat
     is_stored || is_named || sync.dry_run
 }
 
-/// Whether whoever asked for a dry run wants to read its plan.
+/// Whether the plan is requested in the message of the dry run.
 pub fn shows_plan(operation: &Operation) -> bool {
     operation
         .info
@@ -94,8 +94,8 @@ mod tests {
         );
     }
 
-    /// Each line: what is stored, the operation, its result so far, and whether a process that
-    /// finds this syncs the same.
+    /// Each line: the stored result, the operation, its current result, and whether a process that
+    /// finds the stored state syncs the same.
     #[test]
     fn what_an_operation_stands_for_is_stored_unless_it_says_so_itself() {
         let (git, other) = (

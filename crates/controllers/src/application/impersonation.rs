@@ -1,7 +1,7 @@
-//! In whose name an Application's cluster is written to: a service account that its project names
-//! for the destination, where `application.sync.impersonation.enabled` asks for one. Main
-//! functions: [`for_sync`], [`for_diff`] and [`for_deletion`], which differ in what they do without
-//! one.
+//! The service account to impersonate when writing to an Application's cluster: the one that its
+//! project assigns to the destination, if `application.sync.impersonation.enabled` is set. Main
+//! functions: [`for_sync`], [`for_diff`] and [`for_deletion`], which differ in what they do if
+//! there is none.
 
 use super::context::ReconcileContext;
 use crate::metrics::Request;
@@ -33,7 +33,7 @@ fn counted(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> Executor {
     }))
 }
 
-/// The hand of a sync; the error is its message.
+/// The executor of a sync; the error is the operation's message.
 pub fn for_sync(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
     executor(ctx, cluster).map_err(|e| match e {
         Impersonation::Underivable(why) => {
@@ -43,7 +43,7 @@ pub fn for_sync(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> Result<Exe
     })
 }
 
-/// The hand that asks what an apply would make of an object: the same as that of a sync.
+/// The executor for dry runs: the same as that of a sync.
 pub fn for_diff(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
     executor(ctx, cluster).map_err(|e| match e {
         Impersonation::Underivable(why) => {
@@ -53,8 +53,8 @@ pub fn for_diff(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> Result<Exe
     })
 }
 
-/// The hand that deletes: our own where there is no service account, or the Application could never
-/// go.
+/// The executor for deletions: without impersonation if there is no service account, because the
+/// Application could otherwise never be deleted.
 pub fn for_deletion(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> Result<Executor, String> {
     match executor(ctx, cluster) {
         Err(Impersonation::Underivable(why)) => Err(format!(

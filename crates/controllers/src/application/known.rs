@@ -1,13 +1,12 @@
-//! What an Application is known to have, or to have had: the kinds that must be readable before
-//! anything is said or done on the strength of what is not there. Main functions: [`resources`] and
-//! [`of`].
+//! The resources that an Application is known to have, or to have had. Their kinds must be readable
+//! before anything is concluded from missing objects. Main functions: [`resources`] and [`of`].
 
 use tiphys_api::Application;
 use tiphys_apimachinery::ResourceKey;
 use tiphys_cluster::Known;
 use tiphys_engine::types::SyncStatus;
 
-/// What the status tells of: what was compared, and what a sync applied.
+/// The resources in the status: those compared, and those that a sync applied.
 pub fn resources(app: &Application) -> Vec<ResourceKey> {
     let compared = app
         .status
@@ -28,8 +27,7 @@ pub fn resources(app: &Application) -> Vec<ResourceKey> {
         .collect()
 }
 
-/// What it may have. Of one whose comparisons all failed, or that came without its status, nothing
-/// is known.
+/// Everything it may have. If all its comparisons failed, or its status was lost, nothing is known.
 pub fn of(app: &Application) -> Known {
     let resources = resources(app);
     let status = app.status.sync.status.as_str();

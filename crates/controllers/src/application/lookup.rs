@@ -10,7 +10,7 @@ impl Controller {
         self.records.project(name)
     }
 
-    /// The project of an Application, or why there is none, in Argo CD's words.
+    /// The project of an Application, or why there is none, with Argo CD's message.
     pub fn project_of(&self, app: &Application) -> Result<Arc<AppProject>, String> {
         let name = spec::project_name(app);
         self.project(name).ok_or_else(|| {
@@ -18,7 +18,7 @@ impl Controller {
         })
     }
 
-    /// The clusters an Application may name.
+    /// The clusters that an Application may use.
     pub fn destinations(&self) -> Arc<[spec::Destination]> {
         self.records.settings().destinations.clone()
     }

@@ -1,6 +1,6 @@
-//! What one reconcile of an Application leaves for the next.
+//! What is remembered about an Application between reconciles.
 //!
-//! Main type: [`Memo`]. Nothing in it is needed: without it the next look only takes longer.
+//! Main type: [`Memo`]. Losing it only makes the next reconcile slower.
 
 use super::{
     prepare,
@@ -15,49 +15,47 @@ use tiphys_apimachinery::ResourceKey;
 use tiphys_cluster::clusters::PAUSE_AFTER_FAILURE;
 use tiphys_engine::types::Comparison;
 
-/// What is remembered of an Application between looks. Losing it costs time, and at most one
-/// automatic sync that was to wait.
+/// What is remembered about an Application between reconciles. Losing it costs time, and at most
+/// one automatic sync that should have waited.
 pub struct Memo {
     pub desired: Option<RenderedSources>,
-    /// Why there were no manifests of these sources when they were last asked for.
+    /// Why manifests of these sources could not be loaded last time.
     pub unloadable: Option<(RequestedSources, String)>,
-    /// There have been none since, told of or not.
+    /// Since then there have been no manifests, reported or not.
     pub outage: Option<Outage>,
     pub comparison: Option<Arc<Comparison>>,
-    /// What readers see the resources of.
+    /// The comparison that readers see.
     pub published: Option<Arc<Comparison>>,
-    /// How often in a row the live state could not be had.
+    /// How many times in a row the live state could not be loaded.
     pub lost_sight: u32,
-    /// What it then needed the kinds of.
+    /// The resources whose kinds were needed then.
     pub unseen: Vec<ResourceKey>,
     pub running: Option<prepare::Running>,
-    /// The server itself has shown it to this process, or taken a change of it: it is not from the
-    /// past.
+    /// This process has read it from the server itself, or written to it: it is not a stale state.
     pub proved: bool,
     pub syncing: Option<supersede::Syncing>,
     pub last_start: Option<start::Start>,
     /// The last automatic sync that was started.
     pub automated: Option<Repeats>,
-    /// Whether a revision concerns it that was compared, but not synced.
+    /// Whether the compared revision, which was not synced, affects the Application.
     pub touched: Option<(touched::Question, bool)>,
     /// This Application's share of every jitter.
     pub share: f64,
     pub failures: u32,
 }
 
-/// A time in which no manifests could be had: the repository cannot be reached, or what it has
-/// cannot be rendered.
+/// A period without manifests: the repository is unreachable, or its content cannot be rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     pub since: Timestamp,
-    /// When they are asked for again, unless somebody demands it.
+    /// When loading is retried, unless a refresh is requested earlier.
     pub next: Timestamp,
     attempts: u32,
 }
 
 impl Outage {
-    /// The longer it lasts, the more rarely it is asked, from every ten seconds to every minute;
-    /// and when the time is over in which it is nobody's concern.
+    /// The longer it lasts, the rarer the retries, from every ten seconds to every minute; and one
+    /// when the grace period ends.
     pub fn goes_on(known: Option<Self>, now: Timestamp, patience: Timestamp) -> Self {
         let attempts = known.map_or(0, |outage| outage.attempts) + 1;
         let next = now + PAUSE_AFTER_FAILURE * attempts.min(6);
@@ -105,12 +103,12 @@ impl Memo {
         self.published = None;
     }
 
-    /// That no manifests can be had is no concern yet.
+    /// The outage, while it need not be reported yet.
     pub fn untold_outage(&self) -> Option<Outage> {
         self.outage.filter(|_| self.unloadable.is_none())
     }
 
-    /// Lets the objects rest, unless a sync goes on with them.
+    /// Compresses the objects, unless a sync still uses them.
     pub fn rest(&self) {
         if self.running.is_none() {
             self.desired
@@ -122,7 +120,7 @@ impl Memo {
         }
     }
 
-    /// What came of loading these sources the last time.
+    /// The last result of loading these sources.
     pub fn loaded(&self, wanted: &RequestedSources) -> Option<Result<RenderedSources, String>> {
         let failed = self
             .unloadable

@@ -1,9 +1,9 @@
-//! The Application controller: every Application is looked at when something about it may have
-//! changed, and taken a step further.
+//! The Application controller: reconciles every Application when something that affects it may have
+//! changed.
 //!
-//! Main type: [`Controller`]. One worker at a time reconciles one Application ([`context`]); the
-//! reasons come from the Application's own record, from its live objects, from projects and
-//! settings, and from the clock.
+//! Main type: [`Controller`]. Each Application is reconciled by one worker at a time ([`context`]).
+//! Triggers are changes of the Application itself, its live objects, projects and settings, and the
+//! clock.
 
 mod auto_sync;
 mod compare;
@@ -66,22 +66,22 @@ use tracing::Instrument as _;
 
 /// Live objects change in bursts; one reconcile is enough for a burst.
 const SETTLE: Duration = Duration::from_millis(10);
-/// The longest pause before a reconcile that failed is tried again.
+/// Maximum delay before a failed reconcile is retried.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What the controller works with.
+/// What the controller depends on.
 #[derive(Clone)]
 pub struct Dependencies {
     pub records: Records,
     pub clusters: Clusters,
     pub sources: Sources,
     pub states: AppStates,
-    /// Applications looked at at once.
+    /// Concurrent reconciles.
     pub workers: usize,
     pub metrics: Metrics,
     /// `None`: there is no other replica.
     pub sharding: Option<Sharding>,
-    /// Seconds between waves; `None`: what the settings say.
+    /// Seconds between waves; `None`: as in the settings.
     pub wave_delay: Option<u32>,
     pub clock: Clock,
 }
@@ -101,7 +101,7 @@ pub struct Controller {
     memos: Mutex<HashMap<AppKey, Memo>>,
 }
 
-/// Runs until cancelled; what is in hand is finished first, then leases are given back.
+/// Runs until cancelled; running reconciles are finished first, then leases are released.
 pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let workers = dependencies.workers.max(1);
     let Dependencies {
@@ -159,7 +159,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     }
 }
 
-/// Where reasons come from.
+/// The feeds that trigger reconciles.
 #[derive(Clone, Copy)]
 enum Feed {
     Applications,
@@ -170,7 +170,7 @@ enum Feed {
 }
 
 impl Controller {
-    /// Takes what is ready, as far as there are seats, until the queue is closed.
+    /// Takes ready keys, as far as there are seats, until the queue is closed.
     async fn work(self: Arc<Self>, seats: Seats) {
         let mut looks = JoinSet::new();
         loop {
@@ -237,7 +237,7 @@ impl Controller {
             if let Some(cluster) = cluster {
                 tasks.spawn(self.clone().follow_cluster(cluster));
             }
-            // Some have waited for it.
+            // Some Applications have waited for it.
             self.add_all(Reason::RECONCILE);
         }
     }
@@ -278,7 +278,7 @@ impl Controller {
         }
     }
 
-    /// One look, with everything that can go wrong contained: the others go on.
+    /// One reconcile, isolated: errors and panics do not affect other Applications.
     async fn reconcile(&self, key: &AppKey, reason: Reason) {
         let Some(record) = self.records.applications.get(&key.namespace, &key.name) else {
             self.gone(key);
@@ -292,7 +292,7 @@ impl Controller {
             self.leave(key);
             return;
         };
-        // Every line of its log says of which Application.
+        // Every line of its log names the Application.
         let project = known.as_deref().map(|app| app.spec.project.as_str());
         let span = tracing::error_span!(
             "reconcile",
@@ -302,8 +302,8 @@ impl Controller {
         );
         let mut memo = self.memos().remove(key).unwrap_or_default();
         let failures = memo.failures;
-        // Boxed: a reconcile is large, and what is put around it would have it on the stack again
-        // and again.
+        // Boxed: the future of a reconcile is large, and each wrapper around it would copy it on
+        // the stack.
         let ctx = Box::pin(async {
             match ReconcileContext::new(self, key, &mut memo, record) {
                 Ok(ctx) => ctx.run(reason).await,
@@ -319,13 +319,13 @@ impl Controller {
             None => ctx.await,
         };
         if fence.is_some_and(|fence| !fence.is_open()) {
-            // What it came to may be wrong, and is another's now; if it is ours again it is begun
-            // anew.
+            // Its result may be wrong, and another replica owns the Application now; if it comes
+            // back, it starts from scratch.
             self.leave(key);
             return;
         }
         match result {
-            // Whatever it knew may be half done.
+            // Its memo may be inconsistent.
             None => {
                 memo = Memo {
                     failures: failures + 1,
@@ -366,7 +366,7 @@ impl Controller {
         (self.clock)()
     }
 
-    /// Another replica looks after it.
+    /// Another replica owns it.
     fn leave(&self, key: &AppKey) {
         self.memos().remove(key);
         self.states.remove(key);
@@ -383,7 +383,7 @@ impl Controller {
     }
 }
 
-/// Whether it says that it is to be left alone.
+/// Whether its annotation says to skip reconciling.
 fn skips(app: &Application) -> Option<&str> {
     app.metadata
         .annotations
@@ -391,7 +391,7 @@ fn skips(app: &Application) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// What the record was and is; `None`: it is new, or cannot be read.
+/// The old and new record; `None`: it is new, or cannot be parsed.
 fn both(change: &RecordChange<Application>) -> Option<(Arc<Application>, Arc<Application>)> {
     change
         .before
@@ -401,7 +401,7 @@ fn both(change: &RecordChange<Application>) -> Option<(Arc<Application>, Arc<App
         .zip(change.record.value().ok())
 }
 
-/// Whether a change of an Application's record is more than the status that we wrote ourselves.
+/// Whether a change of an Application is more than the status that we wrote ourselves.
 fn concerns_us(change: &RecordChange<Application>) -> bool {
     let Some((before, after)) = both(change) else {
         return true;
@@ -420,9 +420,8 @@ fn concerns_us(change: &RecordChange<Application>) -> bool {
             .is_some_and(|s| s.phase == "Terminating")
 }
 
-/// How thorough a reconcile a changed record calls for. What was compared says itself whether
-/// source or destination differ from it; of the rest of the specification, such as the project, it
-/// keeps nothing.
+/// How thorough a reconcile a changed record requires. The compared source and destination are in
+/// the status; changes of the rest of the spec, such as the project, cannot be detected from it.
 fn reason_of(change: &RecordChange<Application>) -> Reason {
     let Some((before, after)) = both(change) else {
         return Reason::RECONCILE;
@@ -433,7 +432,7 @@ fn reason_of(change: &RecordChange<Application>) -> Reason {
             .get(constants::DELETION_APPROVED)
             .cloned()
     };
-    // What happened while it was skipped has been missed.
+    // Changes while it was skipped have been missed.
     let resumed =
         before.spec.sync_policy != after.spec.sync_policy || skips(&before) != skips(&after);
     match (
@@ -446,7 +445,7 @@ fn reason_of(change: &RecordChange<Application>) -> Reason {
     }
 }
 
-/// Whether somebody asks for a refresh, as a push does for each Application of its repository.
+/// Whether someone requests a refresh, as a webhook does for each Application of a repository.
 fn is_request(change: &RecordChange<Application>) -> bool {
     change
         .record
@@ -454,7 +453,7 @@ fn is_request(change: &RecordChange<Application>) -> bool {
         .is_ok_and(|app| app.metadata.annotations.contains_key(constants::REFRESH))
 }
 
-/// The next value of a feed; `Some(None)` when some were missed, `None` at its end.
+/// The next value of a feed; `Some(None)` if some were missed, `None` at its end.
 async fn next<T: Clone>(feed: &mut Receiver<T>) -> Option<Option<T>> {
     match feed.recv().await {
         Ok(value) => Some(Some(value)),

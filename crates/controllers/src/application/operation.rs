@@ -1,7 +1,7 @@
-//! A sync operation of one Application, from the `operation` field to its result.
+//! Runs the sync operation of an Application, from the `operation` field to its result.
 //!
-//! Main function: [`run`]. The engine says what to do next; here it is stored, done and recorded.
-//! Stopping anywhere is fine: what is stored in the status is enough to go on.
+//! Main function: [`run`]. The engine decides what to do next; this module stores, executes and
+//! records it. It may stop at any point: the stored status is enough to resume.
 
 use super::{
     context::{Again, ReconcileContext, soonest},
@@ -29,10 +29,10 @@ use tiphys_engine::{
     },
 };
 
-/// For news of an Application that is not what it was told to be.
+/// How long to wait for the watch event about an Application that is not in the expected state.
 const UNTIL_TOLD: Duration = Duration::from_millis(250);
 
-/// Takes the operation as far as it goes now.
+/// Continues the operation as far as possible now.
 pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
     if !is_current(ctx).await? {
         return Ok(Some((Reason::RECONCILE, UNTIL_TOLD)));
@@ -75,9 +75,9 @@ pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
     again
 }
 
-/// Whether an operation that this process did not begin still is as it was told: who resumes what
-/// has ended long ago makes its hooks run twice. Asked of the server once; what it knows better is
-/// looked at next.
+/// Whether an operation that this process did not start is still in the state that was read:
+/// resuming one that ended long ago would run its hooks twice. Read from the server once; a newer
+/// state is reconciled next.
 async fn is_current(ctx: &mut ReconcileContext<'_>) -> Result<bool, Error> {
     if ctx.memo.proved || !matches!(state(ctx).phase.as_str(), "Running" | "Terminating") {
         return Ok(true);
@@ -93,8 +93,8 @@ async fn is_current(ctx: &mut ReconcileContext<'_>) -> Result<bool, Error> {
     Ok(ctx.memo.proved)
 }
 
-/// Stores which revisions and sources the operation stands for, before anything is done with them:
-/// a process that resumes it must not resolve a branch again.
+/// Stores the revisions and sources of the operation before anything is done with them: a process
+/// that resumes it must not resolve a branch again.
 async fn remember_revisions(ctx: &mut ReconcileContext<'_>) -> Result<(), Error> {
     let stored = ctx
         .before
@@ -119,8 +119,8 @@ pub fn state(ctx: &ReconcileContext<'_>) -> OperationState {
         .unwrap_or_default()
 }
 
-/// Makes the state of a new operation, or sees whether a failed one is to be tried again now.
-/// `Some`: there is nothing more to do in this reconcile, because it waits for that, or has ended.
+/// Creates the state of a new operation, or checks whether a failed one is due for a retry. `Some`:
+/// nothing more to do in this reconcile, because it waits for that, or has ended.
 async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Option<Again>, Error> {
     let operation = ctx.app.operation.as_deref().cloned().unwrap_or_default();
     let stored = ctx
@@ -175,8 +175,8 @@ async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Option<Again>, Error> {
             return Ok(Some(None));
         }
     };
-    // Where an attempt that took too long is followed by another, each has the whole time; else the
-    // pauses count, too.
+    // With OnTimeout=retry each attempt has the full time limit; otherwise the delays between
+    // attempts count, too.
     let each_has_its_time = limits(ctx).then == OnTimeout::Retry;
     let left = if each_has_its_time { None } else { limit(ctx) };
     if self::state(ctx).phase == "Terminating" {
@@ -199,21 +199,22 @@ async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Option<Again>, Error> {
     Ok(None)
 }
 
-/// How long the operation and its waves may take. What cannot be read has been told by `prepare`.
+/// The time limits of the operation and its waves. `prepare` has already reported an invalid
+/// option.
 fn limits(ctx: &ReconcileContext<'_>) -> Timeouts {
     let options = state(ctx).operation.sync.unwrap_or_default().sync_options;
     timeouts::limits(&ctx.controller.records.settings(), &options).unwrap_or_default()
 }
 
-/// Ends an operation that takes longer than it may; else says when to look whether it does.
+/// Terminates an operation that exceeds its time limit; otherwise returns when to check again.
 fn limit(ctx: &mut ReconcileContext<'_>) -> Again {
     let limit = limits(ctx).sync_secs;
     let left = ending::limit(ctx.app.status.operation_state.as_mut()?, limit, ctx.now)?;
     Some((Reason::RECONCILE, left))
 }
 
-/// How long to wait when a sync window bars the operation. It stays as it is meanwhile; one that a
-/// user ends is never held up.
+/// How long to wait if a sync window blocks the operation, which stays unchanged meanwhile. One
+/// that a user terminates is never delayed.
 async fn barred(ctx: &mut ReconcileContext<'_>) -> Result<Option<Duration>, Error> {
     let Ok(project) = ctx.controller.project_of(&ctx.app) else {
         return Ok(None);
@@ -230,14 +231,13 @@ async fn barred(ctx: &mut ReconcileContext<'_>) -> Result<Option<Duration>, Erro
     state.message = format!("Sync operation blocked by sync window{why}");
     ctx.app.status.operation_state = Some(state.into());
     ctx.store().await?;
-    // A change of the project wakes it as well.
+    // A change of the project triggers a reconcile as well.
     Ok(Some(
         windows.wait(ctx.now).unwrap_or(Duration::from_secs(60)),
     ))
 }
 
-/// The same for every reconcile of one attempt of an operation, in whichever process; different
-/// for the next attempt.
+/// The same for every reconcile of one attempt, in any process; different for the next attempt.
 fn operation_id(ctx: &ReconcileContext<'_>) -> String {
     let state = state(ctx);
     let started = state.started_at.map_or(0, |t| t.seconds);
@@ -249,7 +249,7 @@ fn operation_id(ctx: &ReconcileContext<'_>) -> String {
     )
 }
 
-/// `next`, store, execute, `record`, until there is nothing to do now.
+/// Repeats `next`, store, execute and `record` until there is nothing to do now.
 async fn drive(ctx: &mut ReconcileContext<'_>, running: &mut Running) -> Result<Again, Error> {
     loop {
         let decision = decide(running, ctx.controller.now());
@@ -288,7 +288,7 @@ async fn drive(ctx: &mut ReconcileContext<'_>, running: &mut Running) -> Result<
     }
 }
 
-/// A dry run tells its plan where that was asked for.
+/// Adds the plan to the message of a dry run, if requested.
 fn with_plan(ctx: &ReconcileContext<'_>, running: &Running, message: String) -> String {
     if running.request.dry_run && identity::shows_plan(&state(ctx).operation) {
         format!("{message}\n{}", running.plan)
@@ -315,7 +315,7 @@ fn decide(running: &Running, now: Timestamp) -> Decision {
     })
 }
 
-/// Writes what the engine says into the operation's state.
+/// Copies the engine's decision into the operation's state.
 fn note(ctx: &mut ReconcileContext<'_>, running: &Running, decision: &Decision) {
     let Some(state) = ctx.app.status.operation_state.as_mut() else {
         return;

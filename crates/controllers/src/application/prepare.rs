@@ -1,4 +1,4 @@
-//! From an operation to a plan: what is asked for, whether that is allowed, and how it differs from
+//! From an operation to a plan: what is requested, whether it is permitted, and how it differs from
 //! the cluster.
 //!
 //! Main function: [`prepare`]; main type: [`Running`].
@@ -31,13 +31,13 @@ use tiphys_engine::{
     types::{Comparison, ConditionType},
 };
 
-/// An operation on its way.
+/// A running operation.
 pub struct Running {
     pub request: SyncRequest,
     pub plan: SyncPlan,
     pub progress: Progress,
-    /// The sources and revisions that it stands for. The record that a reconcile begins with may be
-    /// older than they are.
+    /// The sources and revisions of the operation. The record at the beginning of a reconcile may
+    /// be older.
     pub result: SyncOperationResult,
     pub cluster: Arc<LiveCluster>,
     pub executor: Executor,
@@ -59,7 +59,7 @@ impl Failure {
     }
 }
 
-/// From the operation to a plan.
+/// Computes the plan of an operation.
 pub async fn prepare(ctx: &mut ReconcileContext<'_>, id: &str) -> Result<Running, Failure> {
     ctx.controller
         .project_of(&ctx.app)
@@ -125,8 +125,8 @@ pub async fn prepare(ctx: &mut ReconcileContext<'_>, id: &str) -> Result<Running
     })
 }
 
-/// The sources to sync and the revision of each: those of an attempt that is resumed, else those
-/// that the operation names, else the Application's own.
+/// The sources to sync and their revisions: those of a resumed attempt, else those in the
+/// operation, else the Application's own.
 fn requested(
     ctx: &mut ReconcileContext<'_>,
     operation: &SyncOperation,
@@ -151,13 +151,13 @@ fn requested(
             (wanted, revisions)
         }
     };
-    // Not only what the specification names: nothing is recorded of sources, nor fetched, that the
-    // project does not permit.
+    // Checks not only the spec's sources: sources that the project does not permit are neither
+    // recorded nor fetched.
     sources::permitted(ctx, &wanted).map_err(Failure::error)?;
     Ok((wanted, revisions))
 }
 
-/// Writes into the operation's state what it stands for.
+/// Records the sources and revisions in the operation's state.
 fn record_sources(
     ctx: &mut ReconcileContext<'_>,
     wanted: &RequestedSources,
@@ -181,7 +181,7 @@ fn record_sources(
     ctx.app.status.operation_state = Some(state.into());
 }
 
-/// The manifests of the sources (`None`: the user gave some) compared with the cluster.
+/// The manifests of the sources (`None`: local manifests) compared with the cluster.
 async fn compared(
     ctx: &mut ReconcileContext<'_>,
     cluster: &Arc<LiveCluster>,
@@ -190,14 +190,15 @@ async fn compared(
     revisions: &[String],
 ) -> Result<(Option<RenderedSources>, Arc<Comparison>), Failure> {
     let comparison_error = |message: String| Failure::error(format!("ComparisonError: {message}"));
-    // Looked up after the operation came: whoever pushes and then syncs means what was pushed.
+    // Looked up after the operation was requested: a user who pushes and then syncs means what was
+    // pushed.
     let lookup = Refresh {
         level: Level::ForceResolve,
         hard: false,
         by_record: true,
         cause: Cause::Queue,
     };
-    // Manifests that a user gave have no revision, and Git is not needed.
+    // Local manifests have no revision, and Git is not needed.
     let desired = match operation.manifests.is_empty() {
         true => Some(
             sources::load(ctx, cluster, wanted, revisions, &lookup)
@@ -224,7 +225,7 @@ async fn compared(
     }
 }
 
-/// A retry with the newest revision may meet what nobody has seen.
+/// A retry with the newest revision may find changes that no one has reviewed.
 fn refuse_large_prune(
     ctx: &ReconcileContext<'_>,
     operation: &SyncOperation,
@@ -247,7 +248,7 @@ fn refuse_large_prune(
     })
 }
 
-/// How far an attempt with this id has come, as it is stored.
+/// The stored progress of the attempt with this id.
 fn progress(ctx: &ReconcileContext<'_>, id: &str) -> (SyncOperationResult, Progress) {
     let mut result = state(ctx).sync_result.unwrap_or_default();
     let results = std::mem::take(&mut result.resources)
@@ -297,7 +298,7 @@ pub(super) fn permitted(
     Ok(())
 }
 
-/// Whether a user approved the prunes that ask for it, since the operation truly began.
+/// Whether a user approved the prunes that need confirmation since the operation really started.
 pub fn prune_confirmed(ctx: &ReconcileContext<'_>, started_at: Timestamp) -> bool {
     let approved = ctx
         .app

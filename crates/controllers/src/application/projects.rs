@@ -1,5 +1,5 @@
-//! The end of a project: one that is being deleted is held by its finalizer while an Application
-//! refers to it. Main function: [`follow`].
+//! Deletion of projects: a finalizer keeps a project while an Application refers to it. Main
+//! function: [`follow`].
 
 use super::{Controller, next};
 use serde_json::json;
@@ -10,7 +10,7 @@ use tiphys_engine::spec;
 
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Lets projects go when they may, until the records end.
+/// Releases deleted projects when possible, until the records end.
 pub async fn follow(controller: Arc<Controller>) {
     let (mut projects, mut applications) = (
         controller.records.projects.changes(),
@@ -29,8 +29,8 @@ pub async fn follow(controller: Arc<Controller>) {
     }
 }
 
-/// Takes the finalizer off every project that may go. False: of one of them that is not known, or
-/// it could not be written.
+/// Removes the finalizer from every project that may be deleted. False if that is unknown for one
+/// of them, or a write failed.
 async fn release(controller: &Controller) -> bool {
     let mut all_well = true;
     for project in controller
@@ -40,7 +40,7 @@ async fn release(controller: &Controller) -> bool {
         .into_iter()
         .filter(|p| is_held(p))
     {
-        // An Application that is not known of would lose its project.
+        // Otherwise an Application that is not in the cache yet would lose its project.
         if !controller.records.applications.is_current() {
             tracing::warn!(
                 project = project.meta.name,
@@ -90,8 +90,8 @@ fn is_held(project: &Record<AppProject>) -> bool {
             .any(|f| f == RESOURCES_FINALIZER)
 }
 
-/// An Application that cannot be read may belong to any project; one from a namespace that the
-/// project does not take belongs to none.
+/// An Application that cannot be parsed may belong to any project; one in a namespace that the
+/// project does not permit belongs to none.
 fn refers(app: &Record<Application>, project: &Record<AppProject>, own: &str) -> bool {
     let permitted = project.value().map_or(true, |project| {
         spec::namespace_permitted(&project, &app.meta.namespace, own)

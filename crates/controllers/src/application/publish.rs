@@ -1,5 +1,5 @@
-//! What a comparison tells readers in the same process: each resource with its difference, and the
-//! tree.
+//! Publishes the result of a comparison to readers in the same process: resources with differences,
+//! and the tree.
 
 use super::Controller;
 use std::{
@@ -22,8 +22,7 @@ use tiphys_engine::{
 const APPLICATION: (&str, &str) = ("argoproj.io", "Application");
 
 impl Controller {
-    /// Publishes resources and tree; of resources that were published before nothing is written
-    /// again.
+    /// Publishes resources and tree; unchanged resources are not written again.
     pub(super) fn publish(
         &self,
         key: &AppKey,
@@ -47,18 +46,18 @@ impl Controller {
         self.states.publish(key, &managed, tree);
     }
 
-    /// Publishes the tree alone: something that a resource made has changed.
+    /// Publishes only the tree, because an owned object has changed.
     pub(super) fn publish_tree(&self, key: &AppKey, tree: ApplicationTree) {
         self.states.publish_tree(key, tree);
     }
 
-    /// Nothing is known of the Application's resources.
+    /// Publishes that nothing is known about the Application's resources.
     pub(super) fn publish_unknown(&self, key: &AppKey) {
         self.states.publish(key, &[], ApplicationTree::default());
     }
 
-    /// The tree as it is now, with the orphans if they are looked for, and whether these are all.
-    /// From then on a change of what belongs to nobody in the namespace is a reason to look again.
+    /// The current tree, with orphans if they are monitored, and whether these are complete. From
+    /// then on changes of untracked objects in the namespace trigger a reconcile.
     pub(super) fn tree(
         &self,
         comparison: &Comparison,
@@ -83,8 +82,8 @@ impl Controller {
         (tree, complete)
     }
 
-    /// What is in a namespace without an owner, without the mark of an Application that there is,
-    /// and not in the tree.
+    /// Objects in a namespace that have no owner, no existing Application's tracking metadata, and
+    /// are not in the tree.
     fn nobodys(
         &self,
         cache: &LiveCache,
@@ -93,7 +92,7 @@ impl Controller {
     ) -> (Vec<ResourceNode>, Result<(), Unreadable>) {
         let (objects, mut readable) = cache.namespace_objects(namespace);
         let in_tree = tree.nodes.iter().map(|n| n.resource_ref.uid.clone());
-        // The claims of a StatefulSet name no owner.
+        // The claims of a StatefulSet have no owner reference.
         let sets = objects
             .iter()
             .filter(|o| o.key.group == "apps" && o.key.kind == "StatefulSet");
@@ -109,13 +108,14 @@ impl Controller {
                 .is_some()
         };
         if !self.records.applications.is_current() {
-            // Whose Application is not known of is nobody's only if all Applications are known.
+            // An object that names an unknown Application is an orphan only if all Applications are
+            // known.
             readable = readable.and(Err(Unreadable::of(APPLICATION, "it cannot be followed")));
         }
         let certain = |o: &Live| match &readable {
             Ok(()) => true,
-            // A claim may be that of a StatefulSet that cannot be seen, a mark that of an
-            // Application.
+            // A claim may belong to a StatefulSet that cannot be read, an object with tracking
+            // metadata to an Application that cannot be read.
             Err(_) => o.app.is_none() && o.key.kind != "PersistentVolumeClaim",
         };
         let nobodys = |o: &&Live| {

@@ -1,5 +1,5 @@
-//! What becomes of an Application whose look panicked: the fault is told, its operation ends, and
-//! the others go on. Main function: [`contain`].
+//! Contains a panic in the reconcile of an Application: it is reported, its operation ends, and
+//! other Applications continue. Main function: [`contain`].
 
 use super::{Controller, Memo, context::ReconcileContext, ending, operation};
 use futures::FutureExt as _;
@@ -8,8 +8,8 @@ use tiphys_api::operation::OperationState;
 use tiphys_cluster::app_state::AppKey;
 use tiphys_engine::sync::OperationPhase;
 
-/// Runs a reconcile. When it panics, the answer is `None`, after an operation that was under way
-/// has ended with what was said.
+/// Runs a reconcile. If it panics, the result is `None`, after a running operation has ended with
+/// the panic's message.
 pub async fn contain<T>(
     controller: &Controller,
     key: &AppKey,
@@ -25,7 +25,7 @@ pub async fn contain<T>(
         panic = text,
         "reconciling the Application panicked; it is tried again later"
     );
-    // What is broken may break this, too. Boxed: it is as large as a reconcile.
+    // The same cause may make this panic, too. Boxed: it is as large as a reconcile.
     let told = AssertUnwindSafe(Box::pin(tell(controller, key, &text)))
         .catch_unwind()
         .await;
@@ -74,7 +74,7 @@ async fn tell(
     ctx.store().await
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

@@ -1,6 +1,6 @@
-//! Whether an Application must be compared again, and how thoroughly.
+//! Decides whether an Application must be compared again, and how thoroughly.
 //!
-//! Main type: [`Level`]. Pure: the Application, the reasons and the time come as arguments.
+//! Main type: [`Level`]. Pure: the Application, the reasons and the time are arguments.
 
 use super::status;
 use crate::runtime::Merge;
@@ -9,15 +9,15 @@ use std::{fmt, time::Instant};
 use tiphys_api::{Application, constants};
 use tiphys_repo::Since;
 
-/// How thorough a comparison is. Ordered: a higher one does all that a lower one does.
+/// How thorough a comparison is. Ordered: a higher level includes the lower ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Only the resource tree changed.
     #[default]
     Tree = 0,
-    /// With the manifests compared last time.
+    /// With the manifests of the last comparison.
     Recent = 1,
-    /// With the manifests of the newest revision, which may be a few seconds old.
+    /// With the manifests of the newest revision; its look-up may be a few seconds old.
     Latest = 2,
     /// With the manifests of the newest revision, looked up now.
     ForceResolve = 3,
@@ -26,7 +26,7 @@ pub enum Level {
 /// Why a key is in the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reason {
-    /// Compare at least so thoroughly; `None`: look whether something is to be done at all.
+    /// Compare at least this thoroughly; `None`: only check whether anything is due.
     pub level: Option<Level>,
 }
 
@@ -51,7 +51,7 @@ pub enum Cause {
     Annotation {
         hard: bool,
     },
-    /// The reason with which its key came from the queue.
+    /// The reason that came with its key from the queue.
     #[default]
     Queue,
     SourceDiffers,
@@ -60,7 +60,7 @@ pub enum Cause {
     NamespaceMetadataDiffers,
     NeverReconciled,
     Expired,
-    /// `timeout.hard.reconciliation` is over.
+    /// `timeout.hard.reconciliation` has passed.
     HardExpired,
     /// The process has just started: readers have neither a tree nor differences.
     NothingKnown,
@@ -69,7 +69,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Somebody asked for it: it is made during an operation as well.
+    /// Someone requested it: it is made during an operation as well.
     pub fn is_requested(self) -> bool {
         matches!(self, Self::Annotation { .. } | Self::Queue)
     }
@@ -95,25 +95,24 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A comparison that is to be made.
+/// A comparison to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refresh {
     pub level: Level,
-    /// Nothing remembered may be used.
+    /// No cached result may be used.
     pub hard: bool,
-    /// The Application's record calls for it: what was looked up after the record came is new
-    /// enough.
+    /// The Application's record requires it: a look-up after the record arrived is recent enough.
     pub by_record: bool,
     pub cause: Cause,
 }
 
 impl Refresh {
-    /// Whether revisions that were looked up before are looked up again.
+    /// Whether known revisions are looked up again.
     pub fn resolves(&self) -> bool {
         self.hard || self.level >= Level::ForceResolve
     }
 
-    /// How old a revision that was looked up may be. `seen`: when the record came.
+    /// How old the look-up of a revision may be. `seen`: when the record arrived.
     pub fn since(&self, seen: Instant) -> Since {
         match (self.resolves(), self.by_record) {
             (false, _) => Since::Recently,
@@ -123,7 +122,7 @@ impl Refresh {
     }
 }
 
-/// How long a comparison stays good.
+/// How long a comparison stays valid.
 #[derive(Clone, Copy, Debug)]
 pub struct Expiry {
     /// `timeout.reconciliation` with this Application's share of the jitter; zero: never expires.
@@ -132,7 +131,7 @@ pub struct Expiry {
     pub hard: SignedDuration,
 }
 
-/// The comparison that is due, if one is.
+/// The comparison that is due, if any.
 pub fn needed(
     app: &Application,
     reason: Reason,
@@ -188,7 +187,7 @@ pub fn needed(
     {
         return refresh(Level::Latest, false, Cause::NamespaceMetadataDiffers);
     }
-    // Not by the record: it may be old.
+    // Not triggered by the record, which may be old.
     reason.level.map(|level| Refresh {
         level,
         cause: Cause::Queue,
@@ -196,7 +195,7 @@ pub fn needed(
     })
 }
 
-/// When to look again although nothing happens.
+/// When to reconcile again if nothing happens.
 pub fn next_expiry(
     app: &Application,
     expiry: Expiry,
@@ -303,7 +302,7 @@ mod tests {
             due(json!({}), Reason::at(Level::Latest)).since(seen),
             Since::Recently
         );
-        // Not called for by a record: a clock, or the end of an operation.
+        // Not triggered by a record but by a clock, or the end of an operation.
         let reason = needed(
             &app(json!({})),
             Reason::at(Level::ForceResolve),

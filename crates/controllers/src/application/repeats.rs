@@ -1,16 +1,16 @@
-//! The same automatic sync, of the same revision and parameters, is not started again and again
-//! without a pause, whatever calls for it.
+//! Prevents the same automatic sync, of the same revision and parameters, from being started
+//! repeatedly without a delay, whatever triggers it.
 //!
-//! Main type: [`Repeats`]. Pure. What was tried is otherwise judged by what the status says of the
-//! last operation; this looks at nothing but what was started, so it holds where the status is
-//! lost, changed by others, or cannot say what was synced. It is not kept across a restart.
+//! Main type: [`Repeats`]. Pure. Otherwise past attempts are judged by the last operation in the
+//! status. This considers only what was started, so it still works if the status is lost, changed
+//! by others, or cannot tell what was synced. It is not kept across a restart.
 
 use super::{auto_sync::Backoff, rollback, sources};
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 use tiphys_api::operation::Operation;
 
-/// The automatic syncs of one revision and parameters that were started lately.
+/// The recent automatic syncs of one revision with the same parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeats {
     what: String,
@@ -19,8 +19,8 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// How long this operation must wait, and the `SyncError` condition for it. `None`: it may
-    /// start.
+    /// How long this operation must wait, with the message for the `SyncError` condition. `None`:
+    /// it may start.
     pub fn pause(
         before: Option<&Self>,
         operation: &Operation,
@@ -37,7 +37,7 @@ impl Repeats {
         (left > SignedDuration::ZERO).then(|| (left.try_into().unwrap_or_default(), told))
     }
 
-    /// What is to be remembered when this operation starts.
+    /// The new value after this operation starts.
     pub fn after(
         before: Option<Self>,
         operation: &Operation,
@@ -47,7 +47,7 @@ impl Repeats {
         let Some((what, _)) = what(operation) else {
             return before;
         };
-        // One that comes back after so long is no loop.
+        // One that comes back after such a long time is not a loop.
         let recent = |before: &Self| {
             before.what == what && now.duration_since(before.last) <= backoff.cap * 2
         };
@@ -60,8 +60,8 @@ impl Repeats {
     }
 }
 
-/// What is synced, and its revision for people. A self-heal is not looked at: it counts its
-/// attempts itself.
+/// What is synced, and its revision for display. Self-heals are ignored, because they count their
+/// attempts themselves.
 fn what(operation: &Operation) -> Option<(String, String)> {
     let sync = operation
         .sync
@@ -84,7 +84,7 @@ mod tests {
         serde_json::from_value(json!({"sync": sync})).expect("an operation")
     }
 
-    /// When this operation, due all the time, starts within so many seconds.
+    /// When an operation that is always due starts within this many seconds.
     fn starts(
         memory: &mut Option<Repeats>,
         operation: &Operation,

@@ -1,4 +1,4 @@
-//! The results of a sync as the engine holds them and as the status shows them.
+//! Converts the results of a sync between the engine's types and those of the status.
 
 use tiphys_api::operation::ResourceResult;
 use tiphys_engine::sync::{self, OperationPhase};

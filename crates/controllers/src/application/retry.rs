@@ -1,4 +1,4 @@
-//! When a failed operation is tried again. Pure.
+//! When a failed operation is retried. Pure.
 
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::operation::{OperationState, RetryStrategy};
@@ -8,10 +8,10 @@ const DEFAULT_PAUSE: SignedDuration = SignedDuration::from_secs(5);
 const DEFAULT_CAP: SignedDuration = SignedDuration::from_secs(180);
 const DEFAULT_FACTOR: i64 = 2;
 
-/// The moment of the next attempt, after `retries` attempts of which the last ended at `finished`.
+/// The time of the next attempt, after `retries` attempts of which the last ended at `finished`.
 ///
 /// # Errors
-/// When a duration in the strategy cannot be read; the text names it.
+/// If a duration in the strategy is invalid; the message names it.
 pub fn next_at(
     strategy: &RetryStrategy,
     finished: Timestamp,
@@ -40,7 +40,7 @@ pub fn next_at(
     Ok(finished.checked_add(wait).unwrap_or(Timestamp::MAX))
 }
 
-/// Begins another attempt: what the last one came to is over.
+/// Begins another attempt: clears the result of the last one.
 pub fn begin(state: &mut OperationState) {
     let refresh = state.operation.retry.refresh;
     let latest = if refresh {

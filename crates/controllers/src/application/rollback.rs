@@ -1,9 +1,7 @@
-//! Going back after a timeout (`OnTimeout=rollback`): the last entry of the history that was
-//! healthy is synced.
+//! Rollback after a timeout (`OnTimeout=rollback`): syncs the last healthy entry of the history.
 //!
-//! Main function: [`operation`]. Pure. The operation carries where it came from as its `info`: it
-//! is never followed by another rollback, and the revision that it left is not synced again by
-//! itself.
+//! Main function: [`operation`]. Pure. The operation records its origin in its `info`: it is never
+//! followed by another rollback, and auto-sync does not sync the abandoned revision again.
 
 use super::sources::shown;
 use sha2::{Digest, Sha256};
@@ -15,14 +13,14 @@ use tiphys_api::{
     status::RevisionHistory,
 };
 
-/// The id of the newest entry of the history that was seen Synced and Healthy.
+/// The id of the newest history entry that was Synced and Healthy.
 pub const LAST_HEALTHY: &str = "tiphys.dev/last-healthy";
 
 const FROM: &str = "Rolled back from";
 const SOURCE: &str = "Rolled back source";
 const WHY: &str = "Rolled back because";
 
-/// The id to remember, when all that was deployed last is there and well.
+/// The id to remember, if everything in the last deployment is Synced and Healthy.
 pub fn healthy_entry(app: &Application) -> Option<String> {
     let well = app.operation.is_none()
         && app.status.sync.status == "Synced"
@@ -34,10 +32,10 @@ pub fn healthy_entry(app: &Application) -> Option<String> {
         .map(|entry| entry.id.to_string())
 }
 
-/// The rollback of an operation that took too long.
+/// The rollback of an operation that timed out.
 ///
 /// # Errors
-/// When there is nothing to go back to; the text says why.
+/// If there is nothing to roll back to; the text says why.
 pub fn operation(app: &Application, late: &OperationState) -> Result<Operation, String> {
     let sync = late.operation.sync.clone().unwrap_or_default();
     if origin(&late.operation).is_some() {
@@ -68,7 +66,7 @@ pub fn operation(app: &Application, late: &OperationState) -> Result<Operation, 
             sources: to.sources.clone(),
             prune: sync.prune,
             sync_options: sync.sync_options,
-            // As a user's rollback: without hooks.
+            // Like a user's rollback: without hooks.
             sync_strategy: Some(SyncStrategy {
                 apply: Some(SyncStrategyApply::default()),
                 hook: None,
@@ -95,12 +93,12 @@ fn last_healthy(app: &Application) -> Option<&RevisionHistory> {
     app.status.history.iter().find(|entry| entry.id == id)
 }
 
-/// The revision that a rollback left; `None` for any other operation.
+/// The revision that a rollback abandoned; `None` for any other operation.
 pub fn origin(operation: &Operation) -> Option<&str> {
     told(operation, FROM)
 }
 
-/// Why this revision of these sources was left, if the operation is the rollback from it.
+/// Why this revision of these sources was abandoned, if the operation is its rollback.
 pub fn reason<'a>(
     operation: &'a Operation,
     revision: &str,
@@ -119,7 +117,7 @@ fn told<'a>(operation: &'a Operation, name: &str) -> Option<&'a str> {
         .map(|i| i.value.as_str())
 }
 
-/// The same for the same sources.
+/// A text that is equal for equal sources.
 pub(super) fn fingerprint(source: &ApplicationSource, sources: &[ApplicationSource]) -> String {
     let text = if sources.is_empty() {
         serde_json::to_vec(source)

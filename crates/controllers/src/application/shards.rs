@@ -1,9 +1,8 @@
-//! Which Applications are this replica's: those whose destination is in a shard that it holds the
-//! lease of.
+//! Which Applications this replica reconciles: those whose destination is in a shard whose lease it
+//! holds.
 //!
-//! Main type: [`Shards`]. Replicas may learn of a new cluster at different moments and then, for
-//! that long, both count it as theirs; the resourceVersion of the Application's record lets only
-//! one of them go on.
+//! Main type: [`Shards`]. Replicas may learn about a new cluster at different times and until then
+//! both consider it theirs; the resourceVersion of the Application lets only one of them proceed.
 
 use super::{Controller, next};
 use crate::sharding::{Apart, Distribution, Member, Method};
@@ -23,23 +22,23 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// Applications come and go in numbers; clusters are spread anew after so many of them.
+/// Applications come and go in bursts; the assignment is recomputed after this time.
 const SETTLE: Duration = Duration::from_secs(1);
-/// The shard of Applications whose destination there is not.
+/// The shard of Applications whose destination does not exist.
 const NOWHERE: usize = 0;
 
 /// How replicas share the work.
 #[derive(Clone)]
 pub struct Sharding {
-    /// Others take their place when the number of shards changes.
+    /// Replaced when the number of shards changes.
     pub leases: watch::Receiver<Arc<Leases>>,
     pub method: Method,
-    /// Where it is counted what shards cost.
+    /// Counts the load of each shard.
     pub loads: Arc<Loads>,
 }
 
 impl Sharding {
-    /// With a number of shards that stays.
+    /// With a fixed number of shards.
     pub fn fixed(leases: Arc<Leases>, method: Method, loads: Arc<Loads>) -> Self {
         Self {
             leases: watch::channel(leases).1,
@@ -55,21 +54,21 @@ pub(super) struct Shards {
     division: RwLock<Division>,
 }
 
-/// What belongs together: leases are those of the shards that the clusters are spread over.
+/// Values that must be consistent: the leases belong to the shards of this distribution.
 #[derive(Clone)]
 struct Division {
     leases: Arc<Leases>,
     distribution: Arc<Distribution>,
     weights: Weights,
-    /// The weights before, and until when others may still go by them.
+    /// The previous weights, and until when other replicas may still use them.
     settling: Option<(Weights, Instant)>,
 }
 
-/// Whose an Application is.
+/// Who reconciles an Application.
 pub(super) enum Turn {
-    /// Ours; to be written under the fence, if there are other replicas.
+    /// This replica; writes are made under the fence, if there are other replicas.
     Ours(Option<(usize, Fence)>),
-    /// Another replica's, or, where the cluster's Secret says that it is to be skipped, nobody's.
+    /// Another replica or, if the cluster's Secret says to skip it, no one.
     Others,
 }
 
@@ -78,7 +77,7 @@ impl Division {
         let leases = sharding.leases.borrow().clone();
         let (weights, now) = (leases.weights(), Instant::now());
         let before = before.filter(|b| Arc::ptr_eq(&b.leases, &leases));
-        // Who has not read the weights for so long has no lease any more.
+        // A replica that has not read the weights for this long has no lease any more.
         let settling = match before {
             Some(before) if before.weights != weights => {
                 Some((before.weights.clone(), now + DURATION))
@@ -101,7 +100,7 @@ impl Division {
         }
     }
 
-    /// Leave to work on a shard.
+    /// The permission to write for a shard.
     fn fence(&self, shard: usize) -> Option<Fence> {
         self.leases.fence(shard)
     }
@@ -125,7 +124,7 @@ impl Shards {
             .clone()
     }
 
-    /// Spreads the clusters anew; says whether any moved.
+    /// Recomputes the assignment; returns whether any cluster moved.
     fn spread(&self, records: &Records) -> bool {
         let old = self.division();
         let new = Division::new(&self.sharding, records, Some(&old));
@@ -176,7 +175,7 @@ fn destination(app: &Record<Application>) -> String {
         .unwrap_or_default()
 }
 
-/// Whether a change is one of the number of Applications of a cluster.
+/// Whether a change affects the number of Applications of a cluster.
 fn counts(change: Option<&RecordChange<Application>>) -> bool {
     let Some(change) = change else { return true };
     let before = change.before.as_deref().map(destination);
@@ -185,7 +184,7 @@ fn counts(change: Option<&RecordChange<Application>>) -> bool {
 }
 
 impl Controller {
-    /// Whose turn an Application is.
+    /// Who reconciles an Application.
     pub(super) fn turn(&self, record: &Record<Application>) -> Turn {
         let named = record
             .value()
@@ -207,7 +206,7 @@ impl Controller {
             format!("{}/{}", record.meta.namespace, record.meta.name),
         );
         let shard = match named {
-            // One that is not spread yet is looked at when it is.
+            // A cluster that is not assigned yet is reconciled once it is.
             Some(destination) => division.distribution.shard(&destination.server, &name),
             None => Some(NOWHERE),
         };
@@ -217,7 +216,7 @@ impl Controller {
             .map_or(Turn::Others, |held| Turn::Ours(Some(held)))
     }
 
-    /// Does something of a shard, and counts what it cost.
+    /// Runs work for a shard and counts its cost.
     pub(super) async fn costing<T>(
         &self,
         shard: Option<usize>,
@@ -237,7 +236,7 @@ impl Controller {
         result
     }
 
-    /// Looks at everything when a lease or a cluster came or went.
+    /// Reconciles everything when a lease or a cluster was added or removed.
     pub(super) async fn follow_shards(&self) {
         let Some(shards) = &self.shards else { return };
         let mut divisions = shards.sharding.leases.clone();

@@ -1,5 +1,5 @@
-//! Where an Application's manifests come from: each of its sources is rendered at its revision, and
-//! the objects are put together.
+//! Loads an Application's manifests: renders each of its sources at its revision, and combines the
+//! objects.
 //!
 //! Main types: [`RequestedSources`] and [`RenderedSources`]; main function: [`load`].
 
@@ -25,7 +25,7 @@ use tiphys_sources::{AppRequest, Before, SourceRequest};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestedSources {
     pub list: Vec<ApplicationSource>,
-    /// They are `spec.sources`, if only of one.
+    /// They are `spec.sources`, even if there is only one.
     pub several: bool,
 }
 
@@ -35,12 +35,12 @@ impl RequestedSources {
             .ok_or_else(|| "spec.source is missing".to_owned())
     }
 
-    /// What the operation names, else what the Application names.
+    /// The sources of the operation, else those of the Application.
     pub fn of_operation(operation: &SyncOperation, app: &Application) -> Result<Self, String> {
         Self::new(operation.source.as_ref(), &operation.sources).map_or_else(|| Self::of(app), Ok)
     }
 
-    /// What a sync that was begun stands for, and at which revisions. `None`: it has not come so
+    /// The sources and revisions recorded by a sync that was started. `None`: it did not get that
     /// far.
     pub fn resumed(result: &SyncOperationResult) -> Option<(Self, Vec<String>)> {
         let one = Some(&result.source).filter(|source| **source != ApplicationSource::default());
@@ -69,8 +69,7 @@ impl RequestedSources {
         }
     }
 
-    /// The revision to use of each: those of an operation where it names them, else the sources'
-    /// own.
+    /// The revision of each source: the operation's if it names them, else the source's own.
     pub fn revisions(&self, operation: &SyncOperation) -> Vec<String> {
         let one = std::slice::from_ref(&operation.revision);
         let named = if self.several {
@@ -89,7 +88,7 @@ impl RequestedSources {
     }
 }
 
-/// What was rendered, as the status tells it: `revision` of the one source, `revisions` of several.
+/// The rendered revisions in the status's form: `revision` for one source, `revisions` for several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Revisions {
     pub one: String,
@@ -111,7 +110,7 @@ impl Revisions {
     }
 }
 
-/// For people: those of several sources with spaces between them.
+/// For display: several revisions are separated by spaces.
 pub fn shown(revision: &str, revisions: &[String]) -> String {
     if revisions.is_empty() {
         revision.to_owned()
@@ -120,7 +119,7 @@ pub fn shown(revision: &str, revisions: &[String]) -> String {
     }
 }
 
-/// Those of the last comparison, of each source.
+/// The revisions of the last comparison, one per source.
 pub fn compared(app: &Application, wanted: &RequestedSources) -> Vec<String> {
     let sync = &app.status.sync;
     if wanted.several {
@@ -130,7 +129,7 @@ pub fn compared(app: &Application, wanted: &RequestedSources) -> Vec<String> {
     }
 }
 
-/// What Git says an Application is.
+/// The desired state of an Application according to Git.
 #[derive(Clone)]
 pub struct RenderedSources {
     pub wanted: RequestedSources,
@@ -154,7 +153,7 @@ impl RenderedSources {
             .collect()
     }
 
-    /// The same for the same objects.
+    /// A digest that is equal for equal objects.
     pub fn digest(&self) -> String {
         self.manifests
             .iter()
@@ -174,7 +173,7 @@ impl RenderedSources {
         self.manifests.iter().all(|m| m.errors.is_empty())
     }
 
-    /// What the renderers could not use, as one condition each.
+    /// The errors of the renderers, as one condition each.
     pub fn broken(&self) -> Vec<Condition> {
         let all = self.manifests.len();
         let of_source = |(i, m): (usize, &Arc<Manifests>)| {
@@ -200,7 +199,7 @@ impl RenderedSources {
 /// Renders the sources at these revisions.
 ///
 /// # Errors
-/// Why there are no manifests at all; what only a file lacks is part of the result.
+/// Why there are no manifests at all; errors in single files are part of the result.
 pub async fn load(
     ctx: &ReconcileContext<'_>,
     cluster: &LiveCluster,
@@ -217,8 +216,8 @@ pub async fn load(
     })
 }
 
-/// Whether the project takes the sources. An operation, what is recorded of it, and a history name
-/// sources of their own.
+/// Whether the project permits the sources. An operation, its recorded result and a history entry
+/// have sources of their own.
 pub fn permitted(ctx: &ReconcileContext<'_>, wanted: &RequestedSources) -> Result<(), String> {
     let project = ctx.controller.project_of(&ctx.app)?;
     spec::refused_sources(&wanted.list, &project).map_or(Ok(()), Err)
@@ -378,7 +377,7 @@ pub fn generate_paths<'a>(ctx: &'a ReconcileContext<'_>) -> &'a str {
         .map_or("", String::as_str)
 }
 
-/// Which source each `ref` names.
+/// The index of the source for each `ref`.
 pub fn ref_names(wanted: &RequestedSources) -> Result<BTreeMap<String, usize>, String> {
     let mut names = BTreeMap::new();
     for (i, source) in wanted

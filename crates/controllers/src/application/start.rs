@@ -1,12 +1,12 @@
-//! When an operation began. Main type: [`Start`].
+//! The start time of an operation. Main type: [`Start`].
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The id of an operation is made from its start, which is kept in whole seconds: one that begins
-/// in the second of the one before tells of the next second.
+/// An operation's id is derived from its start, which is stored in whole seconds. One that begins
+/// in the same second as the previous one therefore records the next second.
 #[derive(Clone, Copy)]
 pub struct Start {
-    /// What the operation's state tells.
+    /// The start time in the operation's state.
     pub told: Timestamp,
     truly: Timestamp,
 }
@@ -20,8 +20,8 @@ impl Start {
         }
     }
 
-    /// When the operation that tells of the start `told` truly began: whoever approved what it asks
-    /// for since then meant it.
+    /// The real start time of an operation with the recorded start `told`; an approval given after
+    /// it applies to the operation.
     pub fn truly(self, told: Timestamp) -> Timestamp {
         if self.told.as_second() == told.as_second() {
             self.truly

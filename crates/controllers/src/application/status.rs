@@ -1,4 +1,4 @@
-//! What a comparison means for an Application's status, and the smallest patch that says so.
+//! Turns a comparison into an Application's status, and computes the minimal patch.
 //!
 //! Pure. Main function: [`apply_comparison`]. Where Argo CD keeps something (a transition time, an
 //! order), so do we.
@@ -22,42 +22,43 @@ use tiphys_engine::types::{
     Comparison, Condition, ConditionType, Entry, HealthStatus as HealthCode, SyncStatus,
 };
 
-/// Where resource health is kept when it is not in the status itself.
+/// Where resource health is stored if it is not in the status itself.
 const HEALTH_IN_TREE: &str = "appTree";
 
-/// The condition types that a comparison decides about; the others stay as they are.
+/// The condition types that a comparison sets; others stay.
 pub const BY_COMPARISON: [ConditionType; 5] = [
     ConditionType::ComparisonError,
-    // Of resources that lack what the specification does not give them.
+    // For resources that lack a namespace which the spec does not provide either.
     ConditionType::InvalidSpecError,
     ConditionType::SharedResourceWarning,
     ConditionType::RepeatedResourceWarning,
     ConditionType::ExcludedResourceWarning,
 ];
 
-/// The condition types that the check of the specification decides about.
+/// The condition types that the validation of the spec sets.
 pub const BY_SPEC: [ConditionType; 2] =
     [ConditionType::InvalidSpecError, ConditionType::UnknownError];
 
-/// What is told of a status that the API server does not take.
+/// The message about a status that the API server rejects.
 pub const TOO_LARGE: &str = "Application status exceeds the Kubernetes resource size limit and could not be persisted. The displayed status may be stale. Reduce the number of managed resources, set ApplyOutOfSyncOnly=true, lower spec.revisionHistoryLimit, or split the Application.";
 
-/// What was compared, beside the objects.
+/// Inputs of the comparison other than the objects.
 #[derive(Clone, Debug, Default)]
 pub struct ComparisonFacts {
     pub revisions: Revisions,
     /// Of each source.
     pub source_types: Vec<String>,
-    /// A comparison with manifests from Git counts as a reconciliation, one from memory does not.
+    /// A comparison with manifests from Git counts as a reconciliation, one with cached ones does
+    /// not.
     pub reconciled: bool,
-    /// The status has each resource's health, which otherwise only trees show.
+    /// Store each resource's health in the status; otherwise only trees contain it.
     pub with_health: bool,
-    /// Where the controller's own configuration is; the Application may be elsewhere.
+    /// The namespace of the controller's own configuration; the Application may be in another one.
     pub controller_namespace: String,
 }
 
 impl ComparisonFacts {
-    /// What the status tells of the last comparison.
+    /// The inputs of the last comparison, from the status.
     pub fn as_before(status: &ApplicationStatus) -> Self {
         let revisions = Revisions {
             one: status.sync.revision.clone(),
@@ -79,7 +80,7 @@ impl ComparisonFacts {
     }
 }
 
-/// Writes a comparison into the status.
+/// Writes the result of a comparison into the status.
 pub fn apply_comparison(
     app: &mut Application,
     comparison: &Comparison,
@@ -123,7 +124,7 @@ pub fn apply_comparison(
     set_conditions(status, &comparison.conditions, &BY_COMPARISON, now);
 }
 
-/// Lets the status say what it was compared to.
+/// Records in the status what was compared.
 fn compared_to(status: &mut ApplicationStatus, spec: &ApplicationSpec) {
     let said = &status.sync.compared_to;
     if is_of_sources(said, spec)
@@ -145,8 +146,8 @@ fn compared_to(status: &mut ApplicationStatus, spec: &ApplicationSpec) {
     status.sync.compared_to = compared.into();
 }
 
-/// Whether these are the sources that were compared. Of several a status does not tell the one that
-/// there may be beside them.
+/// Whether these are the sources that were compared. With several sources the status does not
+/// record `source`.
 pub fn is_of_sources(compared: &ComparedTo, spec: &ApplicationSpec) -> bool {
     let same = match spec.source.as_ref().filter(|_| spec.sources.is_empty()) {
         Some(source) => *source == compared.source,
@@ -155,13 +156,13 @@ pub fn is_of_sources(compared: &ComparedTo, spec: &ApplicationSpec) -> bool {
     same && spec.sources == compared.sources
 }
 
-/// Whether the status tells of a comparison of the sources that the specification names.
+/// Whether the status is from a comparison of the sources in the spec.
 pub fn is_compared(app: &Application) -> bool {
     app.status.reconciled_at.is_some() && is_of_sources(&app.status.sync.compared_to, &app.spec)
 }
 
-/// The status of an Application that cannot be compared at all. The revision stays what was
-/// compared last.
+/// The status of an Application that cannot be compared at all. The revision stays that of the last
+/// comparison.
 pub fn apply_unknown(app: &mut Application, now: Timestamp) {
     let status = &mut *app.status;
     status.sync.status = SyncStatus::Unknown.to_string();
@@ -170,13 +171,13 @@ pub fn apply_unknown(app: &mut Application, now: Timestamp) {
     reconciled(status, now);
 }
 
-/// The status of an Application whose objects could not be compared. Those it had before stay
-/// listed, and nothing is said of them.
+/// The status of an Application whose objects could not be compared. Its previous resources stay
+/// listed, without a status.
 pub fn apply_uncompared(app: &mut Application, now: Timestamp) {
     apply_unknown(app, now);
     let told =
         |r: &ResourceStatus| !r.status.is_empty() && r.status != SyncStatus::Unknown.as_str();
-    // Writing to it would make a copy.
+    // Writing would copy the shared status.
     if app.status.resources.iter().any(told) {
         app.status
             .resources
@@ -186,8 +187,8 @@ pub fn apply_uncompared(app: &mut Application, now: Timestamp) {
     }
 }
 
-/// Clients wait until an Application was reconciled after its operation ended, and the end may lie
-/// in the next second.
+/// Clients wait until an Application was reconciled after its operation ended, and the recorded end
+/// may be in the next second.
 fn reconciled(status: &mut ApplicationStatus, now: Timestamp) {
     let ended = status
         .operation_state
@@ -200,7 +201,7 @@ fn reconciled(status: &mut ApplicationStatus, now: Timestamp) {
 fn set_health(status: &mut ApplicationStatus, verdict: HealthCode, message: &str, now: Timestamp) {
     let verdict = verdict.to_string();
     if status.health.message != message {
-        // What it is caused by may change while it stays what it is.
+        // The cause may change although the health stays the same.
         message.clone_into(&mut status.health.message);
     }
     if status.health.status != verdict {
@@ -209,7 +210,7 @@ fn set_health(status: &mut ApplicationStatus, verdict: HealthCode, message: &str
     }
 }
 
-/// Entries as the status lists them: sorted, hooks without a sync status.
+/// Entries in the status's form: sorted, hooks without a sync status.
 pub fn resources(entries: &[Arc<Entry>], with_health: bool) -> Vec<ResourceStatus> {
     let mut list: Vec<_> = entries.iter().map(|e| resource(e, with_health)).collect();
     list.sort_by(|a, b| {
@@ -218,7 +219,7 @@ pub fn resources(entries: &[Arc<Entry>], with_health: bool) -> Vec<ResourceStatu
     list
 }
 
-/// One entry; `with_health` for readers, which see what the status leaves out.
+/// One entry; `with_health` for readers, who see what the status omits.
 pub fn resource(entry: &Entry, with_health: bool) -> ResourceStatus {
     let health = entry.health.as_ref().filter(|_| with_health);
     ResourceStatus {
@@ -240,7 +241,7 @@ pub fn resource(entry: &Entry, with_health: bool) -> ResourceStatus {
     }
 }
 
-/// Replaces the conditions of the `decided` types; one that was there before keeps its time.
+/// Replaces the conditions of the `decided` types; an unchanged one keeps its time.
 pub fn set_conditions(
     status: &mut ApplicationStatus,
     found: &[Condition],
@@ -297,7 +298,7 @@ pub fn error_text(conditions: &[Condition]) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(";"))
 }
 
-/// What changes and changes back before it is stored has not changed: its time stays what it was.
+/// A value that changes and changes back before it is stored has not changed: its time is kept.
 pub fn keep_times(before: &ApplicationStatus, after: &mut Shared<ApplicationStatus>) {
     let is_stored = |now: &ApplicationCondition| {
         before
@@ -313,7 +314,7 @@ pub fn keep_times(before: &ApplicationStatus, after: &mut Shared<ApplicationStat
     {
         after.health.last_transition_time = before.health.last_transition_time;
     }
-    // Writing to it would make a copy.
+    // Writing would copy the shared status.
     if after.conditions.iter().any(stays) {
         for condition in &mut after.conditions {
             if let Some(stored) = is_stored(condition) {
@@ -323,8 +324,8 @@ pub fn keep_times(before: &ApplicationStatus, after: &mut Shared<ApplicationStat
     }
 }
 
-/// An operation's state as far as it can be told when the whole is too large. One that was still on
-/// its way ends here.
+/// The state of an operation without results, for when the whole is too large. A running operation
+/// ends here.
 pub fn without_results(mut state: OperationState, now: Timestamp) -> OperationState {
     state
         .sync_result
@@ -337,8 +338,7 @@ pub fn without_results(mut state: OperationState, now: Timestamp) -> OperationSt
     state
 }
 
-/// Appends a finished sync to the history and trims it to the Application's limit (ten unless it
-/// says otherwise).
+/// Appends a finished sync to the history and trims it to the Application's limit (ten by default).
 pub fn append_history(app: &mut Application, state: &OperationState, now: Timestamp) {
     let Some(result) = &state.sync_result else {
         return;
@@ -363,7 +363,7 @@ pub fn append_history(app: &mut Application, state: &OperationState, now: Timest
     history.drain(..surplus);
 }
 
-/// Takes passwords out of every message that is about to be stored, whoever wrote it.
+/// Removes passwords from every message before it is stored, whatever its source.
 pub fn hide_passwords(status: &mut Shared<ApplicationStatus>) {
     let suspect = |text: &String| text.contains('@');
     let state = status.operation_state.as_ref();
@@ -375,7 +375,7 @@ pub fn hide_passwords(status: &mut Shared<ApplicationStatus>) {
         || suspect(&status.health.message)
         || state.is_some_and(|s| suspect(&s.message))
         || results.iter().any(|r| suspect(&r.message));
-    // Writing to it would make a copy.
+    // Writing would copy the shared status.
     if !any {
         return;
     }
@@ -396,14 +396,14 @@ pub fn hide_passwords(status: &mut Shared<ApplicationStatus>) {
     }
 }
 
-/// `before` and `after`, restricted to what the controller writes, status and operation, and there
-/// to what differs. Both are empty maps when nothing does.
+/// `before` and `after`, reduced to what the controller writes (status and operation) and to what
+/// differs. Both are empty maps if nothing differs.
 pub fn difference(before: &Application, after: &Application) -> (Value, Value) {
     let (mut from, mut to) = (json!({}), json!({}));
     if before.status != after.status {
         let (mut old, mut new) = before.status.differing(&after.status);
         if old.sync.compared_to == new.sync.compared_to {
-            // Most writes change a revision and a time.
+            // Most writes change only a revision and a time.
             (old.sync.compared_to, new.sync.compared_to) = Default::default();
         }
         (from["status"], to["status"]) = (json!(old), json!(new));
@@ -418,7 +418,7 @@ pub fn difference(before: &Application, after: &Application) -> (Value, Value) {
     (from, to)
 }
 
-/// The sentences of the Events that a change of status deserves.
+/// The messages of the Events for a change of status.
 pub fn events(before: &ApplicationStatus, after: &ApplicationStatus) -> Vec<String> {
     let mut events = Vec::new();
     if before.sync.status != after.sync.status {

@@ -1,7 +1,7 @@
-//! Whether a newer revision is to take the place of a running sync (`Supersede=true`).
+//! Whether a newer revision replaces a running sync (`Supersede=true`).
 //!
 //! Main function: [`newer`]. Only a sync that follows the Application's target revision can be
-//! superseded, and only by other manifests.
+//! superseded, and only if the manifests differ.
 
 use super::{
     context::ReconcileContext,
@@ -10,15 +10,15 @@ use super::{
     timeouts,
 };
 
-/// What is being synced. Losing it costs time, nothing else.
+/// What is being synced. Losing it only costs time.
 #[derive(Clone, Debug)]
 pub struct Syncing {
     pub revisions: Revisions,
-    /// Of the manifests.
+    /// Digest of the manifests.
     pub digest: String,
 }
 
-/// The revision that is to be synced instead, if the last comparison found one.
+/// The revision to sync instead, if the last comparison found one.
 pub fn newer(ctx: &ReconcileContext<'_>) -> Option<String> {
     let operation = &ctx.app.status.operation_state.as_ref()?.operation;
     let sync = operation.sync.as_ref()?;

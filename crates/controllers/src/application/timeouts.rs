@@ -1,6 +1,6 @@
-//! How long things may take and stay good, as the settings say: comparisons
-//! (`timeout.reconciliation`, its jitter, `timeout.hard.reconciliation` of argocd-cm), syncs, waves
-//! and self-healing, and how much a sync may prune (`controller.*` of argocd-cmd-params-cm).
+//! Timeouts and limits from the settings: comparisons (`timeout.reconciliation`, its jitter,
+//! `timeout.hard.reconciliation` of argocd-cm), syncs, waves and self-heal, and how much a sync may
+//! prune (`controller.*` of argocd-cmd-params-cm).
 
 use super::auto_sync::Backoff;
 use jiff::SignedDuration;
@@ -25,8 +25,8 @@ fn read(settings: &Settings, key: &str, default: SignedDuration) -> SignedDurati
     }
 }
 
-/// `share` between 0 and 1 says how much of the jitter this Application gets, so that many do not
-/// expire at once.
+/// `share`, between 0 and 1, is this Application's part of the jitter, so that comparisons do not
+/// all expire at once.
 pub fn soft(settings: &Settings, share: f64) -> SignedDuration {
     let timeout = read(settings, "timeout.reconciliation", DEFAULT);
     if timeout.is_zero() {
@@ -44,8 +44,8 @@ pub fn hard(settings: &Settings) -> SignedDuration {
     )
 }
 
-/// For how long manifests that cannot be had are not told of:
-/// `controller.repo.error.grace.period.seconds`, a number or a duration.
+/// How long unavailable manifests are not reported: `controller.repo.error.grace.period.seconds`, a
+/// number or a duration.
 pub fn repo_error_grace(settings: &Settings) -> SignedDuration {
     const KEY: &str = "controller.repo.error.grace.period.seconds";
     let text = settings.param(KEY).trim();
@@ -68,7 +68,7 @@ pub fn repo_error_grace(settings: &Settings) -> SignedDuration {
     parsed.unwrap_or(DEFAULT + DEFAULT_JITTER)
 }
 
-/// Whole seconds of a controller's parameter; what is no number counts as not set.
+/// A controller parameter in whole seconds; an invalid number counts as unset.
 fn seconds(settings: &Settings, key: &str) -> Option<u32> {
     let text = settings.param(key);
     if text.is_empty() {
@@ -85,11 +85,11 @@ fn seconds(settings: &Settings, key: &str) -> Option<u32> {
     number
 }
 
-/// How long syncs and their waves may take, and what follows: as the installation says, and then
-/// the options of the sync.
+/// Time limits of syncs and their waves, and what happens afterwards: from the settings, overridden
+/// by the sync options.
 ///
 /// # Errors
-/// When an option cannot be read; the text names it.
+/// If an option is invalid; the message names it.
 pub fn limits(settings: &Settings, options: &[String]) -> Result<Timeouts, String> {
     let default = Timeouts {
         wave_secs: seconds(settings, "tiphys.controller.sync.wave.timeout.seconds").unwrap_or(0),
@@ -104,10 +104,10 @@ pub fn limits(settings: &Settings, options: &[String]) -> Result<Timeouts, Strin
     default.with(options)
 }
 
-/// Whether a newer revision takes the place of a running sync.
+/// Whether a newer revision replaces a running sync.
 ///
 /// # Errors
-/// When the option cannot be read; the text names it.
+/// If the option is invalid; the message names it.
 pub fn supersede(settings: &Settings, options: &[String]) -> Result<bool, String> {
     let default = || {
         word(settings, "tiphys.controller.sync.supersede", |w| {
@@ -118,10 +118,10 @@ pub fn supersede(settings: &Settings, options: &[String]) -> Result<bool, String
     Ok(timeout::supersede(options)?.unwrap_or_else(default))
 }
 
-/// How many resources an automated sync may prune, whatever is left; 0: as many as there are.
+/// How many resources an automated sync may always prune; 0 means no limit.
 ///
 /// # Errors
-/// When the option cannot be read; the text names it.
+/// If the option is invalid; the message names it.
 pub fn prune_limit(settings: &Settings, options: &[String]) -> Result<u32, String> {
     let default = || {
         word(settings, "tiphys.controller.sync.prune.limit", |w| {
@@ -132,7 +132,7 @@ pub fn prune_limit(settings: &Settings, options: &[String]) -> Result<u32, Strin
     Ok(large_prune::limit(options)?.unwrap_or_else(default))
 }
 
-/// A word of a controller's parameter; an unknown one counts as not set.
+/// A controller parameter with fixed values; an unknown one counts as unset.
 fn word<T>(settings: &Settings, key: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
     let text = settings.param(key);
     if text.is_empty() {
@@ -149,15 +149,14 @@ fn word<T>(settings: &Settings, key: &str, parse: impl Fn(&str) -> Option<T>) ->
     value
 }
 
-/// The pause after each wave: what the process was told, else what the settings say. Argo CD waits
-/// two seconds; here readiness decides, unless somebody asks for a pause.
+/// The delay after each wave: from the command line, else from the settings. Argo CD waits two
+/// seconds; here the sync waits for health instead, unless a delay is set.
 pub fn wave_delay(told: Option<u32>, settings: &Settings) -> u32 {
     told.or_else(|| seconds(settings, "controller.sync.wave.delay.seconds"))
         .unwrap_or(0)
 }
 
-/// How self-healing slows down: more and more, or, with a backoff of zero, by the same pause each
-/// time.
+/// The back-off of self-heal: increasing or, with a back-off of zero, constant.
 pub fn self_heal(settings: &Settings) -> Backoff {
     let default = Backoff::default();
     let duration = |key, default: SignedDuration| {

@@ -1,8 +1,8 @@
-//! Whether what is compared now differs from what was synced last in the paths that the Application
-//! names by an annotation.
+//! Whether files in the paths of the Application's `manifest-generate-paths` annotation have
+//! changed since the last sync.
 //!
-//! Main function: [`since_last_sync`]. An answer that cannot be had is yes: a sync too many does
-//! less harm than one that never comes.
+//! Main function: [`since_last_sync`]. If the answer is unknown it is yes: an unnecessary sync is
+//! better than a missing one.
 
 use super::{
     compare,
@@ -12,18 +12,18 @@ use super::{
 use crate::runtime::standing;
 use tiphys_sources::is_only_referred_to;
 
-/// The same question has the same answer.
+/// The inputs; the same inputs have the same answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     wanted: RequestedSources,
     /// The revisions of the last sync.
     from: Vec<String>,
-    /// Those that were compared.
+    /// The compared revisions.
     to: Vec<String>,
     annotation: String,
 }
 
-/// Whether the revisions that were compared have changes since the last sync where they matter.
+/// Whether relevant files have changed between the last sync and the compared revisions.
 pub async fn since_last_sync(ctx: &mut ReconcileContext<'_>) -> bool {
     let Some(question) = Question::of(ctx) else {
         return true;
@@ -48,7 +48,7 @@ pub async fn since_last_sync(ctx: &mut ReconcileContext<'_>) -> bool {
 }
 
 impl Question {
-    /// `None`: it does not arise.
+    /// `None`: not applicable.
     fn of(ctx: &ReconcileContext<'_>) -> Option<Self> {
         let annotation = Some(sources::generate_paths(ctx))
             .filter(|paths| !paths.is_empty())?

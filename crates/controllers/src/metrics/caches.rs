@@ -1,5 +1,5 @@
-//! What caches of clusters cost: the time that events take, and, under names of our own, bytes and
-//! the time until one was whole.
+//! Metrics of live caches: processing time of events and, under names of our own, bytes and the
+//! time until the first sync.
 //!
 //! Main type: [`Caches`].
 
@@ -15,7 +15,7 @@ use tiphys_cluster::{clusters::LiveCluster, traffic::Histogram};
 
 type Seconds = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// How long events took, by server.
+/// Processing time of events, by server.
 #[derive(Debug)]
 struct Events(Vec<(Labels, Histogram)>);
 
@@ -31,7 +31,7 @@ impl Collector for Events {
     }
 }
 
-/// Rows for each cluster in use.
+/// Values for each cluster in use.
 #[derive(Default)]
 pub struct Caches {
     events: Vec<(Labels, Histogram)>,
@@ -46,7 +46,7 @@ impl Caches {
         let server = || vec![("server".into(), cluster.destination.server.clone())];
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         if let Some(events) = cluster.cache.processing() {
-            // They are taken one by one.
+            // Events are processed one by one.
             self.batches.get_or_create(&server()).set(1);
             self.events.push((server(), events));
         }

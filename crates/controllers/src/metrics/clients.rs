@@ -1,8 +1,8 @@
-//! What clients of the controller do: requests to API servers and to Redis, under the names that
-//! Argo CD gives them.
+//! Metrics of the controller's clients: requests to API servers and to Redis, under Argo CD's
+//! names.
 //!
-//! Main types: [`RedisRequests`], which counts, and [`Servers`], which shows what the connections
-//! to clusters have counted.
+//! Main types: [`RedisRequests`], which counts, and [`Servers`], which reports the counters of
+//! cluster connections.
 
 use super::Labels;
 use prometheus_client::{
@@ -16,7 +16,7 @@ use prometheus_client::{
 use std::{borrow::Cow, collections::BTreeMap, fmt, time::Duration};
 use tiphys_cluster::traffic::{Counts, Histogram, Traffic};
 
-/// Who asks, as Argo CD calls us.
+/// Argo CD's name for the client.
 const INITIATOR: &str = "argocd-application-controller";
 const REDIS_SECONDS: [f64; 6] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0];
 
@@ -38,7 +38,7 @@ impl Default for RedisRequests {
 }
 
 impl RedisRequests {
-    /// Commands that were sent together.
+    /// Counts commands that were sent together.
     pub fn made(&self, commands: &[(&'static str, usize)], failed: bool, took: Duration) {
         for (command, times) in commands.iter().filter(|(_, times)| *times > 0) {
             let labels = vec![
@@ -87,12 +87,12 @@ fn hostname() -> String {
     .clone()
 }
 
-/// What was counted of each API server.
+/// The counters of each API server.
 #[derive(Debug, Default)]
 pub struct Servers(BTreeMap<String, Counts>);
 
 impl Servers {
-    /// Several connections may be to the same server, which is one then.
+    /// Connections to the same server are combined.
     pub fn of<'a>(traffic: impl IntoIterator<Item = &'a Traffic>) -> Self {
         let mut servers = BTreeMap::<String, Counts>::new();
         for one in traffic {
@@ -104,7 +104,7 @@ impl Servers {
         Self(servers)
     }
 
-    /// Rows of one number each: labels beside the host.
+    /// One value per set of labels (in addition to the host).
     fn numbers<'a>(&'a self, of: impl Fn(&'a Counts) -> Vec<(Labels, u64)>) -> Vec<(Labels, u64)> {
         let rows = |(host, counts): (&'a String, &'a Counts)| {
             let host = host.clone();
@@ -296,7 +296,7 @@ fn described<'a>(
     help: &str,
     kind: MetricType,
 ) -> Result<MetricEncoder<'a>, fmt::Error> {
-    // A full stop, as those that are registered get one.
+    // With a trailing full stop, which registered metrics get as well.
     out.encode_descriptor(name, &format!("{help}."), None, kind)
 }
 

@@ -1,8 +1,7 @@
-//! What the controller counts. Main type: [`Metrics`]; [`report`] shows it with what there is now,
-//! under Argo CD's names.
+//! The controller's metrics. Main type: [`Metrics`]; [`report`] prints them together with current
+//! values, under Argo CD's names.
 //!
-//! What was counted of an Application goes with it, so that memory does not grow with what once
-//! was.
+//! An Application's counters are removed with it, so that memory does not grow.
 
 mod caches;
 mod clients;
@@ -21,7 +20,7 @@ use std::{
 };
 use tiphys_cluster::AppKey;
 
-/// Seconds, as Argo CD has them; the first ones are for what is faster than it.
+/// Seconds; Argo CD's buckets, with additional ones below for faster reconciles.
 const BUCKETS: [f64; 10] = [0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
 
 /// Names and values of labels.
@@ -35,7 +34,7 @@ pub struct Metrics {
     pub redis: RedisRequests,
 }
 
-/// What syncs of one Application came to, and how often a look at it panicked.
+/// The number of syncs of one Application by result, and of panics.
 #[derive(Clone, Debug, Default)]
 struct Syncs {
     /// By project and server, then by phase and whether it was a dry run.
@@ -48,7 +47,7 @@ struct Syncs {
 /// Project and server.
 type Place = (String, String);
 
-/// A sync that has ended.
+/// A finished sync.
 pub struct EndedSync {
     pub project: String,
     pub server: String,
@@ -80,7 +79,7 @@ impl Metrics {
             .or_default() += 1;
     }
 
-    /// A request was made for an Application's sync or deletion.
+    /// Counts a request for an Application's sync or deletion.
     pub fn requested(&self, app: &AppKey, project: &str, server: &str, request: Request) {
         let key = ((project.to_owned(), server.to_owned()), request);
         *self
@@ -92,7 +91,7 @@ impl Metrics {
             .or_default() += 1;
     }
 
-    /// An Application was compared.
+    /// Counts a comparison.
     pub fn reconciled(&self, namespace: &str, server: &str, took: Duration) {
         let labels = vec![
             ("namespace".into(), namespace.to_owned()),
@@ -103,7 +102,7 @@ impl Metrics {
             .observe(took.as_secs_f64());
     }
 
-    /// A look at an Application panicked.
+    /// Counts a panic in a reconcile.
     pub fn panicked(&self, app: &AppKey) {
         self.apps().entry(app.clone()).or_default().panics += 1;
     }

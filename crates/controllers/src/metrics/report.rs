@@ -1,4 +1,4 @@
-//! The metrics as a text in the OpenMetrics format. Main type: [`Report`].
+//! Prints the metrics in OpenMetrics format. Main type: [`Report`].
 
 use super::{Labels, Metrics, caches::Caches, clients::Servers};
 use prometheus_client::{
@@ -11,10 +11,10 @@ use tiphys_api::{Application, access::normalize_url};
 use tiphys_cluster::{AppKey, AppStates, Records, clusters::Clusters};
 use tiphys_engine::spec;
 
-/// The type of the text.
+/// The content type.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What is shown beside what is always shown.
+/// Optional labels and metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
     pub app_labels: Vec<String>,
@@ -36,7 +36,7 @@ pub(super) type Gauges = Family<Labels, Gauge>;
 
 impl Report {
     /// # Errors
-    /// When a text cannot be written, which does not happen.
+    /// If formatting fails, which does not happen.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let mut registry = Registry::default();
         self.applications(&mut registry);
@@ -54,10 +54,10 @@ impl Report {
         Ok(text)
     }
 
-    /// The requests to API servers alone, for whoever shows them beside other metrics.
+    /// Only the requests to API servers, for use with other metrics.
     ///
     /// # Errors
-    /// When a text cannot be written, which does not happen.
+    /// If formatting fails, which does not happen.
     pub fn requests(&self) -> Result<String, fmt::Error> {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self.servers()));
@@ -66,7 +66,7 @@ impl Report {
         Ok(text)
     }
 
-    /// Requests to all API servers, the one with our records among them.
+    /// Requests to all API servers, including the one with our records.
     fn servers(&self) -> Servers {
         let own = self.records.cluster.http().traffic();
         let clusters = self.clusters.list();
@@ -309,7 +309,7 @@ fn syncs(metrics: &Metrics, registry: &mut Registry) {
     );
 }
 
-/// The labels of everything about an Application.
+/// The common labels of an Application's metrics.
 fn own(app: &Application) -> Labels {
     named(
         &app.metadata.namespace,
@@ -378,7 +378,7 @@ fn with(labels: &Labels, more: Labels) -> Labels {
     labels.iter().cloned().chain(more).collect()
 }
 
-/// The name under which a label of Kubernetes is shown.
+/// The metric label for a Kubernetes label.
 fn label_name(label: &str) -> Cow<'static, str> {
     let plain: String = label
         .chars()

@@ -1,8 +1,8 @@
-//! Requests to clusters, as Argo CD tells them apart. Main type: [`Request`].
+//! Requests to clusters, by Argo CD's labels. Main type: [`Request`].
 
 use tiphys_cluster::request::Call;
 
-/// What was asked of a cluster, and the answer's code.
+/// The request and the status of its response.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Request {
     pub verb: &'static str,

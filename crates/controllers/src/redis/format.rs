@@ -1,5 +1,5 @@
-//! What Argo CD's servers read in Redis: the names of keys, and how values are written (JSON,
-//! gzip). Main type: [`Format`].
+//! Argo CD's format in Redis: names of keys, and encoding of values (JSON, gzip). Main type:
+//! [`Format`].
 
 use flate2::{Compression, write::GzEncoder};
 use serde::Serialize;
@@ -9,14 +9,14 @@ use tiphys_api::{
     resource::{ApplicationTree, ResourceDiff, ResourceNode},
 };
 
-/// Ends every key; a newer Argo CD that writes other values has another.
+/// The suffix of every key; another version of Argo CD with different values uses another one.
 const VERSION: &str = "1.8.3";
-/// Nodes in one value of a tree.
+/// Nodes per value of a tree.
 const SHARD: usize = 100;
-/// How long what is said of a cluster counts.
+/// Lifetime of a cluster's values.
 const CLUSTER: Duration = Duration::from_secs(600);
 
-/// One value, and where and how long it is to be.
+/// One value with its key and lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     pub key: String,
@@ -24,13 +24,13 @@ pub struct Item {
     pub keep: Duration,
 }
 
-/// How keys and values are written.
+/// How keys and values are encoded.
 #[derive(Clone, Debug)]
 pub struct Format {
-    /// Before every key (`ARGOCD_REDIS_KEY_PREFIX`).
+    /// The prefix of every key (`ARGOCD_REDIS_KEY_PREFIX`).
     pub prefix: String,
     pub compress: bool,
-    /// How long what is said of an Application counts.
+    /// Lifetime of an Application's values.
     pub keep: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Default for Format {
 }
 
 impl Format {
-    /// Everything about an Application, by its instance name.
+    /// The values of an Application, by its instance name.
     pub fn application(
         &self,
         instance: &str,
@@ -63,7 +63,7 @@ impl Format {
         [managed].into_iter().chain(trees).collect()
     }
 
-    /// The keys to remove when an Application is gone.
+    /// The keys to delete with an Application.
     pub fn gone(&self, instance: &str) -> [String; 2] {
         [managed_name(instance), tree_name(instance, 0)].map(|name| self.key(&name))
     }
@@ -92,8 +92,8 @@ impl Format {
     }
 }
 
-/// Where readers are told that there is something new of an Application; neither prefix nor
-/// compression matter to it.
+/// The channel that announces new values of an Application; prefix and compression do not affect
+/// it.
 pub fn channel(instance: &str) -> String {
     format!("{}|{VERSION}", managed_name(instance))
 }
@@ -119,7 +119,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
         .expect("compressing into memory does not fail")
 }
 
-/// A tree in pieces of some nodes; the first says how many there are.
+/// A tree split into pieces; the first one contains their number.
 fn shards(tree: &ApplicationTree) -> Vec<ApplicationTree> {
     let full = |n: &ResourceNode| {
         let r = &n.resource_ref;

@@ -1,9 +1,9 @@
-//! The cache for others: what the controller knows of Applications and clusters, in Redis, as Argo
-//! CD's servers read it.
+//! Writes the state of Applications and clusters to Redis, in the format that Argo CD's servers
+//! read.
 //!
-//! Main function: [`follow`]. It writes what was published since it last looked, and everything
-//! anew when the connection was lost or the values are soon to expire or are missing. Nothing waits
-//! for it: where Redis is down, Applications are compared and synced all the same.
+//! Main function: [`follow`]. It writes what was published since the last write, and everything
+//! again after the connection was lost or when values are about to expire or are missing. Nothing
+//! waits for it: if Redis is down, Applications are still compared and synced.
 
 mod format;
 mod sentinel;
@@ -35,15 +35,15 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// How long an answer may take.
+/// Timeout of a response.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Publications come in bursts; the last one of an Application is what counts.
+/// Publications come in bursts; only the last one of an Application matters.
 const SETTLE: Duration = Duration::from_millis(50);
-/// How often clusters are written, and sentinels asked.
+/// How often cluster values are written, and sentinels asked.
 const CLUSTERS: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Where Redis is, and how it is written to.
+/// The address of Redis and how to write to it.
 #[derive(Clone)]
 pub struct Place {
     pub server: Server,
@@ -56,9 +56,9 @@ pub struct Place {
 
 #[derive(Clone)]
 pub enum Server {
-    /// Always the same, `host:port`.
+    /// A fixed `host:port`.
     At(String),
-    /// The one that these know.
+    /// The master according to these sentinels.
     Known(Sentinels),
 }
 
@@ -87,8 +87,8 @@ impl Place {
         }
     }
 
-    /// Fails when the master is another one now. One that was cut off may go on taking what nobody
-    /// reads any more.
+    /// Fails if another server is the master now. A disconnected old master may still accept writes
+    /// that no one reads.
     async fn check(&self, address: &str) -> Result<(), RedisError> {
         let Server::Known(_) = &self.server else {
             return Ok(());
@@ -97,19 +97,18 @@ impl Place {
             Ok(now) if now != address => {
                 Err(io::Error::other(format!("the master is {now} now")).into())
             }
-            // Without sentinels the last master is as good as any.
+            // Without sentinels the last known master is used.
             _ => Ok(()),
         }
     }
 }
 
-/// What there is to write.
+/// The data to write.
 pub struct Known {
     pub states: AppStates,
     /// The control plane's namespace.
     pub namespace: String,
-    /// Whether there is such an Application; another replica may look after it, and then what is
-    /// written is that one's.
+    /// Whether the Application exists. If another replica owns it, that one's values are kept.
     pub is_there: IsThere,
     /// The clusters in use, by server.
     pub clusters: InUse,
@@ -118,7 +117,7 @@ pub struct Known {
 pub type IsThere = Box<dyn Fn(&AppKey) -> bool + Send + Sync>;
 pub type InUse = Box<dyn Fn() -> Vec<(String, ClusterInfo)> + Send + Sync>;
 
-/// Writes for ever.
+/// Writes until cancelled.
 pub async fn follow(place: Place, known: Known, metrics: RedisRequests) {
     let mut failures = 0;
     loop {
@@ -138,7 +137,7 @@ pub async fn follow(place: Place, known: Known, metrics: RedisRequests) {
 
 enum Never {}
 
-/// From a new connection to its loss.
+/// From a new connection until it is lost.
 async fn connected(
     place: &Place,
     known: &Known,
@@ -163,7 +162,7 @@ async fn connected(
     loop {
         let now = Instant::now();
         if now >= anew {
-            // Values expire, and somebody may have emptied it.
+            // Values expire, and someone may have flushed the server.
             writer.written.clear();
             dirty.extend(known.states.keys());
             anew = now + place.format.keep / 2;
@@ -189,7 +188,7 @@ async fn connected(
                 match change {
                     Ok(app) => drop(dirty.insert(app)),
                     Err(RecvError::Lagged(_)) => dirty.extend(known.states.keys()),
-                    // The states are held by `known`, so this does not come.
+                    // Does not happen: `known` holds the states.
                     Err(RecvError::Closed) => anew = Instant::now() + place.format.keep,
                 }
                 sleep(SETTLE).await;
@@ -201,7 +200,7 @@ async fn connected(
     }
 }
 
-/// The connection, and what moves its bytes.
+/// The connection, and the task that drives it.
 async fn connect(
     address: &str,
     tls: Option<&Tls>,
@@ -219,7 +218,7 @@ struct Writer<'a> {
     connection: MultiplexedConnection,
     format: &'a Format,
     metrics: &'a RedisRequests,
-    /// What is at which key, as far as it was written over this connection.
+    /// Hashes of the values written over this connection, by key.
     written: HashMap<String, u64>,
 }
 
@@ -263,7 +262,8 @@ impl Writer<'_> {
         answer
     }
 
-    /// Writes those that are not there as they are, and tells who listens. The others last longer.
+    /// Writes the values that changed, extends the lifetime of the others, and notifies
+    /// subscribers.
     async fn put(&mut self, items: &[Item], channel: Option<&str>) -> Result<(), RedisError> {
         let mut pipe = Pipeline::new();
         let mut new = Vec::new();
@@ -289,13 +289,13 @@ impl Writer<'_> {
         ];
         let still_there: Vec<bool> = self.send(&pipe, &commands).await?;
         if still_there.contains(&false) {
-            // Somebody emptied it: all of it once more.
+            // The server was flushed: write everything again.
             for item in items {
                 self.written.remove(&item.key);
             }
             return Box::pin(self.put(items, channel)).await;
         }
-        // What is said of a cluster changes with the time, so it is always written.
+        // Cluster values change over time, so they are always written.
         self.written
             .extend(new.into_iter().filter(|_| channel.is_some()));
         Ok(())

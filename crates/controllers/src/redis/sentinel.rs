@@ -1,4 +1,4 @@
-//! Which Redis is the master, as sentinels know. Main type: [`Sentinels`].
+//! Finds the Redis master through sentinels. Main type: [`Sentinels`].
 
 use super::{Login, connect};
 use futures::future::select_ok;
@@ -11,14 +11,14 @@ use tiphys_repo::net::Tls;
 pub struct Sentinels {
     /// Of each `host:port`.
     pub addresses: Vec<String>,
-    /// What they call the master.
+    /// Their name for the master.
     pub master: String,
-    /// As whom they are asked.
+    /// The credentials for them.
     pub login: Login,
 }
 
 impl Sentinels {
-    /// The address of the master, of the first one that knows it.
+    /// The master's address, from the first sentinel that knows it.
     pub(super) async fn ask(&self, tls: Option<&Tls>) -> Result<String, RedisError> {
         let asked = self
             .addresses

@@ -1,9 +1,9 @@
-//! What every reconcile loop needs: a queue of keys, and the time.
+//! What every reconcile loop needs: a work queue, and a clock.
 
 mod queue;
 mod seats;
 
-/// Tells the time. Tests move it together with tokio's, which the queue and every pause go by.
+/// The clock. Tests advance it together with tokio's time, which the queue and all delays use.
 pub type Clock = std::sync::Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 
 pub use queue::{Merge, Queue};

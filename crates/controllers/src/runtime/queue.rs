@@ -1,8 +1,8 @@
-//! A queue of keys with reasons: one worker at a time for a key, and reasons that arrive meanwhile
-//! are merged into one.
+//! A work queue of keys with reasons: a key is processed by one worker at a time, and reasons that
+//! arrive meanwhile are merged.
 //!
-//! Main type: [`Queue`]. It knows nothing of what the keys name. Workers are woken for what is
-//! ready, and only [`Queue::keep_time`] for what will be.
+//! Main type: [`Queue`]. It knows nothing about the meaning of keys. Workers are woken only for
+//! ready keys; [`Queue::keep_time`] handles delayed ones.
 
 use std::{
     cmp::Reverse,
@@ -13,14 +13,13 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-/// How long the first of many wait for each other, and how long those of a stream that does not
-/// end.
+/// How long the first of many keys wait for each other, and the maximum in a continuous stream.
 const FIRST_WINDOW: Duration = Duration::from_millis(50);
 const LAST_WINDOW: Duration = Duration::from_millis(200);
-/// So many in one window are a stream.
+/// This many in one window are a stream.
 const MANY: usize = 2;
 
-/// Reasons that can be folded into one.
+/// Reasons that can be merged into one.
 pub trait Merge {
     fn merge(&mut self, other: Self);
 }
@@ -29,7 +28,7 @@ struct State<K, R> {
     ready: VecDeque<K>,
     reasons: HashMap<K, R>,
     active: HashSet<K>,
-    /// Keys that will become ready, earliest first, with the number that finds their reason.
+    /// Delayed keys, earliest first, with the number that identifies their reason.
     delayed: BinaryHeap<Reverse<(Instant, u64)>>,
     waiting: HashMap<u64, (K, R)>,
     next_number: u64,
@@ -37,19 +36,19 @@ struct State<K, R> {
     closed: bool,
 }
 
-/// Keys that become ready at one time.
+/// Keys that become ready at the same time.
 struct Together {
     at: Instant,
     window: Duration,
     many: usize,
 }
 
-/// The queue. `take` hands out a key that no other worker holds; `done` gives it back.
+/// The queue. `take` returns a key that no other worker holds; `done` gives it back.
 pub struct Queue<K, R> {
     state: Mutex<State<K, R>>,
-    /// Something is ready.
+    /// A key is ready.
     wake: Notify,
-    /// Something is due before what was known to be next.
+    /// A key is due before the previously earliest one.
     sooner: Notify,
 }
 
@@ -75,7 +74,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Default for Queue<K, R> {
 
 impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
     fn lock(&self) -> std::sync::MutexGuard<'_, State<K, R>> {
-        // A panic while the lock was held leaves plain collections behind, which are still whole.
+        // A panic while the lock was held leaves only plain, consistent collections behind.
         self.state
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -88,7 +87,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
         }
     }
 
-    /// Makes a key ready after a while.
+    /// Makes a key ready after a delay.
     pub fn add_after(&self, key: K, reason: R, delay: Duration) {
         if delay.is_zero() {
             return self.add(key, reason);
@@ -98,8 +97,8 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
         }
     }
 
-    /// Makes a key ready now when it comes alone, and together with others when many come: what is
-    /// done in one go takes less of the processor.
+    /// Makes a key ready now if it comes alone, and together with others if many come, because
+    /// processing them in one go needs less CPU.
     pub fn add_together(&self, key: K, reason: R) {
         let now = Instant::now();
         let wait = self.lock().wait_for_others(now);
@@ -129,7 +128,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
         }
     }
 
-    /// The next key and why it is due. `None` once the queue is closed.
+    /// The next key and its reason. `None` once the queue is closed.
     pub async fn take(&self) -> Option<(K, R)> {
         loop {
             let notified = self.wake.notified();
@@ -149,7 +148,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
         }
     }
 
-    /// The worker is finished with the key.
+    /// The worker has finished the key.
     pub fn done(&self, key: &K) {
         let again = {
             let mut state = self.lock();
@@ -165,7 +164,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
         }
     }
 
-    /// Lets every worker end.
+    /// Makes every worker end.
     pub fn close(&self) {
         self.lock().closed = true;
         self.wake.notify_waiters();
@@ -173,7 +172,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
         self.sooner.notify_one();
     }
 
-    /// Keys that are ready or in a worker's hands.
+    /// Keys that are ready or being processed.
     pub fn len(&self) -> usize {
         let state = self.lock();
         state.ready.len() + state.active.len()
@@ -185,7 +184,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
 }
 
 impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
-    /// Whether there is one more for a worker to take.
+    /// Whether there is another key for a worker to take.
     fn add(&mut self, key: K, reason: R) -> bool {
         if let Some(known) = self.reasons.get_mut(&key) {
             known.merge(reason);
@@ -212,8 +211,7 @@ impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
         first
     }
 
-    /// How long a key of many waits for the others: the longer the stream of them lasts, the
-    /// longer.
+    /// How long a key in a stream waits for others: the longer the stream lasts, the longer.
     fn wait_for_others(&mut self, now: Instant) -> Duration {
         if let Some(together) = self.together.as_mut().filter(|t| now < t.at) {
             together.many += 1;
@@ -232,7 +230,7 @@ impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
         Duration::ZERO
     }
 
-    /// Makes ready what is due; how much that is.
+    /// Makes due keys ready; returns how many.
     fn ripen(&mut self, now: Instant) -> usize {
         let mut ready = 0;
         while let Some(Reverse((at, number))) = self.delayed.peek().copied() {

@@ -1,7 +1,7 @@
-//! How much is worked on at a time, without counting what waits for somebody far away.
+//! Limits concurrent work, without counting work that waits for a remote server.
 //!
-//! Main type: [`Seats`]; main function: [`standing`]. Workers are few, and a Git server that
-//! accepts connections and never answers would otherwise take one for as long as it is waited for.
+//! Main type: [`Seats`]; main function: [`standing`]. There are few workers, and a Git server that
+//! accepts connections but never responds would otherwise occupy one until the timeout.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -9,7 +9,7 @@ use std::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// An answer that comes sooner is waited for in the seat: it is not worth letting somebody else in.
+/// A response that arrives sooner is waited for in the seat, because giving it up is not worth it.
 const SOON: Duration = Duration::from_millis(250);
 
 tokio::task_local! {
@@ -20,7 +20,7 @@ tokio::task_local! {
 #[derive(Clone)]
 pub struct Seats(Arc<Semaphore>);
 
-/// One of them, taken or left.
+/// One seat, occupied or not.
 pub struct Seat {
     seats: Seats,
     permit: Mutex<Option<OwnedSemaphorePermit>>,
@@ -46,7 +46,7 @@ impl Seats {
 }
 
 impl Seat {
-    /// Does work that sits here.
+    /// Runs work that occupies this seat.
     pub async fn with<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
         SEAT.scope(self, work).await
     }
@@ -56,7 +56,7 @@ impl Seat {
     }
 }
 
-/// Waits for an answer from far away; if it takes its time, others have the seat meanwhile.
+/// Waits for a remote response; if it takes long, others use the seat meanwhile.
 pub async fn standing<T>(answer: impl Future<Output = T>) -> T {
     let Ok(seat) = SEAT.try_with(Arc::clone) else {
         return answer.await;
@@ -84,7 +84,7 @@ mod tests {
             let seat = seats.take().await;
             seat.with(async move { standing(told).await.is_ok() })
         });
-        // There is one seat, and it is free although the first has not had its answer.
+        // There is one seat, and it is free although the first has not got its response.
         let seat = seats.take().await;
         assert!(!slow.is_finished());
         tell.send(()).expect("it waits");

@@ -1,8 +1,9 @@
-//! Which replica of the controller looks after which cluster: every cluster is in one shard, as
-//! Argo CD spreads them.
+//! Assigns clusters to controller replicas: every cluster is in one shard, distributed as in Argo
+//! CD.
 //!
-//! Main type: [`Distribution`]. Pure. Clusters land where Argo CD 3.6 puts them, so that one of its
-//! replicas can be exchanged for one of ours. It knows nothing of who holds a shard.
+//! Main type: [`Distribution`]. Pure. Clusters are in the same shards as in Argo CD 3.6, so that
+//! one of its replicas can be replaced by one of ours. It does not know which replica holds a
+//! shard.
 
 mod ring;
 
@@ -11,18 +12,19 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use tiphys_cluster::leases::Weights;
 
-/// How clusters are spread over shards.
+/// How clusters are distributed over shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// A hash of the cluster's id: it never moves, but the shards may be of very different size.
+    /// By a hash of the cluster's id: it never moves, but the shards may have very different sizes.
     #[default]
     Legacy,
-    /// By rank among all ids: even, but a new cluster moves all after it.
+    /// By rank among all ids: even, but a new cluster moves all later ones.
     RoundRobin,
-    /// A ring of hashes on which a shard with too many Applications is passed over: nearly even,
-    /// and few clusters move.
+    /// A hash ring on which a shard with too many Applications is skipped: nearly even, and few
+    /// clusters move.
     ConsistentHashing,
-    /// Not of Argo CD: every Application by itself, so that one large cluster is work for several.
+    /// Tiphys's own: every Application separately, so that one large cluster is shared by several
+    /// replicas.
     ByApplication,
 }
 
@@ -34,7 +36,7 @@ impl Method {
         Self::ByApplication,
     ];
 
-    /// `None`: there is no such method.
+    /// `None`: unknown method.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.as_str() == name)
     }
@@ -49,13 +51,13 @@ impl Method {
     }
 }
 
-/// A cluster as far as its shard depends on it.
+/// The part of a cluster that determines its shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Member {
-    /// The UID of its Secret; empty for the cluster that we run in, where it has none.
+    /// The UID of its Secret; empty for the cluster that we run in if it has none.
     pub id: String,
     pub server: String,
-    /// The Secret's own word.
+    /// The shard set in the Secret.
     pub shard: Option<i64>,
 }
 
@@ -63,20 +65,22 @@ pub struct Member {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
     shards: HashMap<String, usize>,
-    /// Applications are spread over so many, those of the clusters above excepted.
+    /// The number of shards over which Applications are distributed, except those of the clusters
+    /// above.
     apart: Option<Apart>,
 }
 
-/// How Applications are spread by themselves.
+/// How Applications are distributed separately.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Apart {
     pub weights: Weights,
-    /// Those before, which others may still go by: what moved since is nobody's for now.
+    /// The previous weights, which other replicas may still use: an Application that moved since
+    /// belongs to no one for now.
     pub before: Option<Weights>,
 }
 
 impl Distribution {
-    /// `applications`: how many Applications name a server as their destination.
+    /// `applications`: the number of Applications per destination server.
     pub fn new(
         method: Method,
         shards: usize,
@@ -84,7 +88,7 @@ impl Distribution {
         applications: &HashMap<String, u64>,
     ) -> Self {
         let shards = shards.max(1);
-        // Several clusters of one id, as without Secret, count as one.
+        // Several clusters with one id, such as those without a Secret, count as one.
         let by_id: BTreeMap<&str, &Member> = members.iter().map(|m| (m.id.as_str(), m)).collect();
         let spread: HashMap<&str, usize> = match method {
             Method::Legacy => by_id.keys().map(|id| (*id, legacy(id, shards))).collect(),
@@ -104,7 +108,7 @@ impl Distribution {
             Method::ByApplication => HashMap::new(),
         };
         let shard = |m: &Member| match m.shard {
-            // A shard that there is not is the first one.
+            // A shard that does not exist is replaced by the first.
             Some(asked) => Some(
                 usize::try_from(asked)
                     .ok()
@@ -127,7 +131,7 @@ impl Distribution {
         }
     }
 
-    /// With shares that are not equal, where Applications are spread by themselves.
+    /// With unequal weights, if Applications are distributed separately.
     pub fn weighted(self, apart: Apart) -> Self {
         Self {
             apart: self.apart.map(|_| apart),
@@ -135,8 +139,8 @@ impl Distribution {
         }
     }
 
-    /// The shard of an Application (`namespace/name`) of a cluster; `None` for a cluster that was
-    /// not there when this was made.
+    /// The shard of an Application (`namespace/name`) in a cluster; `None` for a cluster that did
+    /// not exist when this was computed.
     pub fn shard(&self, server: &str, application: &str) -> Option<usize> {
         self.shards
             .get(server)
@@ -190,9 +194,9 @@ mod tests {
             .collect()
     }
 
-    /// Where Argo CD 3.6.0 puts clusters: blocks of the number of replicas, clusters as
-    /// `id=applications`, and the shard of each by method. Printed by its distribution functions;
-    /// their hash is golang.org/x/crypto's BLAKE2b instead of one for special processors.
+    /// The shards in Argo CD 3.6.0: blocks of the number of replicas, clusters as
+    /// `id=applications`, and the shard of each by method. Printed by its distribution functions,
+    /// with golang.org/x/crypto's BLAKE2b instead of an assembly implementation of the hash.
     #[test]
     fn c96_clusters_land_where_argo_cd_puts_them() {
         let mut compared = 0;

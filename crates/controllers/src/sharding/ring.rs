@@ -1,5 +1,5 @@
-//! Consistent hashing with bounded loads: shards have many places on a ring of hashes, and a
-//! cluster belongs to the next one on it whose shard is not full. Main type: [`Ring`].
+//! Consistent hashing with bounded loads: shards have many positions on a hash ring, and a cluster
+//! belongs to the next one whose shard is not full. Main type: [`Ring`].
 
 use blake2::{Blake2b512, Digest};
 use std::{
@@ -7,7 +7,7 @@ use std::{
     ops::Bound::{Excluded, Unbounded},
 };
 
-/// How many places a shard has.
+/// Positions per shard.
 const PLACES: usize = 1000;
 
 pub struct Ring {
@@ -18,7 +18,7 @@ pub struct Ring {
 impl Ring {
     pub fn new(shards: usize) -> Self {
         let place = |shard: usize, number: usize| (hash(&format!("{shard}{number}")), shard);
-        // "1" and "10" make the same name as "11" and "0": the later shard has the place.
+        // "1" and "10" form the same name as "11" and "0": the later shard gets the position.
         let places = (0..shards)
             .flat_map(|shard| (0..PLACES).map(move |number| place(shard, number)))
             .collect();
@@ -28,14 +28,14 @@ impl Ring {
         }
     }
 
-    /// The shard that takes a cluster with so many Applications.
+    /// The shard for a cluster with this many Applications.
     pub fn take(&mut self, id: &str, load: u64) -> usize {
         let hash = hash(id);
         let after = self
             .places
             .range((Excluded(hash), Unbounded))
             .chain(self.places.range(..=hash));
-        // All are never full: the bound is above the average.
+        // They are never all full, because the bound is above the average.
         let shard = after
             .map(|(_, shard)| *shard)
             .find(|shard| !self.is_full(*shard))
@@ -44,7 +44,7 @@ impl Ring {
         shard
     }
 
-    /// Whether it has a quarter more than the average, rounded as Argo CD does.
+    /// Whether it has 25 % more than the average, rounded as Argo CD does.
     fn is_full(&self, shard: usize) -> bool {
         let average = ((self.loads.iter().sum::<u64>() + 1) / self.loads.len() as u64).max(1);
         self.loads[shard] >= (average * 5).div_ceil(4)

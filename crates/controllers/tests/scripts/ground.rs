@@ -1,4 +1,4 @@
-//! Where scripts are played: an API server, and the controller that works on it. Main type:
+//! The environment of scripts: an API server, and a controller that works on it. Main type:
 //! [`Ground`].
 
 use crate::scripts::wire::Wire;
@@ -38,7 +38,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The control plane's namespace, unless there are several; not a word that messages have.
+/// The control plane's namespace, unless there are several; not a word that occurs in messages.
 pub const NAMESPACE: &str = "tiphys-scripts";
 
 const CRDS: [&str; 2] = [
@@ -46,16 +46,16 @@ const CRDS: [&str; 2] = [
     include_str!("../../../../deploy/crds/appproject-crd.yaml"),
 ];
 
-/// Nothing may be written for so long for an embedded cluster to be at rest. Shorter than what
-/// scripts let take long.
+/// An embedded cluster is idle if nothing was written for this long. Shorter than any duration in
+/// scripts.
 const QUIET: Duration = Duration::from_secs(6);
-/// A cluster that is never at rest is looked at after so long.
+/// A cluster that never becomes idle is inspected after this time.
 const RESTLESS: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_millis(250);
-/// How long a controller that died is away.
+/// How long a controller that died is down.
 const DOWN: Duration = Duration::from_secs(1);
 
-/// tokio's time as a clock: it stands still while somebody works, and jumps when nobody does.
+/// tokio's time as a clock: it stands still during work, and jumps when there is none.
 #[derive(Clone, Copy)]
 struct Paused {
     begin: Instant,
@@ -85,15 +85,15 @@ pub struct Ground {
     pub cluster: Cluster,
     /// The control plane's namespace.
     pub namespace: String,
-    /// What it serves, as seen by us, not by the controller.
+    /// What it serves, as seen by the test, not by the controller.
     pub discovery: Discovery,
     pub now: Now,
-    /// Of the process that runs now.
+    /// The states of the current process.
     states: Arc<Mutex<AppStates>>,
     embedded: Option<(Arc<EmbeddedKube>, Wire)>,
-    /// The controller is not ours: it runs beside this, and what it does is recorded.
+    /// The controller is not ours: it runs separately, and its behaviour is recorded.
     pub is_external: bool,
-    /// Set: the controller's clock panics, once.
+    /// If set, the controller's clock panics once.
     pub fault: Arc<AtomicBool>,
     stop: CancellationToken,
     /// Kills the controller of a real control plane.
@@ -107,7 +107,7 @@ impl Ground {
         let clock = Paused {
             begin: Instant::now(),
         };
-        // In long times, heartbeats would be most of what happens.
+        // Over long times, most events would be heartbeats.
         let sim = SimOptions {
             heartbeat: Duration::ZERO,
             ..SimOptions::default()
@@ -134,7 +134,7 @@ impl Ground {
         .await
     }
 
-    /// A control plane of its own in a namespace of the cluster of `KUBECONFIG`.
+    /// A separate control plane in a namespace of the cluster of `KUBECONFIG`.
     pub async fn real(namespace: &str) -> Self {
         let file =
             PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"));
@@ -204,7 +204,7 @@ impl Ground {
         }
     }
 
-    /// Kills the controller where it stands; another one starts.
+    /// Kills the controller immediately; another one starts.
     pub fn restart(&self) {
         match &self.embedded {
             Some((_, wire)) => wire.kill(),
@@ -212,8 +212,8 @@ impl Ground {
         }
     }
 
-    /// Writes into the resources of an Application's status how each does, as the API's answers
-    /// have it: the status as stored leaves it out.
+    /// Adds the health to the resources of an Application's status, as the API's responses contain
+    /// it: the stored status omits it.
     pub fn add_health(&self, namespace: &str, name: &str, app: &mut Value) {
         let Some(state) = self
             .states
@@ -254,8 +254,8 @@ impl Ground {
         self.embedded.is_none()
     }
 
-    /// Lets the embedded cluster and the controller come to rest. A controller that has just died,
-    /// or begun, is not at rest: what it waited for, it waits for again.
+    /// Waits until the embedded cluster and the controller are idle. A controller that has just
+    /// died or started is not idle: it waits again for what it waited for.
     pub async fn settle(&self) {
         let Some((kube, wire)) = &self.embedded else {
             return;
@@ -295,7 +295,7 @@ impl Ground {
         self.cluster.http().json(&call).await
     }
 
-    /// The object, if there is one.
+    /// The object, if it exists.
     pub async fn find(&self, path: &str) -> Option<Value> {
         match self.send(Method::GET, path, None).await {
             Ok(object) => Some(object),
@@ -304,7 +304,7 @@ impl Ground {
         }
     }
 
-    /// The path of an object, or of a collection where the name is empty. `None`: there is no such
+    /// The path of an object, or of a collection if the name is empty. `None`: there is no such
     /// kind.
     pub async fn path(
         &self,
@@ -335,7 +335,7 @@ impl Ground {
     }
 }
 
-/// A controller, and the same again when it has died.
+/// A controller, which is restarted when it dies.
 #[derive(Clone)]
 struct Process {
     namespace: String,
@@ -350,7 +350,7 @@ impl Process {
             let service = wire.service(&kube);
             let process = self.clone();
             let mut running = tokio::spawn(async move {
-                // One that finds nobody ends, too.
+                // Without a server it ends, too.
                 if let Ok(cluster) = Cluster::connect_in_process(service, IN_CLUSTER).await {
                     process.run(cluster).await;
                 }
@@ -378,7 +378,7 @@ impl Process {
         let records = Records::start(cluster.clone(), RecordsOptions::new(&self.namespace));
         let ready = tokio::select! { ready = records.wait_ready() => ready, () = self.stop.cancelled() => return };
         if ready.is_err() {
-            // As a program that ends, and is started again by somebody.
+            // Like a program that exits and is started again.
             return;
         }
         let repositories = TempDir::new().expect("a temporary folder");
@@ -404,7 +404,7 @@ impl Process {
     }
 }
 
-/// Makes what a control plane needs: its kinds, its namespace, its settings, the default project.
+/// Creates what a control plane needs: its CRDs, namespace, settings, and the default project.
 async fn prepare(cluster: &Cluster, namespace: &str) -> Discovery {
     for text in CRDS {
         let crd = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)
@@ -450,7 +450,7 @@ async fn prepare(cluster: &Cluster, namespace: &str) -> Discovery {
     discovery
 }
 
-/// Creates an object that may be there already; waits while its kind is not served yet.
+/// Creates an object that may already exist; waits while its kind is not served yet.
 async fn create(cluster: &Cluster, path: &str, object: &Value) {
     for _ in 0..40 {
         match cluster

@@ -1,26 +1,27 @@
 //! Scenario scripts of syncing: text in, transcript out. One file is one scenario; the grammar is
 //! in README.md beside this file.
 //!
-//! What runs is the true controller ([`application::run`]) with its live cache, the engine, the
-//! cluster crate's executor and a Git repository of its own; a script changes Git, the Application
-//! or the cluster from outside, and the transcript is read from the API server. Two grounds:
+//! The real controller ([`application::run`]) runs with its live cache, the engine, the cluster
+//! crate's executor and its own Git repository; a script changes Git, the Application or the
+//! cluster from outside, and the transcript is read from the API server. There are two
+//! environments:
 //!
-//! - `embedded`: the embedded API server with its simulated cluster, in one thread whose time is
-//!   tokio's paused time. Nothing waits: when nobody has anything to do, the time jumps to the next
-//!   moment at which somebody has. A step is over when nothing was written for a while.
+//! - `embedded`: the embedded API server with its simulated cluster, in one thread with tokio's
+//!   paused time. Nothing really waits: when all tasks are idle, the time jumps to the next timer.
+//!   A step is over when nothing was written for a while.
 //! - `real`: a real control plane (`KUBECONFIG`, `TIPHYS_TEST_REAL=1`), where time passes by itself
 //!   and a step is over when the transcript is the expected one. Scripts share one controller there
-//!   and run side by side; those that change its settings or kill it have controllers of their own,
-//!   each with a namespace of its own.
+//!   and run concurrently; those that change its settings or kill it have controllers of their own,
+//!   each with its own namespace.
 //!
 //! The transcript is the same file for both. Not covered: the API of our own server (steps write
-//! what its calls write), several clusters, and what lies between two rests, such as the messages
-//! of a wave that is healthy at once.
+//! what its calls write), several clusters, and states between two steps, such as the messages of a
+//! wave that becomes healthy immediately.
 //!
 //! With `TIPHYS_SCRIPTS_CONTROLLER=external`, `real` starts no controller but records what the one
-//! that runs there does; see [`recorded`].
+//! running there does; see [`recorded`].
 //!
-//! `TIPHYS_SCRIPT=part` picks scripts by name, `TIPHYS_SCRIPTS=folder` takes those of another
+//! `TIPHYS_SCRIPT=part` selects scripts by name, `TIPHYS_SCRIPTS=folder` uses those of another
 //! folder; `TIPHYS_TRANSCRIPTS=overwrite` writes the transcripts again (embedded).
 
 mod faults;
@@ -47,15 +48,14 @@ use std::{
 };
 use wire::Wire;
 
-/// Scripts under way at once on the real control plane.
+/// Concurrent scripts on the real control plane.
 const SIDE_BY_SIDE: usize = 12;
-/// The same while another controller is recorded, which mostly means waiting until it is still.
+/// The same while another controller is recorded, which mostly waits until it is idle.
 const SIDE_BY_SIDE_RECORDED: usize = 40;
-/// Control planes there for scripts that need one to themselves.
+/// Control planes for scripts that need one of their own.
 const LANES: usize = 4;
 
-/// Where the scripts lie: here, or in `TIPHYS_SCRIPTS`, which is understood from the root of the
-/// workspace.
+/// The scripts' folder: this one, or `TIPHYS_SCRIPTS`, relative to the root of the workspace.
 fn folder() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     std::env::var_os("TIPHYS_SCRIPTS").map_or_else(
@@ -64,7 +64,7 @@ fn folder() -> PathBuf {
     )
 }
 
-/// The scripts whose name contains `TIPHYS_SCRIPT`, or all; by name.
+/// The scripts whose name contains `TIPHYS_SCRIPT`, or all, sorted by name.
 fn chosen() -> Vec<Script> {
     let folder = folder();
     let wanted = std::env::var("TIPHYS_SCRIPT").unwrap_or_default();
@@ -79,7 +79,7 @@ fn chosen() -> Vec<Script> {
     files.iter().map(|path| Script::read(path)).collect()
 }
 
-/// What a script came to, and what is wrong with that.
+/// The result of a script, and what is wrong with it.
 struct Outcome {
     name: String,
     report: Option<String>,
@@ -101,7 +101,7 @@ fn outcome(script: &Script, began: Instant, played: &Script) -> Outcome {
     }
 }
 
-/// Says how it went; panics when something did not come out as expected.
+/// Reports the results; panics if one is not as expected.
 fn conclude(mut outcomes: Vec<Outcome>, began: Instant) {
     outcomes.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     let slowest: Vec<String> = outcomes
@@ -153,7 +153,7 @@ fn embedded() {
     conclude(outcomes.into_inner().expect("no panic"), began);
 }
 
-/// Plays a script in a cluster and a time of its own.
+/// Plays a script in its own cluster and virtual time.
 fn in_its_own_time(script: &Script) -> Script {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -185,7 +185,7 @@ async fn real() {
     let (alone, together): (Vec<_>, Vec<_>) = scripts
         .into_iter()
         .partition(|script| script.changes_settings() || script.kills());
-    // Ends with a letter, so that no name is a part of another's.
+    // Ends with a letter, so that no name is part of another one.
     let run = std::process::id() % 10_000;
     let shared = Arc::new(Ground::real(NAMESPACE).await);
     let room = Arc::new(tokio::sync::Semaphore::new(if is_external {
@@ -203,7 +203,7 @@ async fn real() {
     }
     let mut outcomes = Vec::new();
     if is_external {
-        // The genuine controller looks after one namespace.
+        // Upstream Argo CD's controller reconciles one namespace.
         outcomes.extend(tasks.join_all().await.into_iter().flatten());
         tasks = tokio::task::JoinSet::new();
     }
@@ -225,7 +225,7 @@ async fn real() {
         });
     }
     outcomes.extend(tasks.join_all().await.into_iter().flatten());
-    // One attempt: what comes out otherwise now and then is a finding.
+    // One attempt: a result that sometimes differs is a finding.
     conclude(outcomes, began);
 }
 

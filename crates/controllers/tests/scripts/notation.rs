@@ -1,17 +1,17 @@
 //! The short notation of objects: `kind name word…`. Main functions: [`object`], and [`fields`] for
 //! a change of one.
 //!
-//! Words that every kind knows: `wave=`, `hook=`, `delete=` (a hook's policies), `options=` (of
-//! syncing), `compare=` (options of comparing), `namespace=`, `label:k=v`, `annotation:k=v`,
-//! `finalizer=`. A word whose left side has a dot sets that field: `spec.replicas=3`. A name that
-//! ends with `*` is generated. The other words are of the kind, see [`KINDS`].
+//! Words for every kind: `wave=`, `hook=`, `delete=` (a hook's policies), `options=` (sync
+//! options), `compare=` (compare options), `namespace=`, `label:k=v`, `annotation:k=v`,
+//! `finalizer=`. A word with a dot in its left side sets that field: `spec.replicas=3`. A name that
+//! ends with `*` is generated. Other words depend on the kind, see [`KINDS`].
 
 use serde_json::{Map, Value, json};
 use tiphys_gocompat::yaml;
 
 const IMAGE: &str = "registry.example.org/web:v1";
 
-/// A kind, and what an object of it has without any word. `NAME` stands for its name.
+/// A kind, and an object of it without any words. `NAME` stands for its name.
 struct Known {
     word: &'static str,
     version: &'static str,
@@ -149,7 +149,7 @@ fn workload(name: &str, spec: Value) -> Value {
     object
 }
 
-/// Gives a cluster's role of its name to the service account `deployer`.
+/// Binds the ClusterRole of the same name to the service account `deployer`.
 fn binding(name: &str) -> Value {
     json!({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "$NS"}]})
@@ -187,7 +187,7 @@ fn application(_: &str) -> Value {
         "destination": {"server": "https://kubernetes.default.svc", "namespace": "$NS"}}})
 }
 
-/// The words of a line; quotes hold together what has spaces.
+/// The words of a line; quotes protect spaces.
 pub fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {
@@ -202,8 +202,8 @@ pub fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// `apiVersion` and `kind` of a word such as `deployment`, `Deployment`, or `Kind.version.group` as
-/// kubectl has it. One that is not known is of the script's own group.
+/// `apiVersion` and `kind` for a word such as `deployment`, `Deployment`, or kubectl's
+/// `Kind.version.group`. An unknown kind belongs to the script's own group.
 pub fn type_of(word: &str) -> (String, String) {
     if let Some((kind, rest)) = word.split_once('.') {
         let version = rest.split_once('.').map_or_else(
@@ -249,7 +249,7 @@ pub fn object(line: &str) -> Result<Value, String> {
     Ok(object)
 }
 
-/// What words change of an object of a kind: a JSON merge patch.
+/// The changes that words make to an object of a kind: a JSON merge patch.
 pub fn fields(kind: &str, words: &[String]) -> Result<Value, String> {
     let mut patch = json!({});
     words
@@ -336,7 +336,7 @@ fn set_own(object: &mut Value, kind: &str, name: &str, value: &str) -> Result<()
     Ok(())
 }
 
-/// Text; `null` takes it away.
+/// Text; `null` removes it.
 fn text(value: &str) -> Value {
     if value == "null" {
         Value::Null
@@ -345,7 +345,7 @@ fn text(value: &str) -> Value {
     }
 }
 
-/// A value as YAML's flow style has it.
+/// A value in YAML's flow style.
 fn scalar(text: &str) -> Result<Value, String> {
     yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)
         .map_err(|e| format!("`{text}`: {e}"))
@@ -359,7 +359,7 @@ fn put(object: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
-/// Lays one value over another: maps are merged, everything else is replaced.
+/// Merges one value into another: maps are merged, everything else is replaced.
 pub fn merge(under: &mut Value, over: Value) {
     match over {
         Value::Object(map) => {

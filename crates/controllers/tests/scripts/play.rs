@@ -1,5 +1,5 @@
-//! Plays a script on a ground and writes down what comes of it. Main type: [`Play`]; what each step
-//! does is in `steps`.
+//! Plays a script in an environment and records the result. Main type: [`Play`]; the steps
+//! themselves are in `steps`.
 
 use crate::scripts::{
     ground::Ground,
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 /// How long a step may take on a real control plane until its transcript is the expected one.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(400);
-/// What another controller makes of a step is recorded when nothing has changed for so long.
+/// The result of a step with another controller is recorded when nothing has changed for this long.
 const STILL: Duration = Duration::from_secs(15);
 
 /// `$MINUTE`, `$MINUTE+2`.
@@ -31,21 +31,20 @@ static MINUTE: LazyLock<regex::Regex> =
 pub struct Play<'a> {
     pub ground: &'a Ground,
     pub repo: Repo,
-    /// What `$APP`, `$NS`, … stand for.
+    /// The values of `$APP`, `$NS`, ….
     names: Vec<(&'static str, String)>,
     pub commits: Vec<String>,
-    /// `apiVersion` and `kind` of what the script has to do with.
+    /// `apiVersion` and `kind` of the objects in the script.
     kinds: BTreeSet<(String, String)>,
     namespaces: BTreeSet<String>,
-    /// Names of the script's own Applications; the first is the one that steps are about.
+    /// Names of the script's own Applications; steps refer to the first one.
     pub apps: Vec<String>,
-    /// The namespaces of Applications that are not in the control plane's.
+    /// The namespaces of Applications outside the control plane's.
     pub places: BTreeMap<String, String>,
 }
 
-/// Plays a script; `id` is a part of every name that others could have, too. The answer is the
-/// script with the transcript that came out. On a real control plane it ends with the first step
-/// that does not come out as expected.
+/// Plays a script; `id` is part of every name that could clash. Returns the script with the
+/// resulting transcript. On a real control plane it ends with the first step whose result differs.
 pub async fn run(ground: &Ground, script: &Script, id: &str) -> Script {
     let mut play = Play::new(ground, id);
     play.begin().await;
@@ -63,7 +62,7 @@ pub async fn run(ground: &Ground, script: &Script, id: &str) -> Script {
                 transcript.news(&sections),
             ]
             .concat();
-            // Before there is an Application there is nobody who could change anything.
+            // Before there is an Application there is nothing to wait for.
             if result.expected.is_empty() && !sections[0].1[0].ends_with("is gone") {
                 result.expected.push("nothing changes".into());
             }
@@ -89,8 +88,7 @@ pub async fn run(ground: &Ground, script: &Script, id: &str) -> Script {
     played
 }
 
-/// Plays a script and tells what is seen when all is at rest after each step. For an embedded
-/// ground.
+/// Plays a script and returns the state after each step, when idle. For an embedded environment.
 pub async fn states(ground: &Ground, script: &Script) -> Vec<Vec<Section>> {
     let mut play = Play::begun(ground).await;
     let mut states = Vec::new();
@@ -126,15 +124,14 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// On an embedded ground, which no other script shares.
+    /// In an embedded environment, which no other script shares.
     pub async fn begun(ground: &'a Ground) -> Self {
         let mut play = Self::new(ground, "x0y0");
         play.begin().await;
         play
     }
 
-    /// Does a step and lets what follows from it come to rest; the answer is what is to be told of
-    /// it.
+    /// Performs a step and waits until idle; returns its output.
     pub async fn done(&mut self, script: &Script, step: &Step) -> Vec<String> {
         let said = self
             .step(step)
@@ -148,7 +145,7 @@ impl<'a> Play<'a> {
         &self.names[1].1
     }
 
-    /// The text with every name filled in.
+    /// The text with every variable replaced.
     pub fn filled(&self, text: &str) -> String {
         let text = self
             .names
@@ -163,13 +160,13 @@ impl<'a> Play<'a> {
             .into_owned()
     }
 
-    /// The schedule of the minute that has begun, or of one so many later.
+    /// The schedule of the current minute, or of a later one.
     fn minute(&self, later: &str) -> String {
         let at = (self.ground.now)() + Duration::from_secs(60 * later.parse().unwrap_or(0));
         at.strftime("%-M %-H * * *").to_string()
     }
 
-    /// The name of an Application: of the script's own, or of another one by the end of its name.
+    /// The name of an Application: the script's own, or another one by the end of its name.
     pub fn app_of(&mut self, other: Option<&str>) -> String {
         let name = other.map_or_else(
             || self.apps[0].clone(),
@@ -200,7 +197,7 @@ impl<'a> Play<'a> {
         transcript::plain(text, &self.plain_names())
     }
 
-    /// Takes note of what an object is and where.
+    /// Records the kind and namespace of an object.
     pub fn note(&mut self, object: &Value) {
         let text = |pointer: &str| {
             object
@@ -253,7 +250,7 @@ impl<'a> Play<'a> {
             .send(Method::POST, "/api/v1/namespaces", Some(&namespace))
             .await
             .expect("the namespace is new");
-        // No pod can be made before its service account.
+        // No Pod can be created before its service account.
         let account = format!(
             "/api/v1/namespaces/{}/serviceaccounts/default",
             self.namespace()
@@ -263,12 +260,12 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Leaves a shared cluster without what the script made.
+    /// Removes the script's objects from a shared cluster.
     async fn end(&self) {
         if !self.ground.is_real() {
             return;
         }
-        // Whoever else removes it meanwhile is welcome.
+        // Someone else may remove it concurrently.
         let places = self.places.values().chain([&self.ground.namespace]);
         for place in places {
             let all = format!("/apis/argoproj.io/v1alpha1/namespaces/{place}/applications");
@@ -325,7 +322,7 @@ impl<'a> Play<'a> {
         let _ = self.ground.send(Method::DELETE, &project, None).await;
     }
 
-    /// The objects of a kind that the script has to do with.
+    /// The objects of a kind that belong to the script.
     async fn objects_of(&self, version: &str, kind: &str) -> Vec<Value> {
         let mut places: Vec<String> = self.namespaces.iter().cloned().collect();
         match kind {
@@ -356,8 +353,7 @@ impl<'a> Play<'a> {
         objects
     }
 
-    /// Whether an object is worth telling of: made by somebody on purpose, and not by another
-    /// script.
+    /// Whether to show an object: it was created on purpose, and not by another script.
     fn is_ours(&self, object: &Value, kind: &str, shared: bool) -> bool {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let made = name == "kube-root-ca.crt" || (kind == "ServiceAccount" && name == "default");
@@ -371,7 +367,7 @@ impl<'a> Play<'a> {
         !made && !owned && !own && (!shared || named)
     }
 
-    /// Everything that there is to tell.
+    /// Everything to show.
     async fn look(&self) -> Vec<Section> {
         let names = self.plain_names();
         let mut sections = Vec::new();
@@ -404,7 +400,7 @@ impl<'a> Play<'a> {
         sections
     }
 
-    /// What a step asks to be shown beside that.
+    /// What a step requests to be shown in addition.
     async fn shown(&self, step: &Step) -> Vec<String> {
         let (other, text) = step.of();
         let app = other.map_or_else(
@@ -457,7 +453,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// The Events of an Application, in the order in which they came.
+    /// The Events of an Application, in order of arrival.
     async fn events(&self, app: &str) -> Vec<String> {
         let list = self
             .ground
@@ -485,8 +481,8 @@ impl<'a> Play<'a> {
         )
     }
 
-    /// The path of `kind/name` or `kind/namespace/name`; `app` is the Application, `project` the
-    /// script's own.
+    /// The path of `kind/name` or `kind/namespace/name`; `app` is the script's own Application,
+    /// `project` its project.
     pub async fn target(&self, target: &str) -> Option<String> {
         self.target_of(&self.apps[0], target).await
     }
@@ -517,7 +513,7 @@ impl<'a> Play<'a> {
     }
 }
 
-/// A field as text. `managers` are those of its fields.
+/// A field as text. `managers` lists the managers of its fields.
 fn field_of(object: Option<&Value>, field: &str) -> String {
     let Some(object) = object else {
         return "there is no such object".into();
@@ -541,7 +537,7 @@ fn field_of(object: Option<&Value>, field: &str) -> String {
             .collect();
         return names.into_iter().collect::<Vec<_>>().join(", ");
     }
-    // A name that has dots itself can be had by a JSON pointer.
+    // A name with dots can be selected by a JSON pointer.
     let pointer = if field.starts_with('/') {
         field.to_owned()
     } else {

@@ -1,24 +1,23 @@
-//! What Argo CD itself makes of scripts: `NAME.argocd` beside `NAME.txt` is the same script with
-//! the transcript of a genuine controller, and its first line says which version that was. Where
-//! ours differs on purpose, `NAME.differences` holds the difference, and begins with the reason
-//! (`#`). With `TIPHYS_TRANSCRIPTS=overwrite`, the test writes the differences of those that have a
-//! reason again.
+//! Argo CD's own results for scripts: `NAME.argocd` next to `NAME.txt` is the same script with the
+//! transcript of upstream Argo CD's controller, and its first line contains the version. Where ours
+//! differs on purpose, `NAME.differences` contains the difference, and begins with the reason
+//! (`#`). With `TIPHYS_TRANSCRIPTS=overwrite`, the test updates the differences that have a reason.
 //!
 //! Recorded with `TIPHYS_SCRIPTS_CONTROLLER=external TIPHYS_SCRIPTS_VERSION=v3.6.0
-//! TIPHYS_TRANSCRIPTS=overwrite` and the test `real`, on a control plane on which only that
-//! controller runs, for the namespace `tiphys-scripts`, with `controller.resource.health.persist`.
+//! TIPHYS_TRANSCRIPTS=overwrite` and the test `real`, on a control plane where only that controller
+//! runs, for the namespace `tiphys-scripts`, with `controller.resource.health.persist`.
 
 use crate::scripts::{chosen, script::Script};
 use regex::Regex;
 use similar::TextDiff;
 
-/// How the first line of a recording begins.
+/// The beginning of a recording's first line.
 const FIRST: &str = "# Recorded from Argo CD ";
 
 /// Writes the recording of a script.
 ///
 /// # Panics
-/// When it is not said which version played it, or the file cannot be written.
+/// If the version is not given, or the file cannot be written.
 pub fn write(script: &Script, played: &Script) {
     let version = std::env::var("TIPHYS_SCRIPTS_VERSION")
         .expect("TIPHYS_SCRIPTS_VERSION says which version is recorded");
@@ -27,9 +26,9 @@ pub fn write(script: &Script, played: &Script) {
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
 
-/// A transcript without what tells nothing about a controller: the order of details, since Argo CD
-/// applies side by side what belongs together; how hooks do, which its status leaves out and its
-/// API reads from the tree; the widths of columns.
+/// A transcript without what is irrelevant for a controller: the order of details, because Argo CD
+/// applies concurrently; the health of hooks, which its status omits and its API reads from the
+/// tree; the widths of columns.
 fn comparable(transcript: &str) -> String {
     let hook =
         Regex::new(r"^(\|   \S+ +\S+ +)\S+( +(?:.*, )?hook\b).*").expect("the rule is valid");
@@ -52,7 +51,7 @@ fn comparable(transcript: &str) -> String {
     lines.concat()
 }
 
-/// Whether two transcripts of a step say the same.
+/// Whether two transcripts of a step are equivalent.
 pub fn are_alike(one: &[String], other: &[String]) -> bool {
     let text = |lines: &[String]| {
         comparable(
@@ -76,15 +75,14 @@ fn difference(recording: &str, script: &str) -> String {
         .to_string()
 }
 
-/// The reason that a file of differences begins with, and the differences.
+/// The reason at the beginning of a file of differences, and the differences.
 fn parts(known: &str) -> (String, String) {
     let (reason, known): (Vec<&str>, Vec<&str>) =
         known.lines().partition(|line| line.starts_with('#'));
     (reason.join("\n"), known.join("\n"))
 }
 
-/// What is wrong with a script beside its recording and the differences that are known, if
-/// anything.
+/// What is wrong with a script, given its recording and the known differences, if anything.
 fn problem(script: &str, recording: &str, known: &str) -> Option<String> {
     let first = recording.lines().next().unwrap_or_default();
     if !first.starts_with(FIRST) {

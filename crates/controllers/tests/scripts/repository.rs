@@ -1,4 +1,4 @@
-//! The steps about the Git repository, and what steps take from files that lie beside the script.
+//! Steps about the Git repository, and files next to a script that steps use.
 
 use crate::scripts::{
     play::Play,
@@ -9,15 +9,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Files that lie beside a script: paths and contents.
+/// Files next to a script: paths and contents.
 type Beside = Vec<(PathBuf, String)>;
 
 /// The files of a revision, by path.
 pub type Files = BTreeMap<String, String>;
 
 impl Play<'_> {
-    /// The words before `from`, and the files that it names: `from PATH OLD=NEW…`, PATH being a
-    /// file or a folder beside the script. What the words after it say is replaced in their texts.
+    /// The words before `from`, and the files that it names: `from PATH OLD=NEW…`, where PATH is a
+    /// file or a folder next to the script. The remaining words are replacements in their texts.
     pub fn given(
         &self,
         folder: &Path,
@@ -43,7 +43,7 @@ impl Play<'_> {
         Ok((own, Some(files)))
     }
 
-    /// Adds the files that `from PATH OLD=NEW…` names to a revision.
+    /// Adds the files of `from PATH OLD=NEW…` to a revision.
     pub fn add_given(
         &mut self,
         beside: &Path,
@@ -60,7 +60,7 @@ impl Play<'_> {
                 .extension()
                 .is_some_and(|e| ["yaml", "yml", "json"].iter().any(|known| e == *known))
             {
-                // What cannot be read may be what the script is about.
+                // A file that cannot be parsed may be the point of the script.
                 objects_of(&text)
                     .into_iter()
                     .flatten()
@@ -71,7 +71,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Whether the repository can be reached, and its references.
+    /// Whether the repository is available, and its refs.
     pub async fn git(&mut self, words: &[String]) -> Said {
         let at = |number: Option<&&str>| {
             number.map_or_else(|| Ok(self.repo.head()), |number| self.commit_named(number))
@@ -92,7 +92,7 @@ impl Play<'_> {
     }
 }
 
-/// The files of a folder, or one file, by their paths within.
+/// The files of a folder, or one file, by relative path.
 fn read(from: &Path, within: &Path, files: &mut Vec<(PathBuf, String)>) -> Result<(), String> {
     let problem = |e: std::io::Error| format!("{}: {e}", from.display());
     if from.is_dir() {

@@ -1,8 +1,7 @@
-//! A script as text: its steps, and the transcript that is expected after each. Main type:
-//! [`Script`].
+//! A script as text: its steps, and the transcript expected after each. Main type: [`Script`].
 //!
 //! A line that starts in the first column is a step, indented lines below it are its body, lines
-//! that start with `|` what is expected then, `#` and empty lines are for readers.
+//! that start with `|` are the expected transcript, `#` and empty lines are comments.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +11,11 @@ pub struct Script {
     pub name: String,
     path: PathBuf,
     pub steps: Vec<Step>,
-    /// What follows the last step.
+    /// The text after the last step.
     rest: Vec<String>,
 }
 
-/// One thing that is done.
+/// One step.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
     /// `verb word…`
@@ -24,14 +23,14 @@ pub struct Step {
     pub body: Vec<String>,
     /// Without the `|`.
     pub expected: Vec<String>,
-    /// Where the file lies: what `from` names lies beside it.
+    /// The script's folder, which `from` is relative to.
     pub folder: PathBuf,
-    /// Everything of the step as it stands in the file but what is expected.
+    /// The lines of the step in the file, without the expected ones.
     source: Vec<String>,
 }
 
 impl Step {
-    /// The second Application that it is about (`other: sync`), and what is done.
+    /// The other Application that it refers to (`other: sync`), and the action.
     pub fn of(&self) -> (Option<&str>, &str) {
         match self.text.split_once(": ") {
             Some((other, text)) if !other.contains(' ') => (Some(other), text),
@@ -67,7 +66,7 @@ impl Script {
     }
 
     /// # Panics
-    /// When the file cannot be read, or begins with something that is no step.
+    /// If the file cannot be read, or does not begin with a step.
     pub fn read(path: &Path) -> Self {
         let text =
             std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -75,7 +74,7 @@ impl Script {
     }
 
     /// # Panics
-    /// When the text begins with something that is no step.
+    /// If the text does not begin with a step.
     pub fn of(path: &Path, text: &str) -> Self {
         let mut script = Self {
             name: Self::name_of(path),
@@ -134,39 +133,40 @@ impl Script {
     }
 
     /// # Panics
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self) {
         std::fs::write(&self.path, self.text())
             .unwrap_or_else(|e| panic!("{}: {e}", self.path.display()));
     }
 
-    /// The file beside it with another ending.
+    /// The file next to it with another extension.
     pub fn beside(&self, ending: &str) -> PathBuf {
         self.path.with_extension(ending)
     }
 
-    /// Whether it does to the controller what others beside it would feel, at a moment of its
-    /// choice.
+    /// Whether it affects the controller, at a specific moment, in a way that concurrent scripts
+    /// would notice.
     pub fn is_for_embedded_only(&self) -> bool {
         self.steps.iter().any(|s| s.text == "sync panic")
     }
 
-    /// Whether its repository is away for a while.
+    /// Whether its repository is unavailable for a while.
     pub fn loses_git(&self) -> bool {
         self.steps.iter().any(|s| s.text == "git away")
     }
 
-    /// Whether it kills the controller, which all scripts of a real control plane share.
+    /// Whether it kills the controller, which all scripts on a real control plane share.
     pub fn kills(&self) -> bool {
         self.steps.iter().any(|s| s.text == "restart")
     }
 
-    /// Whether it makes or changes a project.
+    /// Whether it creates or changes a project.
     pub fn changes_projects(&self) -> bool {
         self.steps.iter().any(|s| s.text.starts_with("project"))
     }
 
-    /// Whether it changes what every Application goes by, so that no other may run beside it.
+    /// Whether it changes settings that affect all Applications, so that no other script may run
+    /// concurrently.
     pub fn changes_settings(&self) -> bool {
         self.steps
             .iter()

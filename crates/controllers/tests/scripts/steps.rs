@@ -1,7 +1,7 @@
-//! What the steps of a script do: each is one function on [`Play`], by the step's first word.
+//! The steps of a script: each is one function on [`Play`], by the step's first word.
 //!
-//! A step does what a user's program would: a commit, a request to the API server. What the API
-//! server refuses is a line of the transcript.
+//! A step does what a user's program would: a commit, a request to the API server. An error of the
+//! API server is a line of the transcript.
 
 use crate::scripts::{
     notation::{self, fields, merge, words},
@@ -16,10 +16,10 @@ use tiphys_apimachinery::patch::difference::{self, Difference};
 use tiphys_gocompat::{duration, yaml};
 use tokio::time::sleep;
 
-/// What is to be told of a step beside what came of it.
+/// The output of a step in addition to its effects.
 pub type Said = Result<Vec<String>, String>;
 
-/// How often it is looked whether a controller took notice of something.
+/// How often to check whether a controller noticed something.
 const LOOKS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -76,7 +76,7 @@ impl Play<'_> {
         }
     }
 
-    /// A request whose refusal is told.
+    /// A request whose error is shown.
     async fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Said {
         match self.ground.send(method, path, body).await {
             Ok(_) => Ok(Vec::new()),
@@ -96,7 +96,7 @@ impl Play<'_> {
             .ok_or_else(|| format!("there is no Application {app}"))
     }
 
-    /// Creates the Application, or changes its specification.
+    /// Creates the Application, or changes its spec.
     async fn app(&mut self, folder: &Path, app: &str, words: &[String], body: &str) -> Said {
         let (words, given) = self.given(folder, words)?;
         let given = given
@@ -215,8 +215,8 @@ impl Play<'_> {
             .await
     }
 
-    /// The whole content of the next revision: one object a line, or between two lines `---` as it
-    /// stands; `from PATH` takes files from beside the script; `/folder` begins another folder.
+    /// The whole content of the next revision: one object per line, or verbatim between two `---`
+    /// lines; `from PATH` adds files from next to the script; `/folder` begins another folder.
     /// Words of the step itself are its first line.
     fn push(&mut self, beside: &Path, first: &[String], body: &str) -> Said {
         let mut files = Files::new();
@@ -229,7 +229,7 @@ impl Play<'_> {
             match (&mut raw, line) {
                 (Some(_), "---" | "---end") => {
                     let (named, text) = raw.take().unwrap_or_default();
-                    // A file with a name of its own may be anything.
+                    // A file with a name of its own may contain anything.
                     if named.is_none() {
                         yaml_of(&text).iter().for_each(|object| self.note(object));
                     }
@@ -260,7 +260,7 @@ impl Play<'_> {
                 }
             }
         }
-        // A folder without manifests is there all the same.
+        // A folder without manifests still exists.
         files.insert("app/README.md".into(), String::new());
         let write: Vec<(&str, &str)> = files
             .iter()
@@ -279,7 +279,7 @@ impl Play<'_> {
         Ok(Vec::new())
     }
 
-    /// As a webhook does after a push.
+    /// Like a webhook after a push.
     pub async fn refresh_all(&self) -> Said {
         for app in &self.apps {
             if self.get_app(app).await.is_ok() {
@@ -290,7 +290,7 @@ impl Play<'_> {
     }
 
     pub async fn refresh(&self, app: &str, how: &str) -> Said {
-        // As Argo CD's server asks.
+        // As Argo CD's server requests it.
         let when = jiff::Timestamp::now().to_string();
         let asking = json!({"argocd.argoproj.io/refresh": how, "argocd.argoproj.io/refresh-timestamp": when});
         let patch = json!({"metadata": {"annotations": asking}});
@@ -306,7 +306,7 @@ impl Play<'_> {
         Ok(said)
     }
 
-    /// Waits until the controller took notice. That it does not is told by the transcript.
+    /// Waits until the controller noticed. If it does not, the transcript shows it.
     async fn noticed(&self, app: &str, is: impl Fn(&Value) -> bool) {
         for _ in 0..LOOKS {
             match self.get_app(app).await {
@@ -321,7 +321,7 @@ impl Play<'_> {
         let started = |app: &Value| app.pointer("/status/operationState/startedAt").cloned();
         let stored = self.get_app(app).await?;
         let before = started(&stored);
-        // Two operations of one Application never start in one second.
+        // Two operations of one Application never start in the same second.
         let mut after = stored.clone();
         after["operation"] = operation.clone();
         if let Some(status) = after.get_mut("status").and_then(Value::as_object_mut) {
@@ -410,7 +410,7 @@ impl Play<'_> {
         .await
     }
 
-    /// Creates objects by hand: one of words, those of the body, or those of files.
+    /// Creates objects manually: one from words, those of the body, or those of files.
     async fn create(&mut self, folder: &Path, words: &[String], body: &str) -> Said {
         let (words, given) = self.given(folder, words)?;
         let (by, words): (Vec<&String>, Vec<&String>) =
@@ -471,7 +471,7 @@ impl Play<'_> {
         .await
     }
 
-    /// Changes fields of an object by hand: those of words, and those of the body.
+    /// Changes fields of an object manually: those of words, and those of the body.
     async fn edit(&self, app: &str, words: &[String], body: &str) -> Said {
         let (by, words): (Vec<&String>, Vec<&String>) =
             words.iter().partition(|w| w.starts_with("by="));
@@ -528,7 +528,7 @@ fn selected(text: &str) -> Value {
     json!({"group": version.split_once('/').map_or("", |(group, _)| group), "kind": kind, "name": name})
 }
 
-/// The first document; null of an empty text.
+/// The first document; null for an empty text.
 pub fn yaml_of(text: &str) -> Result<Value, String> {
     yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)
         .map_err(|e| e.to_string())

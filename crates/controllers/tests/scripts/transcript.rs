@@ -1,27 +1,27 @@
-//! What is seen after a step: the operation, the Application, what is in the cluster. Main type:
+//! What is shown after a step: the operation, the Application, the cluster's objects. Main type:
 //! [`Transcript`].
 //!
-//! A section that says what it said after the step before is left out. Times, uids and generated
-//! parts of names are replaced by what they are, commits by their number. Results and resources
-//! stand in the order in which the Application has them; objects of the cluster are sorted, since
-//! an API server has no order of its own.
+//! A section that is unchanged since the previous step is left out. Times, uids and generated parts
+//! of names are replaced by placeholders, commits by their number. Results and resources are in the
+//! Application's order; objects of the cluster are sorted, because an API server has no order of
+//! its own.
 
 use regex::Regex;
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::LazyLock};
 
-/// The sections that were shown last, by title.
+/// The sections that were last shown, by title.
 #[derive(Clone, Default)]
 pub struct Transcript {
     shown: BTreeMap<String, Vec<String>>,
 }
 
-/// A title (empty for the script's own Application) and its lines, the first of which says what
-/// they are.
+/// A title (empty for the script's own Application) and its lines, the first of which describes
+/// them.
 pub type Section = (String, Vec<String>);
 
 impl Transcript {
-    /// The lines that tell what changed since. Nothing is kept: see [`Transcript::keep`].
+    /// The lines of changed sections. Nothing is stored: see [`Transcript::keep`].
     pub fn news(&self, sections: &[Section]) -> Vec<String> {
         sections
             .iter()
@@ -49,7 +49,7 @@ fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// The words of each line one below the other.
+/// The words of each line, aligned in columns.
 fn table(rows: Vec<Vec<String>>) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |at: usize| {
@@ -79,7 +79,7 @@ fn or_dash(text: &str) -> String {
     }
 }
 
-/// `Kind/name`, with the namespace where it is not the usual one.
+/// `Kind/name`, with the namespace if it is not the usual one.
 fn name_of(resource: &Value, usual: &str) -> String {
     let (kind, name, namespace) = (
         word(resource, "/kind"),
@@ -105,7 +105,7 @@ pub fn revision_of(value: &Value) -> String {
     }
 }
 
-/// What an Application says of its operation.
+/// An Application's operation.
 pub fn operation(app: &Value, title: &str, usual: &str) -> Option<Section> {
     let state = app.pointer("/status/operationState")?;
     let (phase, message, revision) = (
@@ -144,7 +144,7 @@ pub fn operation(app: &Value, title: &str, usual: &str) -> Option<Section> {
     Some((format!("{title}operation"), lines))
 }
 
-/// What an Application says of itself.
+/// An Application's own state.
 pub fn application(app: Option<&Value>, title: &str, usual: &str) -> Section {
     let Some(app) = app else {
         return (
@@ -203,9 +203,9 @@ pub fn application(app: Option<&Value>, title: &str, usual: &str) -> Section {
     (format!("{title}application"), lines)
 }
 
-/// What is in the cluster.
+/// The objects in the cluster.
 pub fn cluster(objects: &[Value], usual: &str) -> Section {
-    // The script's own namespace goes without saying.
+    // The script's own namespace is implied.
     let told = |row: &Vec<String>| row[0] != format!("Namespace/{usual}") || !row[1].is_empty();
     let mut rows: Vec<Vec<String>> = objects
         .iter()
@@ -247,7 +247,7 @@ fn object(object: &Value, usual: &str) -> Vec<String> {
     row
 }
 
-/// What is worth knowing of an object of its kind.
+/// The relevant details of an object of its kind.
 fn detail(object: &Value) -> String {
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
     let pairs = |pointer: &str, hidden: fn(&str) -> bool| {
@@ -303,7 +303,7 @@ fn regex(text: &str) -> Regex {
     Regex::new(text).expect("a valid expression")
 }
 
-/// What differs from run to run wherever it stands.
+/// Values that differ from run to run, wherever they occur.
 static VOLATILE: LazyLock<[(Regex, &'static str); 4]> = LazyLock::new(|| {
     [
         (regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
@@ -319,7 +319,7 @@ static VOLATILE: LazyLock<[(Regex, &'static str); 4]> = LazyLock::new(|| {
     ]
 });
 
-/// A value without what differs from run to run; `names` are what stands for what.
+/// A value without what differs from run to run; `names` maps values to placeholders.
 pub fn plain_value(value: &Value, names: &[(String, String)]) -> Value {
     serde_json::from_str(&plain(&value.to_string(), names)).expect("a name does not break JSON")
 }

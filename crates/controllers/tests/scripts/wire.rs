@@ -1,8 +1,8 @@
-//! What lies between a controller and its API server, and injects faults. Main types: [`Wire`]
-//! and [`Plan`].
+//! The connection between a controller and its API server, which injects faults. Main types:
+//! [`Wire`] and [`Plan`].
 //!
-//! A controller that dies here dies as with `kill -9`: what it sent before may have been done,
-//! nothing of it is ever heard of again, and nothing that it goes on to do arrives anywhere.
+//! A controller that dies here dies like with `kill -9`: requests sent before may have been
+//! executed, their responses are never seen, and nothing it does afterwards arrives anywhere.
 
 mod answer;
 mod held;
@@ -32,13 +32,13 @@ use tokio::{
 };
 use tower::{BoxError, ServiceExt};
 
-/// What came of a write.
+/// The outcome of a write.
 #[derive(Clone, Debug)]
 pub struct Write {
     pub what: String,
     pub code: u16,
     pub at: Instant,
-    /// The API server was only asked what would come of it.
+    /// The API server was only asked for a dry run.
     pub is_dry_run: bool,
 }
 
@@ -47,13 +47,13 @@ struct State {
     plan: Plan,
     events: usize,
     writes: Vec<Write>,
-    /// Of each hook, by name and operation: the uids under which it was made.
+    /// For each hook, by name and operation: the uids with which it was created.
     hooks: BTreeMap<(String, String), BTreeSet<String>>,
-    /// Of each Application the times at which its operations began.
+    /// For each Application the start times of its operations.
     started: BTreeSet<(String, String)>,
-    /// The first answer to each list that each process had.
+    /// The first response to each list in each process.
     lists: BTreeMap<(usize, String), Bytes>,
-    /// Lists that this process has asked for.
+    /// Lists that this process has requested.
     listed: BTreeSet<String>,
     faults: BTreeMap<&'static str, usize>,
 }
@@ -93,7 +93,7 @@ impl Wire {
         self.state().events
     }
 
-    /// Changes whenever a process begins or dies.
+    /// Changes whenever a process starts or dies.
     pub fn process(&self) -> usize {
         self.process.load(Ordering::Relaxed)
     }
@@ -103,12 +103,12 @@ impl Wire {
         self.state().faults.clone()
     }
 
-    /// How many operations began: each has a time at which it did.
+    /// How many operations started, counted by start time.
     pub fn started(&self) -> usize {
         self.state().started.len()
     }
 
-    /// Hooks that were made more than once for one operation.
+    /// Hooks that were created more than once for one operation.
     pub fn repeated_hooks(&self) -> Vec<String> {
         let hooks = &self.state().hooks;
         hooks
@@ -118,7 +118,7 @@ impl Wire {
             .collect()
     }
 
-    /// The API server as a new process sees it; the one before it is dead.
+    /// The API server as a new process sees it; the previous one is dead.
     pub fn service(
         &self,
         kube: &EmbeddedKube,
@@ -150,7 +150,7 @@ impl Wire {
         })
     }
 
-    /// Lets the process die where it stands.
+    /// Kills the process immediately.
     pub fn kill(&self) {
         self.process.fetch_add(1, Ordering::Relaxed);
         self.died.notify_one();
@@ -162,23 +162,23 @@ impl Wire {
     }
 }
 
-/// The wire as one process has it.
+/// The connection of one process.
 #[derive(Clone)]
 struct Line {
     wire: Wire,
     process: usize,
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 enum Fault {
     None,
     Death(Moment),
     Refused(u16, String, bool),
-    /// It never arrives, and nobody says so.
+    /// It never arrives, and there is no response.
     Lost,
-    /// It is done, and nobody says so.
+    /// It is executed, but there is no response.
     Silent,
-    /// It is done, and the answer breaks off.
+    /// It is executed, and the response breaks off.
     Cut,
 }
 
@@ -263,7 +263,7 @@ impl Line {
         }
     }
 
-    /// Nothing happens to the dead.
+    /// Waits forever if the process is dead.
     async fn alive(&self) {
         if self.wire.process.load(Ordering::Relaxed) != self.process {
             std::future::pending().await
@@ -282,7 +282,7 @@ impl Line {
         {
             return None;
         }
-        // A process takes two numbers: one alive, one dead.
+        // A process uses two numbers: one alive, one dead.
         let old = self
             .process
             .checked_sub(2)
@@ -396,7 +396,7 @@ impl Line {
         }
     }
 
-    /// Hands on the events of a watch, each with its fate.
+    /// Forwards the events of a watch, each with its fate.
     async fn relay(
         self,
         mut body: UnsyncBoxBody<Bytes, BoxError>,

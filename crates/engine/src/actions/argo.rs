@@ -1,5 +1,5 @@
-//! The kinds of the Argo projects: AnalysisRun, Application, CronWorkflow, Rollout,
-//! WorkflowTemplate; PullRequest of the promoter.
+//! The kinds of the Argo projects: AnalysisRun, Application, CronWorkflow, Rollout and
+//! WorkflowTemplate, and PullRequest of GitOps Promoter.
 
 use super::{
     Call, Described, Kind, Ran, action,
@@ -63,7 +63,7 @@ pub fn kind(group: &str, kind: &str) -> Option<Kind> {
 
 const AUTOMATED: [&str; 3] = ["spec", "syncPolicy", "automated"];
 
-/// Automation is on unless it says that it is not.
+/// Whether automated sync is enabled; a missing `enabled` means yes.
 fn syncs_itself(automated: &Value) -> bool {
     !automated.is_null()
         && automated
@@ -142,8 +142,8 @@ fn workflow_of_cron(call: &Call<'_>) -> Ran {
         call.timestamp().into(),
     );
     let metadata = fields(json!({"labels": labels, "annotations": annotations}));
-    // Argo CD puts them beside the metadata, where they do nothing; a Workflow with finalizers that
-    // nobody expects would never go.
+    // Argo CD writes the finalizers outside of `metadata`, where they have no effect. We keep that:
+    // a Workflow with finalizers that no controller removes could never be deleted.
     let finalizers = at(&live, &["spec", "workflowMetadata", "finalizers"]).clone();
     workflow(
         call,
@@ -190,7 +190,7 @@ fn rollout(live: &Value) -> Vec<ResourceAction> {
     ]
 }
 
-/// Rollouts tell the generation that they have seen; those of before 0.6 told a hash.
+/// Rollouts report the generation that they observed; versions before 0.6 reported a hash.
 fn has_settled(live: &Value) -> bool {
     let seen = at(live, &["status", "observedGeneration"]);
     let seen = seen.as_f64().or_else(|| seen.as_str()?.parse().ok());

@@ -93,7 +93,7 @@ fn toggle(live: &Value) -> tiphys_api::resource::ResourceAction {
     }
 }
 
-/// Whether the Job will do nothing more.
+/// Whether the Job has completed or failed.
 fn has_ended(live: &Value) -> bool {
     let conditions = at(live, &["status", "conditions"])
         .as_array()

@@ -1,4 +1,4 @@
-//! Databases: MariaDB, Cluster of CloudNativePG, PerconaServerMongoDB.
+//! Databases: MariaDB, CloudNativePG's Cluster, PerconaServerMongoDB.
 
 use super::{
     ActionError, Call, Described, Kind, Ran, action,
@@ -107,7 +107,7 @@ fn run_cluster(call: &Call<'_>) -> Ran {
     }
 }
 
-/// A healthy instance by its name or number; `any` is the one after the present primary.
+/// A healthy instance by its name or number; `any` is the one after the current primary.
 fn new_primary(live: &Value, wanted: &str) -> Option<String> {
     let healthy: Vec<&str> = at(live, &HEALTHY)
         .as_array()

@@ -1,10 +1,10 @@
-//! Reading and changing fields by their path. Main type: [`Edit`].
+//! Reading and changing fields by path. Main type: [`Edit`].
 
 use super::ActionError;
 use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
 
-/// An object that is being changed.
+/// An object being edited.
 pub struct Edit(Value);
 
 impl Edit {
@@ -20,7 +20,7 @@ impl Edit {
         at(&self.0, path)
     }
 
-    /// Sets a field; what is missing on the way becomes a map.
+    /// Sets a field; missing parents are created as maps.
     pub fn set(&mut self, path: &[&str], value: impl Into<Value>) {
         let mut place = &mut self.0;
         for field in path {
@@ -52,7 +52,7 @@ impl Edit {
         self.set(&["metadata", "labels", key], value);
     }
 
-    /// What is suspended goes on; what is not stays as it is.
+    /// Resumes what is suspended; otherwise changes nothing.
     pub fn resume(&mut self, path: &[&str]) {
         if is_true(self.get(path)) {
             self.set(path, false);
@@ -60,7 +60,7 @@ impl Edit {
     }
 }
 
-/// The value at a path, null when it is not there.
+/// The value at a path, null if it is missing.
 pub fn at<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().fold(value, |value, field| {
         value.get(field).unwrap_or(&Value::Null)
@@ -83,7 +83,7 @@ pub fn length(value: &Value) -> u64 {
     value.as_array().map_or(0, |items| items.len() as u64)
 }
 
-/// A parameter as a number; whole ones are whole.
+/// A parameter as a number; a whole number becomes an integer.
 pub fn number(text: Option<&str>) -> Result<Value, ActionError> {
     let text = text.unwrap_or_default();
     let number = text.trim().parse::<f64>().ok().filter(|n| n.is_finite());

@@ -1,4 +1,4 @@
-//! Flux: everything that can be suspended and, most of it, reconciled on demand.
+//! Flux: all kinds that can be suspended; most can also be reconciled on demand.
 
 use super::{
     Described, Kind, action,

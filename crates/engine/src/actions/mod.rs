@@ -1,8 +1,8 @@
 //! Resource actions: what a user can do to one live object, such as restarting or resuming it.
 //!
-//! Main functions: [`discover`] and [`run`]. What users define in argocd-cm comes first; the rest
-//! is built in, a file a family of kinds. An action is a function from the object to what is to be
-//! patched or created; nothing is written here.
+//! Main functions: [`discover`] and [`run`]. Actions that users define in argocd-cm take
+//! precedence; the rest is built in, one file per family of kinds. An action is a function from the
+//! live object to the objects to patch or create; nothing is written here.
 
 mod apps;
 mod argo;
@@ -22,12 +22,12 @@ use tiphys_api::resource::{ResourceAction, ResourceActionParam};
 use tiphys_apimachinery::Object;
 use tiphys_lua::LuaError;
 
-/// What is done with the object of an [`Impact`].
+/// The operation on the object of an [`Impact`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// The object of the action as it shall be.
+    /// Patch the live object to this state.
     Patch,
-    /// A new one.
+    /// Create this object.
     Create,
 }
 
@@ -40,14 +40,14 @@ impl Operation {
     }
 }
 
-/// One thing that an action wants done.
+/// One object that an action patches or creates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Impact {
     pub operation: Operation,
     pub object: Object,
 }
 
-/// Why an action is not there or cannot run.
+/// Why an action does not exist or cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ActionError {
     #[error("built-in script does not exist")]
@@ -61,10 +61,10 @@ pub enum ActionError {
 /// Name and value.
 pub type Parameter = (String, String);
 
-/// `None`: there is no such action.
+/// `None`: no such action.
 type Ran = Option<Result<Vec<Impact>, ActionError>>;
 
-/// A built-in action at work.
+/// One run of a built-in action.
 struct Call<'a> {
     action: &'a str,
     live: &'a Object,
@@ -78,7 +78,7 @@ struct Kind {
     run: fn(&Call<'_>) -> Ran,
 }
 
-/// The actions that there are for a live object, those that cannot run now among them.
+/// The actions of a live object, including those that are currently disabled.
 pub fn discover(
     live: &Object,
     customizations: &Customizations,
@@ -101,8 +101,8 @@ pub fn discover(
     Ok(actions)
 }
 
-/// What an action wants done. It does not ask whether the action is there at this moment:
-/// [`discover`] says so.
+/// The patches and creations of an action. It does not check whether the action is currently
+/// disabled; [`discover`] does.
 pub fn run(
     live: &Object,
     action: &str,
@@ -152,12 +152,12 @@ impl Call<'_> {
         self.now.strftime(format).to_string()
     }
 
-    /// Seconds, as in `2024-01-31T12:00:00Z`.
+    /// The time in seconds, as in `2024-01-31T12:00:00Z`.
     fn timestamp(&self) -> String {
         self.time("%Y-%m-%dT%H:%M:%SZ")
     }
 
-    /// The object, changed.
+    /// A patch of the object.
     fn patch(&self, change: impl FnOnce(&mut Edit)) -> Ran {
         self.try_patch(|edit| {
             change(edit);
@@ -185,8 +185,8 @@ impl Call<'_> {
         }))
     }
 
-    /// A new object of the same namespace that the live one owns; `fields` are its metadata
-    /// otherwise.
+    /// A new object in the same namespace, owned by the live one; `fields` are the rest of its
+    /// metadata.
     fn owned(
         &self,
         name: String,
@@ -209,7 +209,7 @@ impl Call<'_> {
     }
 }
 
-/// An action that can run and has only a name.
+/// An enabled action with nothing but a name.
 fn action(name: &str) -> ResourceAction {
     ResourceAction {
         name: name.to_owned(),
@@ -217,7 +217,7 @@ fn action(name: &str) -> ResourceAction {
     }
 }
 
-/// The rest of an action, in a chain.
+/// Builder methods for the remaining fields of an action.
 trait Described {
     fn disabled(self, disabled: bool) -> Self;
     fn icon(self, class: &str) -> Self;

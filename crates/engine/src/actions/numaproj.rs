@@ -1,4 +1,4 @@
-//! Numaflow and Numaplane: pipelines and vertices that are paused, resumed and promoted, and the
+//! Numaflow and Numaplane: pipelines and vertices that can be paused, resumed and promoted, and the
 //! rollouts that own them.
 
 use super::{
@@ -51,8 +51,8 @@ pub fn kind(group: &str, kind: &str) -> Option<Kind> {
     })
 }
 
-/// Pause and both ways to resume. `of` has the `spec` with the lifecycle and the `metadata` that
-/// names the ways to resume.
+/// The pause action and the two resume actions. `of` holds the `spec` with the lifecycle and the
+/// `metadata` whose annotation lists the permitted ways to resume.
 fn pausing(of: &Value, allowed: bool) -> Vec<ResourceAction> {
     let paused = at(of, &PHASE) == "Paused";
     let (gradually, fast) = match at(of, &["metadata", "annotations", STRATEGIES]).as_str() {
@@ -76,7 +76,7 @@ fn pausing(of: &Value, allowed: bool) -> Vec<ResourceAction> {
     ]
 }
 
-/// A vertex or pipeline says in `spec.metadata` how it may be resumed.
+/// A vertex or pipeline lists the permitted ways to resume in `spec.metadata`.
 fn own_pausing(live: &Value, allowed: bool) -> Vec<ResourceAction> {
     pausing(
         &serde_json::json!({"spec": live["spec"], "metadata": at(live, &["spec", "metadata"])}),
@@ -188,7 +188,7 @@ fn run_pipeline_rollout(call: &Call<'_>) -> Ran {
     }
 }
 
-/// A rollout pauses and resumes what it owns.
+/// A rollout pauses and resumes the object that it owns.
 fn run_rollout(call: &Call<'_>, owned: &str) -> Ran {
     let phase = ["spec", owned, "spec", "lifecycle", "desiredPhase"];
     let resume = |fast: bool| {

@@ -1,4 +1,4 @@
-//! StrimziPodSet; ExternalSecret and PushSecret; ScaledJob and ScaledObject of KEDA.
+//! StrimziPodSet; ExternalSecret and PushSecret; KEDA's ScaledJob and ScaledObject.
 
 use super::{
     ActionError, Described, Kind, action,
@@ -64,7 +64,7 @@ pub fn kind(group: &str, kind: &str) -> Option<Kind> {
     })
 }
 
-/// An interval of nothing, whatever its unit.
+/// A refresh interval of zero, in any unit.
 fn never_refreshes(live: &Value) -> bool {
     let interval = at(live, &["spec", "refreshInterval"]);
     let text = interval

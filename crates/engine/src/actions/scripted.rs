@@ -7,10 +7,10 @@ use tiphys_api::resource::{ResourceAction, ResourceActions};
 use tiphys_apimachinery::Object;
 use tiphys_lua::{LuaError, Returned};
 
-/// What is defined for one kind.
+/// The actions defined for one kind.
 pub struct Scripted(ResourceActions);
 
-/// What users define for the kind of an object. Wildcards have no actions.
+/// The actions that users define for the object's kind. Wildcard entries cannot define actions.
 pub fn of(live: &Object, customizations: &Customizations) -> Result<Option<Scripted>, ActionError> {
     let Some(customization) = customizations.exact(live).filter(|c| !c.actions.is_empty()) else {
         return Ok(None);
@@ -21,7 +21,7 @@ pub fn of(live: &Object, customizations: &Customizations) -> Result<Option<Scrip
 }
 
 impl Scripted {
-    /// Whether what is built in is there besides.
+    /// Whether the built-in actions remain available.
     pub fn with_built_in(&self) -> bool {
         self.0.merge_builtin_actions
     }
@@ -53,7 +53,7 @@ impl Scripted {
     }
 }
 
-/// An action as a script describes it. An empty table cannot be told from an empty list.
+/// An action as a script describes it. An empty Lua table may be an empty map or an empty list.
 fn described((name, value): (String, Value)) -> Result<ResourceAction, ActionError> {
     let mut action = match value {
         Value::Array(_) => ResourceAction::default(),
@@ -76,7 +76,7 @@ fn table(returned: Returned) -> Result<Value, ActionError> {
     }
 }
 
-/// Runs an action's script. It returns the object as it shall be, or a list of what is to be done.
+/// Runs an action's script. It returns the changed object, or a list of impacts.
 pub fn run(
     live: &Object,
     script: &str,
@@ -117,8 +117,8 @@ fn as_object(value: Value) -> Result<Object, ActionError> {
     Object::from_value(value).map_err(|e| ActionError::Refused(e.to_string()))
 }
 
-/// Lua cannot tell an empty map from an empty list: what was an empty map in the live object is one
-/// again.
+/// Lua cannot distinguish an empty map from an empty list: an empty map of the live object is
+/// restored.
 fn cleaned(mut object: Value, live: &Object) -> Result<Object, ActionError> {
     clean(&mut object, &Value::Object(live.0.clone()));
     as_object(object)

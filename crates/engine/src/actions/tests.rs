@@ -1,5 +1,5 @@
-//! Users' actions, and what the built-in ones refuse. What the built-in ones do is in the recorded
-//! cases (`cargo xtask conformance`).
+//! Users' actions, and what the built-in ones refuse. The results of the built-in ones are in the
+//! recorded cases (`cargo xtask conformance`).
 
 use super::{ActionError, Operation, discover, run};
 use crate::customize::{Customizations, read};

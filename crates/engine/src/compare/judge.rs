@@ -1,6 +1,6 @@
-//! The verdict about one pair of objects.
+//! Compares one pair of objects.
 //!
-//! Main type: [`Judge`]. It sees the pair and the rules, nothing of the other pairs.
+//! Main type: [`Judge`]. It sees the pair and the rules, but no other pair.
 
 use super::pairing::Pair;
 use crate::{
@@ -19,25 +19,25 @@ pub struct Judge<'a> {
     pub rules: &'a CompareRules,
     pub kinds: &'a dyn KindInfo,
     pub hooks: &'a [Arc<Kept>],
-    /// Not all desired objects are known.
+    /// The desired objects are incomplete.
     pub failed: bool,
-    /// Differences can be judged.
+    /// Differences can be computed.
     pub comparable: bool,
     pub dry_runs: &'a DryRuns,
     pub spending: &'a Spending,
 }
 
-/// What became of looking for a pair's difference.
+/// The result of computing a pair's difference.
 enum DiffOutcome {
     Differs(Diff),
-    /// A dry run has to be made first.
+    /// A dry run is needed first.
     Unanswered,
     /// The API server refused the dry run, or its answer cannot be used.
     Refused(String),
 }
 
 impl Judge<'_> {
-    /// Everything about a pair.
+    /// The entry of a pair.
     pub fn entry(&self, pair: &Pair<'_>) -> Entry {
         let trees = (
             pair.target.map(|t| t.object.object()),
@@ -51,8 +51,8 @@ impl Judge<'_> {
             pair.target.map(|t| t.object.clone()),
             pair.live.cloned(),
         );
-        // What Git says counts: an old hook in the place of a resource is no reason to leave the
-        // resource out.
+        // The hook annotation in Git decides: if an old hook is live in place of a resource, the
+        // resource still counts.
         entry.hook = marks::is_hook(desired.unwrap_or(any));
         entry
             .conditions
@@ -99,7 +99,7 @@ impl Judge<'_> {
         entry
     }
 
-    /// Whether the pair is in sync, and what that means for the Application.
+    /// Whether the pair is in sync, and whether it makes the Application OutOfSync.
     fn judge_sync(&self, entry: &mut Entry, desired: Option<&Object>, live: Option<&Object>) {
         let any = live.or(desired).expect("a pair has at least one object");
         let own = live
@@ -118,7 +118,7 @@ impl Judge<'_> {
         let namespaced = self.kinds.is_namespaced(&kind).unwrap_or(false);
         let permitted = permit::kind(&self.rules.project, &kind, &entry.key.name, namespaced);
         entry.status = match (skipped, differs) {
-            // Without all desired objects it is not known whether a live one is extra.
+            // If desired objects are missing, it is not known whether a live object is extra.
             _ if (self.failed && extra)
                 || !self.comparable
                 || entry.judged != Judged::Yes
@@ -160,7 +160,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The difference to what the API server would make of the live object.
+    /// The difference to the result of the API server's dry run.
     fn asked(
         &self,
         key: &ResourceKey,
@@ -208,7 +208,7 @@ impl Judge<'_> {
     }
 }
 
-/// A live object that carries another Application's mark.
+/// The condition for a live object that another Application tracks.
 fn shared_with(live: &Object, rules: &CompareRules) -> Option<Condition> {
     let owner =
         track::owner(live, &rules.tracking).filter(|owner| *owner != rules.tracking.app_name)?;

@@ -1,7 +1,7 @@
-//! What is taken over from an earlier comparison.
+//! Reuses entries of an earlier comparison.
 //!
-//! Main type: [`Memory`]. The result is the same without it, only slower: an entry is taken over
-//! whole, and only when nothing that it depends on is another.
+//! Main type: [`Memory`]. It changes only the speed, never the result: an entry is reused as a
+//! whole, and only if nothing that it depends on has changed.
 
 use super::pairing::Pair;
 use crate::{
@@ -11,8 +11,8 @@ use crate::{
 use std::sync::Arc;
 use tiphys_apimachinery::Kept;
 
-/// Whether anything may be taken over: the rules and what the cluster says of the kinds must be the
-/// same.
+/// Whether anything may be reused: the rules and the cluster's information about the kinds must be
+/// unchanged.
 pub fn is_usable(
     previous: &Comparison,
     rules: &CompareRules,
@@ -28,7 +28,7 @@ pub fn is_usable(
             .all(|(kind, scope)| kinds.is_namespaced(kind) == *scope)
 }
 
-/// The entries of an earlier comparison, asked for in the order of their keys.
+/// The entries of an earlier comparison, looked up in the order of their keys.
 pub struct Memory<'a> {
     rest: &'a [Arc<Entry>],
     same_targets: bool,
@@ -43,7 +43,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// The entry of a pair of which neither side has changed.
+    /// The entry of a pair if neither side has changed.
     pub fn entry(&mut self, pair: &Pair<'_>) -> Option<Arc<Entry>> {
         while let Some((_, rest)) = self
             .rest
@@ -71,14 +71,15 @@ impl<'a> Memory<'a> {
             (Some(before), Some(now)) => is_same_state(before, now),
             _ => false,
         };
-        // A hook that is only live gets its wave from the desired one of its name.
+        // A hook that exists only in the cluster gets its wave from the desired hook of the same
+        // name.
         let complete = entry.desired.is_some() || !entry.hook || self.same_targets;
-        // What could not be judged then may be judged now.
+        // An entry that could not be judged before is judged again.
         entry.judged == Judged::Yes && !entry.unreadable && same_desired && same_live && complete
     }
 }
 
-/// One object, or one state of it that was read twice.
+/// The same object in memory, or the same state read twice.
 fn is_same_state(before: &Arc<Kept>, now: &Arc<Kept>) -> bool {
     let same = || {
         let identity = [now.resource_version(), now.uid(), now.api_version()];

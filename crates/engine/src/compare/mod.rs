@@ -1,7 +1,7 @@
-//! An Application against its cluster: what is in sync, what is not, what is unwell.
+//! Compares an Application with its cluster: what is in sync, what is not, and what is unhealthy.
 //!
-//! Main function: [`compare`]. Broken input is part of the answer, as conditions; nothing is ever
-//! called extra because something could not be read.
+//! Main function: [`compare`]. Broken input is reported as conditions in the result. An object is
+//! never called extra because something could not be read.
 
 mod judge;
 mod memory;
@@ -23,12 +23,12 @@ use pairing::Pair;
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_apimachinery::{GroupKind, Gvk, Kept, Object, ResourceKey};
 
-/// Compares what Git wants with what there is.
+/// Compares the desired with the live objects.
 ///
-/// `live` has the objects that are marked as the Application's and those that have a desired key.
-/// With `previous`, pairs that have not changed since are taken over from it as they are. Where the
-/// rules ask for the API server's own opinion, `dry_runs` has it; what is missing there is named in
-/// [`Comparison::unanswered`], to be asked before comparing again.
+/// `live` contains the objects tracked by the Application and those with a desired key. With
+/// `previous`, unchanged pairs are reused. Where the rules ask for Server-Side Diff, `dry_runs`
+/// contains the API server's answers; missing ones are listed in [`Comparison::unanswered`], to be
+/// requested before comparing again.
 pub fn compare(
     desired: Desired,
     live: &BTreeMap<ResourceKey, Arc<Kept>>,
@@ -41,7 +41,7 @@ pub fn compare(
     compare_within(desired, live, rules, kinds, previous, dry_runs, &spending)
 }
 
-/// See [`compare`]. `spending`: what users' programs may take together.
+/// See [`compare`]. `spending`: the budget shared by users' jq expressions and Lua scripts.
 fn compare_within(
     desired: Desired,
     live: &BTreeMap<ResourceKey, Arc<Kept>>,
@@ -54,7 +54,7 @@ fn compare_within(
     let Desired { objects, errors } = desired;
     let failed = !errors.is_empty();
     let mut conditions = errors;
-    // With rules that cannot be followed, ignored fields would be called drift, and self-heal would
+    // With rules that cannot be applied, ignored fields would show as drift, and self-heal would
     // overwrite them.
     let faulty = diff::check_rules(&rules.ignore_differences).err();
     let comparable = faulty.is_none();
@@ -132,15 +132,14 @@ fn compare_within(
     }
 }
 
-/// The pair without a live object that the project forbids to look after; nothing when there is
-/// nothing else.
+/// The pair, without a live object that the project does not permit; None if nothing remains.
 fn permitted<'a>(pair: Pair<'a>, rules: &CompareRules) -> Option<Pair<'a>> {
     let live = pair.live.filter(|live| permit::live(rules, live));
     (live.is_some() || pair.target.is_some()).then_some(Pair { live, ..pair })
 }
 
-/// The destination namespace that Git does not have, of an Application that asks for it by
-/// `CreateNamespace=true`. It may carry the Application's mark, having been in Git before; that
+/// The destination namespace of an Application with `CreateNamespace=true` whose Git does not
+/// contain it. It may carry the Application's tracking metadata because it was in Git before; that
 /// does not make it extra.
 fn is_wanted_namespace(pair: &Pair, rules: &CompareRules) -> bool {
     let create = || {
@@ -154,9 +153,9 @@ fn is_wanted_namespace(pair: &Pair, rules: &CompareRules) -> bool {
     pair.target.is_none() && is_destination(pair.key) && create()
 }
 
-/// The destination namespace as a desired object, when the Application looks after its labels,
-/// somebody marked it as part of the Application, and Git does not have it: without this it would
-/// be extra, and be pruned with everything in it.
+/// The destination namespace as a desired object, if the Application manages its labels
+/// (`managedNamespaceMetadata`) and Git does not contain it. Without this, a namespace with the
+/// Application's tracking metadata would be extra and pruned with everything in it.
 fn managed_namespace(
     targets: &Targets,
     hooks: &[Arc<Kept>],
@@ -190,8 +189,8 @@ fn managed_namespace(
     Some(Target::added(namespace, false))
 }
 
-/// What the cluster says of each kind that the comparison met. Both lists are in the order of keys,
-/// so that a kind comes in one piece.
+/// The scope of each kind in the comparison. Both lists are ordered by key, so a kind's objects are
+/// contiguous.
 fn scopes(
     targets: &Targets,
     entries: &[Arc<Entry>],

@@ -1,6 +1,6 @@
-//! Which live object belongs to which desired one.
+//! Pairs each desired object with its live object.
 //!
-//! Main function: [`pair`]. It decides nothing about differences, and copies nothing.
+//! Main function: [`pair`]. It does not look at differences, and copies nothing.
 
 use crate::{normalize::targets::Target, permit, types::CompareRules};
 use std::{
@@ -19,8 +19,7 @@ pub struct Pair<'a> {
 
 type Live = BTreeMap<ResourceKey, Arc<Kept>>;
 
-/// Pairs by key, in the order of keys. What is live without being desired comes as a pair of its
-/// own.
+/// Pairs in the order of their keys. An object that is live but not desired is a pair of its own.
 pub fn pair<'a>(
     mut targets: Vec<&'a Target>,
     live: &'a Live,
@@ -44,7 +43,7 @@ pub fn pair<'a>(
         while let Some(other) = rest.next_if(|(key, _)| **key < target.key) {
             pairs.push(extra(other));
         }
-        // What gets its name from the API server is never there already.
+        // An object with `generateName` gets its name from the API server, so it never exists yet.
         let named = !target.object.name().is_empty();
         let found = rest
             .next_if(|(key, _)| named && **key == target.key)
@@ -61,8 +60,9 @@ pub fn pair<'a>(
     pairs
 }
 
-/// Of a kind that the cluster does not know both scopes are looked at: to miss a live object would
-/// mean to delete it. Gives the live objects by their targets' keys, and their own keys.
+/// If the cluster does not know a kind, live objects are looked up both with and without a
+/// namespace, because a live object that is missed would be deleted. Returns the live objects by
+/// their targets' keys, and their own keys.
 fn at_cluster_scope<'a>(
     targets: &[&'a Target],
     live: &'a Live,
@@ -84,10 +84,10 @@ fn at_cluster_scope<'a>(
     (adopted, taken)
 }
 
-/// Some objects are served under two groups (as Ingress was). Of such twins, told by their uid,
-/// only those in Git stay; and always one.
+/// Some objects are served under two API groups (as Ingress was). Of such twins, which have the
+/// same uid, only those in Git are kept, and always at least one.
 fn drop_twins(pairs: &mut Vec<Pair<'_>>, rules: &CompareRules) {
-    // Only what is not in Git can go.
+    // Only objects that are not in Git are dropped.
     if pairs.iter().all(|p| p.target.is_some()) {
         return;
     }
@@ -103,7 +103,7 @@ fn drop_twins(pairs: &mut Vec<Pair<'_>>, rules: &CompareRules) {
             .is_some_and(|live| permit::live(rules, live))
             .then_some((uid, pair.target.is_some()))
     };
-    // Of each: whether one is in Git, and how many others there are.
+    // For each uid: whether one of them is in Git, and how many are not.
     let mut left: HashMap<&str, (bool, usize)> = HashMap::new();
     for (uid, wanted) in pairs.iter().filter_map(twin) {
         let (any_wanted, others) = left.entry(uid).or_default();

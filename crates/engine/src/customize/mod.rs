@@ -1,7 +1,7 @@
-//! What users say about kinds in argocd-cm: `resource.customizations` and its split keys.
+//! Resource customizations in argocd-cm: `resource.customizations` and its split keys.
 //!
-//! Main type: [`Customizations`]. A user's word comes before what is built in, an exact kind before
-//! a wildcard.
+//! Main type: [`Customizations`]. A user's customization takes precedence over the built-in rules,
+//! and an exact kind over a wildcard.
 
 mod read;
 mod updates;
@@ -21,16 +21,16 @@ pub(crate) use read::parsed;
 pub use read::read;
 pub use updates::UpdateRules;
 
-/// What is said about one kind.
+/// The customization of one kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Customization {
-    /// Lua; empty when nothing is said about health.
+    /// Lua script; empty if health is not customized.
     pub health: String,
     pub open_libs: bool,
-    /// YAML with scripts; empty when nothing is said about actions.
+    /// YAML with scripts; empty if actions are not customized.
     pub actions: String,
     pub ignore_differences: OverrideIgnoreDiff,
-    /// What does not count in an update.
+    /// Fields that are ignored when an object is updated.
     pub ignore_resource_updates: OverrideIgnoreDiff,
     pub known_type_fields: Vec<KnownTypeField>,
 }
@@ -38,7 +38,8 @@ pub struct Customization {
 /// All customizations.
 #[derive(Clone)]
 pub struct Customizations {
-    /// By `group/Kind`, or the kind alone for the core group; either can have wildcards.
+    /// Keyed by `group/Kind`, or just the kind for the core group; either part may contain
+    /// wildcards.
     kinds: BTreeMap<String, Customization>,
     updates: UpdateRules,
     clock: Clock,
@@ -66,7 +67,7 @@ impl std::fmt::Debug for Customizations {
     }
 }
 
-/// `group/Kind`, or the kind alone for the core group.
+/// `group/Kind`, or just the kind for the core group.
 pub fn key(object: &Object) -> String {
     match object.group() {
         "" => object.kind().to_owned(),
@@ -75,7 +76,7 @@ pub fn key(object: &Object) -> String {
 }
 
 impl Customizations {
-    /// What is said about exactly this kind.
+    /// The customization for exactly this kind.
     pub fn exact(&self, object: &Object) -> Option<&Customization> {
         self.kinds.get(&key(object))
     }
@@ -96,24 +97,24 @@ impl Customizations {
         })
     }
 
-    /// Whether users have scripts for health at all.
+    /// Whether there is any health script.
     pub fn has_health_scripts(&self) -> bool {
         self.kinds.values().any(|c| !c.health.is_empty())
     }
 
-    /// Whether users' programs run on this object when it changes: a script for its health, or a jq
-    /// expression of what does not matter.
+    /// Whether a user's program runs on this object when it changes: a health script, or a jq
+    /// expression that selects ignored fields.
     pub fn run_on(&self, object: &Object) -> bool {
         self.judges_health(object) || self.updates.run_on(object)
     }
 
-    /// Whether a user's script decides about the health of this object.
+    /// Whether a user's script computes the health of this object.
     pub fn judges_health(&self, object: &Object) -> bool {
         self.health_script(object).is_some()
     }
 
-    /// The health of a live object by the user's script: `None` when no script is for it,
-    /// `Some(None)` when the script has nothing to say.
+    /// The health of a live object by the user's script. `None`: no script applies; `Some(None)`:
+    /// the script returned no health.
     pub fn health(
         &self,
         object: &Object,
@@ -133,7 +134,7 @@ impl Customizations {
             spending.spend(used);
             if matches!(returned, Err(LuaError::Limit(Limit::Steps))) && steps < all.steps {
                 let text = spending.refuse(|| format!("health script of {}", key(object)));
-                // It is told here; differences are judged by themselves.
+                // The refusal is reported here; differences are judged independently.
                 spending.take_refusal();
                 return Some(Err(LuaError::Script(text)));
             }
@@ -158,7 +159,7 @@ impl Customizations {
         tiphys_lua::run(&run, &Limits::new(self.clock))
     }
 
-    /// Differences that do not count, for each kind that says so.
+    /// The `ignoreDifferences` rules of all kinds that have some.
     pub fn ignore_rules(&self) -> Vec<IgnoreRule> {
         self.kinds
             .iter()
@@ -166,13 +167,13 @@ impl Customizations {
             .collect()
     }
 
-    /// Which updates of live objects do not matter.
+    /// Rules for updates of live objects that are ignored.
     pub fn updates(&self) -> &UpdateRules {
         &self.updates
     }
 }
 
-/// What is said of a kind as a rule, if anything is.
+/// The customization of a kind as a rule, if it ignores anything.
 fn ignore_rule(key: &str, said: &OverrideIgnoreDiff) -> Option<IgnoreRule> {
     if said.json_pointers.is_empty()
         && said.jq_path_expressions.is_empty()
@@ -191,7 +192,7 @@ fn ignore_rule(key: &str, said: &OverrideIgnoreDiff) -> Option<IgnoreRule> {
     })
 }
 
-/// A script that returns nothing, or fields of other types, has nothing to say.
+/// A script that returns nothing, or fields of the wrong type, returns no health.
 fn health_of(returned: Returned) -> Result<Option<Health>, LuaError> {
     let fields = match returned {
         Returned::Nil => return Ok(None),

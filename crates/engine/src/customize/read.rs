@@ -1,4 +1,4 @@
-//! argocd-cm's keys as customizations. Main function: [`read`].
+//! Reads the customizations from argocd-cm. Main function: [`read`].
 
 use super::{Customization, Customizations, UpdateRules};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -10,7 +10,7 @@ use tiphys_lua::Clock;
 
 const KEY: &str = "resource.customizations";
 
-/// A kind in `resource.customizations`.
+/// The entry of a kind in `resource.customizations`.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Raw {
@@ -29,8 +29,8 @@ struct Raw {
     known_type_fields: Option<Vec<KnownTypeField>>,
 }
 
-/// Reads the customizations of argocd-cm; what cannot be read is a problem with its key, and the
-/// rest holds.
+/// Reads the customizations from argocd-cm. A key that cannot be parsed is reported as a problem;
+/// the rest applies.
 pub fn read(config: &BTreeMap<String, String>, clock: Clock) -> (Customizations, Vec<String>) {
     let mut reader = Reader {
         kinds: BTreeMap::new(),
@@ -118,7 +118,7 @@ fn customization(raw: Raw) -> Result<Customization, String> {
     })
 }
 
-/// As Go reads a flag.
+/// Parses a boolean as Go does.
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -127,7 +127,7 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
-/// YAML as a type; nothing is its default.
+/// Parses YAML into a type; an empty text gives its default.
 pub fn parsed<T: DeserializeOwned + Default>(text: &str) -> Result<T, String> {
     let mut documents =
         yaml::parse_documents(text, &yaml::Limits::default()).map_err(|e| e.to_string())?;

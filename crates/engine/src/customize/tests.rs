@@ -1,4 +1,4 @@
-//! Which word about a kind holds, and what scripts' answers become.
+//! Precedence of customizations, and the results of scripts.
 
 use super::{Customizations, read};
 use crate::{

@@ -1,7 +1,7 @@
-//! Which updates of live objects matter to Applications (`ignoreResourceUpdates`).
+//! Which updates of live objects Applications ignore (`ignoreResourceUpdates`).
 //!
-//! Main type: [`UpdateRules`]. An object is told from its earlier state by a fingerprint of what
-//! somebody watches, so that no body has to be kept for it.
+//! Main type: [`UpdateRules`]. An object's states are compared by a fingerprint of the fields that
+//! matter, so that its payload need not be kept.
 
 use super::{Customization, parsed, read::boolean};
 use crate::{
@@ -19,10 +19,10 @@ use std::{
 };
 use tiphys_apimachinery::Object;
 
-/// An object that no Application is marked on takes part when this is true.
+/// If true, the rules also apply to an object that no Application tracks.
 const IGNORE_RESOURCE_UPDATES: &str = "argocd.argoproj.io/ignore-resource-updates";
 
-/// What does not count in an update.
+/// The fields that are ignored when an object is updated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdateRules {
     enabled: bool,
@@ -30,7 +30,7 @@ pub struct UpdateRules {
     ignore_status: IgnoreStatus,
 }
 
-/// What `resource.compareoptions` says of updates.
+/// The settings in `resource.compareoptions` that concern updates.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 struct CompareOptions {
@@ -39,8 +39,8 @@ struct CompareOptions {
 }
 
 impl UpdateRules {
-    /// From argocd-cm and what it says of kinds. What does not count in a difference does not count
-    /// in an update either, unless `ignoreDifferencesOnResourceUpdates` says otherwise.
+    /// Reads argocd-cm, given its customizations. Differences that are ignored are ignored in
+    /// updates too, unless `ignoreDifferencesOnResourceUpdates` is false.
     pub(super) fn read(
         config: &BTreeMap<String, String>,
         kinds: &BTreeMap<String, Customization>,
@@ -86,8 +86,8 @@ impl UpdateRules {
                 .any(|rule| !rule.jq_path_expressions.is_empty() && is_for(rule))
     }
 
-    /// What is told of a live object's state, if its updates can be ignored at all: those of
-    /// objects marked as some Application's, of Applications, and of what says so itself.
+    /// The fingerprint of a live object's state, if its updates can be ignored at all: those of
+    /// objects that an Application tracks, of Applications, and of objects with the annotation.
     pub fn fingerprint(&self, live: &Object, tracking: &Tracking) -> Option<u64> {
         let application = live.group() == "argoproj.io" && live.kind() == "Application";
         let says_so = || {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Whether a change of a marked Deployment is seen.
+    /// Whether a change of a tracked Deployment is noticed.
     fn seen(config: &[(&str, &str)], change: &Value) -> bool {
         let config: BTreeMap<_, _> = config
             .iter()

@@ -1,4 +1,4 @@
-//! Differences that were said not to count: by path, or because another manager owns the field.
+//! Ignored differences: by path, or because another manager owns the field.
 //!
 //! Main functions: [`remove_ignored`], [`trusted_managers`] and [`check`].
 
@@ -10,7 +10,7 @@ use crate::{
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
-/// Takes the fields that are named by JSON pointers and jq expressions out of an object.
+/// Removes the fields that JSON pointers and jq expressions select from an object.
 pub fn remove_ignored(object: &mut Object, options: &Options<'_>) {
     let ignore_status = match options.ignore_status {
         IgnoreStatus::All => true,
@@ -29,8 +29,8 @@ pub fn remove_ignored(object: &mut Object, options: &Options<'_>) {
         remove(&mut value, pointer);
     }
     for expression in rules.iter().flat_map(|rule| &rule.jq_path_expressions) {
-        // As in Argo CD, an expression that fails on this object leaves it as it is; one that
-        // cannot be read was refused by `check`.
+        // As in Argo CD, an expression that fails on this object leaves it unchanged; one that
+        // cannot be parsed was refused by `check`.
         if let Ok(paths) = Paths::parse(expression) {
             let _ = paths.delete_from(&mut value, expression, options.spending);
         }
@@ -63,7 +63,8 @@ fn matching<'a>(object: &Object, options: &Options<'a>) -> impl Iterator<Item = 
     })
 }
 
-/// Removes what a JSON pointer names, if it is there. The document itself cannot be removed.
+/// Removes the field that a JSON pointer selects, if it exists. The document itself cannot be
+/// removed.
 fn remove(document: &mut Value, pointer: &str) {
     let Some((parent, last)) = pointer.rsplit_once('/') else {
         return;
@@ -82,8 +83,8 @@ fn remove(document: &mut Value, pointer: &str) {
     }
 }
 
-/// Where a trusted manager owns a field and its value is not the desired one, the field is taken
-/// out of both objects.
+/// Removes a field from both objects if a trusted manager owns it and its value differs from the
+/// desired one.
 pub fn trusted_managers(desired: &mut Object, live: &mut Object, options: &Options<'_>) {
     let managers: Vec<&String> = matching(desired, options)
         .flat_map(|rule| &rule.managed_fields_managers)

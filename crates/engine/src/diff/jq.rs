@@ -1,16 +1,16 @@
-//! Fields that jq expressions name: `.webhooks[].clientConfig.caBundle`, `.spec.containers[] |
+//! Fields selected by jq expressions: `.webhooks[].clientConfig.caBundle`, `.spec.containers[] |
 //! select(.name == "a") | .image`.
 //!
-//! Main type: [`Paths`]. As in Argo CD, an expression stands in `del(…)`, and all of jq may be used
-//! in it. Whoever may write an Application may write these expressions, so every run of one has
-//! limits ([`tiphys_gocompat::jq`]).
+//! Main type: [`Paths`]. As in Argo CD, an expression is wrapped in `del(…)`, and it may use all of
+//! jq. Anyone who may edit an Application may write these expressions, so every run has limits
+//! ([`tiphys_gocompat::jq`]).
 
 use crate::spending::Spending;
 use serde_json::Value;
 use std::fmt;
 use tiphys_gocompat::jq::{JqError, Limits, Program};
 
-/// Longest expression that is read.
+/// Longest expression that is accepted.
 const MAX_LENGTH: usize = 4096;
 
 /// Why an expression cannot be used, or not on this document.
@@ -29,12 +29,12 @@ impl From<JqError> for PathsError {
     }
 }
 
-/// An expression that names fields.
+/// A parsed expression that selects fields.
 #[derive(Clone, Debug)]
 pub struct Paths(Program);
 
 impl Paths {
-    /// Reads an expression.
+    /// Parses an expression.
     pub fn parse(text: &str) -> Result<Self, PathsError> {
         if text.len() > MAX_LENGTH {
             return Err(PathsError(format!(
@@ -43,14 +43,13 @@ impl Paths {
         }
         match Program::parse(&format!("del({text})")) {
             Ok(program) => Ok(Self(program)),
-            // What is wrong with the expression by itself is easier to understand.
+            // The error of the expression without `del(…)` is easier to understand.
             Err(whole) => Err(Program::parse(text).err().unwrap_or(whole).into()),
         }
     }
 
-    /// Removes the fields that the expression names. When it cannot be evaluated on this document,
-    /// nothing is removed. `text` is the expression, for the refusal when there is too little left
-    /// for it of what the comparison may spend.
+    /// Removes the selected fields. If the expression fails on this document, nothing is removed.
+    /// `text` is the expression, named in the refusal if the comparison's budget does not suffice.
     pub fn delete_from(
         &self,
         document: &mut Value,

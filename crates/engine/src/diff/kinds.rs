@@ -1,7 +1,7 @@
-//! Which type an object of a kind has.
+//! The type of an object by its kind.
 //!
-//! Only kinds that `kubectl` has compiled in count as typed: CRDs and API services are compared as
-//! plain JSON, as custom resources are.
+//! Only kinds that are compiled into `kubectl` count as typed. All others (CRDs and aggregated
+//! APIs) are compared as plain JSON, as custom resources are.
 
 use tiphys_apimachinery::{
     Gvk,
@@ -21,8 +21,8 @@ pub fn type_of(gvk: &Gvk) -> Option<TypeRef<'static>> {
         .or_else(|| builtin.type_for(&successor(gvk)?))
 }
 
-/// The version that took over a beta version whose fields were the same, for objects and records of
-/// that age.
+/// The version that replaced a beta version with the same fields, for objects and records of that
+/// age.
 fn successor(gvk: &Gvk) -> Option<Gvk> {
     let workload = matches!(
         gvk.kind.as_str(),

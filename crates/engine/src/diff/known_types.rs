@@ -1,7 +1,8 @@
-//! Custom resources that contain a type of Kubernetes itself.
+//! Custom resources with fields of a built-in Kubernetes type.
 //!
-//! Main function: [`rewrite`]. An API server keeps custom resources as they were written, but their
-//! controllers write them as Go does: so the known part is compared in Go's form.
+//! Main function: [`rewrite`]. An API server stores custom resources as they were written, but
+//! their controllers write them as Go encodes them. So fields of a known type are compared in Go's
+//! form.
 
 use super::remarshal;
 use crate::customize::Customizations;
@@ -9,8 +10,8 @@ use serde_json::{Map, Value};
 use tiphys_apimachinery::{Object, quantity, schema};
 use tiphys_gocompat::duration;
 
-/// Brings the known parts of a custom resource into Go's form, on either side of a comparison: what
-/// users name in `knownTypeFields`, and the Pod template of an Argo Rollout.
+/// Converts the fields of known types in a custom resource to Go's form, on either side of a
+/// comparison: those that users name in `knownTypeFields`, and the Pod template of an Argo Rollout.
 pub fn rewrite(object: &mut Object, customizations: Option<&Customizations>) {
     let fields = customizations
         .and_then(|c| c.exact(object))
@@ -35,7 +36,7 @@ pub fn rewrite(object: &mut Object, customizations: Option<&Customizations>) {
     }
 }
 
-/// Changes what a path names, in every item of the lists on its way.
+/// Changes the value at a path, in every item of the lists along it.
 fn at(value: &mut Value, path: &[&str], change: &dyn Fn(&mut Value)) {
     match (value, path) {
         (Value::Array(items), _) => items.iter_mut().for_each(|item| at(item, path, change)),
@@ -47,7 +48,7 @@ fn at(value: &mut Value, path: &[&str], change: &dyn Fn(&mut Value)) {
     }
 }
 
-/// As Go writes it; what cannot be read, and types that are not known, stay.
+/// The value as Go encodes it. Values that cannot be decoded, and unknown types, stay unchanged.
 fn go_form(value: &mut Value, type_name: &str) {
     let written = match type_name {
         "core/Quantity" => quantity::canonical(value).map(Value::from),
@@ -65,8 +66,8 @@ fn go_form(value: &mut Value, type_name: &str) {
     }
 }
 
-/// The one type of core/v1 that is a map in Go. A value that is no quantity leaves all of it as it
-/// is; null is zero.
+/// The only type of core/v1 that is a map in Go. If one value is not a quantity, the whole map
+/// stays unchanged; null is zero.
 fn resource_list(value: &Value) -> Option<Value> {
     let canonical = |value: &Value| {
         if value.is_null() {
@@ -91,7 +92,7 @@ fn of_type(value: &Value, definition: &str) -> Option<Value> {
             .flatten()
             .filter_map(Value::as_object_mut)
         {
-            // Go writes structs even when they are empty.
+            // Go encodes structs even when they are empty.
             container
                 .entry("resources")
                 .or_insert_with(|| Map::new().into());

@@ -1,11 +1,11 @@
-//! What left Git since the last sync and is still live, where the prediction of an apply does not
-//! tell.
+//! Fields that left Git since the last sync and are still live, where the predicted result of an
+//! apply does not show their removal.
 //!
-//! Main function: [`removed`]. A server-side apply takes away only what its manager applied
-//! server-side. So an API server's dry run does not predict what a client-side apply takes away,
-//! and a field that was applied client-side stays for ever once the object is applied server-side,
-//! unless the executor hands it over first. Nor does it take a key out of `data` that came from
-//! `stringData`.
+//! Main function: [`removed`]. A server-side apply removes only fields that its manager applied
+//! server-side. So a server-side dry run does not predict what a client-side apply removes, and a
+//! field that was applied client-side would stay forever once the object is applied server-side,
+//! unless the executor migrates its ownership first. Nor does it remove a key from `data` that came
+//! from `stringData`.
 
 use super::{
     MANAGER, Options, applied_before, for_comparison, is_applied_server_side,
@@ -22,8 +22,8 @@ use tiphys_apimachinery::{
     },
 };
 
-/// The predicted object without what a sync takes away besides. Where that cannot be computed, the
-/// prediction stays.
+/// The predicted object without the additional fields that a sync removes. If they cannot be
+/// computed, the prediction stays unchanged.
 pub fn removed(
     desired: &Object,
     live: &Object,
@@ -47,7 +47,7 @@ pub fn removed(
         .unwrap_or(predicted)
 }
 
-/// As a client-side apply does it: without what was applied and is not wanted any more.
+/// As client-side apply does: without what was last applied and is no longer desired.
 fn by_deletions(original: &Object, desired: &Object, predicted: &Object) -> Option<Value> {
     let namespaced = |object: &Object| {
         let mut object = object.clone();
@@ -68,8 +68,8 @@ fn by_deletions(original: &Object, desired: &Object, predicted: &Object) -> Opti
     strategic::apply(&current, &patch, ty).ok()
 }
 
-/// What we applied server-side, do not want any more, and nobody else owns: only a server-side
-/// apply takes it away, since what was applied last client-side does not have it.
+/// Fields that we applied server-side, that are no longer desired, and that no one else owns. Only
+/// a server-side apply removes them, because the last-applied annotation does not contain them.
 pub fn applied_server_side(desired: &Object, live: &Object) -> FieldSet {
     let text = |entry: &Value, field: &str| {
         entry
@@ -86,7 +86,7 @@ pub fn applied_server_side(desired: &Object, live: &Object) -> FieldSet {
             && text(entry, "apiVersion") == live.api_version()
     };
     let (mut left, mut others) = (FieldSet::default(), FieldSet::default());
-    // Most objects were never applied so; their lists need not be read.
+    // Most objects were never applied server-side; their managed fields need not be parsed.
     if !live
         .metadata("managedFields")
         .and_then(Value::as_array)
@@ -108,7 +108,8 @@ pub fn applied_server_side(desired: &Object, live: &Object) -> FieldSet {
     left
 }
 
-/// Without what we applied client-side, do not want any more, and nobody else owns.
+/// Without the fields that we applied client-side, that are no longer desired, and that no one else
+/// owns.
 fn without_own_updates(
     original: &Object,
     desired: &Object,
@@ -142,8 +143,8 @@ fn without_own_updates(
     }
 }
 
-/// The keys of a Secret's data that we applied through `stringData`, server-side, and do not want
-/// any more.
+/// The keys in a Secret's data that we applied server-side through `stringData` and that are no
+/// longer desired.
 pub fn orphaned_keys(desired: &Object, live: &Object) -> BTreeSet<String> {
     let mut keys = BTreeSet::new();
     if !secret::is_secret(live) {
@@ -212,7 +213,7 @@ mod tests {
         }
     }
 
-    /// As it is after a client-side apply by us.
+    /// The object after we applied it client-side.
     fn applied_client_side(object: &Object) -> Object {
         let mut live = last_applied::with_annotation(object);
         let options = ApplyOptions {
@@ -224,7 +225,7 @@ mod tests {
         live
     }
 
-    /// What an API server answers to a server-side apply by us.
+    /// The API server's answer to our server-side apply.
     fn dry_run(desired: &Object, live: &Object) -> Object {
         let options = ApplyOptions {
             manager: MANAGER,
@@ -278,7 +279,7 @@ mod tests {
             (found.modified, &found.predicted_live["data"]),
             (true, &json!({"a": "1"}))
         );
-        // What an earlier client-side apply left does not hide it.
+        // The remains of an earlier client-side apply do not hide it.
         let old = last_applied::with_annotation(&fewer);
         live.set_annotation(
             last_applied::ANNOTATION,
@@ -286,7 +287,7 @@ mod tests {
                 .expect("it has one"),
         );
         assert!(diff(Some(&fewer), Some(&live), &options(false)).modified);
-        // Another one wants it as well.
+        // Another manager owns it as well.
         let entry = json!({"manager": "tuner", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
             "fieldsV1": {"f:data": {"f:b": {}}}});
         live.metadata_mut()
@@ -326,8 +327,8 @@ mod tests {
         );
     }
 
-    /// Git said so through `stringData` when the object was applied by somebody who does not turn
-    /// it into data.
+    /// Git used `stringData`, and the object was applied by a client that does not convert it to
+    /// data.
     #[test]
     fn a_key_that_came_through_string_data_goes() {
         let secret = |data: Value| {
@@ -359,7 +360,7 @@ mod tests {
                 )
                 .modified
         );
-        // In client-side apply the annotation knows.
+        // With client-side apply the last-applied annotation records the keys.
         let mut live = secret(json!({"user": "YQ==", "code": "Yg=="}));
         let applied = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"user": "a", "code": "b"}});
         live.set_annotation(last_applied::ANNOTATION, &applied.to_string());

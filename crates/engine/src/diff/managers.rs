@@ -1,4 +1,4 @@
-//! Fields that another manager was trusted with (`managedFieldsManagers`).
+//! Fields owned by trusted managers (`managedFieldsManagers`).
 //!
 //! Main function: [`hand_over`].
 
@@ -8,9 +8,8 @@ use tiphys_apimachinery::{
     patch::apply::{fieldset::FieldSet, path::PathElement},
 };
 
-/// Takes every field out of both objects that one of the managers owns and that has different
-/// values in them. What only one of them has stays: it is a difference that the manager did not
-/// make.
+/// Removes every field from both objects that one of the managers owns and whose values differ. A
+/// field that only one of the objects has stays, because the manager did not cause that difference.
 pub fn hand_over(desired: &mut Object, live: &mut Object, managers: &[&String]) {
     let entries = live
         .metadata("managedFields")
@@ -36,7 +35,7 @@ pub fn hand_over(desired: &mut Object, live: &mut Object, managers: &[&String]) 
         Value::Object(desired.0.clone()),
         Value::Object(live.0.clone()),
     );
-    // From the end, so that taking out an element of a list does not move those still to be found.
+    // From the end, so that removing a list element does not move those still to be removed.
     for path in owned.paths().into_iter().rev() {
         let both = find(&mut desired_value, &path).zip(find(&mut live_value, &path));
         let differs = both.is_some_and(|(d, l)| *d != *l && !(d.is_object() && l.is_object()));

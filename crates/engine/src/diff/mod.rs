@@ -1,8 +1,8 @@
-//! What differs between what Git wants and what the cluster has.
+//! Differences between the desired and the live object.
 //!
 //! Main function: [`diff`]. It predicts what the live object would look like after an apply and
 //! compares that with the live object, so what others added (defaults, other controllers' fields)
-//! is no difference. It must not know of Applications.
+//! is not a difference. It must not know of Applications.
 
 mod defaults;
 mod ignore;
@@ -45,18 +45,18 @@ pub use why::{Owner, Reason, why};
 
 const SERVER_SIDE_APPLY: &str = "ServerSideApply=true";
 
-/// What does not count, and how objects are applied.
+/// Which differences are ignored, and how objects are applied.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
     pub ignore: &'a [IgnoreRule],
     pub ignore_status: IgnoreStatus,
     pub ignore_aggregated_roles: bool,
-    /// Objects are applied server-side; an object's own option says so too.
+    /// Objects are applied server-side; an object's annotation can request it too.
     pub server_side_apply: bool,
-    /// For the fields of custom kinds that have a type of Kubernetes.
+    /// For fields of custom resources that have a built-in Kubernetes type.
     pub customizations: Option<&'a Customizations>,
-    /// What users' expressions may take together. Where it was not enough, the difference means
-    /// nothing: see [`Spending::take_refusal`].
+    /// The budget shared by users' expressions. If it was exceeded, the difference is meaningless:
+    /// see [`Spending::take_refusal`].
     pub spending: Option<&'a Spending>,
 }
 
@@ -73,8 +73,8 @@ impl<'a> From<&'a CompareRules> for Options<'a> {
     }
 }
 
-/// The difference of a pair. With only a desired object all of it is new (modified); with only a
-/// live one all of it would go, which is not called modified.
+/// The difference of a pair. A desired object without a live one is entirely new (modified); a live
+/// one without a desired one would be deleted, which does not count as modified.
 pub fn diff(desired: Option<&Object>, live: Option<&Object>, options: &Options<'_>) -> Diff {
     let (mut desired, mut live) = (desired.map(typed_form), live.map(typed_form));
     if let (Some(desired), Some(live)) = (&mut desired, &mut live) {
@@ -99,7 +99,7 @@ pub fn diff(desired: Option<&Object>, live: Option<&Object>, options: &Options<'
     }
 }
 
-/// The object as Go would write it, when its kind is a known one.
+/// The object as Go would encode it, if its kind is typed.
 fn typed_form(object: &Object) -> Object {
     let value = Value::Object(object.0.clone());
     let written = type_of(&object.gvk()).and_then(|ty| remarshal::remarshal(&value, ty));
@@ -136,27 +136,27 @@ fn pair(desired: &Object, live: &Object, options: &Options<'_>) -> Diff {
     )
 }
 
-/// As kubectl applies.
+/// Predicts kubectl's client-side apply.
 fn client_side(desired: &Object, live: &Object, options: &Options<'_>) -> Diff {
     if let Some(original) = applied_before(live, options)
         && let Ok(diff) = three_way(&original, desired, live)
     {
         return diff;
     }
-    // Two ways: nothing was ever taken away.
+    // A two-way diff: nothing is treated as removed.
     three_way(desired, desired, live).unwrap_or_else(|_| {
         as_json(desired, desired, live).unwrap_or_else(|_| replaced(desired, live))
     })
 }
 
-/// As the sync does it: the object's own option counts before the Application's.
+/// As in the sync: the object's own option takes precedence over the Application's.
 fn is_applied_server_side(desired: &Object, options: &Options<'_>) -> bool {
     let own = |option| marks::has_option(desired, marks::SYNC_OPTIONS, option);
     !own("ServerSideApply=false") && (options.server_side_apply || own(SERVER_SIDE_APPLY))
 }
 
-/// What was applied last, in the same form as what it is compared with: an empty map in it that the
-/// other does not have is not a map that was taken away.
+/// The last applied object, in the same form as the object that it is compared with. Otherwise an
+/// empty map that only it contains would count as removed.
 fn applied_before(live: &Object, options: &Options<'_>) -> Option<Object> {
     let original = last_applied::read(live)
         .ok()
@@ -167,7 +167,7 @@ fn applied_before(live: &Object, options: &Options<'_>) -> Option<Object> {
     Some(original)
 }
 
-/// The prediction from what was applied last, what is wanted and what there is.
+/// The prediction from the last applied, the desired and the live object.
 pub fn three_way(original: &Object, desired: &Object, live: &Object) -> Result<Diff, PatchError> {
     let gvk = original.gvk();
     let Some(ty) = type_of(&gvk) else {
@@ -201,7 +201,7 @@ fn as_json(original: &Object, desired: &Object, live: &Object) -> Result<Diff, P
     Ok(result(live, predicted))
 }
 
-/// The last resort, when no patch can be made: the desired object as it is.
+/// Fallback if no patch can be computed: the desired object replaces the live one.
 fn replaced(desired: &Object, live: &Object) -> Diff {
     result(
         Value::Object(live.0.clone()),
@@ -215,7 +215,7 @@ fn result(live: Value, predicted: Value) -> Diff {
         unstored::canonical(&live, &gvk) != unstored::canonical(&predicted, &gvk)
     };
     let live = Arc::new(live);
-    // Unmodified pairs are the many: they share one document.
+    // Most pairs are unmodified: they share one document.
     let predicted = if modified {
         Arc::new(predicted)
     } else {
@@ -229,7 +229,7 @@ fn result(live: Value, predicted: Value) -> Diff {
 }
 
 /// A live object always has its namespace, a desired one not always; and no annotations may be
-/// written as none or as an empty map.
+/// written as a missing or an empty map.
 fn without_namespace(object: &Object) -> Value {
     let mut object = object.clone();
     if object.0.get("metadata").is_some_and(Value::is_object) {
@@ -245,8 +245,8 @@ fn without_namespace(object: &Object) -> Value {
     object.into_value()
 }
 
-/// The claims of a StatefulSet get defaults that depend on the cluster; only what was applied of
-/// them is compared.
+/// The volume claim templates of a StatefulSet get defaults that depend on the cluster, so only the
+/// applied fields are compared.
 fn with_claims_as_applied(kind: &str, original: &Value, live: &Value) -> Option<Value> {
     const CLAIMS: &str = "/spec/volumeClaimTemplates";
     let applied = original
@@ -268,7 +268,7 @@ pub mod steps {
         super::typed_form(object)
     }
 
-    /// With the API server's defaults, when the object can be read.
+    /// The object with the API server's defaults, if it can be decoded.
     pub fn with_defaults(object: &Object) -> Object {
         let mut value = object.clone().into_value();
         if let Some(ty) = super::type_of(&object.gvk()) {
@@ -285,7 +285,7 @@ pub mod steps {
         super::normalize::secret::normalize(object);
     }
 
-    /// A server-side difference to a live object that is taken as it is.
+    /// The server-side difference for a live object that is not normalized first.
     pub fn server_side(
         live: &Object,
         predicted: &Object,

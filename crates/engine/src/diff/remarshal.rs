@@ -1,8 +1,8 @@
-//! An object as Go writes it after reading it into a type: empty values are gone, quantities have
-//! their canonical form.
+//! An object as Go encodes it after decoding it into a type: without empty values, and with
+//! canonical quantities.
 //!
-//! Main function: [`remarshal`]. Without it, `hostNetwork: false` in Git, which no API server ever
-//! answers, would be drift for ever.
+//! Main function: [`remarshal`]. Without it, `hostNetwork: false` in Git would always be drift,
+//! because no API server returns it.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
@@ -15,11 +15,11 @@ use tiphys_apimachinery::{
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const GO_FIELDS: &str = include_str!("go_fields.txt");
 
-/// How the fields of a type are written.
+/// How Go encodes the fields of a type.
 struct GoFields {
-    /// Plain values that are left out when zero.
+    /// Plain values that are omitted when zero.
     omitted: Vec<&'static str>,
-    /// Lists, maps and pointers that are written even when empty.
+    /// Lists, maps and pointers that are encoded even when empty.
     kept: Vec<&'static str>,
 }
 
@@ -48,23 +48,23 @@ fn go_fields(name: &str) -> Option<&'static GoFields> {
     table.get(name)
 }
 
-/// `None` when the object cannot be read into the type: a field is unknown, or has a value of
-/// another type. Such an object is compared as it is.
+/// `None` if the object cannot be decoded into the type: a field is unknown, or has a value of the
+/// wrong type. Such an object is compared unchanged.
 pub fn remarshal(object: &Value, ty: TypeRef<'_>) -> Option<Value> {
     value(object, ty, true).map(Cow::into_owned)
 }
 
-/// As [`remarshal`], but fields that the type does not have are left out.
+/// Like [`remarshal`], but drops unknown fields.
 pub fn lenient(object: &Value, ty: TypeRef<'_>) -> Option<Value> {
     value(object, ty, false).map(Cow::into_owned)
 }
 
-/// Whether an object can be read into the type when fields that the type does not have are skipped.
+/// Whether an object can be decoded into the type, ignoring unknown fields.
 pub fn is_readable(object: &Value, ty: TypeRef<'_>) -> bool {
     value(object, ty, false).is_some()
 }
 
-/// Whether Go writes this list, map or pointer of a type even when it is empty.
+/// Whether Go encodes this list, map or pointer of a type even when it is empty.
 pub fn is_kept_empty(ty: TypeRef<'_>, field: &str) -> bool {
     ty.name()
         .and_then(go_fields)
@@ -144,7 +144,7 @@ fn object(map: &Map<String, Value>, ty: TypeRef<'_>, strict: bool) -> Option<Val
         };
         let mut written = value(v, field, strict)?;
         if written.is_null() && ty.is_required(key) {
-            // A plain value cannot be null; what must be there and was not set is zero.
+            // A plain value cannot be null; a required field that is not set is zero.
             match field.kind() {
                 TypeKind::Scalar(ScalarKind::String) if field.format().is_none() => {
                     written = Cow::Owned("".into())
@@ -180,8 +180,8 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Takes out of `live` every field that `config` does not have. Elements of lists are taken
-/// pairwise; those beyond the end stay.
+/// Removes every field from `live` that `config` does not have. List elements are matched by index;
+/// those beyond the end of `config`'s list stay.
 pub fn remove_unnamed(config: &Value, live: &Value) -> Value {
     match (config, live) {
         (Value::Object(config), Value::Object(live)) => {

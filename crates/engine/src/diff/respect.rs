@@ -1,21 +1,20 @@
-//! What a sync applies when ignored differences are to be left alone
+//! The object to apply when ignored differences must be left alone
 //! (`RespectIgnoreDifferences=true`).
 //!
-//! Main function: [`respecting`]. An ignored field is applied with the value it has in the cluster,
-//! so that a sync changes as little as the comparison reports. Inside lists as well, whether the
-//! kind has a schema or not: the rest of the list follows Git.
+//! Main function: [`respecting`]. An ignored field is applied with its live value, so that a sync
+//! changes no more than the comparison reports. That includes fields inside lists, whether the kind
+//! has a schema or not; the rest of the list follows Git.
 
 use super::{Options, ignore, type_of};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use tiphys_apimachinery::{Object, schema::TypeRef};
 
-/// Fields by which an item of a list without a schema is known, in the order in which they are
-/// tried.
+/// Fields that identify an item of a list without a schema, in order of preference.
 const NAMES: [&str; 4] = ["name", "key", "id", "type"];
 
-/// The desired object with the live values of every ignored field. `status` belongs to the
-/// resource's own controller and is never taken over: applying it would make us an owner of it.
+/// The desired object with the live values of all ignored fields. `status` belongs to the
+/// resource's own controller and is never copied: applying it would make us an owner of it.
 pub fn respecting(desired: &Object, live: &Object, options: &Options<'_>) -> Object {
     let (mut stripped, mut stripped_live) = (desired.clone(), live.clone());
     ignore::trusted_managers(&mut stripped, &mut stripped_live, options);
@@ -38,7 +37,7 @@ pub fn respecting(desired: &Object, live: &Object, options: &Options<'_>) -> Obj
         .unwrap_or_else(|_| desired.clone())
 }
 
-/// The four states of one map: both sides, and both without what is ignored.
+/// The four states of one map: both sides, each with and without the ignored fields.
 struct Maps<'a> {
     desired: &'a Map<String, Value>,
     stripped: &'a Map<String, Value>,
@@ -52,7 +51,7 @@ impl Maps<'_> {
         for (key, desired) in self.desired {
             let live = self.live.get(key);
             let value = match self.stripped.get(key) {
-                // Ignored as a whole: as it is live, or not at all.
+                // Ignored entirely: keep the live value, or none.
                 None => live.cloned(),
                 Some(stripped) => Some(value(
                     desired,
@@ -101,7 +100,7 @@ fn value(
             };
             lists.joined(ty).into()
         }
-        // There is nothing live to be kept.
+        // There is no live value to keep.
         (Value::Object(desired), Value::Object(stripped), None) => {
             let none = Map::new();
             Maps {
@@ -117,8 +116,8 @@ fn value(
     }
 }
 
-/// The items of a list, and of each what is left of it without what is ignored; `None` when it is
-/// ignored as a whole.
+/// The items of a list, each with what remains of it without the ignored fields; `None` if the item
+/// is ignored entirely.
 struct Items<'a>(Vec<(&'a Value, Option<&'a Value>)>);
 
 impl<'a> Items<'a> {
@@ -138,7 +137,7 @@ impl<'a> Items<'a> {
         self.0.iter().all(|(full, left)| Some(*full) == *left)
     }
 
-    /// What tells each item from the others: the values of these fields. `None` when they do not.
+    /// The values of these fields for each item, if they identify the items; otherwise `None`.
     fn known_by(&self, keys: &[&str], ty: Option<TypeRef<'_>>) -> Option<Vec<Vec<Value>>> {
         let mut seen = BTreeSet::new();
         let of = |(full, left): &(&Value, Option<&Value>)| {
@@ -156,7 +155,7 @@ impl<'a> Items<'a> {
     }
 }
 
-/// Whether a value is what is left of another when fields and items are taken out of that.
+/// Whether one value is what remains of the other after removing fields and items.
 fn is_part_of(left: &Value, full: &Value) -> bool {
     match (left, full) {
         (Value::Object(left), Value::Object(full)) => left
@@ -176,9 +175,9 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    /// The desired items in their order, with the ignored parts of the live items that they are.
-    /// New ones are as Git has them, as what is ignored may be required; live ones stay where they
-    /// are ignored as a whole.
+    /// The desired items in Git's order, each with the ignored fields of its live item. New items
+    /// follow Git entirely, because ignored fields may be required; live items that are ignored
+    /// entirely stay.
     fn joined(&self, ty: Option<TypeRef<'_>>) -> Vec<Value> {
         if self.desired.is_untouched() && self.live.is_untouched() {
             return self
@@ -196,8 +195,8 @@ impl Lists<'_> {
             joined.extend(match (left, live) {
                 (None, live) => live.map(|(full, _)| full.clone()),
                 (Some(_), None) => Some((*full).clone()),
-                // The live item is ignored as a whole, this one is not: nothing of it is what Git
-                // says.
+                // The live item is ignored entirely, although the desired one is not: keep the live
+                // item.
                 (Some(_), Some((live, None))) => Some(live.clone()),
                 (Some(left), Some((live, Some(left_live)))) => {
                     Some(value(full, left, Some((live, left_live)), items))
@@ -212,9 +211,9 @@ impl Lists<'_> {
         joined
     }
 
-    /// Of each desired item the live one that it is: by what the schema knows items by, or by a
-    /// field that usually names them; else the one that is equal but for what is ignored; else the
-    /// one in the same place.
+    /// The matching live item for each desired item: by the schema's list keys, or by a field that
+    /// usually identifies items; else the one that is equal except for ignored fields; else the one
+    /// at the same index.
     fn partners(&self, ty: Option<TypeRef<'_>>) -> Vec<Option<usize>> {
         let by_schema: Vec<&str> = ty
             .map(|ty| ty.list_map_keys().iter().map(|key| &**key).collect())
@@ -266,7 +265,7 @@ mod tests {
     }
 
     /// What is applied instead of `desired`, with one rule that ignores pointers and jq expressions
-    /// of every kind.
+    /// for every kind.
     fn applied(desired: &Value, live: &Value, pointers: &[&str], expressions: &[&str]) -> Value {
         let rule = IgnoreRule {
             group: "*".into(),
@@ -379,7 +378,7 @@ mod tests {
         };
         let env = |value: &str| json!({"env": [{"name": "E", "value": value}]});
         let rows = [
-            // Git, live, what is applied.
+            // (Git, live, applied)
             (
                 json!([c("a", "a:1", env("1"))]),
                 json!([c("a", "a:tool", json!({}))]),
@@ -395,7 +394,7 @@ mod tests {
                 json!([c("a", "a:tool", json!({}))]),
                 json!([c("a", "a:tool", json!({}))]),
             ),
-            // A new item has Git's value, wherever it stands; one that left Git goes; one that
+            // A new item has Git's value, at any position; one that left Git is removed; one that
             // moved keeps its own.
             (
                 json!([c("b", "b:1", json!({})), c("a", "a:1", json!({}))]),
@@ -454,7 +453,7 @@ mod tests {
             )
         };
         let weight = &[".spec.template.spec.containers[].weight"];
-        // Without names: what is equal otherwise, wherever it stands.
+        // Without names: the item that is equal otherwise, at any position.
         assert_eq!(
             applied(&route(&[11, 12]), &route(&[92, 91]), &[], weight),
             route(&[91, 92])
@@ -463,7 +462,7 @@ mod tests {
             applied(&route(&[13, 11, 12]), &route(&[91, 92]), &[], weight),
             route(&[13, 91, 92])
         );
-        // Changed beside the ignored field: the one in its place.
+        // Other fields changed too: the item at the same index.
         let renamed = roller(json!([{"to": "new", "weight": 1}]));
         assert_eq!(
             applied(&renamed, &route(&[91]), &[], weight),
@@ -534,8 +533,8 @@ mod tests {
         assert_eq!(applied_by("somebody"), desired);
     }
 
-    /// Argo CD's own cases (HTTPProxy): lists of a custom kind whose items are all ignored, in
-    /// whole or within an item without a name.
+    /// Argo CD's own cases (HTTPProxy): lists of a custom kind whose items are ignored, entirely or
+    /// within an item without a name.
     #[test]
     fn c71_a_list_whose_items_are_all_ignored_is_the_live_one() {
         let proxy = |entries: Value| {

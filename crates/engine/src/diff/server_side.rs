@@ -1,7 +1,8 @@
-//! The difference to what the API server itself says an apply would make (`ServerSideDiff=true`).
+//! Server-Side Diff: the difference to the API server's own result of an apply
+//! (`ServerSideDiff=true`).
 //!
-//! Main function: [`server_side`]. The dry run was made by the caller; what mutating webhooks added
-//! to its answer is taken out again, unless it is wanted.
+//! Main function: [`server_side`]. The caller made the dry run. What mutating webhooks added to its
+//! result is removed again, unless the option asks to include it.
 
 use super::{MANAGER, Options, for_comparison, ignore, left_behind, result, type_of, typed_form};
 use crate::types::Diff;
@@ -14,8 +15,8 @@ use tiphys_apimachinery::{
     },
 };
 
-/// Compares the live object with the answer of a server-side apply of the desired one in dry run,
-/// made under our manager's name.
+/// Compares the live object with the result of a server-side dry run of the desired one under our
+/// field manager.
 pub fn server_side(
     desired: &Object,
     live: &Object,
@@ -33,7 +34,7 @@ pub fn server_side(
     .map_err(|e| format!("error calculating server side diff: serverSideDiff error: {e}"))
 }
 
-/// The same for a live object that is in Go's form already.
+/// The same for a live object that is already in Go's form.
 pub(super) fn as_written(
     desired: Option<&Object>,
     live: &Object,
@@ -64,8 +65,8 @@ pub(super) fn as_written(
     Ok(result(live, predicted))
 }
 
-/// The live object with those predicted fields that we own: what the apply was asked for, and
-/// nothing that was added on the way.
+/// The live object with the predicted values of the fields that we own: the fields that were
+/// applied, without what was added on the way.
 fn without_mutations(predicted: &Object, live: &Object) -> Result<Object, String> {
     let ty = type_of(&predicted.gvk());
     let owned = owned_by(predicted, MANAGER)?;
@@ -114,7 +115,7 @@ fn owned_by(object: &Object, manager: &str) -> Result<FieldSet, String> {
     }
 }
 
-/// A map is not foreign when we own something in it: removing it would take that along.
+/// A map is not foreign if we own a field in it: removing the map would remove our field too.
 pub(super) fn keep_parents(foreign: &mut FieldSet, owned: &FieldSet) {
     foreign
         .members
@@ -127,7 +128,8 @@ pub(super) fn keep_parents(foreign: &mut FieldSet, owned: &FieldSet) {
     foreign.children.retain(|_, set| !set.is_empty());
 }
 
-/// Without the fields that name an element of a list by several keys: it could not be found again.
+/// Without the fields that identify a list element by several keys: without them the element could
+/// not be found again.
 fn without_keys(set: &FieldSet) -> FieldSet {
     let mut kept = FieldSet::default();
     for path in set.paths() {

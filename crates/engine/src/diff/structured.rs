@@ -1,5 +1,4 @@
-//! The prediction for objects that are applied server-side: who owns which field decides what an
-//! apply changes.
+//! Predicts server-side apply: the ownership of fields decides what an apply changes.
 //!
 //! Main function: [`structured`].
 
@@ -14,10 +13,10 @@ use tiphys_apimachinery::{
     },
 };
 
-/// Under which name Argo CD and Tiphys apply.
+/// The field manager that Argo CD and Tiphys apply with.
 pub const MANAGER: &str = "argocd-controller";
 
-/// What an apply by `manager`, taking over what others own, would make of the live object.
+/// The result of a forced apply of the desired object by `manager`.
 pub fn structured(desired: &Object, live: &Object, manager: &str) -> Result<Diff, ApplyError> {
     let ty = type_of(&desired.gvk());
     let mut config = desired.clone();
@@ -29,7 +28,7 @@ pub fn structured(desired: &Object, live: &Object, manager: &str) -> Result<Diff
         ..ApplyOptions::default()
     };
     let mut merged = apply(Some(live), &config, &options, ty)?;
-    // Ownership alone is no difference.
+    // A change of ownership alone is not a difference.
     match live.metadata("managedFields").cloned() {
         Some(fields) => merged.metadata_mut().insert("managedFields".into(), fields),
         None => merged.metadata_mut().remove("managedFields"),

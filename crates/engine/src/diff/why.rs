@@ -1,6 +1,6 @@
-//! Why a pair differs: field by field, who wrote it, and how to say that it does not matter.
+//! Explains a difference: field by field, who wrote it, and how to ignore it.
 //!
-//! Main function: [`why`]. It reads a finished comparison; it decides nothing.
+//! Main function: [`why`]. It reads a finished comparison and decides nothing.
 
 use super::type_of;
 use crate::types::{Diff, IgnoreRule};
@@ -19,13 +19,13 @@ use tiphys_apimachinery::{
 pub struct Reason {
     /// `.spec.template.spec.containers[name="web"].image`
     pub path: String,
-    /// `None`: the live object does not have it.
+    /// `None`: the field is not live.
     pub live: Option<Value>,
     /// `None`: a sync would remove it.
     pub desired: Option<Value>,
-    /// Who wrote the live value, as its managers call themselves.
+    /// The managers that own the live value.
     pub owners: Vec<Owner>,
-    /// The entry of `ignoreDifferences` after which it is no difference.
+    /// The `ignoreDifferences` entry that would ignore this difference.
     pub ignore: IgnoreRule,
 }
 
@@ -35,13 +35,12 @@ pub struct Owner {
     pub manager: String,
     /// `Apply` or `Update`
     pub operation: String,
-    /// RFC 3339; empty when it is not known.
+    /// RFC 3339; empty if unknown.
     pub time: String,
 }
 
-/// The fields in which both sides of a difference differ, each once and as a whole, sorted by path.
-/// `live` is the object whose managers are asked; the values are those of the difference, so what
-/// is masked there stays so.
+/// The fields that differ, sorted by path. `live` provides the managers; the values come from the
+/// difference, so masked values stay masked.
 pub fn why(diff: &Diff, live: &Object) -> Vec<Reason> {
     let side = |value: &Value| Object::from_value(value.clone()).unwrap_or_default();
     let (from, to) = (side(&diff.normalized_live), side(&diff.predicted_live));
@@ -65,8 +64,8 @@ pub fn why(diff: &Diff, live: &Object) -> Vec<Reason> {
     paths.into_iter().map(reason).collect()
 }
 
-/// The highest paths at which the two differ. Lists without keys, and whatever cannot be compared
-/// by its type, differ as a whole.
+/// The topmost paths at which the two differ. Lists without keys, and values that cannot be
+/// compared by type, differ as a whole.
 fn differing(from: &Object, to: &Object) -> Vec<Vec<PathElement>> {
     let found = apply::difference(from, to, type_of(&from.gvk()))
         .or_else(|_| apply::difference(from, to, None));
@@ -75,7 +74,7 @@ fn differing(from: &Object, to: &Object) -> Vec<Vec<PathElement>> {
     all.extend(found.modified);
     all.extend(found.removed);
     let mut tops: Vec<Vec<PathElement>> = Vec::new();
-    // A path stands before what it contains.
+    // A path comes before those inside it.
     let mut paths = all.paths();
     paths.sort();
     for path in paths {
@@ -115,13 +114,13 @@ fn owners(live: &Object) -> Vec<(FieldSet, Owner)> {
     entries.into_iter().flatten().filter_map(read).collect()
 }
 
-/// Whether a manager owns the path, something in it, or the whole that it is a part of.
+/// Whether a manager owns the path, a field in it, or a parent of it.
 fn touches(fields: &FieldSet, path: &[PathElement]) -> bool {
     let mut at = fields;
     for (index, step) in path.iter().enumerate() {
         let Some(below) = at.children.get(step) else {
             let last = index + 1 == path.len();
-            // A list or map without parts of its own is owned as a whole.
+            // A list or map without separately owned parts is owned as a whole.
             return at.members.contains(step)
                 && (last
                     || !matches!(path[index + 1], PathElement::Key(_) | PathElement::Value(_)));
@@ -131,7 +130,7 @@ fn touches(fields: &FieldSet, path: &[PathElement]) -> bool {
     true
 }
 
-/// The rule that names this field of this object and nothing else.
+/// The rule that selects exactly this field of this object.
 fn ignoring(live: &Object, path: &[PathElement]) -> IgnoreRule {
     let rule = IgnoreRule {
         group: live.group().to_owned(),
@@ -152,7 +151,7 @@ fn ignoring(live: &Object, path: &[PathElement]) -> IgnoreRule {
     }
 }
 
-/// A JSON pointer, where every step is a field.
+/// A JSON pointer, if every step is a field.
 fn pointer(path: &[PathElement]) -> Option<String> {
     let step = |step: &PathElement| match step {
         PathElement::Field(name) => {
@@ -163,7 +162,7 @@ fn pointer(path: &[PathElement]) -> Option<String> {
     path.iter().map(step).collect()
 }
 
-/// A jq expression: elements of lists are chosen by what they are known by.
+/// A jq expression: list elements are selected by their keys.
 fn expression(path: &[PathElement]) -> String {
     let plain = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -260,7 +259,7 @@ mod tests {
         );
         let image = ".spec.template.spec.containers[] | select(.name == \"web\") | .image";
         assert_eq!(reasons[2].ignore.jq_path_expressions, [image]);
-        // The rules do what they promise, each for its field and all together for the pair.
+        // Each rule ignores its own field, and all of them together the whole difference.
         for left in 0..reasons.len() {
             let rules: Vec<IgnoreRule> = reasons
                 .iter()

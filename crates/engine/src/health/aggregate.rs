@@ -1,4 +1,4 @@
-//! The health of an Application: the worst of its resources, and which ones are to blame.
+//! The health of an Application: the worst of its resources', and which ones cause it.
 
 use crate::{
     marks,
@@ -8,10 +8,10 @@ use crate::{
 use std::sync::Arc;
 use tiphys_apimachinery::{Kept, Object};
 
-/// How many resources a message names before it counts the rest.
+/// How many resources a message names; the rest are counted.
 const CAUSES_NAMED: usize = 3;
 
-/// Sets the health of an entry and whether it counts.
+/// Sets the health of an entry and whether it counts towards the Application's.
 pub fn judge(
     entry: &mut Entry,
     desired: Option<&Object>,
@@ -23,7 +23,7 @@ pub fn judge(
         !desired.is_some_and(marks::is_skipped) && !live.is_some_and(marks::is_sync_hook);
     entry.health = match live {
         _ if !entry.counts => None,
-        // What is missing shows as drift already; it does not make the rest unwell.
+        // A missing resource already shows as drift; it does not make the Application unhealthy.
         None => Some(Health::new(HealthStatus::Missing, "")),
         Some(live)
             if live.annotation(marks::IGNORE_HEALTHCHECK) == Some("true")
@@ -39,7 +39,8 @@ pub fn judge(
     };
 }
 
-/// The health of the Application, with a condition when some of its resources' could not be read.
+/// The health of the Application, with a condition if the health of some resources could not be
+/// computed.
 pub fn aggregate(entries: &[Arc<Entry>]) -> (Health, Option<Condition>) {
     let mut worst = HealthStatus::Healthy;
     let mut causes: Vec<&Entry> = Vec::new();
@@ -75,7 +76,7 @@ pub fn aggregate(entries: &[Arc<Entry>]) -> (Health, Option<Condition>) {
     (Health::new(worst, message(&causes)), errors.condition())
 }
 
-/// An Application among its own resources would keep itself from ever being healthy.
+/// An Application that contains itself could never become healthy.
 fn is_the_application_itself(live: &Object, rules: &CompareRules) -> bool {
     let same_name = live.name() == rules.app_name && live.namespace() == rules.app_namespace;
     let same_uid = rules.app_uid.is_empty() || live.uid() == rules.app_uid;
@@ -119,7 +120,7 @@ fn message(causes: &[&Entry]) -> String {
     }
 }
 
-/// The last failure is told; the others are only counted, they are in the log.
+/// Only the last failure is shown; the others are counted, and are in the log.
 #[derive(Default)]
 struct Errors {
     count: usize,

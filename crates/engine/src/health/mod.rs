@@ -1,9 +1,8 @@
-//! How well a live object is, read from nothing but the object itself.
+//! The health of a live object, computed from that object alone.
 //!
-//! Main function: [`of`]. What is known of a kind is a file under `kinds/`, or, for most custom
-//! kinds, a few lines in `rules/data/`. Kinds without either have no health, which is different
-//! from being healthy. It must not know of Applications or Git; the worst of many is taken in
-//! [`aggregate`].
+//! Main function: [`of`]. A kind has a file under `kinds/` or, as most custom kinds, a few lines in
+//! `rules/data/`. Other kinds have no health, which is different from being healthy. This module
+//! must not know of Applications or Git; [`aggregate`] computes the worst health of many resources.
 
 pub mod aggregate;
 mod kinds;
@@ -19,19 +18,19 @@ use crate::{
 };
 use tiphys_apimachinery::Object;
 
-/// The health of a live object; `None` for kinds that have none. An object that cannot be read is
-/// `Unknown` with the reason.
+/// The health of a live object; `None` for kinds without health. An object that cannot be read is
+/// `Unknown`, with the reason.
 pub fn of(live: &Object) -> Option<Health> {
     assess(live).unwrap_or_else(|error| Some(Health::new(HealthStatus::Unknown, error.to_string())))
 }
 
-/// As [`of`], with users' scripts before what is known here.
+/// Like [`of`]; users' scripts take precedence over the built-in rules.
 pub fn of_with(live: &Object, customizations: &Customizations) -> Option<Health> {
     assess_with(live, customizations)
         .unwrap_or_else(|error| Some(Health::new(HealthStatus::Unknown, error.to_string())))
 }
 
-/// As [`assess`], with users' scripts before what is known here.
+/// Like [`assess`]; users' scripts take precedence over the built-in rules.
 pub fn assess_with(
     live: &Object,
     customizations: &Customizations,
@@ -39,7 +38,7 @@ pub fn assess_with(
     assess_within(live, customizations, None)
 }
 
-/// As [`assess_with`], with what users' programs may take together.
+/// Like [`assess_with`], with a budget shared by users' programs.
 pub fn assess_within(
     live: &Object,
     customizations: &Customizations,
@@ -55,7 +54,7 @@ pub fn assess_within(
     }
 }
 
-/// As [`of`], but what cannot be read is an error.
+/// Like [`of`], but an object that cannot be read is an error.
 pub fn assess(live: &Object) -> Result<Option<Health>, EngineError> {
     if is_leaving(live) {
         return Ok(Some(Health::new(
@@ -70,8 +69,7 @@ fn is_leaving(live: &Object) -> bool {
     live.deletion_timestamp().is_some() && !marks::has_hook_finalizer(live)
 }
 
-/// As [`assess`], but not regarding that the object may be about to be deleted: only what its kind
-/// makes of it.
+/// Like [`assess`], but ignores a pending deletion: only the rules of the kind.
 pub fn of_kind(live: &Object) -> Result<Option<Health>, EngineError> {
     match kinds::check_for(live.group(), live.kind()) {
         Some(check) => check(live).map(Some),
@@ -79,7 +77,7 @@ pub fn of_kind(live: &Object) -> Result<Option<Health>, EngineError> {
     }
 }
 
-/// Whether objects of this kind have a health at all.
+/// Whether objects of this kind have health at all.
 pub fn is_assessed(group: &str, kind: &str) -> bool {
     kinds::check_for(group, kind).is_some() || rules::knows(group, kind)
 }

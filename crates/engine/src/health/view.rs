@@ -1,18 +1,18 @@
-//! Reading typed fields of an object, with the words a typed decoder uses when they have another
+//! Reads typed fields of an object, with the messages of a typed decoder if they have the wrong
 //! type.
 
 use crate::error::EngineError;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
-/// A live object of a kind called `what` in messages.
+/// A live object, of a kind that messages call `what`.
 pub struct View<'a> {
     pub what: &'static str,
     pub object: &'a Object,
 }
 
 impl<'a> View<'a> {
-    /// Refuses versions of the kind whose fields are not known.
+    /// Refuses API versions whose fields are not known.
     pub fn new(
         what: &'static str,
         object: &'a Object,

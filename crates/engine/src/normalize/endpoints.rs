@@ -1,8 +1,7 @@
-//! Endpoints in the order in which they are compared.
+//! Sorts Endpoints for comparison.
 //!
-//! Main function: [`sort`]. The order of subsets, addresses and ports means nothing. Where what is
-//! compared is shown, it stands in Argo CD's order: by the hash of Go's own spelling of each
-//! structure.
+//! Main function: [`sort`]. The order of subsets, addresses and ports has no meaning. For display
+//! they are in Argo CD's order: by the hash of Go's text representation of each struct.
 
 use md5::{Digest, Md5};
 use serde_json::{Map, Value, json};
@@ -35,16 +34,16 @@ pub fn sort(object: &mut Object) {
     subsets.sort_by_cached_key(|s| hash(&go_struct(s, "v1.EndpointSubset", &SUBSET)));
 }
 
-/// A field of a Go structure.
+/// A field of a Go struct.
 struct Field {
     name: &'static str,
     key: &'static str,
     kind: Kind,
 }
 
-/// How its value is spelled.
+/// How Go prints its value.
 enum Kind {
-    /// Of this type; the zero value when it is absent.
+    /// A string type; the zero value if absent.
     Text(&'static str),
     Number(&'static str),
     /// A pointer to a string.
@@ -99,7 +98,7 @@ static SUBSET: [Field; 3] = [
     field("Ports", "ports", Kind::List("v1.EndpointPort", &PORT)),
 ];
 
-/// As Go spells a value with its type.
+/// A value as Go prints it, with its type.
 fn go_struct(value: &Value, name: &str, fields: &[Field]) -> String {
     let mut out = format!("({name})");
     write_fields(&mut out, value, fields);

@@ -1,5 +1,5 @@
-//! From rendered objects to comparable ones: [`targets`] for what Git wants as a whole, [`object`]
-//! for one object before it is compared, [`unstored`] for what no API server keeps.
+//! From rendered objects to comparable ones: [`targets`] for all desired objects, [`object`] for
+//! one object before it is compared, [`unstored`] for fields that no API server stores.
 
 mod endpoints;
 pub mod object;

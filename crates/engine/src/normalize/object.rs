@@ -1,14 +1,14 @@
-//! One object as it is compared: without what is written by the cluster, and with what has several
-//! spellings in one of them.
+//! Normalizes one object for comparison: removes what the cluster writes, and rewrites equivalent
+//! notations to a single one.
 //!
-//! Main function: [`normalize`]. It knows nothing of the other object of the pair.
+//! Main function: [`normalize`]. It does not see the other object of the pair.
 
 use super::{endpoints, secret};
 use crate::spec;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
-/// Removes `creationTimestamp` and brings Secrets, roles, Endpoints and Applications into one form.
+/// Removes `creationTimestamp` and normalizes Secrets, roles, Endpoints and Applications.
 pub fn normalize(object: &mut Object, ignore_aggregated_roles: bool) {
     if object.metadata("creationTimestamp").is_some() {
         object.metadata_mut().remove("creationTimestamp");
@@ -19,7 +19,8 @@ pub fn normalize(object: &mut Object, ignore_aggregated_roles: bool) {
         ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
             role(object, ignore_aggregated_roles)
         }
-        // Its controller writes the normal form back: another one in Git is no difference.
+        // The Application controller writes the normal form back, so a different notation in Git is
+        // not a difference.
         ("argoproj.io", "Application") => {
             object.0.get_mut("spec").map(spec::normalize_document);
         }
@@ -27,7 +28,8 @@ pub fn normalize(object: &mut Object, ignore_aggregated_roles: bool) {
     }
 }
 
-/// An empty list of rules is no list. The rules of an aggregated role are written by a controller.
+/// An empty list of rules equals no list. The rules of an aggregated role are written by a
+/// controller.
 fn role(object: &mut Object, ignore_aggregated: bool) {
     let aggregated = ignore_aggregated
         && object

@@ -1,4 +1,4 @@
-//! Secrets: one form for comparing them, and a masked one for showing them.
+//! Secrets: a normal form for comparison, and a masked form for display.
 //!
 //! Main functions: [`normalize`] and [`mask`].
 
@@ -7,18 +7,18 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_apimachinery::{Object, patch::last_applied};
 
-/// What a masked value starts with; further different values of the same key get four more each.
+/// The mask of a value. Further distinct values of the same key get four more plus signs each.
 const MASK: &str = "++++++++";
 
-/// Where the values are.
+/// The fields that hold the values.
 const FIELDS: [&str; 2] = ["data", "stringData"];
 
 pub fn is_secret(object: &Object) -> bool {
     object.kind() == "Secret" && object.group().is_empty()
 }
 
-/// Moves `stringData` into `data` and writes missing values as empty ones. A Secret whose data is
-/// not valid is left as it is, so that applying it fails with the API server's words.
+/// Moves `stringData` into `data` and writes missing values as empty ones. A Secret with invalid
+/// data is left unchanged, so that applying it fails with the API server's message.
 pub fn normalize(secret: &mut Object) {
     fold_string_data(secret);
     if !decodes(secret) {
@@ -41,7 +41,7 @@ pub fn fold_string_data(secret: &mut Object) {
         Some(_) => return,
     };
     for (key, value) in plain {
-        // What is not text stays: the API server is to refuse it.
+        // A value that is not a string stays, for the API server to refuse.
         let value = value
             .as_str()
             .map_or(value.clone(), |text| STANDARD.encode(text).into());
@@ -63,10 +63,11 @@ fn decodes(secret: &Object) -> bool {
     })
 }
 
-/// Copies of a desired and a live Secret in which every value is replaced by plus signs: the same
-/// number for equal values of a key, different numbers for different ones, so that a reader sees
-/// *that* they differ. `annotations` names annotations to hide as well. The same holds for what was
-/// applied last. What should be a map of values and is not is hidden as one value.
+/// Copies of a desired and a live Secret in which every value is replaced by plus signs: equal
+/// values of a key get the same number, different values different numbers, so that a reader sees
+/// *that* they differ. `annotations` lists annotations to mask as well. The last-applied annotation
+/// is masked the same way. A field that should be a map of values but is not is masked as one
+/// value.
 pub fn mask(
     desired: Option<&Object>,
     live: Option<&Object>,
@@ -108,8 +109,8 @@ pub fn hidden_annotations(setting: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// An object as it may be shown to anybody: a Secret without its values and without these
-/// annotations, anything else as it is.
+/// An object for display: a Secret without its values and these annotations, anything else
+/// unchanged.
 pub fn shown(object: &mut Object, annotations: &BTreeSet<String>) {
     if is_secret(object)
         && let (_, Some(masked)) = mask(None, Some(object), annotations)
@@ -118,8 +119,8 @@ pub fn shown(object: &mut Object, annotations: &BTreeSet<String>) {
     }
 }
 
-/// A message about an object as it may be shown to anybody. API servers repeat the values that they
-/// refuse.
+/// A message about an object for display. API servers repeat values that they refuse in their
+/// messages.
 pub fn shown_message(message: &str, about: &Object) -> String {
     if !is_secret(about) {
         return message.to_owned();
@@ -132,7 +133,7 @@ pub fn shown_message(message: &str, about: &Object) -> String {
             .into_iter()
             .for_each(|value| scalars(value, &mut values));
     }
-    // The longest first: one may be part of another.
+    // The longest first, because one may be part of another.
     let mut values: Vec<_> = values.into_iter().filter(|v| v.len() > 2).collect();
     values.sort_by_key(|v| std::cmp::Reverse(v.len()));
     values.iter().fold(message.to_owned(), |text, value| {
@@ -140,7 +141,7 @@ pub fn shown_message(message: &str, about: &Object) -> String {
     })
 }
 
-/// The values in the forms in which a message may have them.
+/// The values in the forms in which a message may contain them.
 fn scalars(value: &Value, out: &mut BTreeSet<String>) {
     match value {
         Value::Null | Value::Bool(_) => {}
@@ -163,11 +164,11 @@ fn scalars(value: &Value, out: &mut BTreeSet<String>) {
     }
 }
 
-/// An object and what it remembers as applied last.
+/// An object and its last-applied configuration.
 struct Side {
     object: Option<Object>,
     last_applied: Option<Object>,
-    /// The annotation is there but cannot be read, so it cannot be masked value by value.
+    /// The annotation exists but cannot be parsed, so it cannot be masked value by value.
     unreadable: bool,
 }
 
@@ -206,7 +207,8 @@ impl Side {
 
 fn hide(sides: &mut [Side; 2], keys: &BTreeSet<String>, path: &[&str]) {
     let [desired, live] = sides;
-    // Objects before what they remember: so the visible ones get the shortest masks.
+    // Objects before their last-applied configuration, so that the visible ones get the shortest
+    // masks.
     let order = [
         &mut desired.object,
         &mut live.object,
@@ -224,7 +226,7 @@ fn hide(sides: &mut [Side; 2], keys: &BTreeSet<String>, path: &[&str]) {
             let Some(value) = map.get_mut(key) else {
                 continue;
             };
-            // The map itself, whose values are hidden already.
+            // The map itself: its values are already masked.
             if path.is_empty() && (value.is_object() || value.is_null()) {
                 continue;
             }

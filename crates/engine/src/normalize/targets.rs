@@ -1,8 +1,8 @@
-//! What Git wants, made ready for a comparison: namespaces filled in, the tracking mark set,
-//! duplicates and excluded kinds taken out.
+//! Prepares the desired objects for a comparison: fills in namespaces, sets the tracking metadata,
+//! and removes duplicates and excluded kinds.
 //!
-//! Main function: [`prepare`]. It knows nothing of the live state. What was prepared before with
-//! the same rules is used again.
+//! Main function: [`prepare`]. It does not see the live state. Objects that were prepared before
+//! with the same rules are reused.
 
 use crate::{
     marks,
@@ -13,46 +13,46 @@ use crate::{
 use std::{cell::LazyCell, collections::HashMap, sync::Arc};
 use tiphys_apimachinery::{Kept, Object, ResourceKey};
 
-/// One object that Git wants.
+/// One desired object.
 #[derive(Debug)]
 pub struct Target {
     pub key: ResourceKey,
-    /// As it would be applied.
+    /// The object to apply.
     pub object: Arc<Kept>,
-    /// What the cluster says of its kind; `None`: it does not know it.
+    /// Whether its kind is namespaced; `None`: the cluster does not know the kind.
     pub namespaced: Option<bool>,
     role: Role,
-    /// It is a hook of the deletion, whatever else it is.
+    /// Also a hook for the deletion of the Application, in any role.
     on_delete: bool,
-    /// It could not be made ready, and is as it was rendered.
+    /// Why it could not be prepared; it is then unchanged.
     pub fault: Option<String>,
-    /// What it was made from.
+    /// The rendered object that it was prepared from.
     rendered: Arc<Kept>,
 }
 
-/// What a sync makes of an object.
+/// The object's role in a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Resource,
     Hook,
     /// A hook of no type that a sync knows.
     Nothing,
-    /// The settings say to leave its kind alone.
+    /// The settings exclude its kind.
     Excluded,
 }
 
-/// All that Git wants, in the order of keys.
+/// All desired objects, in the order of keys.
 #[derive(Debug, Default)]
 pub struct Targets {
-    /// What they were made from, in the order in which it came.
+    /// The rendered objects that they were prepared from, in the original order.
     rendered: Vec<Arc<Kept>>,
     all: Vec<Arc<Target>>,
-    /// What users should know about objects that were left out or could not be made ready.
+    /// Warnings about objects that were left out or could not be prepared.
     pub warnings: Vec<Condition>,
 }
 
 impl Targets {
-    /// What is compared and applied.
+    /// The objects that are compared and applied.
     pub fn resources(&self) -> impl Iterator<Item = &Target> {
         self.all
             .iter()
@@ -60,12 +60,12 @@ impl Targets {
             .map(|t| &**t)
     }
 
-    /// Of everything, hooks and what is left out included.
+    /// The keys of all objects, including hooks and excluded ones.
     pub fn keys(&self) -> impl Iterator<Item = &ResourceKey> {
         self.all.iter().map(|t| &t.key)
     }
 
-    /// Lets all objects rest.
+    /// Compresses all objects (see `Kept`).
     pub fn rest(&self) {
         self.rendered
             .iter()
@@ -82,7 +82,7 @@ impl Targets {
             .collect()
     }
 
-    /// Hooks of the deletion.
+    /// Hooks for the deletion of the Application.
     pub fn delete_hooks(&self) -> Vec<Arc<Kept>> {
         self.all
             .iter()
@@ -91,8 +91,7 @@ impl Targets {
             .collect()
     }
 
-    /// The rendered objects, those that are known as they are known: equal ones become the same
-    /// ones.
+    /// The rendered objects, with known ones replaced by the equal objects in memory.
     fn recognise(&self, objects: Vec<Arc<Kept>>) -> Vec<Arc<Kept>> {
         let by_name = LazyCell::new(|| {
             self.rendered
@@ -152,7 +151,7 @@ impl Target {
         }
     }
 
-    /// An object that is wanted without being in Git.
+    /// A desired object that is not in Git.
     pub fn added(object: Object, namespaced: bool) -> Self {
         let key = object.key();
         let object = Arc::new(Kept::from(object));
@@ -193,13 +192,13 @@ fn name(object: &Kept) -> (&str, &str, &str, &str) {
     )
 }
 
-/// Most often it is one and the same object; one that was rendered anew is read, once.
+/// Usually both are the same object; a newly rendered one is parsed once.
 fn same(a: &Arc<Kept>, b: &Arc<Kept>) -> bool {
     Arc::ptr_eq(a, b) || a == b
 }
 
-/// The objects ready to be compared. `known` was made with the same rules from kinds of the same
-/// scopes.
+/// Prepares the objects for comparison. `known` must come from the same rules and kinds with the
+/// same scopes.
 pub fn prepare(
     objects: Vec<Arc<Kept>>,
     rules: &CompareRules,
@@ -226,7 +225,7 @@ pub fn prepare(
         .map(|t| (Arc::as_ptr(&t.rendered), t))
         .collect();
     let target = |(index, object): (usize, &Arc<Kept>)| {
-        // The name that stands for a generated one depends on the place in the list.
+        // The placeholder for a generated name depends on the object's index in the list.
         let ready = prepared
             .get(&Arc::as_ptr(object))
             .filter(|t| !t.object.name().is_empty());
@@ -278,8 +277,8 @@ pub fn prepare(
     })
 }
 
-/// A kind that the cluster does not know yet is taken as namespaced: its CRD may be part of the
-/// same Application.
+/// A kind that the cluster does not know yet is assumed to be namespaced: its CRD may be part of
+/// the same Application.
 fn fill_namespace(object: &mut Object, rules: &CompareRules, namespaced: Option<bool>) {
     if namespaced == Some(false) {
         object.set_namespace("");

@@ -1,8 +1,8 @@
-//! What an API server does not store: null and, in typed fields that it leaves out when they are
-//! empty, empty maps and lists.
+//! What an API server does not store: nulls and, in typed fields with `omitempty`, empty maps and
+//! lists.
 //!
-//! Main functions: [`prepare`], for what is applied, and [`canonical`], for comparing. To store
-//! nothing and to say nothing is the same.
+//! Main functions: [`prepare`], for what is applied, and [`canonical`], for comparing. Storing an
+//! empty value and omitting the field are equivalent.
 
 use crate::{diff::remarshal, normalize::secret};
 use serde_json::{Map, Value};
@@ -13,11 +13,10 @@ use tiphys_apimachinery::{
 
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Takes out of a desired object what an API server would store as something else, or differently
-/// each time it is applied: null as the value of a map's key (`""` when the object is created, no
-/// key when it is patched), null in the metadata, and `stringData`, which is write-only, so that a
-/// key that leaves it would stay in `data`. A null field elsewhere stays, since a patch removes the
-/// live value for it.
+/// Removes from a desired object what an API server would store differently, or differently each
+/// time it is applied: null as the value of a map's key (`""` on create, no key on patch), null in
+/// the metadata, and `stringData`, which is write-only, so that a key removed from it would stay in
+/// `data`. A null field elsewhere stays, because a patch uses it to remove the live value.
 pub fn prepare(object: &mut Object) {
     if secret::is_secret(object) {
         fold_string_data(object);
@@ -26,8 +25,8 @@ pub fn prepare(object: &mut Object) {
     if let Some(Value::Object(metadata)) = object.0.get_mut("metadata") {
         metadata.retain(|_, value| !value.is_null());
         if ty.is_none() {
-            // The JSON merge patch of such a kind would overwrite the whole list, and never be done
-            // with that.
+            // A JSON merge patch of such a kind would overwrite the whole list, again on every
+            // sync.
             metadata.retain(|field, value| {
                 !matches!(field.as_str(), "finalizers" | "ownerReferences") || !is_empty_list(value)
             });
@@ -41,7 +40,7 @@ pub fn prepare(object: &mut Object) {
     }
 }
 
-/// Only where all of it is text: what is not, the API server is to refuse in its own words.
+/// Only if all values are strings; otherwise the API server must refuse them with its own message.
 fn fold_string_data(secret: &mut Object) {
     let Some(Value::Object(plain)) = secret.0.get_mut("stringData") else {
         return;
@@ -74,8 +73,8 @@ fn drop_null_keys(map: &mut Map<String, Value>, ty: TypeRef<'_>) {
     }
 }
 
-/// A document of this kind without what the API server does not store. Two that are equal then
-/// differ in nothing that an apply could change.
+/// A document of this kind without what the API server does not store. If two of them are equal, an
+/// apply would change nothing.
 pub fn canonical(document: &Value, gvk: &Gvk) -> Value {
     let Value::Object(map) = document else {
         return document.clone();
@@ -99,7 +98,7 @@ fn stored(map: &Map<String, Value>, ty: Option<TypeRef<'_>>) -> Map<String, Valu
         let empty = match &value {
             Value::Null => true,
             Value::Array(list) => list.is_empty() && field.is_some(),
-            // A struct that is no pointer is always there.
+            // A struct that is not a pointer is always present.
             Value::Object(map) => {
                 map.is_empty()
                     && field.is_some_and(|f| f.kind() == TypeKind::Map || f.is_plain_struct())
@@ -111,8 +110,8 @@ fn stored(map: &Map<String, Value>, ty: Option<TypeRef<'_>>) -> Map<String, Valu
     map.iter().filter_map(keep).collect()
 }
 
-/// Go writes some fields even when they are empty; only null and nothing are the same there. The
-/// keys of a map have no rule.
+/// Go writes some fields even when they are empty; there, only null and a missing field are
+/// equivalent. This does not apply to the keys of a map.
 fn is_kept(ty: Option<TypeRef<'_>>, field: &str, value: &Value) -> bool {
     let in_map = ty.is_some_and(|ty| ty.kind() == TypeKind::Map);
     !value.is_null() && (in_map || ty.is_some_and(|ty| remarshal::is_kept_empty(ty, field)))
@@ -150,8 +149,8 @@ mod tests {
                 json!({"apiVersion": "x.io/v1", "kind": "X", "metadata": {"labels": {"a": null, "b": "1"}, "finalizers": [], "ownerReferences": null}, "spec": {"a": null}}),
                 json!({"apiVersion": "x.io/v1", "kind": "X", "metadata": {"labels": {"b": "1"}}, "spec": {"a": null}}),
             ),
-            // A typed field that is null removes what is live; a key of a map never does the same
-            // twice.
+            // A typed field that is null removes the live value; null for a map's key has a
+            // different effect on create and patch.
             (
                 json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"strategy": {"type": "Recreate", "rollingUpdate": null},
                     "template": {"metadata": {"labels": {"a": "1", "b": null}}, "spec": {"nodeSelector": {"x": null}}}}}),
@@ -166,7 +165,7 @@ mod tests {
                 json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA==", "b": null}, "stringData": {"c": "y", "d": null}}),
                 json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA==", "c": "eQ=="}}),
             ),
-            // The API server is to refuse it in its own words.
+            // The API server must refuse it with its own message.
             (
                 json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"c": 1, "d": "x"}}),
                 json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"c": 1, "d": "x"}}),
@@ -201,7 +200,7 @@ mod tests {
             &custom(json!({"a": null, "b": [{"c": null}]})),
             &custom(json!({"b": [{}]}))
         ));
-        // A custom resource keeps what is empty.
+        // A custom resource keeps empty values.
         for empty in [json!([]), json!({}), json!("")] {
             assert!(
                 !same(&custom(json!({"a": empty})), &custom(json!({}))),
@@ -217,7 +216,7 @@ mod tests {
             &definition(json!({"shortNames": ["a"]})),
             &definition(json!({}))
         ));
-        // A pointer to a struct is stored, if need be empty; an empty text in a map is a value.
+        // A pointer to a struct is stored even if empty; an empty string in a map is a value.
         let pod = |spec: Value| json!({"apiVersion": "v1", "kind": "Pod", "spec": spec});
         assert!(!same(&pod(json!({"securityContext": {}})), &pod(json!({}))));
         assert!(same(

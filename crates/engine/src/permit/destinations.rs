@@ -24,7 +24,7 @@ fn project(rules: &str) -> ProjectRules {
     }
 }
 
-/// Rules, and the `cluster/namespace` that they permit and that they do not; `own` is in-cluster.
+/// Rules, and each `cluster/namespace` that they permit and that they reject; `own` is in-cluster.
 const TABLE: &[(&str, &str, &str)] = &[
     ("", "", "own/a prod/a"),
     // 16-deny-destination.
@@ -41,7 +41,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("*||!vault", "", "own/a own/vault prod/a"),
     ("!https://elsewhere||*", "", "own/a prod/a"),
     ("!https://elsewhere||*  *||*", "own/a prod/a", ""),
-    // By server, by name, by both: the rule is for the cluster, however the Application names it.
+    // By server, by name, by both: the rule applies to the cluster, whichever the Application uses.
     (
         "|in-cluster|!kube-system |in-cluster|*",
         "own/a",
@@ -79,7 +79,7 @@ const TABLE: &[(&str, &str, &str)] = &[
         "prod/payments",
     ),
     ("|!pro?|pay* |*|*", "own/payments prod/a", "prod/payments"),
-    // A rule with two negations rejects what either of them names.
+    // A rule with two negations rejects what either of them matches.
     (
         "!https://prod*||!vault *||*",
         "own/a",
@@ -87,10 +87,10 @@ const TABLE: &[(&str, &str, &str)] = &[
     ),
     ("|!prod|!vault *||*", "own/a", "prod/a prod/vault own/vault"),
     ("!https://prod*|!in-cluster|* *||*", "", "own/a prod/a"),
-    // Without a cluster a denial is for all clusters.
+    // A denial without a cluster applies to all clusters.
     ("||!vault *||*", "own/a prod/a", "own/vault prod/vault"),
     ("||yard-ok", "", "own/yard-ok"),
-    // A denial wins wherever it stands, and however general it is.
+    // A denial wins at any position, however general it is.
     ("*||* *||!*", "", "own/a prod/a own/"),
     ("!*||* *||*", "", "own/a prod/a"),
     (
@@ -104,11 +104,11 @@ const TABLE: &[(&str, &str, &str)] = &[
         "own/kube own/a",
         "own/kube-system prod/kube-public",
     ),
-    // A pattern that cannot be read permits nothing and denies everything.
+    // An invalid pattern permits nothing and denies everything.
     ("*||[a", "", "own/a own/[a"),
     ("*||![a *||*", "", "own/a prod/b"),
     ("![a||* *||*", "", "own/a"),
-    // Only plain rules.
+    // Rules without `!`.
     ("*||*", "own/a own/ prod/a", ""),
     ("|prod|*", "prod/a", "own/a"),
     ("https://prod.example:6443||a", "prod/a", "prod/b own/a"),

@@ -1,8 +1,7 @@
-//! The normal form of a specification: the project is named, and what says nothing is left out.
-//! Argo CD's controller and server write it back.
+//! The normal form of a spec: with the project filled in and empty fields removed. Argo CD's
+//! controller and server write it back.
 //!
-//! Main functions: [`normalize`], and [`normalize_document`] for a specification with fields that
-//! nobody here knows.
+//! Main functions: [`normalize`], and [`normalize_document`] for a spec with unknown fields.
 
 use serde_json::Value;
 use tiphys_api::{
@@ -12,7 +11,7 @@ use tiphys_api::{
 
 const PROJECT: &str = "default";
 
-/// Brings a specification into its normal form. Whether it was in another one.
+/// Normalizes a spec. Returns whether that changed it.
 pub fn normalize(spec: &mut ApplicationSpec) -> bool {
     if is_normal(spec) {
         return false;
@@ -39,9 +38,9 @@ pub fn normalize(spec: &mut ApplicationSpec) -> bool {
     true
 }
 
-/// Whether a specification is in its normal form.
+/// Whether a spec is in its normal form.
 pub fn is_normal(spec: &ApplicationSpec) -> bool {
-    // Where there are several sources, the one beside them is not used.
+    // With several sources, `source` is not used.
     let one = spec.source.as_ref().filter(|_| spec.sources.is_empty());
     let empty_policy = spec
         .sync_policy
@@ -56,7 +55,7 @@ pub fn is_normal(spec: &ApplicationSpec) -> bool {
             .all(|source| empty_parts(source).is_empty())
 }
 
-/// As [`normalize`], of a specification as it is stored; what it cannot be read as is left alone.
+/// Like [`normalize`], for a stored spec; a document that cannot be parsed is left unchanged.
 pub fn normalize_document(document: &mut Value) -> bool {
     let Ok(mut spec) = serde_json::from_value::<ApplicationSpec>(document.clone()) else {
         return false;
@@ -88,7 +87,7 @@ pub fn normalize_document(document: &mut Value) -> bool {
     true
 }
 
-/// The parts of a source that are there and say nothing.
+/// The fields of a source that are present but empty.
 fn empty_parts(source: &ApplicationSource) -> Vec<&'static str> {
     let kustomize = source
         .kustomize
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Specifications beside `destination`, and their normal forms.
+    /// Specs (without `destination`), and their normal forms.
     fn table() -> Vec<(Value, Value)> {
         let source = |parts: Value| {
             let mut source = json!({"repoURL": "r"});

@@ -1,7 +1,6 @@
-//! What a sync wants done to the cluster, and what came of it.
+//! The writes that a sync requests, and their outcomes.
 //!
-//! Main types: [`Effect`] and [`Outcome`]. Effects are values; the crate that talks to the cluster
-//! carries them out.
+//! Main types: [`Effect`] and [`Outcome`]. Effects are values; the cluster crate executes them.
 
 use super::{options::Propagation, step::Step};
 use serde::{Deserialize, Serialize};
@@ -11,41 +10,41 @@ use tiphys_apimachinery::Object;
 /// How an object is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ApplyMode {
-    /// As `kubectl apply`: a three-way patch with the last applied configuration.
+    /// Like `kubectl apply`: a three-way patch with the last applied configuration.
     ClientSide,
     /// Server-side apply with the controller's field manager.
     ServerSide,
-    /// As `kubectl replace`; with force: delete and create.
+    /// Like `kubectl replace`; with force: delete and create.
     Replace,
-    /// As `kubectl create`.
+    /// Like `kubectl create`.
     Create,
-    /// A PUT with the live object's resourceVersion: for CRDs and namespaces, which a replace might
-    /// delete with all they contain.
+    /// A PUT with the live object's resourceVersion: for CRDs and namespaces, because a replace
+    /// might delete them with everything in them.
     Update,
 }
 
-/// One object to be written.
+/// One object to write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Write {
     pub step: Step,
     pub mode: ApplyMode,
-    /// Delete and create again when the object cannot be changed in place.
+    /// Delete and recreate the object if it cannot be changed in place.
     pub force: bool,
-    /// Check the object against the kind's schema.
+    /// Validate the object against the kind's schema.
     pub validate: bool,
 }
 
-/// Something to be done. Each may safely be done twice.
+/// An operation on the cluster. Each can safely be repeated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
-    /// Check that the object is well-formed, of a known kind and (with `validate`) of its schema,
-    /// without looking at the live one: a hook of an earlier sync may still be there, and the
+    /// Check that the object is well-formed, of a known kind and (with `validate`) matches its
+    /// schema, without reading the live object: a hook of an earlier sync may still exist, and the
     /// namespace may not.
     DryRun(Write),
     Apply(Write),
-    /// As `Apply`; the object carries the operation's id, by which it is recognised later.
+    /// Like `Apply`; the object carries the operation's id, by which it is recognized later.
     RunHook(Write),
-    /// Delete, only if the live UID is this one (when given). "Not found" is an error with
+    /// Delete, only if the live UID is this one (if given). "Not found" is an error with
     /// `not_found`.
     Prune {
         step: Step,
@@ -63,15 +62,15 @@ pub enum Effect {
         uid: String,
         finalizer: String,
     },
-    /// Hand the fields that `manager` owns by updates over to the controller's server-side apply
-    /// manager; retry on conflict.
+    /// Migrate the fields that `manager` owns with operation Update to the controller's server-side
+    /// apply manager; retry on conflict.
     MigrateManagers {
         step: Step,
         uid: String,
         manager: String,
     },
-    /// Read the object from the API server itself, because the cache does not have it though it
-    /// should.
+    /// Read the object from the API server itself, because it should exist but the cache does not
+    /// have it.
     Read {
         step: Step,
     },
@@ -110,7 +109,7 @@ impl fmt::Display for Effect {
     }
 }
 
-/// What came of an effect.
+/// The outcome of an effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Index in `Decision::effects`.
@@ -118,10 +117,10 @@ pub struct Outcome {
     pub result: Result<EffectOk, EffectErr>,
 }
 
-/// An effect was carried out.
+/// An effect succeeded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EffectOk {
-    /// The object as the API server returned it, if it did.
+    /// The object that the API server returned, if any.
     pub live: Option<Object>,
     /// Such as `deployment.apps/web created`.
     pub message: String,
@@ -130,7 +129,7 @@ pub struct EffectOk {
 /// An effect failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EffectErr {
-    /// As the API server put it.
+    /// The API server's message.
     pub message: String,
     /// The object does not exist.
     pub not_found: bool,

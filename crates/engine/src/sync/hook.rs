@@ -1,4 +1,4 @@
-//! Hooks: objects that a sync runs instead of keeping. Both notations, `argocd.argoproj.io/hook`
+//! Hooks: objects that a sync runs instead of keeping. Both annotations, `argocd.argoproj.io/hook`
 //! and Helm's, are read here and nowhere else.
 //!
 //! Main functions: [`is_hook`], [`phases`], [`delete_policies`]. This module must not know plans,
@@ -9,21 +9,21 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tiphys_apimachinery::Object;
 
-/// Says when a hook runs, as a comma-separated list of [`HookType`]s.
+/// When a hook runs: a comma-separated list of [`HookType`]s.
 pub const HOOK: &str = "argocd.argoproj.io/hook";
-/// Says when a hook object is deleted, as a comma-separated list of [`DeletePolicy`] words.
+/// When a hook is deleted: a comma-separated list of [`DeletePolicy`] names.
 pub const HOOK_DELETE_POLICY: &str = "argocd.argoproj.io/hook-delete-policy";
-/// Keeps a hook in the cluster until its result was seen.
+/// Keeps a hook in the cluster until its result has been recorded.
 pub const HOOK_FINALIZER: &str = "argocd.argoproj.io/hook-finalizer";
-/// Names the operation that created a hook, so that the operation recognises it after a crash.
+/// The operation that created a hook, so that the operation recognizes it after a crash.
 pub const OPERATION_ID: &str = "tiphys.dev/operation-id";
-/// Names the phase a hook was created for; one object may be a hook of several phases.
+/// The phase that a hook was created for; one object may be a hook of several phases.
 pub const OPERATION_PHASE: &str = "tiphys.dev/operation-phase";
 
 const HELM_HOOK: &str = "helm.sh/hook";
 const HELM_DELETE_POLICY: &str = "helm.sh/hook-delete-policy";
 
-/// The words that `argocd.argoproj.io/hook` understands during a sync.
+/// The values of `argocd.argoproj.io/hook` that matter during a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookType {
     Phase(SyncPhase),
@@ -49,8 +49,7 @@ impl DeletePolicy {
     }
 }
 
-/// The hook types of an object. Helm's annotation counts only when the Argo CD one names no known
-/// type.
+/// The hook types of an object. Helm's annotation is used only if Argo CD's has no known type.
 pub fn types(object: &Object) -> Vec<HookType> {
     let own: Vec<HookType> = csv(object.annotation(HOOK))
         .into_iter()
@@ -66,8 +65,7 @@ pub fn types(object: &Object) -> Vec<HookType> {
         .collect()
 }
 
-/// Whether the object is a hook at all, of known type or not. An object that is only `Skip` is
-/// none.
+/// Whether the object is a hook at all, of known type or not. An object with only `Skip` is not.
 pub fn is_hook(object: &Object) -> bool {
     if object.annotation(HOOK).is_some() {
         return !is_skip(object);
@@ -108,19 +106,19 @@ pub fn phases(object: &Object) -> Vec<SyncPhase> {
     phases
 }
 
-/// Runs before the resources of an Application that is being deleted are deleted.
+/// A hook that runs before the Application's resources are deleted.
 pub fn is_pre_delete(object: &Object) -> bool {
     csv(object.annotation(HOOK)).contains(&"PreDelete")
         || csv(object.annotation(HELM_HOOK)).contains(&"pre-delete")
 }
 
-/// Runs after the resources of an Application that is being deleted are gone.
+/// A hook that runs after the Application's resources are deleted.
 pub fn is_post_delete(object: &Object) -> bool {
     csv(object.annotation(HOOK)).contains(&"PostDelete")
         || csv(object.annotation(HELM_HOOK)).contains(&"post-delete")
 }
 
-/// Both notations together; `BeforeHookCreation` when neither names a known policy.
+/// The policies of both annotations; `BeforeHookCreation` if neither has a known one.
 pub fn delete_policies(object: &Object) -> Vec<DeletePolicy> {
     let own = csv(object.annotation(HOOK_DELETE_POLICY))
         .into_iter()
@@ -147,8 +145,7 @@ pub fn delete_policies(object: &Object) -> Vec<DeletePolicy> {
     policies
 }
 
-/// What follows the prefix of a hook that has only `generateName`: the same in every call for one
-/// operation.
+/// The suffix for a hook that has only `generateName`: the same in every call for one operation.
 pub fn generated_suffix(revision: &str, phase: SyncPhase, started_at: Timestamp) -> String {
     let short = if revision.len() >= 8 {
         revision.get(..7).unwrap_or(revision)
@@ -158,15 +155,15 @@ pub fn generated_suffix(revision: &str, phase: SyncPhase, started_at: Timestamp)
     format!("{short}-{}-{}", phase.as_str(), started_at.as_second()).to_lowercase()
 }
 
-/// Names of Jobs and Pods become values of labels.
+/// Names of Jobs and Pods are also used as label values.
 const LONGEST_NAME: usize = 63;
 /// How much of `generateName` the API server keeps.
 const LONGEST_PREFIX: usize = LONGEST_NAME - 5;
 
-/// The name of a hook that has only `generateName`. It is made of the arguments alone, so that a
-/// process that resumes the operation finds the same one: the second hook of one prefix has `-2` at
-/// the end, the third `-3`. What would be too long ends with five characters, as a name that the
-/// API server generates.
+/// The name of a hook that has only `generateName`. It depends only on the arguments, so that a
+/// process that resumes the operation computes the same one. The second hook with the same prefix
+/// ends with `-2`, the third with `-3`. A name that would be too long ends with five characters,
+/// like a name generated by the API server.
 pub fn generated_name(prefix: &str, suffix: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let name = |number: u32| {
         let suffix = if number == 1 {
@@ -189,7 +186,8 @@ pub fn generated_name(prefix: &str, suffix: &str, is_taken: impl Fn(&str) -> boo
         .expect("only finitely many names are taken")
 }
 
-/// Five of the characters that the API server generates names of, from a text (FNV-1a).
+/// Five characters from the API server's alphabet for generated names, computed from a text
+/// (FNV-1a).
 fn five_characters(text: &str) -> String {
     const CHARACTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -203,13 +201,13 @@ fn five_characters(text: &str) -> String {
     (0..5).map(|_| next()).collect()
 }
 
-/// Whether the finalizer that holds a hook is still there.
+/// Whether the hook still has our finalizer.
 pub fn has_finalizer(object: &Object) -> bool {
     object.finalizers().iter().any(|f| f == HOOK_FINALIZER)
 }
 
-/// Makes a desired hook the one of this operation and phase: finalizer and the marks it is
-/// recognised by.
+/// Prepares a desired hook for this operation and phase: adds the finalizer and the annotations
+/// that identify it.
 pub fn prepare(hook: &Object, operation_id: &str, phase: SyncPhase) -> Object {
     let mut object = hook.clone();
     let mut finalizers = object.finalizers();

@@ -1,25 +1,26 @@
-//! A sync that would delete most of what an Application has: rather a mistake in Git than a wish.
+//! Detects a sync that would delete most of an Application, which is more likely a mistake in Git
+//! than intended.
 //!
-//! Main type: [`LargePrune`]. This module must not know plans: it judges a comparison, before there
-//! is an operation.
+//! Main type: [`LargePrune`]. This module must not know plans: it judges a comparison before an
+//! operation starts.
 
 use super::options::{SyncOptions, prune_value};
 use crate::types::{Comparison, Entry};
 
-/// So many resources are pruned without a question, however few are left.
+/// This many resources are always pruned without asking.
 pub const DEFAULT_LIMIT: u32 = 10;
 
-/// More resources than the limit would be pruned, and fewer than half as many as there are would be
-/// left.
+/// More resources than the limit would be pruned, and fewer than half of the current number would
+/// remain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargePrune {
     pub prunes: usize,
-    /// What the Application has now.
+    /// The number of live resources.
     pub live: usize,
 }
 
 impl LargePrune {
-    /// `limit` 0: none is too large.
+    /// `limit` 0: no prune is too large.
     pub fn of(comparison: &Comparison, limit: u32) -> Option<Self> {
         let default = SyncOptions::parse(&comparison.rules.sync_options).prune;
         let goes = |e: &&Entry| {
@@ -46,11 +47,11 @@ impl LargePrune {
     }
 }
 
-/// `PruneLimit=N`: how many resources an automated sync may prune whatever is left; 0: as many as
-/// there are. `None`: the options do not say.
+/// `PruneLimit=N`: how many resources an automated sync may always prune; 0 means no limit. `None`:
+/// the option is not set.
 ///
 /// # Errors
-/// When the value is no number; the text names the option.
+/// If the value is not a number; the message names the option.
 pub fn limit<S: AsRef<str>>(options: &[S]) -> Result<Option<u32>, String> {
     let mut said = None;
     for option in options.iter().map(AsRef::as_ref) {

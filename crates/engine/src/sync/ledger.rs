@@ -1,4 +1,4 @@
-//! [`Progress`] opened for writing: results are found by step without searching the list.
+//! [`Progress`] opened for writing: finds results by step without searching the list.
 
 use super::{
     progress::{LastWrite, OperationPhase, Progress, ResourceResult, ResultCode},
@@ -45,7 +45,7 @@ impl Ledger {
         self.result(step).map_or("", |r| r.message.as_str())
     }
 
-    /// Whether something is to be heard of the step's object yet.
+    /// Whether the step's object is still running.
     pub fn running(&self, step: &Step) -> bool {
         self.phase(step) == Some(OperationPhase::Running) && !step.is_left_alone()
     }
@@ -61,7 +61,7 @@ impl Ledger {
         )
     }
 
-    /// Records a result; an empty message keeps the one before.
+    /// Records a result; an empty message keeps the previous one.
     pub fn set(
         &mut self,
         step: &Step,
@@ -72,12 +72,12 @@ impl Ledger {
         self.write(step, status, Some(phase), message);
     }
 
-    /// Records a result whose work never began.
+    /// Records a result for a step that never started.
     pub fn set_invalid(&mut self, step: &Step, message: &str) {
         self.write(step, Some(ResultCode::SyncFailed), None, message);
     }
 
-    /// Records a new phase and message; what the write came to stays.
+    /// Records a new phase and message; the result of the write stays.
     pub fn set_phase(&mut self, step: &Step, phase: OperationPhase, message: &str) {
         self.write(step, self.status(step), Some(phase), message);
     }
@@ -124,7 +124,7 @@ impl Ledger {
             .or_default()
     }
 
-    /// The mark of the object with this UID; that of another object is replaced.
+    /// The last write to the object with this UID; one about another object is replaced.
     pub fn mark_of(&mut self, step: &Step, uid: &str, now: Timestamp) -> &mut LastWrite {
         let mark = self.mark_mut(step);
         if mark.uid != uid {
@@ -137,7 +137,7 @@ impl Ledger {
         mark
     }
 
-    /// Remembers the object as the API server returned it.
+    /// Remembers the object that the API server returned.
     pub fn saw(&mut self, step: &Step, live: Option<&Object>, now: Timestamp) {
         *self.mark_mut(step) = LastWrite {
             uid: live.map(|o| o.uid().to_owned()).unwrap_or_default(),
@@ -148,7 +148,7 @@ impl Ledger {
     }
 }
 
-/// The resourceVersion as a number; they grow with every write. 0 when it is none.
+/// The resourceVersion as a number, which grows with every write; 0 if it is not a number.
 pub(super) fn version(object: &Object) -> u64 {
     object.resource_version().parse().unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! Kinds that the cluster does not have, or not in the version asked for: which of them this sync
-//! defines, and what is said of the others.
+//! Kinds that the cluster does not have, or not in the requested version: which of them this sync
+//! defines, and the error for the others.
 
 use super::{
     order,
@@ -15,7 +15,7 @@ pub(super) struct Defined {
     pub namespaced: bool,
     /// The cluster does not have the CRD.
     pub is_created: bool,
-    /// Those served. Empty: the CRD does not say.
+    /// The served versions. Empty: the CRD does not list any.
     versions: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn defined(comparison: &Comparison) -> BTreeMap<GroupKind, Defined> {
         .collect()
 }
 
-/// Nothing is known of the kind because its group could not be asked.
+/// The kind is unknown because discovery of its API group failed.
 pub(super) fn undiscovered(step: &Step, why: &str) -> Invalid {
     let Gvk { group, kind, .. } = &step.gvk;
     let (namespace, name) = (&step.result_namespace, &step.key.name);
@@ -74,7 +74,7 @@ pub(super) fn undiscovered(step: &Step, why: &str) -> Invalid {
     }
 }
 
-/// Neither the cluster nor this sync has the step's kind.
+/// Neither the cluster nor this sync provides the step's kind.
 pub(super) fn invalid(step: &Step, installed: Option<&Gvk>) -> Invalid {
     let api_version = step.gvk.api_version();
     Invalid {
@@ -85,7 +85,7 @@ pub(super) fn invalid(step: &Step, installed: Option<&Gvk>) -> Invalid {
     }
 }
 
-/// What to do about it. `installed`: the kind as the cluster has it, in another version or, failing
+/// Advice for the user. `installed`: the kind as the cluster has it, in another version or, failing
 /// that, in another group.
 pub fn not_found(gvk: &Gvk, namespace: &str, name: &str, installed: Option<&Gvk>) -> String {
     let Gvk {

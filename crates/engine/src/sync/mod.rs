@@ -1,11 +1,11 @@
-//! What a sync does, step by step, as values: [`plan`](plan::plan) says what is to be done and in
-//! which order, [`next`](next::next) what is to be done now, [`record`](record::record) takes in
-//! what came of it.
+//! A sync as values: [`plan`](plan::plan) computes the steps and their order, [`next`](next::next)
+//! decides what to do now, [`record`](record::record) records the outcomes.
 //!
-//! The caller's loop: `next`; store the progress when the decision says so; carry out its effects,
-//! one group after another; `record`; store; and again until the phase is terminal, at once after
-//! effects, else when something in the cluster changed or after `wake_after`. It may stop anywhere
-//! and go on from what was stored. Nothing here reads a clock or talks to a cluster.
+//! The caller's loop: call `next`; store the progress if the decision requires it; execute its
+//! effects, one group after another; `record`; store; and repeat until the phase is terminal:
+//! immediately after effects, otherwise when something in the cluster changed or after
+//! `wake_after`. It may stop at any point and resume from what was stored. Nothing here reads a
+//! clock or talks to a cluster.
 
 pub mod effect;
 pub mod hook;

@@ -1,8 +1,8 @@
-//! What a sync does now.
+//! Decides what a sync does now.
 //!
-//! Main function: [`next`]. It is level-triggered: it looks at the plan, the live state and what is
-//! recorded, never at what it decided before. The order of its questions is the order of a sync;
-//! the answers are in `work` (doing), `waiting` and `terminate`.
+//! Main function: [`next`]. It is level-triggered: it uses the plan, the live state and the
+//! recorded progress, never its own earlier decisions. The order of its checks is the order of a
+//! sync; the actions are in `work`, `waiting` and `terminate`.
 
 use super::{
     effect::Effect,
@@ -23,33 +23,33 @@ use std::{
 };
 use tiphys_apimachinery::{Object, ResourceKey};
 
-/// The health of a live object, as [`crate::health::assess`] gives it.
+/// The health of a live object, as returned by [`crate::health::assess`].
 pub type HealthOf<'a> = &'a dyn Fn(&Object) -> Result<Option<Health>, EngineError>;
 
-/// The cluster as it is seen now.
+/// The cluster as currently observed.
 #[derive(Clone, Copy)]
 pub struct Observed<'a> {
-    /// The live object, whoever it belongs to. It may be a little old: what is older than our own
-    /// last write is recognised.
+    /// The live object, whether or not the Application tracks it. It may be slightly stale: a state
+    /// older than our own last write is detected.
     pub live: &'a dyn Fn(&ResourceKey) -> Option<Arc<Object>>,
     pub health: HealthOf<'a>,
 }
 
-/// What is to be done now, and what to show.
+/// What to do now, and the message to show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     pub effects: Vec<Effect>,
-    /// Where each group of effects ends (exclusive). Groups are carried out one after another,
-    /// whatever became of the one before; effects of one group may be carried out together.
+    /// Where each group of effects ends (exclusive). Groups are executed one after another, even if
+    /// an earlier one failed; effects of one group may be executed concurrently.
     pub groups: Vec<usize>,
-    /// The progress must be stored before the effects are carried out; otherwise storing it
+    /// The progress must be stored before the effects are executed; otherwise storing it
     /// afterwards, with their outcomes, is enough.
     pub must_store: bool,
     pub progress: Progress,
     pub phase: OperationPhase,
     pub message: String,
-    /// When to ask again even if nothing changes. With effects: at once, after recording their
-    /// outcomes.
+    /// When to call `next` again even if nothing changes. With effects: immediately, after
+    /// recording their outcomes.
     pub wake_after: Option<Duration>,
 }
 
@@ -71,8 +71,8 @@ pub(super) const UNSUCCESSFUL: &str = "one or more synchronization tasks complet
 
 /// Decides what a sync does now.
 ///
-/// `progress` is what was recorded so far, for this `request.operation_id`. The decision is
-/// terminal when its phase is Succeeded, Failed or Error; then it has no effects.
+/// `progress` is what was recorded so far for this `request.operation_id`. The decision is terminal
+/// if its phase is Succeeded, Failed or Error; it then has no effects.
 pub fn next(
     plan: &SyncPlan,
     observed: Observed,
@@ -87,7 +87,7 @@ pub fn next(
 pub(super) struct Run<'a> {
     pub steps: Vec<&'a Step>,
     pub observed: Observed<'a>,
-    /// What `observed.live` said, by step: it may cost the parsing of a stored object.
+    /// Results of `observed.live` by step, because a call may parse a stored object.
     looked_up: RefCell<HashMap<String, Option<Arc<Object>>>>,
     pub ledger: Ledger,
     pub request: &'a SyncRequest,
@@ -116,8 +116,8 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// A prune that was begun and whose object has left the plan is done, even if that was never
-    /// recorded.
+    /// A prune that was started and whose object is no longer in the plan is done, even if that was
+    /// never recorded.
     fn close_prunes(&mut self) {
         let begun = |r: &ResourceResult| {
             r.status == Some(ResultCode::Pruned) && r.hook_phase == Some(OperationPhase::Running)
@@ -138,8 +138,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A namespace that is only made when it is missing is no step when it is there, unless this
-    /// operation made it.
+    /// A namespace that is only created if missing is not a step if it exists, unless this
+    /// operation created it.
     fn applies(&self, step: &Step) -> bool {
         let mark = self.ledger.mark(step);
         let (was_read, was_missing) = (
@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
         if self.request.dry_run {
             return self.end(OperationPhase::Succeeded, NO_MORE.into());
         }
-        // Every round records at least one result, so there are at most as many as steps.
+        // Every round records at least one result, so there are at most as many rounds as steps.
         for _ in 0..=self.steps.len() {
             if let Some(decision) = self.round() {
                 return decision;
@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
         self.end(OperationPhase::Error, "the sync makes no progress".into())
     }
 
-    /// `None`: results were recorded without any effect; ask again.
+    /// `None`: results were recorded without any effect; call again.
     fn round(&mut self) -> Option<Decision> {
         if let Some(group) = self.group_in_progress() {
             return self.run_steps(&group);
@@ -207,7 +207,7 @@ impl<'a> Run<'a> {
             .or_else(|| self.run_steps(&group))
     }
 
-    /// All steps but those that only run after a failure.
+    /// All steps except those that only run after a failure.
     pub fn regular(&self) -> impl Iterator<Item = &'a Step> + '_ {
         self.steps
             .iter()
@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
         self.steps.first().map(|s| s.group()) != self.steps.last().map(|s| s.group())
     }
 
-    /// The live object, unless it is known to be an older view than our own last write.
+    /// The live object, unless it is known to be older than our own last write.
     pub fn live(&self, step: &Step) -> Option<Arc<Object>> {
         let known = self.looked_up.borrow().get(&step.id).cloned();
         let live = known.unwrap_or_else(|| {
@@ -257,14 +257,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The live object that this operation's work on the step led to.
+    /// The live object that resulted from this operation's work on the step.
     pub fn own_live(&self, step: &Step) -> Option<Arc<Object>> {
         self.live(step)
             .filter(|live| !step.is_hook() || self.is_own_hook(step, live))
     }
 
-    /// A hook that was recorded as run is followed by its UID: one of the same name that somebody
-    /// made afterwards is another.
+    /// A hook that was recorded as running is followed by its UID: a hook of the same name that was
+    /// created later is a different one.
     fn is_own_hook(&self, step: &Step, live: &Object) -> bool {
         if let Some(uid) = self.known_uid(step) {
             return uid == live.uid();
@@ -276,7 +276,7 @@ impl<'a> Run<'a> {
             || (unmarked && live.annotation(hook::OPERATION_ID).is_none())
     }
 
-    /// The UID of the object that the step came to, unless that was deleted to make room for
+    /// The UID of the object that the step created or found, unless it was deleted to make room for
     /// another.
     pub fn known_uid(&self, step: &Step) -> Option<&str> {
         let recorded = self.ledger.status(step) == Some(ResultCode::Synced);
@@ -292,7 +292,7 @@ impl<'a> Run<'a> {
             && live.annotation(hook::OPERATION_PHASE) == Some(step.phase.as_str())
     }
 
-    /// Steps that cannot be carried out stop the sync before it begins.
+    /// Steps that cannot be executed stop the sync before it begins.
     fn refuse(&mut self) -> Option<String> {
         let invalid: Vec<_> = self
             .steps
@@ -334,13 +334,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The first wave with something left to do.
+    /// The first wave with unfinished steps.
     pub fn next_group(&self) -> Option<Vec<&'a Step>> {
         let group = self.regular().find(|s| self.pending(s))?.group();
         Some(self.regular().filter(|s| s.group() == group).collect())
     }
 
-    /// A wave of which some steps were carried out already goes on, unless a failure stops it.
+    /// A wave that was partly executed continues, unless a failure stops it.
     fn group_in_progress(&self) -> Option<Vec<&'a Step>> {
         let group = self.next_group()?;
         let begun = group.iter().any(|s| self.ledger.status(s).is_some());
@@ -350,7 +350,7 @@ impl<'a> Run<'a> {
         (begun && !halted).then_some(group)
     }
 
-    /// The last wave is not waited for when it has no hooks.
+    /// The sync does not wait for the last wave if it has no hooks.
     fn finished_without_waiting(&self) -> bool {
         let mut last = None;
         for step in self.regular() {
@@ -399,7 +399,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The sync failed: SyncFail hooks run, then it is over.
+    /// The sync failed: run the SyncFail hooks, then finish.
     fn fail(&mut self) -> Option<Decision> {
         if let Some(decision) = self.delete_failed_hooks() {
             return Some(decision);
@@ -432,7 +432,7 @@ impl<'a> Run<'a> {
         }))
     }
 
-    /// Whether the wave in which the sync failed left nothing running that had to be waited for.
+    /// Whether nothing that must be waited for is still running in the wave that failed.
     fn failed_while_applying(&self) -> bool {
         let Some(last) = self
             .regular()
@@ -457,7 +457,7 @@ impl<'a> Run<'a> {
         in_last().any(refused) && !in_last().any(was_running)
     }
 
-    /// `<text>, reason: <distinct messages of what failed to be applied>`
+    /// `<text>, reason: <distinct messages of failed applies>`
     pub fn with_reasons(&self, text: &str, steps: impl Iterator<Item = &'a Step>) -> String {
         let mut reasons: Vec<&str> = Vec::new();
         for step in steps.filter(|s| self.ledger.status(s) == Some(ResultCode::SyncFailed)) {
@@ -487,7 +487,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A decision whose effects may all be carried out together.
+    /// A decision whose effects may all be executed concurrently.
     pub fn act(&mut self, effects: Vec<Effect>, message: &str) -> Decision {
         self.decision(effects, OperationPhase::Running, message.to_owned())
     }

@@ -1,17 +1,17 @@
 //! Sync options: of the Application (`syncPolicy.syncOptions`, or those of one operation) and of
-//! single resources (an annotation).
+//! individual resources (an annotation).
 //!
-//! Main type: [`SyncOptions`]. An option is the exact text `Name=value`; another spelling is not
-//! the option, as in Argo CD.
+//! Main type: [`SyncOptions`]. An option is the exact string `Name=value`; any other spelling is
+//! ignored, as in Argo CD.
 
 use serde::{Deserialize, Serialize};
 use tiphys_apimachinery::Object;
 
 /// Comma-separated sync options of one resource.
 pub const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
-/// On an Application: since when its prunes and deletions are confirmed, RFC 3339.
+/// On an Application: the time (RFC 3339) since which its prunes and deletions are approved.
 pub const DELETION_APPROVED: &str = "argocd.argoproj.io/deletion-approved";
-/// Whose fields are taken over when an object moves to server-side apply.
+/// The manager whose fields are migrated when an object moves to server-side apply.
 pub const CLIENT_SIDE_MANAGER: &str = "kubectl-client-side-apply";
 
 /// What happens to the dependents of a deleted object.
@@ -24,7 +24,7 @@ pub enum Propagation {
 }
 
 impl Propagation {
-    /// As Kubernetes writes it.
+    /// Kubernetes' name for it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Foreground => "Foreground",
@@ -48,10 +48,11 @@ pub struct SyncOptions {
     pub fail_on_shared_resource: bool,
     pub respect_ignore_differences: bool,
     pub client_side_apply_migration: bool,
-    /// Field manager that is migrated; an annotation of the Application may name another one.
+    /// The field manager to migrate; an annotation of the Application may name another one.
     pub migration_manager: String,
     pub propagation: Propagation,
-    /// Value of `Prune=`, the default for resources that do not say: `true`, `false` or `confirm`.
+    /// Value of `Prune=`, the default for resources without that option: `true`, `false` or
+    /// `confirm`.
     pub prune: Option<String>,
 }
 
@@ -76,7 +77,7 @@ impl Default for SyncOptions {
 }
 
 impl SyncOptions {
-    /// Reads a list such as `["CreateNamespace=true", "Prune=confirm"]`. Unknown options are
+    /// Parses a list such as `["CreateNamespace=true", "Prune=confirm"]`. Unknown options are
     /// ignored.
     pub fn parse<S: AsRef<str>>(list: &[S]) -> Self {
         let has = |option: &str| list.iter().any(|o| o.as_ref() == option);
@@ -108,7 +109,7 @@ impl SyncOptions {
         }
     }
 
-    /// With the field manager that the Application names for migrating, if it names one.
+    /// Sets the field manager to migrate, if the Application names one.
     #[must_use]
     pub fn migrating_from(mut self, manager: Option<&str>) -> Self {
         if let Some(manager) = manager.filter(|name| !name.is_empty()) {
@@ -141,8 +142,8 @@ pub fn value<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
         .find_map(|o| o.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Whether a resource's pruning is wanted, refused or to be confirmed: its own option wins over the
-/// Application's default.
+/// Whether pruning a resource is allowed, disabled or needs confirmation: its own option takes
+/// precedence over the Application's default.
 pub fn prune_value<'a>(live: &'a Object, default: Option<&'a str>) -> Option<&'a str> {
     value(live, "Prune").or(default)
 }

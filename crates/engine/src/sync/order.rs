@@ -1,11 +1,11 @@
-//! The order of the steps of a sync: phase, wave, kind, name; then namespaces and CRDs before what
-//! needs them.
+//! The order of the steps of a sync: phase, wave, kind, name; then namespaces and CRDs are moved
+//! before the steps that need them.
 
 use super::step::Step;
 use std::collections::BTreeMap;
 use tiphys_apimachinery::Object;
 
-/// Kinds in the order in which a cluster wants them; every other kind comes after these.
+/// Kinds in the order in which they are applied; all others come after these.
 const KINDS: [&str; 35] = [
     "Namespace",
     "NetworkPolicy",
@@ -49,7 +49,7 @@ pub fn kind_rank(kind: &str) -> usize {
     KINDS.iter().position(|k| *k == kind).unwrap_or(KINDS.len())
 }
 
-/// Brings steps into the order in which they run.
+/// Sorts steps into the order in which they run.
 pub fn sort(steps: &mut Vec<Step>) {
     steps.sort_by_cached_key(|s| {
         (
@@ -83,8 +83,8 @@ pub fn defined_kind(crd: &Object) -> Option<(&str, &str)> {
     (!group.is_empty() && !kind.is_empty()).then_some((group, kind))
 }
 
-/// Moves each step that provides something in front of the first step that needs it, into that
-/// step's phase and wave.
+/// Moves each step that provides something before the first step that needs it, into that step's
+/// phase and wave.
 fn lift(
     steps: &mut Vec<Step>,
     provides: impl Fn(&Step, &Object) -> Option<String>,

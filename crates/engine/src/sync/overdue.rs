@@ -1,8 +1,8 @@
-//! Waves that take longer than they may: what they wait for counts as failed, and running hooks of
-//! theirs are ended.
+//! Waves that exceed their time limit: what they wait for counts as failed, and their running hooks
+//! are terminated.
 //!
-//! The clock of a wave starts when it is first waited for, and is kept with the progress: a restart
-//! does not turn it back.
+//! The clock of a wave starts when the sync first waits for it, and is stored with the progress, so
+//! a restart does not reset it.
 
 use super::{
     next::Run,
@@ -13,12 +13,12 @@ use jiff::SignedDuration;
 use std::time::Duration;
 use tiphys_gocompat::duration;
 
-/// How the message of what was not done in time begins.
+/// The prefix of the message for a step that timed out.
 const OVERDUE: &str = "timed out: ";
 
 impl<'a> Run<'a> {
-    /// Fails these steps, all that a wave waits for, if that takes too long; else sees to it that
-    /// its time is taken.
+    /// Fails these steps, which are all that a wave waits for, if the wave exceeded its time limit;
+    /// otherwise makes sure that its clock is running.
     pub fn overdue(&mut self, steps: &[&Step], waiting: &str) -> bool {
         let Some((phase, wave)) = steps.iter().map(|s| s.group()).max() else {
             return false;
@@ -44,7 +44,7 @@ impl<'a> Run<'a> {
         }
         let within = duration::to_string(i64::from(limit) * 1_000_000_000);
         let why = format!("wave {wave} of {phase} took longer than {within}, {waiting}");
-        // When SyncFail hooks run, the sync has failed for another reason.
+        // If SyncFail hooks run, the sync has already failed for another reason.
         if phase != SyncPhase::SyncFail {
             self.ledger
                 .progress
@@ -62,7 +62,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// How long the wave in hand may still be waited for; `None` when that is over, or nobody asks.
+    /// The time left to wait for the current wave; `None` if the time is up, or there is no limit.
     pub fn time_left(&self) -> Option<Duration> {
         let clock = self
             .ledger
@@ -79,14 +79,14 @@ impl<'a> Run<'a> {
             .map(Duration::from_millis)
     }
 
-    /// A hook that was ended because it took too long.
+    /// A hook that was terminated because it timed out.
     pub fn is_overdue_hook(&self, step: &Step) -> bool {
         step.is_hook()
             && self.ledger.unsuccessful(step)
             && self.ledger.message(step).starts_with(OVERDUE)
     }
 
-    /// Why the sync failed, if that was for its time.
+    /// Why the sync failed, if a wave timed out.
     pub fn timed_out(&self) -> Option<&str> {
         match self.ledger.progress.notes.ending.as_ref()? {
             Ending::TimedOut(why) => Some(why),

@@ -1,8 +1,8 @@
-//! From a comparison and a request to the steps of a sync.
+//! Computes the steps of a sync from a comparison and a request.
 //!
-//! Main type: [`SyncPlan`]: phases, in them waves, in them steps, the same value for controller,
-//! CLI, UI and log. It says what is to be done and in which order; what was done already is
-//! `progress`, so a plan may be made anew at any time.
+//! Main type: [`SyncPlan`]: phases, in them waves, in them steps; the same value for controller,
+//! CLI, UI and log. It contains what to do and in which order; what is already done is in
+//! `progress`, so a plan can be computed again at any time.
 
 use super::{
     hook::{self, DeletePolicy},
@@ -23,8 +23,8 @@ use std::{
 };
 use tiphys_apimachinery::{GroupKind, Gvk, Kept, Object, ResourceKey};
 
-/// Says whether the project permits an object; the second argument tells whether its kind is
-/// namespaced. `Err` is for the user.
+/// Whether the project permits an object; the second argument is whether its kind is namespaced.
+/// The error is shown to the user.
 pub type Permit<'a> = dyn Fn(&Object, bool) -> Result<(), String> + 'a;
 
 /// The steps of one sync in their order.
@@ -50,13 +50,13 @@ pub struct PhasePlan {
 #[serde(rename_all = "camelCase")]
 pub struct WavePlan {
     pub wave: i64,
-    /// What must have happened before; empty for what begins at once.
+    /// What must happen first; empty for the first one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub waits_for: String,
     pub steps: Vec<Step>,
 }
 
-/// A step that is not carried out.
+/// A step that is not executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Blocked {
@@ -80,7 +80,7 @@ pub fn plan(comparison: &Comparison, request: &SyncRequest, kinds: &dyn KindInfo
     plan_with(comparison, request, kinds, &|_, _| Ok(()))
 }
 
-/// Plans a sync; objects that the project does not permit make it invalid.
+/// Plans a sync; an object that the project does not permit makes its step invalid.
 pub fn plan_with(
     comparison: &Comparison,
     request: &SyncRequest,
@@ -135,8 +135,7 @@ impl Planner<'_> {
     }
 
     /// Whether the cluster does not have a step's kind yet, or not in this version: discovery does
-    /// not know it, or still knows it from a definition that is gone and that this sync creates
-    /// again.
+    /// not know it, or still knows it from a deleted CRD that this sync creates again.
     fn is_to_come(&self, step: &Step) -> bool {
         let gk = &step.gvk.group_kind();
         !self.kinds.serves(&step.gvk)
@@ -163,7 +162,7 @@ impl Planner<'_> {
             Action::Apply,
         );
         if let Some(live) = &live {
-            // A live object's scope is known for certain.
+            // The scope of a live object is certain.
             step.key.clone_from(&entry.key);
             step.replace |= options::has(live, "Replace=true");
             step.force |= options::has(live, "Force=true");
@@ -172,8 +171,8 @@ impl Planner<'_> {
         Some(step)
     }
 
-    /// What is applied: the desired object, or, where ignored differences are respected, one that
-    /// leaves them as they are.
+    /// The object to apply: the desired object or, with RespectIgnoreDifferences, one that keeps
+    /// the live values of ignored fields.
     fn target(&self, desired: &Object, live: Option<&Object>) -> Object {
         let live = live.filter(|_| self.request.options.respect_ignore_differences);
         let options = diff::Options::from(&*self.comparison.rules);
@@ -184,12 +183,12 @@ impl Planner<'_> {
     }
 
     fn prune(&self, entry: &Entry, live: &Object) -> Option<Step> {
-        // Without a target, but not extra: a copied tracking mark, or targets that could not all be
+        // Without a target, but not extra: copied tracking metadata, or some targets could not be
         // read.
         if !entry.requires_pruning {
             return None;
         }
-        // Nor what this sync would have to create again, and with nothing in it.
+        // Nor a namespace that this sync would have to create again, empty.
         if self.request.options.create_namespace
             && entry.key == ResourceKey::new("", "Namespace", "", &self.request.dest_namespace)
         {
@@ -207,7 +206,7 @@ impl Planner<'_> {
         step.key.clone_from(&entry.key);
         step.result_namespace = live.namespace().to_owned();
         step.uid = live.uid().to_owned();
-        // A live object of a kind that is no more goes away by itself.
+        // A live object of a kind that no longer exists goes away by itself.
         let namespaced = self.kinds.is_namespaced(&step.gvk.group_kind());
         step.invalid = namespaced
             .and_then(|n| (self.permit)(live, n).err())
@@ -215,8 +214,7 @@ impl Planner<'_> {
         Some(step)
     }
 
-    /// Each hook in each of its phases. Those that have only `generateName` get names that no other
-    /// step has.
+    /// Each hook in each of its phases. Hooks with only `generateName` get unique names.
     fn hooks(&self, steps: &mut Vec<Step>) {
         let named = |object: &Object| !object.name().is_empty();
         let objects: Vec<Arc<Object>> = self
@@ -257,7 +255,7 @@ impl Planner<'_> {
         step
     }
 
-    /// A step that writes a target: gives it its namespace and reads its options.
+    /// A step that writes a target: fills in its namespace and reads its options.
     fn write(&self, mut target: Object, phase: SyncPhase, action: Action) -> Step {
         let options = &self.request.options;
         let gk = GroupKind::new(target.group(), target.kind());
@@ -284,7 +282,7 @@ impl Planner<'_> {
         step
     }
 
-    /// The destination namespace, when it is to be created and no target is that namespace.
+    /// The destination namespace, if it is to be created and no target is that namespace.
     fn namespace(&self) -> Option<Step> {
         let name = self.request.dest_namespace.as_str();
         let desired = || {
@@ -330,7 +328,7 @@ impl Planner<'_> {
         };
         let permitted = match self.kinds.is_namespaced(&gk) {
             Some(namespaced) => (self.permit)(target, namespaced),
-            // Only of a kind that is certainly missing may it be expected that it will come.
+            // Only a kind that is certainly missing can be expected to be created by this sync.
             None => match self.kinds.failure(&gk) {
                 Some(why) => return Some(missing::undiscovered(step, &why)),
                 None => self.permit_expected(target, &gk),
@@ -351,8 +349,8 @@ impl Planner<'_> {
         (!expected).then(|| missing::invalid(step, self.kinds.installed(&gk).as_ref()))
     }
 
-    /// The project is asked about a kind that is still to come as well. Where the scope is not
-    /// known either, one of them must be permitted.
+    /// The project is also asked about kinds that do not exist yet. If the scope is not known
+    /// either, one of the two scopes must be permitted.
     fn permit_expected(&self, target: &Object, gk: &GroupKind) -> Result<(), String> {
         match self.crds.get(gk) {
             Some(kind) => (self.permit)(target, kind.namespaced),
@@ -408,9 +406,8 @@ fn images(object: &Object) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// A resource that has become a hook goes when the hook is created. A prune of its own would come
-/// before or after that, and then strike the hook; and a hook laid over a Job that has ended would
-/// never run.
+/// A resource that became a hook is replaced when the hook is created. A separate prune could run
+/// after that and delete the hook; and applying the hook over a finished Job would never run it.
 fn let_hooks_replace(steps: &mut Vec<Step>) {
     let pruned: BTreeSet<ResourceKey> = steps
         .iter()
@@ -433,8 +430,8 @@ fn let_hooks_replace(steps: &mut Vec<Step>) {
     steps.retain(|s| !s.is_prune() || !replaced.contains(&s.key));
 }
 
-/// What was created first is deleted last: the first wave that prunes changes places with the last,
-/// and so on inwards.
+/// Objects are pruned in reverse order of creation: the first wave that prunes is swapped with the
+/// last, and so on inwards.
 fn mirror_prune_waves(steps: &mut [Step]) {
     let waves: BTreeSet<i64> = steps
         .iter()
@@ -488,7 +485,7 @@ fn arrange(steps: Vec<Step>, request: &SyncRequest) -> SyncPlan {
     };
     let mut previous: Option<(SyncPhase, i64)> = None;
     for mut step in steps {
-        // Only now: sorting may have moved it to another phase.
+        // Only now, because sorting may have moved it to another phase.
         step.id = step.step_key().to_string();
         if let Some(reason) = blocked_reason(&step) {
             plan.blocked.push(Blocked {

@@ -1,9 +1,9 @@
-//! What a sync operation has done so far, and how it survives a restart.
+//! What a sync operation has done so far, and how that survives a restart.
 //!
 //! Main type: [`Progress`]. The results are Argo CD's own
-//! (`status.operationState.syncResult.resources`), so either program can go on where the other
-//! stopped. [`Notes`] hold what those fields cannot; they go into one annotation that may be lost
-//! without harm.
+//! (`status.operationState.syncResult.resources`), so either program can resume what the other
+//! started. [`Notes`] hold what those fields cannot; they are stored in one annotation that can be
+//! lost without damage.
 
 use super::step::{StepKey, SyncPhase};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -16,8 +16,8 @@ use tiphys_apimachinery::ResourceKey;
 /// The annotation of an Application that holds the [`Notes`].
 pub const PROGRESS_ANNOTATION: &str = "tiphys.dev/sync-progress";
 
-/// More marks than this are left out of the annotation: it must stay small, and a lost mark only
-/// costs a look at the cluster.
+/// Maximum number of recorded writes in the annotation. It must stay small, and losing an entry
+/// only costs a read from the cluster.
 const MAX_STORED_MARKS: usize = 200;
 
 /// Phase of an operation or of the work on one resource.
@@ -64,7 +64,7 @@ impl fmt::Display for OperationPhase {
     }
 }
 
-/// What the write or deletion of one resource came to.
+/// The result of the write or deletion of one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResultCode {
     Synced,
@@ -142,7 +142,7 @@ impl ResourceResult {
     }
 }
 
-/// Whether the dry run before a sync was done.
+/// Whether the dry run before a sync has finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DryRun {
     #[default]
@@ -151,7 +151,7 @@ pub enum DryRun {
     Failed,
 }
 
-/// What we last did to one object, so that an older view of it is not taken for the present one.
+/// Our last write to one object, so that a stale state of it is not mistaken for the current one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LastWrite {
@@ -177,23 +177,23 @@ pub struct LastWrite {
     pub migrated: bool,
 }
 
-/// How an operation ended, kept while the last hooks are deleted.
+/// How an operation ended, kept until the last hooks are deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationOutcome {
     pub phase: OperationPhase,
     pub message: String,
 }
 
-/// Why an operation ends otherwise than by its own steps.
+/// Why an operation ends other than by its own steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
-    /// A wave took longer than it may; the text says which, and what it waited for.
+    /// A wave exceeded its time limit; the text names the wave and what it waited for.
     TimedOut(String),
     /// A newer revision is to be synced instead.
     Superseded,
 }
 
-/// Since when a wave is waited for.
+/// When the sync began to wait for a wave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaveClock {
     #[serde(rename = "p")]
@@ -217,7 +217,7 @@ pub struct Notes {
     /// When the last wave was applied, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wave_at: Option<i64>,
-    /// The wave that is waited for, when waves have a limit.
+    /// The wave that the sync waits for, if waves have a time limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wave: Option<WaveClock>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -239,7 +239,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing done yet.
+    /// Progress of an operation that has done nothing yet.
     pub fn new(operation_id: &str) -> Self {
         Self {
             results: Vec::new(),
@@ -251,7 +251,7 @@ impl Progress {
         }
     }
 
-    /// From stored results alone, as when Argo CD started the operation or the annotation was lost.
+    /// From stored results alone: Argo CD started the operation, or the annotation was lost.
     pub fn from_results(results: Vec<ResourceResult>, operation_id: &str) -> Self {
         Self {
             results,
@@ -259,8 +259,8 @@ impl Progress {
         }
     }
 
-    /// From stored results and annotation. An annotation that is broken, of a later format or about
-    /// another operation counts as lost.
+    /// From stored results and annotation. An annotation that is invalid, of a later format or
+    /// about another operation counts as lost.
     pub fn from_annotation(
         results: Vec<ResourceResult>,
         annotation: Option<&str>,
@@ -278,7 +278,7 @@ impl Progress {
         self.results.clone()
     }
 
-    /// For [`PROGRESS_ANNOTATION`]: only the marks that may still matter, and not too many of them.
+    /// For [`PROGRESS_ANNOTATION`]: only the entries that may still matter, up to a maximum.
     pub fn to_annotation(&self) -> String {
         let mut notes = self.notes.clone();
         let matters: BTreeSet<String> = self

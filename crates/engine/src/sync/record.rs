@@ -1,6 +1,6 @@
-//! Taking in what came of the effects.
+//! Records the outcomes of effects.
 //!
-//! Main function: [`record`]. It only writes down; what follows from it is decided by `next`.
+//! Main function: [`record`]. It only records; `next` decides what follows.
 
 use super::{
     effect::{ApplyMode, Effect, EffectErr, EffectOk, Outcome, Write},
@@ -16,8 +16,8 @@ use super::{
 use jiff::Timestamp;
 use tiphys_apimachinery::Object;
 
-/// Folds outcomes into the progress. Effects without an outcome count as not carried out and will
-/// be decided again.
+/// Adds outcomes to the progress. Effects without an outcome count as not executed and will be
+/// decided again.
 pub fn record(
     plan: &SyncPlan,
     progress: Progress,
@@ -78,7 +78,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// The dry run is over when every object was checked.
+    /// The dry run is finished when every object was checked.
     fn close_dry_run(&mut self, effects: &[Effect], outcomes: &[Outcome]) {
         let is_dry_run = |i: usize| matches!(effects.get(i), Some(Effect::DryRun(_)));
         let wanted = (0..effects.len()).filter(|i| is_dry_run(*i)).count();
@@ -153,7 +153,7 @@ impl Recorder<'_> {
 
     fn released(&mut self, step: &Step, uid: &str, result: Taken) {
         let mark = self.ledger.mark_of(step, uid, self.now);
-        // Also after a failure, which is final: trying for ever would hide it.
+        // Also after a failure, which is final: retrying forever would hide it.
         mark.released = true;
         match result {
             Ok(_) => {}
@@ -185,15 +185,15 @@ impl Recorder<'_> {
 
     fn read(&mut self, step: &Step, result: Taken) {
         match result {
-            // Somebody else's of the same name: ours is gone.
+            // An object of the same name that is not ours: ours is gone.
             Ok(EffectOk {
                 live: Some(live), ..
             }) if self.is_anothers(step, live) => self.ledger.mark_mut(step).gone = true,
             Ok(EffectOk {
                 live: Some(live), ..
             }) => {
-                // What we deleted ourselves while it was running is being ended; that is not for
-                // the object to say.
+                // If we deleted the object ourselves while it was running, it is being terminated,
+                // whatever its health.
                 let ending = self
                     .ledger
                     .mark(step)
@@ -219,13 +219,13 @@ impl Recorder<'_> {
                     &message,
                 );
             }
-            // No answer is not an answer: asked again after a while.
+            // No answer: the object is read again later.
             _ => self.ledger.mark_mut(step).at = self.now.as_millisecond(),
         }
     }
 
-    /// Whether this is not the hook that the operation ran: by its UID, or where that is lost by
-    /// the operation that it names.
+    /// Whether this is not the hook that the operation ran: by its UID or, if that is lost, by the
+    /// operation id that it carries.
     fn is_anothers(&self, step: &Step, live: &Object) -> bool {
         let known = self
             .ledger
@@ -249,7 +249,7 @@ impl Recorder<'_> {
     }
 }
 
-/// Adds what to do about an error that Kubernetes words badly.
+/// Adds advice to an error message of Kubernetes that is hard to understand.
 fn augment(message: &str) -> String {
     if message.contains("metadata.annotations: Too long: must have at most 262144 bytes") {
         return format!(

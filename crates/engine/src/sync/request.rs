@@ -1,6 +1,6 @@
-//! What was asked for: one sync operation.
+//! The request for one sync operation.
 //!
-//! Main type: [`SyncRequest`]. It holds no state; what was done so far is `progress`.
+//! Main type: [`SyncRequest`]. It holds no state; what was done so far is in `progress`.
 
 use super::options::SyncOptions;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tiphys_apimachinery::ResourceKey;
 
-/// One resource picked for a selective sync.
+/// One resource selected for a selective sync.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceSelector {
@@ -28,7 +28,7 @@ impl ResourceSelector {
     }
 }
 
-/// Labels and annotations that the Application gives its destination namespace.
+/// Labels and annotations that the Application sets on its destination namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NamespaceMetadata {
@@ -40,14 +40,14 @@ pub struct NamespaceMetadata {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SyncRequest {
-    /// Names one attempt of one operation: a retry must have another id, or it would take the hooks
-    /// of the attempt before for its own.
+    /// Identifies one attempt of one operation: a retry must have another id, or it would adopt the
+    /// hooks of the previous attempt.
     pub operation_id: String,
-    /// The revision being synced; the names of generated hooks carry it.
+    /// The revision being synced; the names of generated hooks contain it.
     pub revision: String,
     pub started_at: Timestamp,
     pub prune: bool,
-    /// Only say what would be done.
+    /// Only report what would be done.
     pub dry_run: bool,
     /// Strategy `apply`: no hooks.
     pub strategy_apply: bool,
@@ -57,23 +57,23 @@ pub struct SyncRequest {
     pub options: SyncOptions,
     pub dest_namespace: String,
     pub namespace_metadata: Option<NamespaceMetadata>,
-    /// Pause between waves. Readiness decides when a wave is over, so 0 is right; Argo CD waits 2
-    /// s.
+    /// Pause between waves. The sync waits for health between waves anyway, so 0 is right; Argo CD
+    /// waits 2 s.
     pub wave_delay_secs: u32,
-    /// How long a wave may be waited for, see [`super::timeout`]; 0 for as long as it takes.
+    /// Time limit for waiting for a wave, see [`super::timeout`]; 0 means no limit.
     pub wave_timeout_secs: u32,
-    /// A newer revision that is to be synced as soon as this sync can be left.
+    /// A newer revision to sync as soon as this sync can be interrupted.
     pub superseded_by: Option<String>,
-    /// Stop: end running hooks and finish.
+    /// Stop: terminate running hooks and finish.
     pub terminate: bool,
-    /// Whether prunes that need it were confirmed, see [`deletion_confirmed`].
+    /// Whether prunes that need confirmation were confirmed, see [`deletion_confirmed`].
     pub prune_confirmed: bool,
-    /// Leave out the dry run that precedes a sync, for a caller that checked the objects itself.
+    /// Skip the dry run that precedes a sync, for a caller that has checked the objects itself.
     pub skip_dry_run: bool,
 }
 
 impl SyncRequest {
-    /// Hooks run in full syncs with the hook strategy only.
+    /// Hooks run only in full syncs with the hook strategy.
     pub fn skips_hooks(&self) -> bool {
         self.strategy_apply || !self.resources.is_empty()
     }
@@ -83,10 +83,10 @@ impl SyncRequest {
     }
 }
 
-/// Whether the Application's `argocd.argoproj.io/deletion-approved` annotation confirms what was
-/// started at `since`.
+/// Whether the Application's `argocd.argoproj.io/deletion-approved` annotation confirms an
+/// operation started at `since`.
 pub fn deletion_confirmed(annotation: Option<&str>, since: Timestamp) -> bool {
-    // Kubernetes keeps times in whole seconds, so an approval in the second of the start counts.
+    // Kubernetes stores times in whole seconds, so an approval in the same second counts.
     annotation
         .and_then(|t| t.parse::<Timestamp>().ok())
         .is_some_and(|t| t.as_second() >= since.as_second())

@@ -1,14 +1,14 @@
 //! One step of a sync: what is done with one object in one phase and wave.
 //!
-//! Main type: [`Step`]. A step knows the target and how it is to be written, not whether it was
-//! done; that is `progress`.
+//! Main type: [`Step`]. A step knows the target and how to write it, but not whether that was done;
+//! that is `progress`.
 
 use super::hook::DeletePolicy;
 use serde::{Deserialize, Serialize};
 use std::{fmt, sync::Arc};
 use tiphys_apimachinery::{Gvk, Object, ResourceKey};
 
-/// The phases of a sync in their order; `SyncFail` runs only when the others failed.
+/// The phases of a sync in order; `SyncFail` runs only if the others failed.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -43,20 +43,20 @@ impl fmt::Display for SyncPhase {
     }
 }
 
-/// What is done with the object.
+/// The action on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     Apply,
     RunHook,
     Prune(PruneRule),
-    /// The destination namespace, made by `CreateNamespace=true`. `always`: also when it exists,
-    /// because its metadata is managed.
+    /// The destination namespace, created because of `CreateNamespace=true`. `always`: also if it
+    /// exists, because its metadata is managed.
     CreateNamespace {
         always: bool,
     },
 }
 
-/// Whether a resource that Git does not have may be deleted.
+/// Whether a resource that is not in Git may be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PruneRule {
     Delete,
@@ -64,11 +64,11 @@ pub enum PruneRule {
     NotRequested,
     /// `Prune=false`.
     Disabled,
-    /// `Prune=confirm`, and nobody has confirmed yet.
+    /// `Prune=confirm`, and no one has confirmed yet.
     Unconfirmed,
 }
 
-/// What names a result within an operation: the object, as the result shows it, and the phase.
+/// Identifies a result within an operation: the object, as the result shows it, and the phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepKey {
     pub key: ResourceKey,
@@ -82,7 +82,7 @@ impl fmt::Display for StepKey {
     }
 }
 
-/// Why a step cannot be carried out at all; one such step stops the whole sync.
+/// Why a step cannot be executed; one such step stops the whole sync.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invalid {
     /// For the message of the operation.
@@ -95,17 +95,18 @@ pub struct Invalid {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// Names the step and its result: `<group>/<kind>/<namespace>/<name>:<phase>`, see [`StepKey`].
+    /// Identifies the step and its result: `<group>/<kind>/<namespace>/<name>:<phase>`, see
+    /// [`StepKey`].
     pub id: String,
     pub phase: SyncPhase,
     pub wave: i64,
     pub action: Action,
     pub gvk: Gvk,
-    /// Where the object is in the cluster.
+    /// The object's key in the cluster.
     pub key: ResourceKey,
-    /// Namespace shown in the result: that of the destination for a cluster-scoped target.
+    /// Namespace in the result: for a cluster-scoped target, that of the destination.
     pub result_namespace: String,
-    /// What is applied; none for a prune, and none after a plan was read back from JSON.
+    /// The object to apply; none for a prune, and none in a plan that was read from JSON.
     #[serde(skip)]
     pub target: Option<Arc<Object>>,
     /// UID of the live object that a prune deletes.
@@ -115,9 +116,9 @@ pub struct Step {
     pub force: bool,
     pub server_side: bool,
     pub validate: bool,
-    /// The kind is not known yet, because its CRD comes with the same sync.
+    /// The kind is not known yet, because its CRD is part of the same sync.
     pub skip_dry_run: bool,
-    /// Looks as it should already and is left out, because only what is out of sync is applied.
+    /// Already in sync and skipped, because only OutOfSync resources are applied.
     pub unchanged: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delete_policies: Vec<DeletePolicy>,
@@ -165,8 +166,8 @@ impl Step {
         self.gvk.group == "apiextensions.k8s.io" && self.gvk.kind == "CustomResourceDefinition"
     }
 
-    /// A namespace that is made where it is missing and then left alone: nobody waits for it, and
-    /// its result stays that of its creation.
+    /// A namespace that is created if missing and not changed otherwise: the sync does not wait for
+    /// it, and its result stays that of its creation.
     pub fn is_left_alone(&self) -> bool {
         self.action == Action::CreateNamespace { always: false }
     }

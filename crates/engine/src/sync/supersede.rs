@@ -1,5 +1,5 @@
-//! A newer revision takes the place of a running sync: between two waves, or while a wave waits for
-//! nothing but health or deletions; never beside a hook that runs.
+//! Replaces a running sync by one to a newer revision: between two waves, or while a wave waits
+//! only for health or deletions; never while a hook runs.
 
 use super::{
     next::{Decision, Run},
@@ -9,8 +9,8 @@ use super::{
 };
 
 impl<'a> Run<'a> {
-    /// Ends the sync, if a newer revision waits and this is a good moment. A sync that has failed
-    /// or is complete ends as it would.
+    /// Ends the sync if a newer revision is available and it can be interrupted now. A sync that
+    /// has failed or is complete ends normally.
     pub fn give_way(&mut self) -> Option<Decision> {
         let newer = self.request.superseded_by.clone()?;
         let failed = self.regular().any(|s| self.ledger.unsuccessful(s));

@@ -1,4 +1,5 @@
-//! Stopping an operation: running hooks are deleted and let go, completed ones only let go.
+//! Terminates an operation: running hooks are deleted and their finalizers removed; for completed
+//! ones only the finalizers are removed.
 
 use super::{
     effect::Effect,
@@ -10,7 +11,7 @@ use super::{
 };
 use tiphys_apimachinery::Object;
 
-/// Message of a hook that was ended.
+/// Message of a hook that was terminated.
 pub(super) const TERMINATED: &str = "Terminated";
 const ERRORS: [&str; 3] = [
     "Failed to remove hook finalizer: ",
@@ -34,9 +35,9 @@ impl<'a> Run<'a> {
                 .own_live(step)
                 .is_some_and(|live| hook::has_finalizer(&live));
             let deletion = self.delete_hook(step, None).filter(|_| self.is_to_go(step));
-            // Only what is not recorded as completed was running when the sync was terminated,
-            // whatever process looks at it: so its end is recorded after its deletion, as long as
-            // our finalizer holds it.
+            // Only hooks without a recorded completion were running when the sync was terminated,
+            // even if another process resumes it. So its end is recorded after its deletion, as
+            // long as our finalizer holds it.
             if !held || deletion.is_none() {
                 self.end_hook(step);
             }
@@ -64,7 +65,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Makes sure that hooks which are not to be seen are really gone.
+    /// Verifies with the API server that hooks that are not in the cache are really gone.
     fn look_for(&mut self, running: &[&Step]) -> Option<Decision> {
         let mut reads = Vec::new();
         let mut wait = None;
@@ -89,7 +90,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The result of a hook that is being ended: its own if it completed meanwhile.
+    /// The result of a hook that is being terminated: its own if it completed in the meantime.
     fn end_hook(&mut self, step: &Step) {
         let Some(live) = self.own_live(step) else {
             return;
@@ -105,7 +106,7 @@ impl<'a> Run<'a> {
         self.ledger.set_phase(step, phase, &message);
     }
 
-    /// Whether a running hook is deleted: unless it completed meanwhile.
+    /// Whether a running hook is deleted: unless it completed in the meantime.
     fn is_to_go(&self, step: &Step) -> bool {
         let completed = |live: &Object| {
             hook_phase(step, live, self.observed).is_ok_and(|(phase, _)| phase.completed())

@@ -1,21 +1,21 @@
-//! How long a sync and each of its waves may take, and what follows when they take longer.
+//! Time limits for a sync and its waves, and what happens when they are exceeded.
 //!
-//! Main type: [`Timeouts`], read from sync options that are ours: `WaveTimeout=5m`,
-//! `SyncTimeout=1h`, `OnTimeout=fail|retry|rollback`. Argo CD takes no notice of them. This module
-//! must not know plans or progress.
+//! Main type: [`Timeouts`], read from our own sync options: `WaveTimeout=5m`, `SyncTimeout=1h`,
+//! `OnTimeout=fail|retry|rollback`. Argo CD ignores them. This module must not know plans or
+//! progress.
 
 use serde::{Deserialize, Serialize};
 use tiphys_gocompat::duration;
 
-/// What follows when a sync or a wave took longer than it may.
+/// What happens when a sync or a wave exceeds its time limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnTimeout {
-    /// The operation has failed, and is not tried again.
+    /// The operation fails, and is not retried.
     #[default]
     Fail,
-    /// The attempt has failed; the operation's retry strategy says whether there is another.
+    /// The attempt fails; the operation's retry strategy decides whether there is another.
     Retry,
-    /// The operation has failed; what was last deployed and healthy is synced.
+    /// The operation fails; the last healthy deployment is synced.
     Rollback,
 }
 
@@ -30,22 +30,23 @@ impl OnTimeout {
     }
 }
 
-/// Limits in seconds; 0 is none.
+/// Limits in seconds; 0 means none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Timeouts {
-    /// From the moment a wave is waited for.
+    /// From the time the sync begins to wait for a wave.
     pub wave_secs: u32,
-    /// Of one operation.
+    /// For one operation.
     pub sync_secs: u32,
     pub then: OnTimeout,
 }
 
 impl Timeouts {
-    /// With what an Application's sync options say instead; of several the last counts.
+    /// Overridden by an Application's sync options; if an option occurs several times, the last one
+    /// wins.
     ///
     /// # Errors
-    /// When a value cannot be read; the text names the option.
+    /// If a value is invalid; the message names the option.
     pub fn with<S: AsRef<str>>(mut self, options: &[S]) -> Result<Self, String> {
         for option in options.iter().map(AsRef::as_ref) {
             let wrong = |must: &str| format!("sync option \"{option}\": the value must be {must}");
@@ -75,10 +76,10 @@ fn seconds(text: &str) -> Option<u32> {
 }
 
 /// `Supersede=true|false`: whether a newer revision ends a running sync between two waves. `None`:
-/// the options do not say.
+/// the option is not set.
 ///
 /// # Errors
-/// When the value is neither; the text names the option.
+/// If the value is neither; the message names the option.
 pub fn supersede<S: AsRef<str>>(options: &[S]) -> Result<Option<bool>, String> {
     let mut said = None;
     for option in options.iter().map(AsRef::as_ref) {

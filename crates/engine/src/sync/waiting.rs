@@ -1,5 +1,5 @@
-//! Waiting: for hooks to complete, resources to become healthy and deletions to happen; and the
-//! messages that say so.
+//! Waiting: for hooks to complete, resources to become healthy and deletions to finish; and the
+//! messages for it.
 
 use super::{
     effect::Effect,
@@ -14,14 +14,14 @@ use crate::{
 use std::time::Duration;
 use tiphys_apimachinery::Object;
 
-/// The cache may not show what we wrote for this long; then the API server is asked.
+/// How long the cache may not show our write; after that the object is read from the API server.
 const CACHE_GRACE_MS: i64 = 3_000;
-/// After this long without a deletionTimestamp in sight, a deleted object is no longer waited for.
+/// A deleted object that shows no deletionTimestamp for this long is no longer waited for.
 const DELETION_GRACE_MS: i64 = 10_000;
-/// Changes wake a waiting sync; this is for those that were missed.
+/// Watch events wake a waiting sync; this is for missed ones.
 pub(super) const SAFETY_NET: Duration = Duration::from_secs(10);
 
-/// What is waited for.
+/// What the sync waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum For {
     Completion,
@@ -29,18 +29,18 @@ pub(super) enum For {
     Confirmation,
 }
 
-/// Why a running step's object is not to be seen.
+/// Why a running step's object is not visible.
 pub(super) enum Unseen {
-    /// The API server said so.
+    /// The API server returned "not found".
     Gone,
-    /// The cache is given time.
+    /// The cache may still catch up.
     Wait(Duration),
-    /// Ask the API server.
+    /// Read it from the API server.
     Ask,
 }
 
 impl<'a> Run<'a> {
-    /// Takes in the state of what is running.
+    /// Updates the results of running steps from their live objects.
     pub fn refresh(&mut self) {
         let running: Vec<&Step> = self
             .steps
@@ -106,12 +106,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether the sync does not go on before this step's object is well or done.
+    /// Whether the sync waits until this step's object is healthy or completed.
     pub fn is_waited_for(&self, step: &Step) -> bool {
         !step.is_prune() && (self.multi_step() || step.is_hook()) && self.ledger.running(step)
     }
 
-    /// After a failed apply, SyncFail hooks do not wait for what still runs.
+    /// After a failed apply, SyncFail hooks do not wait for steps that are still running.
     fn start_sync_fail_early(&mut self) -> Option<Decision> {
         let refused = |s: &Step| {
             self.ledger.status(s) == Some(ResultCode::SyncFailed)
@@ -174,7 +174,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The phase that a running step's live object stands for; `None`: as before.
+/// The phase that follows from a running step's live object; `None`: unchanged.
 pub(super) fn observe(
     step: &Step,
     live: &Object,
@@ -213,7 +213,7 @@ pub(super) fn observe(
     Some((phase, message))
 }
 
-/// The phase that a hook's health stands for.
+/// The phase that follows from a hook's health.
 pub(super) fn hook_phase(
     step: &Step,
     live: &Object,

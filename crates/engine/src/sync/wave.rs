@@ -1,4 +1,4 @@
-//! The wave of an object: its place in the order within a phase.
+//! The wave of an object: its position within a phase.
 
 use tiphys_apimachinery::Object;
 
@@ -6,7 +6,7 @@ use tiphys_apimachinery::Object;
 pub const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
 const HELM_WEIGHT: &str = "helm.sh/hook-weight";
 
-/// `sync-wave`, else Helm's hook weight, else 0. What is not an integer is as good as absent.
+/// `sync-wave`, else Helm's hook weight, else 0. A value that is not an integer counts as missing.
 pub fn of(object: &Object) -> i64 {
     let number = |annotation| {
         object

@@ -1,6 +1,6 @@
-//! When syncs may run: the windows of a project.
+//! Sync windows of a project: when syncs may run.
 //!
-//! Main type: [`Windows`], those that hold for one Application. Times are arguments; nothing here
+//! Main type: [`Windows`], those that apply to one Application. Times are arguments; nothing here
 //! waits.
 
 use crate::pattern::glob;
@@ -12,22 +12,22 @@ use tiphys_gocompat::{
     duration,
 };
 
-/// The windows that hold for an Application.
+/// The windows that apply to an Application.
 #[derive(Clone, Debug, Default)]
 pub struct Windows<'a>(pub Vec<&'a SyncWindow>);
 
-/// A window whose schedule could be read.
+/// A window with a valid schedule.
 struct Opened<'a> {
     window: &'a SyncWindow,
-    /// When it ends; `None` when it is not open.
+    /// When it closes; `None` if it is not open.
     until: Option<Timestamp>,
     /// When it opens next.
     next: Option<Timestamp>,
 }
 
 impl<'a> Windows<'a> {
-    /// Those of a project that name the Application, its destination cluster or its destination
-    /// namespace; with `andOperator`, all of them that are set.
+    /// Those of a project that match the Application, its destination cluster or its destination
+    /// namespace; with `andOperator`, all of these that are set must match.
     pub fn of(windows: &'a [SyncWindow], app: &Application) -> Self {
         Self(
             windows
@@ -37,7 +37,7 @@ impl<'a> Windows<'a> {
         )
     }
 
-    /// Those that are open at a time. The error names what cannot be read.
+    /// The windows that are open at a time. The error names the first invalid one.
     pub fn active(&self, now: Timestamp) -> Result<Vec<&'a SyncWindow>, String> {
         Ok(self
             .opened(now)?
@@ -47,7 +47,7 @@ impl<'a> Windows<'a> {
             .collect())
     }
 
-    /// As [`active`](Self::active), without those that cannot be read.
+    /// Like [`active`](Self::active), without invalid windows.
     pub fn readable(&self, now: Timestamp) -> Vec<&'a SyncWindow> {
         let opened = self.0.iter().filter_map(|window| opened(window, now).ok());
         opened
@@ -56,8 +56,7 @@ impl<'a> Windows<'a> {
             .collect()
     }
 
-    /// What is wrong with the first one that cannot be read, by what it says; no sync can be
-    /// permitted then.
+    /// What is wrong with the first invalid window, if there is one; no sync is permitted then.
     pub fn problem(&self) -> Option<String> {
         self.0.iter().find_map(|w| {
             let why = read(w).err()?;
@@ -68,8 +67,8 @@ impl<'a> Windows<'a> {
         })
     }
 
-    /// Whether a sync may run now. `manual`: a user asked for it. `started`: it runs already, and
-    /// windows with `syncOverrun` let it go on.
+    /// Whether a sync may run now. `manual`: a user requested it. `started`: it is already running,
+    /// and windows with `syncOverrun` let it continue.
     pub fn can_sync(
         &self,
         manual: bool,
@@ -91,7 +90,7 @@ impl<'a> Windows<'a> {
         }
     }
 
-    /// The next time at which a window opens or ends, and the answer may change.
+    /// The next time at which a window opens or closes, so that the result may change.
     pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
         let opened = self.opened(now).ok()?;
         opened
@@ -113,8 +112,8 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// The windows that stand against a sync: open ones that deny; else, when none that allows is open,
-/// all that would allow.
+/// The windows that block a sync: open deny windows; else, if no allow window is open, all allow
+/// windows.
 fn barring<'a>(opened: &[Opened<'a>]) -> Option<Vec<&'a SyncWindow>> {
     let of_kind = |kind: &str, open: bool| -> Vec<&'a SyncWindow> {
         opened
@@ -133,8 +132,8 @@ fn barring<'a>(opened: &[Opened<'a>]) -> Option<Vec<&'a SyncWindow>> {
 
 fn opened(window: &SyncWindow, now: Timestamp) -> Result<Opened<'_>, String> {
     let (schedule, length) = read(window)?;
-    // The schedule is meant in the window's zone as it is now; a change of the clock within the
-    // window does not move it.
+    // The schedule uses the window's current UTC offset; a daylight saving change within the window
+    // does not move it.
     let zone = cron::time_zone(&window.time_zone).unwrap_or(TimeZone::UTC);
     let shift = SignedDuration::from_secs(zone.to_offset(now).seconds().into());
     let shifted = |time: Timestamp| time.checked_add(shift).ok();
@@ -164,7 +163,7 @@ fn read(window: &SyncWindow) -> Result<(Schedule, SignedDuration), String> {
     Ok((schedule, SignedDuration::from_nanos(length)))
 }
 
-/// What is wrong with a window, as the API says when a project is saved.
+/// Validates a window, with the API's message when a project is saved.
 pub fn check(window: &SyncWindow) -> Result<(), String> {
     if !matches!(window.kind.as_str(), "allow" | "deny") {
         return Err(format!(
@@ -182,8 +181,7 @@ pub fn check(window: &SyncWindow) -> Result<(), String> {
 fn holds_for(window: &SyncWindow, app: &Application) -> bool {
     let destination = &app.spec.destination;
     let any = |patterns: &[String], value: &str| patterns.iter().any(|p| glob(p, value));
-    // A destination is given by its name or by its server: the other one is empty and matches
-    // nothing.
+    // A destination has either a name or a server: the other one is empty and matches nothing.
     let cluster = [&destination.name, &destination.server]
         .into_iter()
         .any(|c| !c.is_empty() && any(&window.clusters, c));
@@ -405,7 +403,7 @@ mod tests {
         app.spec.destination.server = "https://prod".into();
         app.spec.destination.namespace = "shop".into();
         let list = |s: &str| s.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        // applications, clusters, namespaces, any, all
+        // (applications, clusters, namespaces, any, all)
         for (applications, clusters, namespaces, any, all) in [
             ("", "", "", false, false),
             ("web", "", "", true, true),

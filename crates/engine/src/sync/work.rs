@@ -1,4 +1,4 @@
-//! Doing: the dry run, the steps of a wave in their order, and the clearing away of hooks.
+//! Executes the sync: the dry run, the steps of a wave in order, and the cleanup of hooks.
 
 use super::{
     effect::{ApplyMode, Effect, Write},
@@ -13,14 +13,14 @@ use serde_json::Value;
 use std::time::Duration;
 use tiphys_apimachinery::Object;
 
-/// How long a new CRD may take to be established before the sync goes on regardless.
+/// How long to wait for a new CRD to be established before the sync continues anyway.
 const CRD_TIMEOUT_MS: i64 = 3_000;
 const CRD_POLL: Duration = Duration::from_millis(100);
-/// A deletion that shows no effect is asked for again after this long.
+/// A deletion without visible effect is requested again after this long.
 const DELETE_AGAIN_MS: i64 = 5_000;
 
 impl<'a> Run<'a> {
-    /// What comes before the first wave: the destination namespace, and a dry run of everything.
+    /// The steps before the first wave: the destination namespace, and a dry run of everything.
     pub fn prepare(&mut self) -> Option<Decision> {
         match self.ledger.progress.notes.dry_run {
             DryRun::Done => return None,
@@ -63,7 +63,7 @@ impl<'a> Run<'a> {
         Some(self.act(effects, RUNNING))
     }
 
-    /// Whether the operation got past its dry run, though the notes do not say so.
+    /// Whether the operation is past its dry run, although the notes do not say so.
     fn started(&self) -> bool {
         let namespace = self.request.dest_namespace.as_str();
         let results = &self.ledger.progress.results;
@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
                 .any(|r| !(r.group.is_empty() && r.kind == "Namespace" && r.name == namespace))
     }
 
-    /// A missing destination namespace among the targets is made before the dry run, which would
+    /// A missing destination namespace among the targets is created before the dry run, which would
     /// fail without it.
     fn create_namespace(&mut self) -> Option<Decision> {
         let name = self.request.dest_namespace.clone();
@@ -94,14 +94,14 @@ impl<'a> Run<'a> {
                 let message = self.with_reasons(what, std::iter::once(step));
                 Some(self.end(OperationPhase::Failed, message))
             }
-            // A cache need not hold a namespace that nobody manages.
+            // A cache need not contain a namespace that no Application manages.
             None if if_missing && self.ledger.mark(step).is_none() => {
                 Some(self.act(vec![Effect::Read { step: step.clone() }], RUNNING))
             }
             None if !self.request.dry_run && self.live(step).is_none() => {
                 let write = self.write(step, false);
-                // Once it is there, only the note that it was missing tells that it was this
-                // operation that made it.
+                // Once it exists, only the note that it was missing shows that this operation
+                // created it.
                 Some(Decision {
                     must_store: if_missing,
                     ..self.act(vec![Effect::Apply(write)], RUNNING)
@@ -111,7 +111,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// In a dry run, what would be pruned is known without asking the cluster.
+    /// In a dry run, the prunes are known without asking the cluster.
     fn report_prunes(&mut self) {
         let prunes: Vec<&Step> = self
             .steps
@@ -131,7 +131,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Records why a resource stays that Git does not have; false when it does not stay.
+    /// Records why a resource that is not in Git stays; false if it does not stay.
     fn skip_prune(&mut self, step: &Step) -> bool {
         let reason = match step.action {
             Action::Prune(PruneRule::NotRequested) => "ignored (requires pruning)",
@@ -147,8 +147,8 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Carries out what is left of one wave (or of the SyncFail hooks): old hooks let go, prunes,
-    /// old hooks deleted, then writes. `None`: results were recorded and nothing is left.
+    /// Executes the rest of one wave (or of the SyncFail hooks): releases old hooks, prunes,
+    /// deletes old hooks, then writes. `None`: results were recorded and nothing is left.
     pub fn run_steps(&mut self, group: &[&'a Step]) -> Option<Decision> {
         let pending: Vec<&Step> = group.iter().copied().filter(|s| self.pending(s)).collect();
         let (prunes, writes): (Vec<&Step>, Vec<&Step>) =
@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
         {
             return Some(decision);
         }
-        // An old hook that does not go has failed the wave.
+        // An old hook that cannot be removed has failed the wave.
         if writes.iter().any(|s| self.ledger.unsuccessful(s)) {
             None
         } else {
@@ -183,8 +183,8 @@ impl<'a> Run<'a> {
             }
             match self.live(step).filter(|l| l.uid() == step.uid) {
                 Some(live) if live.deletion_timestamp().is_none() => {
-                    // Recorded as begun: once the object is gone there is nothing else to tell it
-                    // by.
+                    // Recorded as started, because once the object is gone nothing else identifies
+                    // it.
                     self.ledger.set(
                         step,
                         Some(ResultCode::Pruned),
@@ -215,7 +215,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Hooks of earlier syncs that are still there make room for the new ones.
+    /// Deletes hooks left over from earlier syncs before the new ones are created.
     fn delete_old_hooks(&mut self, writes: &[&Step]) -> Option<Decision> {
         let old: Vec<&Step> = writes
             .iter()
@@ -238,8 +238,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The deletion of a hook's live object, unless it was asked for already (and, if given, not
-    /// longer ago than `again_ms`).
+    /// The deletion of a hook's live object, unless it was already requested (and, if given, less
+    /// than `again_ms` ago).
     pub fn delete_hook(&self, step: &Step, again_ms: Option<i64>) -> Option<Effect> {
         let live = self
             .live(step)
@@ -257,7 +257,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Takes our finalizer off these hooks' live objects.
+    /// Removes our finalizer from the live objects of these hooks.
     pub fn release_effects(&self, steps: &[&Step]) -> Vec<Effect> {
         let release = |step: &&Step| {
             let live = self
@@ -277,7 +277,7 @@ impl<'a> Run<'a> {
         steps.iter().filter_map(release).collect()
     }
 
-    /// Hooks whose result is recorded need not be held any longer.
+    /// Releases hooks whose result is recorded.
     pub fn release_finished(&mut self) -> Option<Decision> {
         let finished: Vec<&Step> = self
             .hooks()
@@ -287,7 +287,7 @@ impl<'a> Run<'a> {
         if effects.is_empty() {
             return None;
         }
-        // Once let go a hook may vanish, and its result with it.
+        // Once released, a hook may disappear together with its result.
         Some(Decision {
             must_store: true,
             ..self.act(effects, RUNNING)
@@ -377,7 +377,7 @@ impl<'a> Run<'a> {
         (needed && !done).then(effect)
     }
 
-    /// How the step's target is written, given what is there.
+    /// How to write the step's target, given the live object.
     fn write(&self, step: &Step, dry_run: bool) -> Write {
         let live = self.live(step);
         let asks = |option| {
@@ -404,7 +404,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Hooks that are to go when the sync fails, before SyncFail hooks run.
+    /// Deletes hooks whose policy is HookFailed, before SyncFail hooks run.
     pub fn delete_failed_hooks(&mut self) -> Option<Decision> {
         let wanted: Vec<&Step> = self
             .hooks()
@@ -421,9 +421,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The deletion of those hooks that their policy dooms, or that took too long.
+    /// Deletes the hooks that their policy selects, or that timed out.
     fn deletions(&self, hooks: &[&Step], doomed: impl Fn(&Step) -> bool) -> Vec<Effect> {
-        // One that took the name of a hook that is gone is not ours to delete.
+        // An object that took the name of a hook that is gone is not ours to delete.
         let replaced = |s: &Step| {
             self.known_uid(s)
                 .is_some_and(|uid| self.live(s).is_some_and(|live| live.uid() != uid))
@@ -434,7 +434,7 @@ impl<'a> Run<'a> {
         wanted.filter_map(|s| self.delete_hook(s, None)).collect()
     }
 
-    /// The outcome is known: hooks that are to go with it are deleted, then the operation is over.
+    /// The outcome is known: delete the hooks that their policy selects, then finish the operation.
     pub fn conclude(&mut self, verdict: OperationOutcome) -> Decision {
         let hooks: Vec<&Step> = self.hooks().collect();
         let effects = if self.request.dry_run {
@@ -452,8 +452,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether a hook's policy lets it go with the operation; where that was broken off, each
-    /// hook's own end counts.
+    /// Whether a hook's policy deletes it at the end of the operation; in a terminated operation,
+    /// each hook's own result counts.
     fn goes_at_the_end(&self, hook: &Step, phase: OperationPhase) -> bool {
         let policy = |phase| {
             if phase == OperationPhase::Succeeded {

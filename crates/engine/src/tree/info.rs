@@ -1,6 +1,6 @@
-//! What an object shows in the tree besides its name and health.
+//! What the resource tree shows of an object besides its name and health.
 //!
-//! Main function: [`of`]. One object at a time; it is called when the object is read, so that the
+//! Main function: [`of`]. It takes one object and is called when the object is read, so that the
 //! object need not be kept.
 
 use super::{network, pod};
@@ -27,7 +27,7 @@ impl Info {
     }
 }
 
-/// `None` when there is nothing to show.
+/// `None` if there is nothing to show.
 pub fn of(object: &Object) -> Option<Info> {
     let mut info = Info::default();
     let revision = revision(object);
@@ -57,8 +57,8 @@ pub fn of(object: &Object) -> Option<Info> {
     (info != Info::default()).then_some(info)
 }
 
-/// The revision of a rollout: of a ReplicaSet or Rollout by annotation, of a ControllerRevision by
-/// field.
+/// The revision of a rollout: for a ReplicaSet or Rollout from an annotation, for a
+/// ControllerRevision from a field.
 fn revision(object: &Object) -> i64 {
     let annotated = [
         "deployment.kubernetes.io/revision",
@@ -72,8 +72,8 @@ fn revision(object: &Object) -> i64 {
     }
 }
 
-/// Addresses that people wrote onto the object, as `url` or `title|url`. Anything but http(s) is
-/// left out: it would run in the browser.
+/// Links from the object's annotations, as `url` or `title|url`. Anything but http(s) is dropped,
+/// because it would run in the browser.
 fn links(object: &Object) -> Vec<String> {
     let written = object
         .annotations()

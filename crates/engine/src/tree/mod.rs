@@ -1,9 +1,9 @@
-//! The resource tree of an Application: its resources, what they made, and what each tells of
-//! itself.
+//! The resource tree of an Application: its resources, the objects they own, and the information
+//! shown for each.
 //!
-//! Main functions: [`build`] for the tree, [`info::of`] for what one object shows, [`why::lines`]
-//! for what keeps it from being Healthy. It must not know where live objects are kept: the children
-//! of an object are asked for by its uid.
+//! Main functions: [`build`] for the tree, [`info::of`] for the information of one object,
+//! [`why::lines`] for the reasons why it is not Healthy. It must not know where live objects are
+//! kept: an object's children are looked up by its uid.
 
 pub mod info;
 mod network;
@@ -24,12 +24,12 @@ use std::{
 use tiphys_api::resource::{ApplicationTree, ResourceNode, ResourceRef};
 use tiphys_apimachinery::{Gvk, Object};
 
-/// What owns what owns what: deeper chains do not exist, but circles could.
+/// Longest chain of owners. Deeper ones do not occur, but cycles could.
 const DEPTH_LIMIT: usize = 32;
 
-/// The tree below the entries. `children` has the nodes of the objects that an object (by its uid)
-/// owns; their `parent_refs` are set here. What the project does not permit is left out with
-/// everything below it.
+/// The tree below the entries. `children` returns the nodes of the objects that an object (by uid)
+/// owns; their `parent_refs` are set here. Objects that the project does not permit are left out
+/// with everything below them.
 pub fn build(
     entries: &[Arc<Entry>],
     rules: &CompareRules,
@@ -58,8 +58,8 @@ pub fn node(live: &Object, customizations: &Customizations) -> ResourceNode {
     )
 }
 
-/// The node of a resource of the Application whose health was judged. Hooks and others that do not
-/// count have one in the tree all the same.
+/// The node of a resource whose health was computed. Hooks and other resources that do not count
+/// towards the health have a node too.
 pub fn managed(
     live: &Object,
     judged: Option<&Health>,
@@ -88,7 +88,7 @@ fn node_with(live: &Object, health: Option<&Health>, info: Option<&Info>) -> Res
     node
 }
 
-/// A node from what a cache keeps of an object.
+/// A node from the summary of an object in the cache.
 pub fn node_of(
     resource_ref: ResourceRef,
     resource_version: &str,
@@ -109,7 +109,7 @@ pub fn node_of(
     }
 }
 
-/// Images and external addresses of a tree; sorted, without duplicates.
+/// Images and external URLs of a tree, sorted and without duplicates.
 pub fn summary(tree: &ApplicationTree) -> (Vec<String>, Vec<String>) {
     let (mut images, mut urls) = (BTreeSet::new(), BTreeSet::new());
     for node in &tree.nodes {
@@ -123,7 +123,7 @@ pub fn summary(tree: &ApplicationTree) -> (Vec<String>, Vec<String>) {
     (images.into_iter().collect(), urls.into_iter().collect())
 }
 
-/// The identity of an object as readers get it.
+/// The reference to an object in the API's form.
 pub fn reference(object: &Object) -> ResourceRef {
     let Gvk {
         group,
@@ -145,7 +145,7 @@ pub fn reference(object: &Object) -> ResourceRef {
     }
 }
 
-/// A health as readers get it.
+/// A health status in the API's form.
 pub fn api_health(health: &Health) -> tiphys_api::status::HealthStatus {
     tiphys_api::status::HealthStatus {
         status: health.status.as_str().to_owned(),
@@ -170,7 +170,7 @@ fn owner_reference(object: &Object, owner: &tiphys_apimachinery::OwnerReference)
     }
 }
 
-/// The node of a resource that is not there.
+/// The node of a missing resource.
 pub fn missing(desired: &Object) -> ResourceNode {
     let health = tiphys_api::status::HealthStatus {
         status: "Missing".to_owned(),
@@ -203,7 +203,7 @@ impl<'a> Builder<'a> {
     fn add(&mut self, mut node: ResourceNode, parent: Option<&ResourceRef>, depth: usize) {
         let this = node.resource_ref.clone();
         if let Some(index) = self.by_uid.get(&this.uid) {
-            // A second owner, or a resource that is managed and owned at once.
+            // A second owner, or a resource that is both managed and owned.
             let known = &mut self.nodes[*index].parent_refs;
             known.extend(
                 parent

@@ -1,5 +1,4 @@
-//! Services, Ingresses and what Istio routes by: what they lead to, and the addresses people reach
-//! them at.
+//! Services, Ingresses and Istio's routing kinds: their targets and external URLs.
 
 use super::info::Info;
 use serde_json::Value;
@@ -88,8 +87,8 @@ pub fn ingress(object: &Object, info: &mut Info) {
     });
 }
 
-/// The Services that Istio sends requests to: by the first part of a host's name in the namespace
-/// of the second, or in its own.
+/// The Services that a VirtualService routes to: the first part of a host is the name, the second
+/// the namespace (by default the object's own).
 pub fn virtual_service(object: &Object, info: &mut Info) {
     let routes = list(object.pointer("/spec/http"))
         .iter()
@@ -120,7 +119,7 @@ pub fn virtual_service(object: &Object, info: &mut Info) {
     });
 }
 
-/// The Pods that Istio takes for what lies outside of the mesh.
+/// The Pods that a ServiceEntry selects.
 pub fn service_entry(object: &Object, info: &mut Info) {
     let Some(selector) = object
         .pointer("/spec/workloadSelector/labels")
@@ -149,7 +148,7 @@ fn links(info: &Info) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The addresses that load balancers got.
+/// The addresses assigned to load balancers.
 fn balancers(object: &Object) -> Vec<LoadBalancerIngress> {
     let text =
         |item: &Value, field: &str| item.get(field).and_then(Value::as_str).map(str::to_owned);
@@ -185,7 +184,7 @@ fn backend_service(backend: &Value) -> Option<String> {
     name.as_str().map(str::to_owned)
 }
 
-/// A certificate given for any host is taken to hold for all of them.
+/// A certificate for any host is assumed to cover all hosts.
 fn has_certificate(object: &Object) -> bool {
     list(object.pointer("/spec/tls"))
         .iter()

@@ -1,6 +1,6 @@
-//! Objects in an Application's namespace that belong to no Application.
+//! Orphans: objects in an Application's namespace that no Application manages.
 //!
-//! Main function: [`of`]. Who owns what is asked of the caller; here is decided who counts as an
+//! Main function: [`of`]. The caller provides the ownership; this module decides what counts as an
 //! orphan.
 
 use super::Builder;
@@ -12,9 +12,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use tiphys_api::resource::{ResourceNode, ResourceRef};
 use tiphys_apimachinery::ResourceKey;
 
-/// The orphans among `nobodys`, which are the objects of the destination namespace that have
-/// neither an owner nor another Application's mark, with everything below them, in the order of
-/// their keys. None when the project does not look for orphans.
+/// The orphans among `nobodys`, with everything below them, in the order of their keys. `nobodys`
+/// are the objects in the destination namespace that have neither an owner nor another
+/// Application's tracking metadata. Empty if the project does not monitor orphans.
 pub fn of(
     entries: &[Arc<Entry>],
     rules: &CompareRules,
@@ -49,14 +49,14 @@ pub fn of(
     builder.nodes
 }
 
-/// What is told of so many orphans, if the project wants it told.
+/// The warning about this many orphans, if the project asks for it.
 pub fn condition(count: usize, rules: &CompareRules) -> Option<Condition> {
     let warn = rules.project.orphans.as_ref().is_some_and(|o| o.warn);
     let message = || format!("Application has {count} orphaned resources");
     (warn && count > 0).then(|| Condition::new(ConditionType::OrphanedResourceWarning, message()))
 }
 
-/// What Kubernetes itself puts into namespaces.
+/// Objects that Kubernetes itself creates in namespaces.
 fn is_expected(key: &ResourceKey) -> bool {
     let named =
         |kind: &str, name: &str| key.group.is_empty() && key.kind == kind && key.name == name;

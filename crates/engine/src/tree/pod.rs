@@ -1,5 +1,4 @@
-//! Pods: the one word that `kubectl get pods` shows as their status, where they run, and how many
-//! of their containers do.
+//! Pods: the status that `kubectl get pods` shows, the node, and how many containers are ready.
 
 use super::info::Info;
 use serde_json::Value;
@@ -111,7 +110,7 @@ impl Summary {
 
     fn read_containers(&mut self, pod: &Object) {
         let mut running = false;
-        // From the last to the first, so that the first container's reason is the one that stays.
+        // From the last to the first, so that the first container's reason remains.
         for status in list(pod, "/status/containerStatuses").iter().rev() {
             self.restarts += number(status, "/restartCount");
             let waiting = text_at(status, "/state/waiting/reason");
@@ -157,13 +156,13 @@ fn is_over(pod: &Object) -> bool {
     matches!(pod.str_at("/status/phase"), "Failed" | "Succeeded")
 }
 
-/// An init container that keeps running beside the others.
+/// An init container that keeps running next to the others.
 fn is_sidecar(container: &Value) -> bool {
     text(container, "restartPolicy") == "Always"
 }
 
-/// What the scheduler sets aside for the Pod, in thousandths: its containers and sidecars together,
-/// or the hungriest moment of its start, and the overhead of its runtime class.
+/// What the scheduler reserves for the Pod, in thousandths: its containers and sidecars together,
+/// or the peak during its init containers, plus the overhead of its runtime class.
 fn milli_requests(pod: &Object, resource: &str) -> i64 {
     let quantity = |value: Option<&Value>| match value {
         Some(Value::String(text)) => text.parse::<Quantity>().map_or(0, |q| q.milli_value()),

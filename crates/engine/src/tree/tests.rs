@@ -49,7 +49,7 @@ fn children_hang_below_what_owns_them() {
     let missing = entry(Some(of_kind("v1", "ConfigMap", "gone")), None);
     let children = |uid: &str| match uid {
         "uid-web" => vec![node(&of_kind("apps/v1", "ReplicaSet", "web-1"))],
-        // A circle must end.
+        // A cycle must end.
         "uid-web-1" => vec![
             node(&of_kind("v1", "Pod", "web-1-a")),
             node(&of_kind("apps/v1", "Deployment", "web")),
@@ -186,7 +186,7 @@ fn pods_without_init_containers() -> Vec<PodState> {
             "OOMKilled",
             "0/1",
         ),
-        // One has done its work, another goes on.
+        // One has completed, another is still running.
         (
             json!({"containers": [{"name": "c"}, {"name": "d"}]}),
             json!({"phase": "Running", "containerStatuses": [
@@ -215,7 +215,7 @@ fn pods_with_init_containers() -> Vec<PodState> {
             "Init:1/2",
             "0/1",
         ),
-        // The containers count once the Pod was initialized, whatever a sidecar does.
+        // Containers are reported once the Pod is initialized, whatever the state of a sidecar.
         (
             json!({"containers": one, "initContainers": [{"name": "a", "restartPolicy": "Always"}]}),
             json!({"phase": "Running", "conditions": [{"type": "Initialized", "status": "True"}],

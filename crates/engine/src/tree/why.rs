@@ -1,14 +1,13 @@
-//! Why a resource is not Healthy, in one line, out of what it made.
+//! Explains in one line why a resource is not Healthy, from the objects that it owns.
 //!
-//! Main functions: [`explain`] writes the line into the nodes, [`lines`] reads it for whoever shows
-//! a tree as text.
+//! Main functions: [`explain`] adds the line to the nodes, [`lines`] reads it for display as text.
 
 use std::collections::BTreeMap;
 use tiphys_api::resource::{InfoItem, ResourceNode};
 
-/// The name of the item that [`explain`] adds.
+/// The name of the info item that [`explain`] adds.
 pub const REASON: &str = "Reason";
-/// What a Pod says while it starts: there may be a Pod that says more.
+/// Reasons of Pods that are still starting: another Pod may have a more specific one.
 const STARTING: [&str; 5] = [
     "Pending",
     "ContainerCreating",
@@ -16,10 +15,11 @@ const STARTING: [&str; 5] = [
     "Running",
     "",
 ];
-/// Deeper chains of owners do not exist, but circles could.
+/// Longest chain of owners. Deeper ones do not occur, but cycles could.
 const DEPTH_LIMIT: usize = 32;
 
-/// Adds the reason to each resource of the Application that is not Healthy because of what it made.
+/// Adds the reason to each resource of the Application that is not Healthy because of an object
+/// that it owns.
 pub fn explain(nodes: &mut [ResourceNode]) {
     if !nodes
         .iter()
@@ -85,7 +85,7 @@ fn info<'a>(node: &'a ResourceNode, name: &str) -> Option<&'a str> {
         .map(|i| i.value.as_str())
 }
 
-/// The nodes that a node owns, by its uid.
+/// The nodes that each node owns, by its uid.
 struct Below(BTreeMap<String, Vec<usize>>);
 
 impl Below {
@@ -106,7 +106,7 @@ impl Below {
     }
 
     /// Everything below a node. Of several revisions (ReplicaSets of a Deployment) only the newest,
-    /// which is the one that is rolled out.
+    /// which is the one being rolled out.
     fn all(&self, nodes: &[ResourceNode], root: usize) -> Vec<usize> {
         let (mut found, mut open) = (Vec::new(), vec![(root, 0)]);
         while let Some((at, depth)) = open.pop() {
@@ -135,7 +135,7 @@ fn revision(node: &ResourceNode) -> Option<i64> {
     info(node, "Revision")?.strip_prefix("Rev:")?.parse().ok()
 }
 
-/// What a Pod tells of itself.
+/// The reported state of a Pod.
 struct PodState<'a> {
     name: &'a str,
     word: &'a str,

@@ -1,6 +1,6 @@
-//! The values that the engine's modules hand to each other and to its callers.
+//! The values that the engine's modules exchange with each other and with callers.
 //!
-//! Main type: [`Comparison`], the answer to "does the cluster look like Git, and is it well?".
+//! Main type: [`Comparison`], which answers whether the cluster matches Git and is healthy.
 //! Everything here is plain data that can be printed, compared and stored; nothing here decides.
 
 mod rules;
@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use tiphys_api::resource::ResourceNode;
 use tiphys_apimachinery::{GroupKind, Gvk, Kept, Object, ResourceKey, packed::PackedText};
 
-/// Whether the live state looks like the target state.
+/// Whether the live state matches the target state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SyncStatus {
     Synced,
@@ -23,7 +23,7 @@ pub enum SyncStatus {
     Unknown,
 }
 
-/// How well a resource or an Application is. Ordered from better to worse, so that the worst of
+/// The health of a resource or an Application. Ordered from better to worse, so that the worst of
 /// many is their maximum.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -38,7 +38,7 @@ pub enum HealthStatus {
     Unknown,
 }
 
-/// A health and, in words, why.
+/// A health status with its message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
     pub status: HealthStatus,
@@ -46,7 +46,7 @@ pub struct Health {
     pub message: String,
 }
 
-/// What a condition of an Application is about.
+/// The type of an Application's condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ConditionType {
     DeletionError,
@@ -60,7 +60,7 @@ pub enum ConditionType {
     OrphanedResourceWarning,
 }
 
-/// Something a user should know about an Application.
+/// A problem of an Application that its users should know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
     #[serde(rename = "type")]
@@ -68,45 +68,44 @@ pub struct Condition {
     pub message: String,
 }
 
-/// What the cluster knows about kinds.
+/// The cluster's knowledge about kinds.
 pub trait KindInfo {
-    /// `None`: the cluster does not have the kind (or not yet, when its CRD is part of the same
+    /// `None`: the cluster does not have the kind (or not yet, if its CRD is part of the same
     /// Application).
     fn is_namespaced(&self, gk: &GroupKind) -> Option<bool>;
 
-    /// Whether the cluster has the kind in exactly this version.
+    /// Whether the cluster serves the kind in exactly this version.
     fn serves(&self, gvk: &Gvk) -> bool {
         self.is_namespaced(&gvk.group_kind()).is_some()
     }
 
-    /// The kind in the version that the cluster prefers; failing that, a kind of this name in
-    /// another group.
+    /// The kind in the cluster's preferred version or, failing that, a kind of this name in another
+    /// group.
     fn installed(&self, _gk: &GroupKind) -> Option<Gvk> {
         None
     }
 
-    /// Why nothing is known of a kind, when its group could not be asked: then it may well exist.
+    /// Why a kind is unknown, if discovery of its group failed; the kind may then exist.
     fn failure(&self, _gk: &GroupKind) -> Option<String> {
         None
     }
 }
 
-/// What the API server answered to a server-side apply in dry run, or why it refused, by the key of
-/// the pair.
+/// The results of server-side dry runs, or why they were refused, by the key of the pair.
 pub type DryRuns = BTreeMap<ResourceKey, Result<Object, String>>;
 
-/// What differs between a desired and a live object. Cheap to clone.
+/// The difference between a desired and a live object. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diff {
     pub modified: bool,
-    /// The live object without what does not count; `Null` when there is none.
+    /// The live object without ignored fields; `Null` if there is none.
     pub normalized_live: Arc<Value>,
-    /// What the live object would look like after a sync; `Null` when it would be gone.
+    /// The live object as it would be after a sync; `Null` if it would be deleted.
     pub predicted_live: Arc<Value>,
 }
 
-/// A [`Diff`] at rest, with its documents as compressed JSON: as trees of maps they would take many
-/// times the room.
+/// A [`Diff`] with its documents as compressed JSON, for long-term storage: as trees of maps they
+/// would take many times the memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffText {
     pub modified: bool,
@@ -139,7 +138,7 @@ impl From<Diff> for DiffText {
 }
 
 impl DiffText {
-    /// The documents as trees again.
+    /// Decompresses the documents.
     pub fn read(&self) -> Diff {
         let tree = |text: &PackedText| {
             Arc::new(serde_json::from_str(&text.read()).expect("written by us"))
@@ -152,14 +151,12 @@ impl DiffText {
     }
 }
 
-/// What Git wants: the rendered objects as they come, and what could not be rendered. Objects are
-/// shared with those who rendered them, so that one that is the same as last time is known as such
-/// without reading it.
+/// The desired objects: the rendered objects, and the errors of rendering. Objects are shared with
+/// the renderer, so that an unchanged one is recognized without being parsed.
 #[derive(Clone, Debug, Default)]
 pub struct Desired {
     pub objects: Vec<Arc<Kept>>,
-    /// When there are any, nothing is known about objects that are missing here, and nothing is
-    /// pruned.
+    /// If there are any, missing objects may still be desired, and nothing is pruned.
     pub errors: Vec<Condition>,
 }
 
@@ -172,39 +169,40 @@ impl From<Vec<Object>> for Desired {
     }
 }
 
-/// One resource of an Application: what Git wants, what the cluster has, and the verdict.
+/// One resource of an Application: the desired object, the live object, and the result of comparing
+/// them.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub key: ResourceKey,
     pub gvk: Gvk,
-    /// As it would be applied: namespace and tracking mark are set. `None`: it is not in Git (any
-    /// more).
+    /// The object to apply, with namespace and tracking metadata. `None`: it is not (or no longer)
+    /// in Git.
     pub desired: Option<Arc<Kept>>,
     pub live: Option<Arc<Kept>>,
     pub diff: DiffText,
     /// `None` for hooks and skipped resources.
     pub status: Option<SyncStatus>,
-    /// `None` for kinds without a notion of health.
+    /// `None` for kinds without health.
     pub health: Option<Health>,
-    /// What a tree shows of it.
+    /// Its node in the resource tree.
     pub node: ResourceNode,
     pub hook: bool,
     pub requires_pruning: bool,
     pub requires_deletion_confirmation: bool,
     pub sync_wave: i64,
-    /// What a user should know about this resource.
+    /// Problems of this resource that users should know.
     pub conditions: Vec<Condition>,
     /// It makes the Application OutOfSync.
     pub(crate) drift: bool,
     pub(crate) judged: Judged,
-    /// It is neither a hook nor skipped, and counts for the Application's health.
+    /// It is neither a hook nor skipped, and counts towards the Application's health.
     pub(crate) counts: bool,
     /// Its health could not be read; the health's message says why.
     pub(crate) unreadable: bool,
 }
 
 impl Entry {
-    /// A pair about which nothing is decided yet.
+    /// A pair that has not been compared yet.
     pub fn new(
         key: ResourceKey,
         gvk: Gvk,
@@ -233,21 +231,21 @@ impl Entry {
     }
 }
 
-/// Whether the difference of a pair could be told.
+/// Whether a pair's difference could be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
     Yes,
-    /// A dry run has to be made first.
+    /// A dry run is needed first.
     NotYet,
-    /// The API server refused the dry run, or its answer cannot be used; or the desired object
-    /// could not be made ready.
+    /// The API server refused the dry run, or its result cannot be used; or the desired object
+    /// could not be prepared.
     Refused,
 }
 
 /// The result of comparing an Application with its cluster.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// In the order of their keys. Shared with a later comparison that found the same.
+    /// In the order of their keys. Unchanged entries are shared with the next comparison.
     pub entries: Vec<Arc<Entry>>,
     /// Desired hooks of a sync; they never count as drift.
     pub hooks: Vec<Arc<Kept>>,
@@ -256,16 +254,16 @@ pub struct Comparison {
     pub conditions: Vec<Condition>,
     pub sync: SyncStatus,
     pub health: Health,
-    /// Pairs whose difference only a dry run can tell, and for which none was given: with any of
-    /// them, this is not an answer yet.
+    /// Pairs that need a dry run that was not provided. If there are any, the comparison is
+    /// incomplete.
     pub unanswered: Vec<ResourceKey>,
-    /// What it was made with: results are only taken over from a comparison with the same rules.
+    /// The rules of this comparison: entries are reused only if the rules are the same.
     pub rules: Arc<CompareRules>,
     pub(crate) basis: Basis,
 }
 
 impl Comparison {
-    /// Whether it says the same of the same resources as another, in which nothing was judged anew.
+    /// Whether both comparisons share all entries, because no entry changed.
     pub fn has_entries_of(&self, other: &Self) -> bool {
         self.entries.len() == other.entries.len()
             && self
@@ -275,7 +273,7 @@ impl Comparison {
                 .all(|(a, b)| Arc::ptr_eq(a, b))
     }
 
-    /// Lets all its objects rest: nobody will look into them soon.
+    /// Compresses all its objects, because they will not be read soon.
     pub fn rest(&self) {
         self.basis.targets.rest();
         self.entries
@@ -286,13 +284,13 @@ impl Comparison {
     }
 }
 
-/// What else a comparison was made of; with anything else here, nothing is taken over from it.
+/// The other inputs of a comparison; if they change, no entry is reused.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Basis {
     pub targets: Arc<Targets>,
-    /// What the cluster said of the kinds that were asked about.
+    /// The scopes of the kinds that were looked up.
     pub scopes: Vec<(GroupKind, Option<bool>)>,
-    /// Not all desired objects were known.
+    /// The desired objects were incomplete.
     pub failed: bool,
 }
 
@@ -330,7 +328,7 @@ impl SyncStatus {
 }
 
 impl HealthStatus {
-    /// The status of this name.
+    /// The status with this name.
     pub fn parse(name: &str) -> Option<Self> {
         [
             Self::Healthy,

@@ -1,20 +1,20 @@
 //! What a comparison depends on besides the objects themselves.
 //!
-//! Main type: [`CompareRules`]. Plain data: where it comes from is the callers' business, what it
-//! means is decided where it is used.
+//! Main type: [`CompareRules`]. Plain data: callers provide it, and its meaning is decided where it
+//! is used.
 
 use crate::customize::Customizations;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// How a live object says which Application it belongs to.
+/// How a live object is assigned to its Application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TrackingMethod {
     /// The annotation `argocd.argoproj.io/tracking-id`.
     #[default]
     #[serde(rename = "annotation")]
     Annotation,
-    /// The annotation decides; the label is written too, for people and other tools.
+    /// The annotation decides; the label is written too, for users and other tools.
     #[serde(rename = "annotation+label")]
     AnnotationAndLabel,
     /// The instance label alone.
@@ -22,7 +22,7 @@ pub enum TrackingMethod {
     Label,
 }
 
-/// Everything needed to mark an object as part of an Application and to recognise the mark.
+/// Everything needed to write and to recognize tracking metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracking {
     /// The instance name: the Application's name, or `<namespace>_<name>` for one outside the
@@ -47,11 +47,11 @@ impl Tracking {
     }
 }
 
-/// The label key that `application.instanceLabelKey` has when it is not set.
+/// The default of `application.instanceLabelKey`.
 pub const DEFAULT_LABEL_KEY: &str = "app.kubernetes.io/instance";
 
-/// An entry of a project's white and black lists. `*` and globs are allowed in all fields; an empty
-/// name means any.
+/// An entry of a project's whitelists and blacklists. `*` and globs are allowed in all fields; an
+/// empty name means any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KindRule {
@@ -60,7 +60,7 @@ pub struct KindRule {
     pub name: String,
 }
 
-/// An entry of a project's destinations; every field is a glob, `!` in front denies.
+/// An entry of a project's destinations; every field is a glob, a leading `!` denies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DestinationRule {
@@ -69,34 +69,34 @@ pub struct DestinationRule {
     pub namespace: String,
 }
 
-/// What a project says of objects in its Applications' namespaces that belong to nobody.
+/// A project's settings for orphaned resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrphanRules {
-    /// A condition tells how many there are.
+    /// Report their number as a condition.
     pub warn: bool,
-    /// Globs, of which an empty kind or name means any; an empty group is the core group.
+    /// Globs. An empty kind or name means any; an empty group is the core group.
     pub ignore: Vec<KindRule>,
 }
 
-/// What a project permits, as data.
+/// What a project permits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectRules {
     pub name: String,
     pub cluster_whitelist: Vec<KindRule>,
     pub cluster_blacklist: Vec<KindRule>,
-    /// `None` permits every namespaced kind; an empty list none.
+    /// `None` permits every namespaced kind; an empty list permits none.
     pub namespace_whitelist: Option<Vec<KindRule>>,
     pub namespace_blacklist: Vec<KindRule>,
     pub destinations: Vec<DestinationRule>,
     /// With `permitOnlyProjectScopedClusters`, whether the destination cluster belongs to the
     /// project; otherwise true.
     pub cluster_permitted: bool,
-    /// `None`: orphans are not looked for.
+    /// `None`: orphans are not monitored.
     pub orphans: Option<OrphanRules>,
 }
 
 impl ProjectRules {
-    /// The `default` project as it is installed: everything is permitted.
+    /// The `default` project as installed: everything is permitted.
     pub fn allow_all(name: &str) -> Self {
         let any = KindRule {
             group: "*".into(),
@@ -121,8 +121,7 @@ impl ProjectRules {
     }
 }
 
-/// Differences that do not count (`spec.ignoreDifferences`,
-/// `resource.customizations.ignoreDifferences`).
+/// Differences to ignore (`spec.ignoreDifferences`, `resource.customizations.ignoreDifferences`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct IgnoreRule {
@@ -162,7 +161,7 @@ pub struct ExclusionRule {
     pub clusters: Vec<String>,
 }
 
-/// Of which kinds `status` is left out of a comparison (`ignoreResourceStatusField`).
+/// For which kinds `status` is ignored in comparisons (`ignoreResourceStatusField`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IgnoreStatus {
     #[serde(rename = "crd")]
@@ -175,7 +174,7 @@ pub enum IgnoreStatus {
 }
 
 impl IgnoreStatus {
-    /// As `resource.compareoptions` names it.
+    /// Parses the value in `resource.compareoptions`.
     pub fn named(name: Option<&str>) -> Self {
         match name {
             Some("crd") => Self::Crd,
@@ -185,10 +184,10 @@ impl IgnoreStatus {
     }
 }
 
-/// How the API server's own answers are compared (`ServerSideDiff=true`).
+/// Options of Server-Side Diff (`ServerSideDiff=true`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerSideDiff {
-    /// What mutating webhooks add counts as a difference (`IncludeMutationWebhook=true`).
+    /// Changes by mutating webhooks count as differences (`IncludeMutationWebhook=true`).
     pub include_webhooks: bool,
 }
 
@@ -198,33 +197,33 @@ pub struct CompareRules {
     pub tracking: Tracking,
     /// Namespace of the Application itself.
     pub app_namespace: String,
-    /// Name of the Application itself (the tracking name may carry the namespace as well).
+    /// Name of the Application itself (the instance name may include the namespace as well).
     pub app_name: String,
-    /// Empty when it is not known.
+    /// Empty if unknown.
     pub app_uid: String,
     pub dest_server: String,
-    /// Empty when the destination is given by its server.
+    /// Empty if the destination is given by its server.
     pub dest_name: String,
     pub dest_namespace: String,
     pub project: ProjectRules,
     pub ignore_differences: Vec<IgnoreRule>,
-    /// Users' scripts and the like; its rules of what to ignore are in `ignore_differences` as
-    /// well.
+    /// Resource customizations; their `ignoreDifferences` are also contained in
+    /// `ignore_differences`.
     pub customizations: Arc<Customizations>,
     pub exclusions: Arc<[ExclusionRule]>,
     pub inclusions: Arc<[ExclusionRule]>,
     pub ignore_status: IgnoreStatus,
     pub ignore_aggregated_roles: bool,
-    /// Differences are those that the API server itself tells; `None`: they are predicted here.
+    /// Use Server-Side Diff; `None`: differences are predicted here.
     pub server_side_diff: Option<ServerSideDiff>,
-    /// The Application's own sync options; `Prune=confirm` and `Delete=confirm` show in the
+    /// The Application's own sync options; `Prune=confirm` and `Delete=confirm` are shown in the
     /// entries.
     pub sync_options: Vec<String>,
     pub managed_namespace: Option<NamespaceMetadata>,
 }
 
 impl CompareRules {
-    /// Defaults of a fresh installation for one Application.
+    /// The defaults of a fresh installation for one Application.
     pub fn new(
         tracking: Tracking,
         app_namespace: &str,
@@ -254,7 +253,7 @@ impl CompareRules {
     }
 }
 
-/// Labels and annotations that the Application keeps on its destination namespace
+/// Labels and annotations that the Application manages on its destination namespace
 /// (`syncPolicy.managedNamespaceMetadata`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceMetadata {

@@ -1,4 +1,4 @@
-//! What a run may use: steps, bytes made, and things kept for later. No clock is needed.
+//! The limits of a run: steps, allocated bytes, and saved state. No clock is needed.
 //!
 //! Main types: [`Limits`] and [`Budget`].
 
@@ -7,16 +7,16 @@ use super::{
     value::{MAX_DEPTH, Val},
 };
 
-/// What one run of a program may use.
+/// The limits for one run of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Steps of the machine; long work of one function counts as many.
+    /// Steps of the machine; an expensive function counts as many.
     pub steps: u64,
-    /// Bytes of all values made, also of those that are gone again.
+    /// Bytes of all values created, including those already freed.
     pub bytes: usize,
-    /// Calls, bindings and alternatives that are kept at a time.
+    /// Calls, bindings and alternatives saved at a time.
     pub kept: usize,
-    /// Results.
+    /// Number of results.
     pub outputs: usize,
 }
 
@@ -33,7 +33,7 @@ impl Default for Limits {
 
 pub const TOO_DEEP: &str = "the expression makes a value that is nested too deeply";
 
-/// Most that a value may weigh.
+/// Maximum weight of a value.
 const MAX_WEIGHT: u64 = 16 << 20;
 
 pub struct Budget {
@@ -87,18 +87,18 @@ impl Budget {
         }
     }
 
-    /// Charges going through all of a value.
+    /// Charges a traversal of the whole value.
     pub fn walk(&mut self, value: &Val) -> Result<(), Fault> {
         self.steps(value.weight() / 128)
     }
 
-    /// Charges a value that was made, and refuses one that is too deep or too large.
+    /// Charges a new value, and refuses one that is too deep or too large.
     pub fn made(&mut self, value: &Val) -> Result<(), Fault> {
         self.made_from(value)?;
         self.bytes(value.size())
     }
 
-    /// The same for one that was made of one that was paid for.
+    /// The same for a value derived from one that was already charged.
     pub fn made_from(&self, value: &Val) -> Result<(), Fault> {
         if value.depth() > MAX_DEPTH {
             return ended(TOO_DEEP);

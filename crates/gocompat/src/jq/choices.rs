@@ -1,4 +1,4 @@
-//! Going back: to the last choice that has another result, or, after an error, to what catches it.
+//! Backtracking: to the last choice that has another result or, after an error, to its handler.
 //!
 //! Main functions: [`Machine::go_back`] and [`Machine::unwind`].
 
@@ -101,10 +101,11 @@ impl<'p> Machine<'p> {
     }
 }
 
-/// The value from which a step leads, if it is one of a path, the key, and the next value.
+/// For a step of a path: the value it starts from (if a path is tracked), the key, and the next
+/// value.
 type Advanced = Option<(Option<Val>, Val, Val)>;
 
-/// The next value of a choice that has many.
+/// The next value of a choice with several values.
 fn advance(choice: &mut Choice<'_>) -> Result<Advanced, Fault> {
     Ok(match &mut choice.kind {
         Kind::List(list, at) => list.items.get(*at).cloned().map(|value| {

@@ -1,4 +1,5 @@
-//! How each node starts: what it gives at once, and which frames and choices it leaves.
+//! Starts the evaluation of each node: its immediate value, and the frames and choices that it
+//! pushes.
 //!
 //! Main function: [`Machine::eval`].
 
@@ -79,7 +80,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// What leaves a choice that something later looks at.
+    /// Nodes that push a choice which later code inspects.
     fn eval_control(&mut self, node: &'p Node, env: Link, input: Val) -> Stepped<'p> {
         match node {
             Node::Array(of) => {
@@ -186,8 +187,8 @@ impl<'p> Machine<'p> {
             _ => return Ok(Next::Back),
         };
         for argument in arguments {
-            // What only passes on an argument is that argument, so that recursion does not make
-            // chains.
+            // An argument that only passes on another argument is replaced by it, so that recursion
+            // does not build chains.
             let closure = match argument {
                 Node::Argument(hops) => self.lookup(env, *hops).1.clone(),
                 argument => Slot::Closure(argument, env),
@@ -207,7 +208,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Evaluates the arguments that are still missing, from the last to the first, and then calls.
+    /// Evaluates the remaining arguments, from the last to the first, and then calls.
     pub fn arguments(
         &mut self,
         callee: Callee<'p>,
@@ -248,7 +249,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Evaluates keys and values of an object in turn.
+    /// Evaluates the keys and values of an object in turn.
     pub fn entries(
         &mut self,
         entries: &'p [(Node, Node)],
@@ -321,7 +322,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Goes on with the pattern `which` of a binding. Where it fails, the next one is tried.
+    /// Continues with pattern number `which` of a binding. If it fails, the next one is tried.
     pub fn bind_pattern(
         &mut self,
         bind: &'p Bind,
@@ -402,7 +403,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Starts an assignment to all paths that a node names.
+    /// Starts an assignment to all paths that a node selects.
     pub fn update(&mut self, how: How<'p>, paths: &'p Node, env: Link, input: Val) -> Stepped<'p> {
         let choice = self.choose(Kind::Update {
             value: input.clone(),
@@ -414,7 +415,7 @@ impl<'p> Machine<'p> {
     }
 }
 
-/// An element of what a pattern takes for a list.
+/// An element of the value that a pattern destructures as a list.
 fn element(of: &Val, at: i64) -> Result<Val, Fault> {
     match of {
         Val::List(_) | Val::Null => paths::index(of, &Val::Int(at)),

@@ -1,5 +1,5 @@
-//! Why an evaluation stops: an error, which a program may catch, or the end of what it may use,
-//! which nothing catches.
+//! Why an evaluation stops: an error, which a program may catch, or an exhausted limit, which
+//! nothing catches.
 //!
 //! Main type: [`Fault`].
 
@@ -7,11 +7,11 @@ use super::{text, value::Val};
 
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// A message of an operator or a function.
+    /// The message of an operator or a function.
     Message(String),
-    /// What `error` was called with.
+    /// The argument of `error`.
     Raised(Val),
-    /// Nothing catches this: the program was stopped.
+    /// Cannot be caught: the program was stopped.
     Ended(String),
 }
 
@@ -26,7 +26,7 @@ pub fn ended<T>(message: &str) -> Result<T, Fault> {
 }
 
 impl Fault {
-    /// What `catch` gets.
+    /// The value that `catch` receives.
     pub fn caught(self) -> Option<Val> {
         match self {
             Self::Message(message) => Some(Val::text(message)),
@@ -35,7 +35,7 @@ impl Fault {
         }
     }
 
-    /// As the whole program reports it.
+    /// The message that the whole program reports.
     pub fn message(&self) -> String {
         match self {
             Self::Message(message) | Self::Ended(message) => message.clone(),

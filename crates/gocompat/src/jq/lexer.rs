@@ -1,7 +1,7 @@
-//! A program's text as tokens.
+//! Splits a program's text into tokens.
 //!
-//! Main function: [`tokens`]. A text with `\(…)` in it comes as its parts, with the tokens of each
-//! query between them.
+//! Main function: [`tokens`]. A text that contains `\(…)` is represented by its parts, with the
+//! tokens of each query between them.
 
 use super::{JqError, number, value::Val};
 
@@ -23,7 +23,7 @@ pub enum Token {
 }
 
 impl Token {
-    /// As messages show it.
+    /// As shown in messages.
     pub fn shown(&self) -> String {
         match self {
             Self::Name(name) | Self::Number(name) => name.clone(),
@@ -39,7 +39,7 @@ impl Token {
     }
 }
 
-/// Longest first, so that the first that fits is the one.
+/// Longest first, so that the first match is the right one.
 const SIGNS: &[&str] = &[
     "?//", "//=", "|=", "+=", "-=", "*=", "/=", "//", "%=", "==", "!=", ">=", "<=", "..", ".", "|",
     ",", ";", ":", "(", ")", "[", "]", "{", "}", "?", "+", "-", "*", "/", "%", "=", ">", "<",
@@ -61,7 +61,7 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, JqError> {
 struct Lexer<'t> {
     rest: &'t str,
     tokens: Vec<Token>,
-    /// For each `\(` that is open, how many parentheses are open in it.
+    /// For each open `\(`, the number of open parentheses inside it.
     open: Vec<usize>,
 }
 
@@ -73,14 +73,14 @@ fn starts_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// Whether the whole text is a number as `tonumber` takes it.
+/// Whether the whole text is a number that `tonumber` accepts.
 pub fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let leads = digits.strip_prefix('.').unwrap_or(digits);
     leads.starts_with(|c: char| c.is_ascii_digit()) && number_length(digits) == Some(digits.len())
 }
 
-/// How long the number at the start is, unless something is wrong with it.
+/// The length of the number at the start, unless it is malformed.
 fn number_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let digits = |mut at: usize| {
@@ -163,7 +163,7 @@ impl Lexer<'_> {
         name.to_owned()
     }
 
-    /// A name, with the module's before it if there is one.
+    /// A name, with its module prefix, if any.
     fn module_name(&mut self) -> String {
         let name = self.name();
         match self.rest.strip_prefix("::") {
@@ -242,7 +242,8 @@ impl Lexer<'_> {
         self.tokens.push(then);
     }
 
-    /// What follows a backslash. A surrogate waits for its other half.
+    /// The character after a backslash. The first half of a surrogate pair is kept until the
+    /// second.
     fn escape(&mut self, part: &mut String, high: &mut Option<u32>) -> Result<(), JqError> {
         let mut chars = self.rest.chars();
         let c = chars.next();

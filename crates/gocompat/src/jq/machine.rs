@@ -1,9 +1,9 @@
-//! The machine that runs a program, without recursion: a continuation of frames, an environment of
-//! bindings, and the choices to come back to.
+//! The machine that runs a program without recursion: a continuation of frames, an environment of
+//! bindings, and the choices for backtracking.
 //!
-//! Main type: [`Machine`]. A program gives many results, one after the other; going back to a
-//! choice forgets all frames, bindings and path steps made since. [`super::eval`] starts nodes,
-//! [`super::resume`] continues frames, [`super::choices`] goes back.
+//! Main type: [`Machine`]. A program produces several results, one after the other; backtracking to
+//! a choice discards all frames, bindings and path steps made since. [`super::eval`] starts nodes,
+//! [`super::resume`] continues frames, [`super::choices`] backtracks.
 
 use super::{
     budget::{Budget, Limits},
@@ -15,11 +15,11 @@ use super::{
 };
 use std::sync::Arc;
 
-/// A place in one of the machine's lists.
+/// An index in one of the machine's lists.
 pub type Link = u32;
 pub const NONE: Link = u32::MAX;
 
-/// What stands at one place of the environment.
+/// An entry of the environment.
 #[derive(Clone)]
 pub enum Slot<'p> {
     Value(Val),
@@ -29,7 +29,7 @@ pub enum Slot<'p> {
     Label(usize),
 }
 
-/// What happens with the next value.
+/// What to do with the next value.
 #[derive(Clone)]
 pub enum Frame<'p> {
     Then(&'p Node, Link),
@@ -125,7 +125,7 @@ pub enum Frame<'p> {
     LastEnd(usize),
 }
 
-/// What is called when all arguments are there.
+/// What to call when all arguments are evaluated.
 #[derive(Clone, Copy)]
 pub enum Callee<'p> {
     Native(&'static super::builtins::Native, &'p [Node]),
@@ -141,7 +141,7 @@ impl<'p> Callee<'p> {
     }
 }
 
-/// How an assignment gets the new value of a path.
+/// How an assignment computes the new value of a path.
 #[derive(Clone)]
 pub enum How<'p> {
     Set(Val),
@@ -159,7 +159,7 @@ pub struct Matching<'p> {
     pub after: After<'p>,
 }
 
-/// What comes after a pattern.
+/// What to do after a pattern.
 #[derive(Clone)]
 pub enum After<'p> {
     Body(&'p Bind, Val),
@@ -170,7 +170,7 @@ pub enum After<'p> {
     },
 }
 
-/// Where to go on when there is no other result.
+/// Where to continue when there is no other result.
 pub enum Kind<'p> {
     Node(&'p Node, Link, Val),
     List(Arc<Nested<Vec<Val>>>, usize),
@@ -194,7 +194,7 @@ pub enum Kind<'p> {
         handler: Option<&'p Node>,
         env: Link,
     },
-    /// The body of the try at this choice gave a value: what fails later is not its error.
+    /// The body of the try at this choice produced a value: later errors are not its errors.
     TryDone(usize),
     Label,
     Patterns {
@@ -224,14 +224,14 @@ pub struct Choice<'p> {
     pub kind: Kind<'p>,
 }
 
-/// A step of the path that is followed, and the value it led to. The first has no key.
+/// A step of the tracked path, and the resulting value. The first has no key.
 pub struct PathStep {
     before: Link,
     key: Option<Val>,
     value: Val,
 }
 
-/// What the machine does next.
+/// The next action of the machine.
 pub enum Next<'p> {
     Eval(&'p Node, Link, Val),
     Give(Val),
@@ -246,11 +246,11 @@ pub struct Machine<'p> {
     bindings: Vec<(Slot<'p>, Link)>,
     path_steps: Vec<PathStep>,
     pub choices: Vec<Choice<'p>>,
-    /// The frame that the next value goes to.
+    /// The frame that receives the next value.
     next: Link,
-    /// The path that is followed, if one is.
+    /// The tracked path, if any.
     pub path: Link,
-    /// How many expressions around this one are not followed.
+    /// How many enclosing expressions are not tracked.
     pub untracked: u32,
     start: Option<(&'p Node, Val)>,
 }
@@ -270,7 +270,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// The next result. None is the end, and so is an error.
+    /// The next result. None at the end, and after an error.
     pub fn next_result(&mut self) -> Result<Option<Val>, Fault> {
         let mut next = match self.start.take() {
             Some((program, input)) => Next::Eval(program, NONE, input),
@@ -301,7 +301,7 @@ impl<'p> Machine<'p> {
         self.check_kept()
     }
 
-    /// The frame that waits. It is gone where nothing can come back to it.
+    /// The waiting frame. It is removed unless a choice may return to it.
     pub fn pop(&mut self) -> Option<Frame<'p>> {
         let at = self.next as usize;
         let kept = self.choices.last().map_or(0, |choice| choice.frames);
@@ -319,7 +319,7 @@ impl<'p> Machine<'p> {
         )
     }
 
-    /// Adds a choice and says where it stands.
+    /// Pushes a choice and returns its index.
     pub fn choose(&mut self, kind: Kind<'p>) -> Result<usize, Fault> {
         self.choices.push(Choice {
             frames: self.frames.len(),
@@ -334,7 +334,7 @@ impl<'p> Machine<'p> {
         Ok(self.choices.len() - 1)
     }
 
-    /// Takes everything back to how it was at this choice.
+    /// Restores the state at this choice.
     pub fn restore(&mut self, choice: usize) {
         let Some(choice) = self.choices.get(choice) else {
             return;
@@ -351,7 +351,7 @@ impl<'p> Machine<'p> {
         Ok(link(self.bindings.len() - 1))
     }
 
-    /// The place so many bindings up, and what is there.
+    /// The entry this many bindings up, and its index.
     pub fn lookup(&self, env: Link, hops: usize) -> (Link, &Slot<'p>) {
         let place = self.up(env, hops);
         (place, &self.bindings[place as usize].0)
@@ -376,7 +376,7 @@ impl<'p> Machine<'p> {
         self.path != NONE && self.untracked == 0
     }
 
-    /// Starts to follow a path from a value.
+    /// Starts tracking a path from a value.
     pub fn begin_path(&mut self, value: &Val) -> Result<(), Fault> {
         self.push(Frame::PathEnd {
             path: self.path,
@@ -397,14 +397,14 @@ impl<'p> Machine<'p> {
         self.check_kept()
     }
 
-    /// Whether the value is the one that the path has led to.
+    /// Whether the value is the one that the tracked path leads to.
     pub fn is_on_path(&self, value: &Val) -> bool {
         self.path_steps
             .get(self.path as usize)
             .is_some_and(|step| step.value.is_same(value))
     }
 
-    /// Follows a step from a value, if a path is followed.
+    /// Adds a step from a value, if a path is tracked.
     pub fn follow(&mut self, from: &Val, key: impl FnOnce() -> Val, to: &Val) -> Result<(), Fault> {
         if !self.is_tracked() {
             return Ok(());
@@ -427,7 +427,7 @@ impl<'p> Machine<'p> {
             .try_for_each(|key| self.step_path(Some(key.clone()), to.clone()))
     }
 
-    /// The path that was followed, as a list of keys.
+    /// The tracked path, as a list of keys.
     pub fn followed(&mut self) -> Result<Val, Fault> {
         let mut keys = Vec::new();
         let mut at = self.path;
@@ -447,7 +447,7 @@ impl<'p> Machine<'p> {
         Ok(path)
     }
 
-    /// The value at a key, one step further on the path.
+    /// The value at a key, adding a step to the path.
     pub fn index(&mut self, of: &Val, key: &Val) -> Stepped<'p> {
         let value = paths::index(of, key)?;
         if !matches!(

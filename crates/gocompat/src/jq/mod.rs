@@ -1,8 +1,8 @@
-//! jq, as gojq has it: the whole language, without files, clocks and environment.
+//! jq, as implemented by gojq: the whole language, without files, clocks and environment.
 //!
-//! Main type: [`Program`]. A program is untrusted: it runs on a machine of its own that does not
-//! recurse ([`machine`]), and every run has limits on its steps, the bytes it makes and what it
-//! keeps ([`Limits`]). What does not exist here is refused by name.
+//! Main type: [`Program`]. Programs are untrusted: they run on a machine that does not recurse
+//! ([`machine`]), and every run has limits on its steps, allocated bytes and saved state
+//! ([`Limits`]). Features that do not exist here are refused by name.
 
 mod budget;
 mod builtins;
@@ -26,10 +26,10 @@ pub use budget::Limits;
 use serde_json::Value;
 use std::fmt;
 
-/// Longest program that is read.
+/// Longest program that is accepted.
 const MAX_LENGTH: usize = 8192;
 
-/// Why a program cannot be read, or why it stopped.
+/// Why a program is invalid, or why it stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JqError {
     text: String,
@@ -72,7 +72,7 @@ impl Program {
         parser::parse(text).map(Self)
     }
 
-    /// The results for an input. The error that ended them comes last.
+    /// The results for an input. An error that ended them comes last.
     pub fn run(&self, input: &Value, limits: Limits) -> Results<'_> {
         Results {
             machine: Some(machine::Machine::new(&self.0, input.into(), limits)),
@@ -81,14 +81,14 @@ impl Program {
     }
 }
 
-/// What a program gives, one after the other.
+/// The results of a program, one after the other.
 pub struct Results<'p> {
     machine: Option<machine::Machine<'p>>,
     left: u64,
 }
 
 impl Results<'_> {
-    /// The steps of the run that were not used so far.
+    /// The unused steps of the run.
     pub fn steps_left(&self) -> u64 {
         self.left
     }

@@ -1,11 +1,11 @@
-//! A program as it is executed: names are resolved to how many bindings up they stand.
+//! The executable form of a program: names are resolved to the number of bindings up.
 //!
-//! Main type: [`Node`]. The parser makes it in one pass; the machine walks it without recursion.
+//! Main type: [`Node`]. The parser creates it in one pass; the machine walks it without recursion.
 
 use super::{builtins::Native, value::Val};
 use std::sync::Arc;
 
-/// How many bindings up in the environment something stands.
+/// How many bindings up in the environment.
 pub type Hops = usize;
 
 #[derive(Clone, Debug)]
@@ -16,11 +16,11 @@ pub enum Node {
     Comma(Box<(Node, Node)>),
     /// `a // b`
     Alternative(Box<(Node, Node)>),
-    /// The value of a term at a key that is known.
+    /// The value of a term at a constant key.
     Field(Box<Node>, Val),
-    /// The value of the first at what the second gives.
+    /// The value of the first at the key that the second produces.
     Index(Box<(Node, Node)>),
-    /// `.[start:end]` of the first; then the end and the start.
+    /// `.[start:end]` of the first; followed by the end and the start.
     Slice(Box<(Node, Node, Node)>),
     Iterate(Box<Node>),
     Array(Box<Node>),
@@ -34,11 +34,11 @@ pub enum Node {
     Define(Arc<Definition>, Box<Node>),
     /// A function of the program.
     Call(Hops, Box<[Node]>),
-    /// An argument of the function around it.
+    /// An argument of the enclosing function.
     Argument(Hops),
-    /// A function that is written in jq itself, by its place in the prelude.
+    /// A function written in jq, by its index in the prelude.
     Prelude(usize, Box<[Node]>),
-    /// A function or operator of values; the arguments are evaluated first, the last one outermost.
+    /// A native function or operator; the arguments are evaluated first, the last one outermost.
     Native(&'static Native, Box<[Node]>),
     Label(Box<Node>),
     Break(Hops),
@@ -50,7 +50,7 @@ pub enum Node {
     Update(Update, Box<(Node, Node)>),
 }
 
-/// How an assignment makes the new values.
+/// How an assignment computes the new values.
 #[derive(Clone, Copy, Debug)]
 pub enum Update {
     /// `=`
@@ -78,26 +78,26 @@ pub struct Bind {
     pub body: Node,
 }
 
-/// One step of taking a value apart; there is a stack of the lists and maps that are open.
+/// One step of destructuring; there is a stack of the open lists and maps.
 #[derive(Clone, Debug)]
 pub enum Match {
     Open,
     Element(i64),
     Field(Val),
-    /// The key is computed from the value that is open.
+    /// The key is computed from the open value.
     Computed(Node),
     Close,
     Bind,
-    /// Of several patterns: all variables, those of this pattern or null, from the environment
-    /// before it.
+    /// With several patterns: collects the variables of all (null for those of other patterns) in
+    /// the environment before the pattern.
     Gather {
         skip: usize,
         from: Vec<Option<Hops>>,
     },
 }
 
-/// A function of a program: `def name(arguments): body;`. Bindings in the body start above it and
-/// its arguments.
+/// A function of a program: `def name(arguments): body;`. The body's bindings are above it and its
+/// arguments.
 #[derive(Clone, Debug)]
 pub struct Definition {
     pub body: Node,
@@ -116,7 +116,7 @@ impl Node {
         Self::If(Box::new((condition, then, otherwise)))
     }
 
-    /// The path of a term that is nothing but known keys.
+    /// The path of a term that consists only of constant keys.
     pub fn known_path(&self) -> Option<Vec<Val>> {
         let mut path = Vec::new();
         let mut node = self;

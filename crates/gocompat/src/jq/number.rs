@@ -1,5 +1,5 @@
-//! Arithmetic as gojq has it: whole numbers without end, floats for the rest; and the operators on
-//! texts, lists and maps.
+//! Arithmetic as in gojq: integers of any size, floats for the rest; and the operators on texts,
+//! lists and maps.
 //!
 //! Main functions: [`add`], [`subtract`], [`multiply`], [`divide`], [`modulo`], [`parse`].
 
@@ -11,12 +11,12 @@ use super::{
 use num_bigint::BigInt;
 use std::sync::Arc;
 
-/// Most digits of a whole number, in bits. Larger ones become floats.
+/// Maximum size of an integer, in bits. Larger ones become floats.
 const MAX_BITS: u64 = 1 << 16;
-/// Largest text that a repetition makes.
+/// Longest text that a repetition may create.
 const MAX_REPEATED: u64 = i32::MAX as u64;
 
-/// The number as a float; what is none is NaN.
+/// The number as a float; NaN if it is not a number.
 pub fn float(value: &Val) -> f64 {
     match value {
         Val::Int(n) => *n as f64,
@@ -34,7 +34,7 @@ pub fn big_float(n: &BigInt) -> f64 {
     n.to_string().parse().unwrap_or(f64::INFINITY)
 }
 
-/// The number as a whole one: cut off, and the nearest there is.
+/// The number as an integer: truncated, and clamped to the range.
 pub fn as_int(value: &Val) -> Option<i64> {
     match value {
         Val::Int(n) => Some(*n),
@@ -72,7 +72,7 @@ fn whole(value: &Val) -> Option<BigInt> {
     }
 }
 
-/// A number as it is written in a program or in JSON.
+/// Parses a number as written in a program or in JSON.
 pub fn parse(text: &str) -> Option<Val> {
     if let Ok(n) = text.parse::<i64>() {
         return Some(Val::Int(n));
@@ -83,7 +83,7 @@ pub fn parse(text: &str) -> Option<Val> {
     text.parse::<BigInt>().ok().map(big)
 }
 
-/// What the four operators do on numbers: exactly where it can be, as floats else.
+/// The four operators on numbers: exact if possible, else as floats.
 fn numeric(
     l: &Val,
     r: &Val,
@@ -187,7 +187,7 @@ fn repeat(text: &Arc<str>, times: f64) -> Out {
     Ok(Val::text(text.repeat(count as usize)))
 }
 
-/// How long the text is that a multiplication would make.
+/// The length of the text that a multiplication would create.
 pub fn repeated_length(l: &Val, r: &Val) -> u64 {
     match (l, r) {
         (Val::Text(text), times) | (times, Val::Text(text)) if times.is_number() => {
@@ -268,7 +268,7 @@ pub fn negate(value: &Val) -> Out {
     }
 }
 
-/// Parts of a text between separators; without a separator, its characters.
+/// The parts of a text between separators; without a separator, its characters.
 pub fn split(text: &str, separator: &str) -> Val {
     let part = |part: &str| Val::text(part);
     Val::list(match separator {
@@ -277,7 +277,7 @@ pub fn split(text: &str, separator: &str) -> Val {
     })
 }
 
-/// How many parts [`split`] makes.
+/// The number of parts that [`split`] returns.
 pub fn parts(text: &str, separator: &str) -> usize {
     if separator.is_empty() {
         text.len()

@@ -1,8 +1,8 @@
-//! A program's tokens as [`Node`]s, names resolved on the way.
+//! Parses a program's tokens to [`Node`]s and resolves names.
 //!
-//! Main function: [`parse`]. Precedence from below: `|`, `,`, `//`, assignments, `or`, `and`,
-//! comparisons, `+ -`, `* / %`, and then terms ([`super::terms`]). Nesting and the number of parts
-//! are limited.
+//! Main function: [`parse`]. Precedence from lowest to highest: `|`, `,`, `//`, assignments, `or`,
+//! `and`, comparisons, `+ -`, `* / %`, and then terms ([`super::terms`]). Nesting and the number of
+//! parts are limited.
 
 use super::{
     JqError, builtins,
@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 /// Deepest nesting.
 const MAX_DEPTH: usize = 48;
-/// Most operators and steps behind terms.
+/// Maximum number of operators, and of steps after terms.
 const MAX_PARTS: usize = 1500;
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Name {
     Function(String, usize),
@@ -46,7 +46,7 @@ pub struct Parser<'t> {
 
 pub type Parsed = Result<Node, JqError>;
 
-/// Binary operators: how strongly they bind, and whether two may follow each other.
+/// Binary operators, with their precedence.
 fn binary(token: &Token) -> Option<(&str, u8)> {
     Some(match token {
         Token::Sign(sign @ "//") => (*sign, 1),
@@ -81,7 +81,7 @@ impl<'t> Parser<'t> {
         token
     }
 
-    /// The error that the next token makes.
+    /// The error for the next token.
     pub fn unexpected<T>(&self) -> Result<T, JqError> {
         Err(match self.peek() {
             None => JqError::new("unexpected EOF"),
@@ -144,7 +144,7 @@ impl<'t> Parser<'t> {
         self.depth -= 1;
     }
 
-    /// Counts what makes the tree deeper without nesting in the text.
+    /// Counts parts that make the tree deeper without nesting in the text.
     pub fn part(&mut self) -> Result<(), JqError> {
         self.parts += 1;
         if self.parts > MAX_PARTS {
@@ -154,7 +154,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Parses with more names, which are gone afterwards.
+    /// Parses with additional names, which are removed afterwards.
     pub fn with<T>(
         &mut self,
         names: impl IntoIterator<Item = Name>,
@@ -171,7 +171,7 @@ impl<'t> Parser<'t> {
         self.scope.iter().rev().position(wanted)
     }
 
-    /// Pipes, commas and all below. Bindings reach to its end.
+    /// Pipes, commas and everything below. Bindings extend to its end.
     pub fn query(&mut self) -> Parsed {
         self.enter()?;
         let mut parts = vec![self.comma()?];
@@ -200,7 +200,7 @@ impl<'t> Parser<'t> {
             .fold(last, |b, a| Node::Comma(Box::new((a, b)))))
     }
 
-    /// What stands between commas. Definitions, labels and bindings take in all that follows.
+    /// An operand of a comma. Definitions, labels and bindings include everything that follows.
     fn operand(&mut self) -> Parsed {
         if self.takes_word("def") {
             return self.definition();
@@ -226,7 +226,7 @@ impl<'t> Parser<'t> {
         })))
     }
 
-    /// What follows `def`.
+    /// After `def`.
     fn definition(&mut self) -> Parsed {
         self.enter()?;
         let Some(Token::Name(name)) = self.next() else {
@@ -259,8 +259,8 @@ impl<'t> Parser<'t> {
         Ok(Node::Define(Arc::new(Definition { body }), Box::new(rest)))
     }
 
-    /// The body of a function: its arguments are bound as functions, and those with a `$` as
-    /// variables too.
+    /// The body of a function: its arguments are bound as functions, and those with a `$` also as
+    /// variables.
     pub fn body(
         &mut self,
         arguments: &[(String, bool)],
@@ -306,7 +306,7 @@ impl<'t> Parser<'t> {
             }
             self.at += 1;
             self.part()?;
-            // `//` takes what follows, the others what binds stronger.
+            // `//` is right-associative, the others take operands of higher precedence.
             let right = if strength == 1 {
                 self.enter()?;
                 let right = self.expression(1)?;
@@ -325,7 +325,7 @@ impl<'t> Parser<'t> {
         Ok(left)
     }
 
-    /// A call by its name: of an argument, a function of the program, or a builtin.
+    /// A call by name: of an argument, a function of the program, or a builtin.
     pub fn call(&mut self, name: &str, arguments: Vec<Node>) -> Parsed {
         let count = arguments.len();
         let found = self.resolve(|known| match known {

@@ -11,7 +11,7 @@ use super::{
 };
 use std::sync::Arc;
 
-/// Largest index that a list grows to; gojq's is 2^29, and then the memory is the limit.
+/// Largest index that a list may grow to; gojq's is 2^29, and then the memory is the limit.
 const MAX_INDEX: i64 = 1 << 29;
 
 fn not_a_list<T>(value: &Val) -> Result<T, Fault> {
@@ -62,7 +62,7 @@ pub fn index(of: &Val, key: &Val) -> Out {
     }
 }
 
-/// Where a part occurs in a list.
+/// The positions at which a part occurs in a list.
 pub fn indices<'v>(
     list: &'v [Val],
     part: &'v [Val],
@@ -75,7 +75,7 @@ pub fn indices<'v>(
     (0..starts).filter(move |at| lists(&list[*at..at + part.len()], part).is_eq())
 }
 
-/// The index that a number means in something so long; from the end if it is negative.
+/// The index for a number in a list of this length; counted from the end if negative.
 fn place(key: &Val, length: usize) -> Option<usize> {
     let at = as_int(key)?;
     let at = if at < 0 {
@@ -96,7 +96,7 @@ fn bounds(range: &Map) -> Result<(&Val, &Val), Fault> {
     }
 }
 
-/// From where to where a slice of something so long reaches.
+/// The range of a slice in a list of this length.
 fn range(start: &Val, end: &Val, length: usize, what: &str) -> Result<(usize, usize), Fault> {
     let clamp = |at: i64, least: usize| {
         let at = if at < 0 {
@@ -165,7 +165,7 @@ pub fn get(of: &Val, path: &Val) -> Out {
     Ok(at)
 }
 
-/// The value with another at a path. What is not shared is changed in place.
+/// The value with a new value at a path. Unshared parts are changed in place.
 pub fn set(value: Val, path: &Val, new: Val, budget: &mut Budget) -> Out {
     let Some(keys) = path.as_list() else {
         return fail(format!(
@@ -188,8 +188,8 @@ pub fn set(value: Val, path: &Val, new: Val, budget: &mut Budget) -> Out {
     }
 }
 
-/// The value without what is at the paths. All are marked first, since indices must not move before
-/// all are done.
+/// The value without the paths. All are marked first, because indices must not shift before all are
+/// processed.
 pub fn delete(value: Val, paths: &Val, budget: &mut Budget) -> Out {
     let Some(list) = paths.as_list() else {
         return fail(format!(
@@ -223,7 +223,7 @@ pub fn delete(value: Val, paths: &Val, budget: &mut Budget) -> Out {
     Ok(swept(value))
 }
 
-/// Sets what is at the keys. Deleting makes nothing that is not there.
+/// Sets the value at the keys. Deleting creates no missing containers.
 fn put(value: Val, keys: &[Val], new: Val, budget: &mut Budget) -> Out {
     let Some((key, rest)) = keys.split_first() else {
         return Ok(new);
@@ -278,7 +278,7 @@ fn put(value: Val, keys: &[Val], new: Val, budget: &mut Budget) -> Out {
     }
 }
 
-/// The container to change, which is copied if someone else has it too.
+/// The container to change, copied if it is shared.
 fn own<T: Clone>(
     shared: &mut Arc<Nested<T>>,
     size: usize,
@@ -368,7 +368,7 @@ fn put_slice(
     ))
 }
 
-/// Takes out what was marked.
+/// Removes the marked values.
 fn swept(value: Val) -> Val {
     match value {
         Val::Deleted => Val::Null,

@@ -1,4 +1,4 @@
-//! Patterns: how `as`, `reduce` and `foreach` take values apart.
+//! Patterns: destructuring in `as`, `reduce` and `foreach`.
 //!
 //! Main function: [`Parser::patterns`].
 
@@ -14,7 +14,7 @@ use super::{
 type Patterns = (Vec<Vec<Match>>, Vec<Name>);
 
 impl Parser<'_> {
-    /// The patterns of a binding. Of several, each binds the variables of all.
+    /// The patterns of a binding. With several patterns, each binds the variables of all.
     pub fn patterns(&mut self) -> Result<Patterns, JqError> {
         let mut names = Vec::new();
         let first = self.pattern(&mut names)?;
@@ -46,7 +46,7 @@ impl Parser<'_> {
         Ok((gathered.collect(), all))
     }
 
-    /// One pattern. Its names are added.
+    /// One pattern. Adds its names.
     pub fn pattern(&mut self, names: &mut Vec<Name>) -> Result<Vec<Match>, JqError> {
         let mut steps = Vec::new();
         self.pattern_into(names, &mut steps)?;

@@ -1,7 +1,7 @@
-//! Functions that are written in jq itself.
+//! Builtin functions written in jq.
 //!
-//! Main functions: [`place`] and [`body`]. A `$` before an argument binds its values in turn, the
-//! first argument outermost.
+//! Main functions: [`place`] and [`body`]. A `$` in front of an argument binds its values in turn,
+//! the first argument outermost.
 
 use super::{node::Node, parser::Parser};
 use std::sync::LazyLock;
@@ -137,7 +137,7 @@ pub fn names() -> impl Iterator<Item = (&'static str, usize)> {
         .map(|(name, arguments, _)| (*name, arguments.len()))
 }
 
-/// The function at a place. Its arguments are bound, in order.
+/// The function at an index. Its arguments are bound in order.
 pub fn body(place: usize) -> &'static Node {
     &BODIES[place]
 }

@@ -1,4 +1,4 @@
-//! What a frame does with the value that it waited for.
+//! Continues a frame with the value that it waited for.
 //!
 //! Main function: [`Machine::resume`].
 
@@ -94,7 +94,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Frames that look at a choice, or that end a path.
+    /// Frames that inspect a choice, or that end a path.
     fn resume_control(&mut self, frame: Frame<'p>, value: Val) -> Stepped<'p> {
         match frame {
             Frame::Collect(choice) => {
@@ -157,7 +157,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Frames of `reduce` and `foreach`; any other frame lets the value through.
+    /// Frames of `reduce` and `foreach`; all other frames pass the value on.
     fn resume_fold(&mut self, frame: Frame<'p>, value: Val) -> Stepped<'p> {
         match frame {
             Frame::FoldStart {

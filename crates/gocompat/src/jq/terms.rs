@@ -1,4 +1,4 @@
-//! Terms: what stands between operators, with the keys, slices and `?` behind it.
+//! Terms: the operands of operators, with the keys, slices and `?` that follow them.
 //!
 //! Main function: [`Parser::term`].
 
@@ -16,9 +16,9 @@ const KEYWORDS: &[&str] = &[
 ];
 
 impl Parser<'_> {
-    /// A term and all that stands behind it.
+    /// A term with everything that follows it.
     pub fn term(&mut self) -> Parsed {
-        // `?` behind parentheses forgives all that is in them.
+        // `?` after parentheses suppresses all errors inside them.
         let mut grouped = self.sees("(");
         let mut term = self.start()?;
         loop {
@@ -163,7 +163,7 @@ impl Parser<'_> {
         self.call(name, arguments)
     }
 
-    /// What follows `if` or `elif`.
+    /// After `if` or `elif`.
     fn condition(&mut self) -> Parsed {
         self.part()?;
         let condition = self.query()?;
@@ -185,7 +185,7 @@ impl Parser<'_> {
         Ok(Node::condition(condition, then, otherwise))
     }
 
-    /// What follows `reduce` or `foreach`.
+    /// After `reduce` or `foreach`.
     fn fold(&mut self, reduce: bool) -> Parsed {
         self.enter()?;
         let source = self.expression(0)?;
@@ -216,7 +216,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What follows `[` behind a term.
+    /// After `[` that follows a term.
     fn brackets(&mut self, of: Node) -> Parsed {
         if self.takes("]") {
             return Ok(Node::Iterate(Box::new(of)));
@@ -251,7 +251,7 @@ impl Parser<'_> {
         Ok(Node::Slice(Box::new((of, side(end), side(start)))))
     }
 
-    /// A text, whose queries go through the format.
+    /// A text; the results of its queries are passed through the format.
     pub fn string(&mut self, format: Option<Node>) -> Parsed {
         let format = match format {
             Some(format) => format,
@@ -293,9 +293,9 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows `{`.
+    /// After `{`.
     fn object(&mut self) -> Parsed {
-        // Values of entries are no queries, which count themselves.
+        // Values of entries are not queries, which count themselves.
         self.enter()?;
         let mut entries: Vec<(Node, Node)> = Vec::new();
         while !self.takes("}") {
@@ -375,7 +375,7 @@ impl Parser<'_> {
     }
 }
 
-/// A key that is known is a field; any other is evaluated.
+/// A constant key becomes a field; any other is evaluated.
 fn index(of: Node, key: Node) -> Node {
     match key {
         Node::Const(key @ (Val::Text(_) | Val::Int(_) | Val::Float(_))) => {
@@ -385,7 +385,7 @@ fn index(of: Node, key: Node) -> Node {
     }
 }
 
-/// `?` behind a key or `[]` forgives that step alone, not those before it.
+/// `?` after a key or `[]` suppresses errors of that step alone, not of those before it.
 fn optional(term: Node) -> Node {
     let alone = |of: Node, step: Node| match of {
         Node::Identity => Node::Try(Box::new((step, None))),

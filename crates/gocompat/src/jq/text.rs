@@ -1,4 +1,4 @@
-//! Values as texts: JSON as gojq prints it, and the short form that its messages show.
+//! Values as texts: JSON as gojq prints it, and the short form in its messages.
 //!
 //! Main functions: [`to_json`], [`preview`] and [`described`].
 
@@ -14,7 +14,7 @@ pub fn to_json(value: &Val) -> String {
     out
 }
 
-/// JSON, cut off with dots where it is long.
+/// JSON, truncated with dots if it is long.
 pub fn preview(value: &Val) -> String {
     let mut out = String::new();
     write(value, SHOWN + 2, &mut out);
@@ -35,7 +35,7 @@ pub fn preview(value: &Val) -> String {
     out + trailing
 }
 
-/// A value as messages name it: its kind and its preview.
+/// A value in messages: its kind and its preview.
 pub fn described(value: &Val) -> String {
     match value {
         Val::Null | Val::Deleted => "null".to_owned(),
@@ -43,7 +43,7 @@ pub fn described(value: &Val) -> String {
     }
 }
 
-/// Writes JSON until at least so many bytes are there.
+/// Writes JSON until at least this many bytes are written.
 fn write(value: &Val, enough: usize, out: &mut String) {
     match value {
         Val::Null | Val::Deleted => out.push_str("null"),
@@ -84,7 +84,7 @@ fn write(value: &Val, enough: usize, out: &mut String) {
     }
 }
 
-/// JSON has no infinity: the largest number stands for it.
+/// JSON has no infinity: it is replaced by the largest number.
 pub fn finite(f: f64) -> f64 {
     f.clamp(-f64::MAX, f64::MAX)
 }

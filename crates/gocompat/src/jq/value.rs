@@ -1,15 +1,15 @@
-//! The values that a program computes with: cheap to copy, and they know how deep they are.
+//! The values that a program computes with: cheap to copy, with a known depth.
 //!
-//! Main type: [`Val`]. Depth and weight are kept with every list and map, so that a program cannot
-//! build a value that overflows the stack of what walks through it, or that is small only because
-//! it shares its parts.
+//! Main type: [`Val`]. Depth and weight are stored with every list and map, so that a program
+//! cannot build a value that overflows the stack of code that traverses it, or that is small only
+//! because it shares its parts.
 
 use super::text;
 use num_bigint::BigInt;
 use serde_json::Value;
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
-/// Deepest value that is made.
+/// Maximum depth of a value.
 pub const MAX_DEPTH: u32 = 400;
 
 pub type Map = BTreeMap<Arc<str>, Val>;
@@ -25,11 +25,11 @@ pub enum Val {
     Text(Arc<str>),
     List(Arc<Nested<Vec<Val>>>),
     Map(Arc<Nested<Map>>),
-    /// What a deletion leaves until all are done; no program sees it.
+    /// A deleted element, until all deletions are done; programs never see it.
     Deleted,
 }
 
-/// A container, how deep it is at most, and what all in it would weigh if nothing were shared.
+/// A container, an upper bound of its depth, and its total weight if nothing were shared.
 #[derive(Clone, Debug)]
 pub struct Nested<T> {
     pub items: T,
@@ -49,7 +49,7 @@ impl<T> Nested<T> {
         })
     }
 
-    /// One value in it was replaced by another.
+    /// Updates the weight after one value in it was replaced.
     pub fn replaced(&mut self, before: u64, after: &Val) {
         self.depth = self.depth.max(after.depth() + 1);
         self.weight = self
@@ -96,7 +96,7 @@ impl Val {
         }
     }
 
-    /// Roughly how many bytes it takes to walk through all of it or to print it.
+    /// The approximate cost in bytes of traversing or printing all of it.
     pub fn weight(&self) -> u64 {
         match self {
             Self::Text(text) => 16 + text.len() as u64,
@@ -156,7 +156,7 @@ impl Val {
         }
     }
 
-    /// Roughly how many bytes this value holds by itself, without what is in it.
+    /// The approximate size of this value in bytes, without its contents.
     pub fn size(&self) -> usize {
         match self {
             Self::Text(text) => 32 + text.len(),
@@ -179,8 +179,8 @@ impl Val {
         }
     }
 
-    /// Whether this is the very value that was put there: containers by where they are, the rest by
-    /// what they are.
+    /// Whether this is the same value as one stored before: containers are compared by address,
+    /// others by value.
     pub fn is_same(&self, other: &Val) -> bool {
         match (self, other) {
             (Self::List(a), Self::List(b)) => {
@@ -223,12 +223,12 @@ impl From<bool> for Val {
 }
 
 /// jq's order: null, false, true, numbers, texts, lists, maps. Maps are compared by their keys
-/// first. NaN is less than every number, itself included.
+/// first. NaN is less than every number, including itself.
 pub fn order(a: &Val, b: &Val) -> Ordering {
     compare(a, b, Ordering::Less)
 }
 
-/// The same order, but one by which can be sorted: NaN is itself.
+/// The same order, but suitable for sorting: NaN equals itself.
 pub fn sort_order(a: &Val, b: &Val) -> Ordering {
     compare(a, b, Ordering::Equal)
 }

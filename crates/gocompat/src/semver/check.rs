@@ -6,7 +6,7 @@ use super::constraint::{Operator, Part};
 use super::{Version, compare_prereleases};
 use std::cmp::Ordering;
 
-/// What is said of a version that does not satisfy a constraint.
+/// Why a version does not satisfy a constraint.
 type Answer = Result<(), String>;
 
 pub(super) fn only_releases(version: &Version) -> String {
@@ -88,7 +88,7 @@ fn differs(version: &Version, part: &Part) -> bool {
     version.precedence(wanted).is_ne()
 }
 
-/// `>11` wants 12, `>11.1` wants 11.2.
+/// `>11` requires 12, `>11.1` requires 11.2.
 fn greater(version: &Version, part: &Part) -> bool {
     let wanted = &part.version;
     match version.major.cmp(&wanted.major) {
@@ -99,8 +99,8 @@ fn greater(version: &Version, part: &Part) -> bool {
     }
 }
 
-/// `<=11` takes 11.9, `<=11.1` takes 11.1.9; with a wildcard for everything, the major number alone
-/// decides.
+/// `<=11` accepts 11.9, `<=11.1` accepts 11.1.9; with a wildcard for everything, only the major
+/// number counts.
 fn less_or_equal(version: &Version, part: &Part) -> bool {
     let wanted = &part.version;
     if !part.dirty {
@@ -138,7 +138,7 @@ fn tilde(version: &Version, part: &Part) -> Answer {
     )
 }
 
-/// The leftmost number that is not zero must stay.
+/// The leftmost nonzero number must stay the same.
 fn caret(version: &Version, part: &Part) -> Answer {
     let wanted = &part.version;
     say(

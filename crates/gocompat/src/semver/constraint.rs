@@ -1,4 +1,4 @@
-//! Reading constraints: `>= 1.2, < 2 || ~3.1`, hyphen ranges and wildcards.
+//! Parses constraints: `>= 1.2, < 2 || ~3.1`, hyphen ranges and wildcards.
 //!
 //! Main type: [`Constraints`].
 
@@ -7,12 +7,12 @@ use super::{Version, check};
 use crate::text::quote;
 use std::fmt;
 
-/// Longest text that is read as a constraint.
+/// Longest text that is parsed as a constraint.
 const MAX_CONSTRAINT: usize = 512;
 /// Most groups between `||`.
 const MAX_GROUPS: usize = 32;
 
-/// Why a text is not a constraint, worded as the Go library does.
+/// Why a text is not a constraint, with the Go library's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConstraintError {
     #[error("constraint string is too long (max {MAX_CONSTRAINT} bytes)")]
@@ -25,7 +25,7 @@ pub enum ConstraintError {
     Version,
 }
 
-/// Groups of which one must hold; a group holds when all its parts do.
+/// Groups, one of which must be satisfied; a group is satisfied if all its parts are.
 #[derive(Clone, Debug)]
 pub struct Constraints {
     groups: Vec<Group>,
@@ -34,7 +34,7 @@ pub struct Constraints {
 #[derive(Clone, Debug)]
 struct Group {
     parts: Vec<Part>,
-    /// A part names a prerelease, so prereleases are looked at.
+    /// A part names a prerelease, so prereleases are accepted.
     prereleases: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Part {
     pub version: Version,
     /// The version as written.
     pub original: String,
-    /// Something is missing or a wildcard: anything, the minor number, the patch number.
+    /// What is missing or a wildcard: everything, the minor number, the patch number.
     pub dirty: bool,
     pub minor_dirty: bool,
     pub patch_dirty: bool,
@@ -118,7 +118,7 @@ impl Constraints {
     }
 }
 
-/// As `String`: hyphen ranges rewritten, one space between parts.
+/// As `String` prints it: hyphen ranges rewritten, one space between parts.
 impl fmt::Display for Constraints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, group) in self.groups.iter().enumerate() {

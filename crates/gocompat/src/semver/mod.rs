@@ -1,7 +1,7 @@
-//! Semantic versions and constraints on them, as github.com/Masterminds/semver/v3 reads, compares
-//! and checks them.
+//! Semantic versions and version constraints, as parsed, compared and checked by
+//! github.com/Masterminds/semver/v3.
 //!
-//! Main types: [`Version`] and [`Constraints`]. It must not know what a version is the version of.
+//! Main types: [`Version`] and [`Constraints`]. It must not know what the versions are for.
 
 mod check;
 mod constraint;
@@ -12,10 +12,10 @@ pub use constraint::{ConstraintError, Constraints};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Longest text that is read as a version.
+/// Longest text that is parsed as a version.
 const MAX_VERSION: usize = 256;
 
-/// Why a text is not a version, worded as the Go library does.
+/// Why a text is not a version, with the Go library's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SemverError {
     #[error("invalid semantic version")]
@@ -44,22 +44,21 @@ fn number_fault(number: &str) -> &'static str {
     }
 }
 
-/// A version. Equality is of the text; precedence is [`Version::precedence`], which ignores
-/// metadata.
+/// A version. Equality compares the text; [`Version::precedence`] ignores metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     pub major: u64,
     pub minor: u64,
     pub patch: u64,
-    /// What stands after `-`, empty for a release.
+    /// The text after `-`, empty for a release.
     pub prerelease: String,
-    /// What stands after `+`.
+    /// The text after `+`.
     pub metadata: String,
     original: String,
 }
 
 impl Version {
-    /// `NewVersion`: `v1`, `1.2` and leading zeros are taken as well.
+    /// `NewVersion`: also accepts `v1`, `1.2` and leading zeros.
     pub fn parse(text: &str) -> Result<Self, SemverError> {
         if text.len() > MAX_VERSION {
             return Err(SemverError::TooLong);
@@ -123,12 +122,12 @@ impl Version {
         })
     }
 
-    /// The text it was read from.
+    /// The text it was parsed from.
     pub fn original(&self) -> &str {
         &self.original
     }
 
-    /// `Compare`: by numbers, then by prerelease; metadata does not count.
+    /// `Compare`: by numbers, then by prerelease; ignores metadata.
     pub fn precedence(&self, other: &Self) -> Ordering {
         let numbers = |v: &Self| (v.major, v.minor, v.patch);
         numbers(self).cmp(&numbers(other)).then_with(|| {
@@ -156,7 +155,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// The pieces of `v1.2.3-pre+meta`, in which all but the first number may be missing.
+/// The pieces of `v1.2.3-pre+meta`; all except the first number are optional.
 struct Loose<'a> {
     numbers: [Option<&'a str>; 3],
     prerelease: &'a str,
@@ -240,7 +239,7 @@ pub(crate) fn compare_prereleases(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Numbers by value and below words; a number that does not fit in 64 bits is a word.
+/// Numbers by value and before words; a number that does not fit in 64 bits counts as a word.
 fn compare_parts(a: &str, b: &str) -> Ordering {
     if a.is_empty() || b.is_empty() {
         return a.len().min(1).cmp(&b.len().min(1));

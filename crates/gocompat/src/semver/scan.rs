@@ -1,11 +1,10 @@
-//! The words of constraints: operators, versions with wildcards, hyphen ranges.
+//! Tokens of constraints: operators, versions with wildcards, hyphen ranges.
 //!
-//! Main functions: [`parts`] and [`ranges`]. Nothing can be read in two ways, so each looks at a
-//! text from left to right only; the Go library's regular expressions, which accept the same, cost
-//! more to compile than a small chart does to render.
+//! Main functions: [`parts`] and [`ranges`]. The grammar is unambiguous, so a single pass from left
+//! to right is enough; the Go library's regular expressions, which accept the same, would take
+//! longer to compile than rendering a small chart.
 
-/// A version as a constraint writes it, and its pieces with what stands in front of them: `.2`,
-/// `.x`, `-rc.1`.
+/// A version in a constraint, and its pieces with their leading separators: `.2`, `.x`, `-rc.1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found<'t> {
     pub text: &'t str,
@@ -30,7 +29,7 @@ const OPERATORS: [&str; 12] = [
     "!=", ">=", "=>", "<=", "=<", "~>", "=", ">", "<", "~", "^", "",
 ];
 
-/// Operators and versions, separated by blanks or commas; nothing when there is anything else.
+/// Operators and versions, separated by blanks or commas; None if there is anything else.
 pub(super) fn parts(text: &str) -> Option<Vec<(&str, Found<'_>)>> {
     let mut found = Vec::new();
     let mut rest = text.trim_start_matches(BLANKS);
@@ -48,7 +47,7 @@ pub(super) fn parts(text: &str) -> Option<Vec<(&str, Found<'_>)>> {
     }
 }
 
-/// All ranges, wherever they stand.
+/// All ranges in the text.
 pub(super) fn ranges(text: &str) -> Vec<Range<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -64,7 +63,7 @@ pub(super) fn ranges(text: &str) -> Vec<Range<'_>> {
     found
 }
 
-/// The range that a text begins with, and what follows.
+/// The range at the beginning of a text, and the rest.
 fn range(text: &str) -> Option<(Range<'_>, &str)> {
     let (from, rest) = version(text.trim_start_matches(BLANKS))?;
     let rest = rest
@@ -83,7 +82,7 @@ fn range(text: &str) -> Option<(Range<'_>, &str)> {
     ))
 }
 
-/// The version that a text begins with, and what follows.
+/// The version at the beginning of a text, and the rest.
 fn version(text: &str) -> Option<(Found<'_>, &str)> {
     let rest = text.strip_prefix('v').unwrap_or(text);
     let (major, rest) = run(rest, is_number);
@@ -118,12 +117,12 @@ fn is_identifier(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-'
 }
 
-/// The characters of one kind that a text begins with.
+/// The characters of one kind at the beginning of a text.
 fn run(text: &str, kind: fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !kind(c)).unwrap_or(text.len()))
 }
 
-/// A mark with at least one character of a kind behind it, or nothing.
+/// A mark followed by at least one character of a kind, or nothing.
 fn marked(text: &str, mark: char, kind: fn(char) -> bool) -> (&str, &str) {
     let end = text
         .strip_prefix(mark)
@@ -131,7 +130,7 @@ fn marked(text: &str, mark: char, kind: fn(char) -> bool) -> (&str, &str) {
     text.split_at(if end == 0 { 0 } else { mark.len_utf8() + end })
 }
 
-/// A mark with identifiers between points behind it, or nothing.
+/// A mark followed by identifiers separated by dots, or nothing.
 fn identifiers(text: &str, mark: char) -> (&str, &str) {
     let (first, mut rest) = marked(text, mark, is_identifier);
     while !first.is_empty() && !marked(rest, '.', is_identifier).0.is_empty() {

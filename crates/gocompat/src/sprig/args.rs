@@ -1,5 +1,4 @@
-//! What the functions do with arguments of any type: their kinds, elements and texts, emptiness and
-//! equality.
+//! Helpers for arguments of any type: their kinds, elements and texts, emptiness and equality.
 //!
 //! Main functions: [`kind`], [`elements`], [`text_of`], [`empty`] and [`deep_equal`].
 
@@ -8,10 +7,10 @@ use std::borrow::Cow;
 
 pub(super) type Out = Result<Value, Error>;
 
-/// How deep values are compared, copied or written; what is deeper holds itself.
+/// Maximum depth when values are compared, copied or written; a deeper value contains itself.
 pub(super) const DEPTH: usize = 200;
 
-/// What Go's runtime says when a nil interface is asked for its type.
+/// The message of Go's runtime when a nil interface is asked for its type.
 pub(super) const NIL: &str = "runtime error: invalid memory address or nil pointer dereference";
 
 /// An error of a function.
@@ -32,7 +31,7 @@ pub(super) fn list(budget: &Budget, items: Vec<Value>) -> Out {
     Ok(Value::List(items.into_iter().collect()))
 }
 
-/// Charges the elements of a list or map before they are made.
+/// Charges for the elements of a list or map before they are created.
 pub(super) fn charge_items(budget: &Budget, count: usize) -> Result<(), Error> {
     budget.memory(count.saturating_mul(size_of::<Value>()))
 }
@@ -69,7 +68,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The elements of a slice; the kind of what is none.
+/// The elements of a slice; the kind of any other value.
 pub(super) fn elements(value: &Value) -> Result<Vec<Value>, &'static str> {
     match value.underlying().as_ref() {
         Value::List(list) => Ok(list.items()),
@@ -82,7 +81,8 @@ pub(super) fn elements(value: &Value) -> Result<Vec<Value>, &'static str> {
     }
 }
 
-/// The elements of the slice that a function needs; `words` begin what it says of another kind.
+/// The elements of the slice that a function needs; `words` is the beginning of the error for other
+/// kinds.
 pub(super) fn slice_of(call: &Call<'_>, value: &Value, words: &str) -> Result<Vec<Value>, Error> {
     let items = elements(value).map_err(|kind| match kind {
         "invalid" => Error::function(NIL),
@@ -92,7 +92,7 @@ pub(super) fn slice_of(call: &Call<'_>, value: &Value, words: &str) -> Result<Ve
     Ok(items)
 }
 
-/// A value as text: strings and bytes as they are, everything else as `%v`.
+/// A value as text: strings and bytes unchanged, everything else as `%v`.
 pub(super) fn text_of(value: &Value) -> Result<Cow<'_, [u8]>, Error> {
     match value {
         Value::String(s) | Value::Bytes(s) => Ok(Cow::Borrowed(s.as_bytes())),
@@ -101,7 +101,7 @@ pub(super) fn text_of(value: &Value) -> Result<Cow<'_, [u8]>, Error> {
     }
 }
 
-/// The texts of a list that are not nil, or the text of a single value.
+/// The texts of a list except nils, or the text of a single value.
 pub(super) fn texts(call: &Call<'_>, value: &Value) -> Result<Vec<Vec<u8>>, Error> {
     let items = match elements(value) {
         Ok(items) => items,
@@ -117,7 +117,7 @@ pub(super) fn texts(call: &Call<'_>, value: &Value) -> Result<Vec<Vec<u8>>, Erro
     Ok(out)
 }
 
-/// Whether a value is the zero value of its type, or a list or map without content.
+/// Whether a value is the zero value of its type, or an empty list or map.
 pub(super) fn empty(value: &Value) -> bool {
     match value {
         Value::Object(object) => object.underlying().is_some_and(|inner| empty(&inner)),

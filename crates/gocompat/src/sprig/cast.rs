@@ -1,4 +1,4 @@
-//! Numbers out of values of any type, as spf13/cast makes them: what is no number is 0.
+//! Converts values of any type to numbers, as spf13/cast does: anything else becomes 0.
 //!
 //! Main functions: [`to_int64`], [`to_int`] and [`to_float`].
 
@@ -35,7 +35,7 @@ pub(super) fn to_float(value: &Value) -> f64 {
     }
 }
 
-/// `int64(f)` on amd64: what does not fit becomes the least number.
+/// `int64(f)` on amd64: a value that does not fit becomes the minimum.
 pub(super) fn truncate(f: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) {
         f as i64
@@ -44,7 +44,7 @@ pub(super) fn truncate(f: f64) -> i64 {
     }
 }
 
-/// Without a fraction that is all zeros.
+/// Removes a fraction that consists of zeros.
 fn whole_text(text: &str) -> &str {
     match text.rsplit_once('.') {
         Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|b| b == b'0') => whole,
@@ -52,7 +52,7 @@ fn whole_text(text: &str) -> &str {
     }
 }
 
-/// `strconv.ParseInt`; base 0 takes prefixes and underscores.
+/// `strconv.ParseInt`; base 0 accepts prefixes and underscores.
 pub(super) fn parse_int(text: &str, base: u32) -> Option<i64> {
     let (negative, digits) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
@@ -84,7 +84,7 @@ pub(super) fn parse_int(text: &str, base: u32) -> Option<i64> {
     }
 }
 
-/// Whether underscores stand only between digits, or between a base prefix and a digit.
+/// Whether underscores occur only between digits, or between a base prefix and a digit.
 fn separates(digits: &str, prefixed: bool) -> bool {
     let around = |at: usize| digits.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
     digits
@@ -121,7 +121,7 @@ pub(super) fn parse_float(text: &str) -> Option<f64> {
         .map(|f| sign * f)
 }
 
-/// Hexadecimal digits, perhaps with a point, and an exponent of two.
+/// Hexadecimal digits, possibly with a point, and a binary exponent.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once('p')?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

@@ -1,7 +1,7 @@
 //! Private keys and certificates.
 //!
-//! Main function: [`table`]. Keys come from the caller's random bytes. Making one costs much work,
-//! which is charged, so that a render makes no more than some hundred.
+//! Main function: [`table`]. Keys are generated from the caller's random bytes. That is expensive
+//! and charged accordingly, so that a render can create only a few hundred.
 
 use super::args::{Out, fails, text_of};
 use super::encodings::base64_decoded;
@@ -27,14 +27,14 @@ static CERTIFICATE: Named = Named {
 const PAIR: Type = Type::Named(&CERTIFICATE);
 /// Steps charged for an RSA key of 2048 bits.
 const SLOW: u64 = 2_000_000;
-/// Steps charged for reading keys and certificates and for a signature.
+/// Steps charged for parsing keys and certificates and for a signature.
 const SIGNED: u64 = SLOW / 20;
-/// What a key of Ed25519 begins with as PKCS #8.
+/// The PKCS #8 prefix of an Ed25519 key.
 const ED25519: &[u8] = &[
     0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20,
 ];
 
-/// What stands before the two parts of a key of P-256 as SEC 1, the name of the curve included.
+/// The SEC 1 prefixes of the two parts of a P-256 key, including the name of the curve.
 const P256: (&[u8], &[u8]) = (
     &[0x30, 0x77, 2, 1, 1, 4, 0x20],
     &[
@@ -117,7 +117,7 @@ impl Object for Pair {
     }
 }
 
-/// The caller's random bytes, as the crates of keys want them.
+/// The caller's random bytes, in the form that the key crates need.
 struct Chance<'s>(&'s mut Sources);
 
 impl RngCore for Chance<'_> {
@@ -153,7 +153,7 @@ fn pem(kind: &str, der: &[u8]) -> String {
     )
 }
 
-/// The kind and content of the first block.
+/// The kind and content of the first PEM block.
 fn from_pem(text: &str) -> Option<(&str, Vec<u8>)> {
     let (_, rest) = text.split_once("-----BEGIN ")?;
     let (kind, rest) = rest.split_once("-----")?;
@@ -199,7 +199,7 @@ fn private_key<H: Host>(call: &mut Call<'_>) -> Out {
     Ok(text.into())
 }
 
-/// A key that was given as PEM.
+/// Parses a key given as PEM.
 fn read_key(text: &str) -> Result<KeyPair, String> {
     let (kind, der) = from_pem(text).ok_or("no PEM data in input")?;
     let pkcs8 = match kind {
@@ -227,7 +227,7 @@ fn read_key(text: &str) -> Result<KeyPair, String> {
     KeyPair::try_from(pkcs8.as_bytes()).map_err(|e| e.to_string())
 }
 
-/// The key in an argument, or a new one; and its PEM.
+/// The key in an argument, or a new one; with its PEM.
 fn key<H: Host>(call: &mut Call<'_>, given: Option<usize>) -> Result<(KeyPair, String), Error> {
     if let Some(index) = given {
         let text = call.text(index)?.into_owned();
@@ -242,7 +242,7 @@ fn key<H: Host>(call: &mut Call<'_>, given: Option<usize>) -> Result<(KeyPair, S
         .map_err(Error::function)
 }
 
-/// What all certificates have in common.
+/// The common parameters of all certificates.
 fn params<H: Host>(
     call: &mut Call<'_>,
     name: &str,
@@ -293,7 +293,7 @@ fn authority<H: Host>(call: &mut Call<'_>, given: Option<usize>) -> Out {
     created(params.self_signed(&pair), text)
 }
 
-/// The addresses and names of arguments 1 and 2.
+/// The IP addresses and names in arguments 1 and 2.
 fn alternatives(call: &Call<'_>) -> Result<Vec<SanType>, Error> {
     let mut names = Vec::new();
     for name in call.list(2)?.items() {
@@ -368,7 +368,7 @@ fn read_issuer(value: &Value) -> Result<Issuer<'static, KeyPair>, Error> {
     })
 }
 
-/// A certificate and key that are given in base64.
+/// A certificate and key given in base64.
 fn given(call: &mut Call<'_>) -> Out {
     call.budget().steps(SIGNED)?;
     let (cert, key) = (

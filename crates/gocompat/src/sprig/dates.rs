@@ -1,4 +1,4 @@
-//! Functions of dates and durations, on a clock and in a local zone that the caller gives.
+//! Functions of dates and durations, using the caller's clock and local zone.
 //!
 //! Main function: [`table`].
 
@@ -110,7 +110,7 @@ fn now<H: Host>(call: &mut Call<'_>) -> Result<Moment, Error> {
     Ok(Moment::new(sources.now, (sources.zone)()))
 }
 
-/// A time, or seconds since 1970 as one of three integer types; now for everything else.
+/// A time, or seconds since 1970 as one of three integer types; any other value means now.
 fn moment<H: Host>(call: &mut Call<'_>, index: usize) -> Result<Moment, Error> {
     let zone = local::<H>(call)?;
     match call.arg(index) {
@@ -127,7 +127,7 @@ fn moment<H: Host>(call: &mut Call<'_>, index: usize) -> Result<Moment, Error> {
     }
 }
 
-/// A date in a layout, in the local zone or one that is named; an unknown name is UTC.
+/// A date in a layout, in the local or the named zone; an unknown name means UTC.
 fn shown<H: Host>(
     call: &mut Call<'_>,
     layout: Option<&str>,
@@ -158,7 +158,7 @@ fn read<H: Host>(call: &mut Call<'_>) -> Result<Result<Moment, String>, Error> {
     Ok(parse::parse(&call.text(0)?, &call.text(1)?, &zone))
 }
 
-/// How long ago a time is, in whole seconds. Only ints of two types count as seconds since 1970.
+/// How long ago a time is, in whole seconds. Only two integer types count as seconds since 1970.
 fn ago<H: Host>(call: &mut Call<'_>) -> Out {
     let then = match call.arg(0) {
         Value::Int(IntKind::Int32, _) => now::<H>(call)?,

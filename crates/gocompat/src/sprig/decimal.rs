@@ -17,7 +17,7 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// The shortest decimal that reads back as the float.
+    /// The shortest decimal that parses to the float.
     pub fn from_float(float: f64) -> Result<Self, Error> {
         if !float.is_finite() {
             let shown = format::sprint([&Value::Float(float)])?;
@@ -93,7 +93,7 @@ impl Decimal {
     }
 }
 
-/// A power of ten; 1 below that of zero.
+/// A power of ten; 1 for negative exponents.
 fn power(exponent: i64) -> BigInt {
     BigInt::from(10).pow(u32::try_from(exponent).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! Functions of dicts, which are shared and change in place.
+//! Functions of dicts, which are shared and changed in place.
 //!
 //! Main value: [`TABLE`].
 
@@ -104,7 +104,7 @@ fn pluck(call: &mut Call<'_>) -> Out {
     list(call.budget(), found)
 }
 
-/// Go's order is another one each time; ours is sorted.
+/// Go's order is random; ours is sorted.
 fn keys(call: &mut Call<'_>) -> Out {
     let mut all = Vec::new();
     for index in 0..call.len() {
@@ -114,7 +114,7 @@ fn keys(call: &mut Call<'_>) -> Out {
     Ok(Value::strings(all))
 }
 
-/// The entries whose keys are among the arguments, or are not.
+/// The entries whose keys are in the arguments, or are not.
 fn filtered(call: &mut Call<'_>, wanted: bool) -> Out {
     let mut names = (1..call.len())
         .map(|index| call.string(index).cloned())
@@ -143,8 +143,8 @@ fn merge_all(call: &mut Call<'_>, overwrite: bool) -> Out {
     Ok(into.into())
 }
 
-/// Puts the entries of one map into another. Maps below the same key are merged; what is there
-/// stays, unless it is empty or overwritten.
+/// Merges one map into another. Nested maps are merged; existing values stay, unless they are empty
+/// or overwriting is requested.
 fn merge(
     into: &Map,
     from: &Map,
@@ -186,7 +186,7 @@ fn merge(
     Ok(())
 }
 
-/// What merging takes for empty: structs never are.
+/// Values that merging treats as empty: structs never are.
 fn vacant(value: &Value) -> bool {
     kind(value) != "struct" && kind(value) != "ptr" && empty(value)
 }
@@ -226,7 +226,7 @@ fn copy(value: &Value, call: &Call<'_>, depth: usize) -> Out {
             Some(content) => Ok(object
                 .over(copy(&content, call, depth + 1)?)
                 .unwrap_or_else(|| value.clone())),
-            // Go copies no more than exported fields, and a version has none.
+            // Go copies only exported fields, and a version has none.
             None => Ok(super::versions::blank(value).unwrap_or_else(|| value.clone())),
         },
         other => Ok(other.clone()),
@@ -264,7 +264,7 @@ fn as_map(value: &Value) -> Result<Map, Error> {
     }
 }
 
-/// What a type assertion panics with.
+/// The panic message of a failed type assertion.
 fn conversion(value: &Value, wanted: &str) -> String {
     let found = match value {
         Value::Nil => "nil".to_owned(),

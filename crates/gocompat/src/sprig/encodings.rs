@@ -1,6 +1,6 @@
 //! base64, base32 and checksums.
 //!
-//! Main value: [`TABLE`]; [`base64_decoded`] reads base64 as Go does, with its errors.
+//! Main value: [`TABLE`]; [`base64_decoded`] decodes base64 as Go does, with its errors.
 
 use super::args::{Out, string};
 use crate::template::{Call, Function, Type};
@@ -55,7 +55,7 @@ pub(super) const TABLE: &[(&str, Function)] = &[
     ),
 ];
 
-/// What was encoded, or the text of the error.
+/// The decoded text, or the text of the error.
 fn decoded(call: &Call<'_>, decode: fn(&[u8]) -> Result<Vec<u8>, String>) -> Out {
     let bytes = decode(call.string(0)?.as_bytes()).unwrap_or_else(String::into_bytes);
     string(call.budget(), bytes)
@@ -80,7 +80,7 @@ fn adler32(bytes: &[u8]) -> u32 {
     high << 16 | low
 }
 
-/// Reads base64 with padding. Line ends do not count; bits that are left over are ignored.
+/// Decodes base64 with padding. Line breaks are ignored, and so are leftover bits.
 pub(super) fn base64_decoded(text: &[u8]) -> Result<Vec<u8>, String> {
     let illegal = |at: usize| Err(format!("illegal base64 data at input byte {at}"));
     let after_lines = |at: usize| {

@@ -1,6 +1,6 @@
 //! JSON of values as Go's encoding/json writes it.
 //!
-//! Main function: [`write()`]; what it looks like says a [`Style`].
+//! Main function: [`write()`]; a [`Style`] controls the format.
 
 use super::args::{DEPTH, fails};
 use crate::template::{Budget, Error, JsonForm, Object, Value};
@@ -52,7 +52,7 @@ impl Writer<'_> {
                 "json: unsupported value: encountered a cycle via map[string]interface {}",
             );
         }
-        // What is written is charged as it grows, since a value may hold another many times.
+        // The output is charged as it grows, because a value may contain another one many times.
         self.budget.memory(self.out.len() - self.charged)?;
         self.charged = self.out.len();
         match value {
@@ -89,7 +89,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A struct is its fields, unless it says something else.
+    /// A struct is written by its fields, unless it has its own form.
     fn object(&mut self, object: &dyn Object, depth: usize) -> Result<(), Error> {
         if let Some(inner) = object.underlying() {
             return self.value(&inner, depth);

@@ -1,4 +1,4 @@
-//! JSON read as Go's encoding/json reads it into an empty interface, with its error texts.
+//! Parses JSON as Go's encoding/json does for an empty interface, with its error texts.
 //!
 //! Main function: [`read`].
 
@@ -21,7 +21,7 @@ pub(super) fn read(text: &[u8], budget: &Budget) -> Out {
     }
 }
 
-/// What Go says of a text that is not JSON.
+/// Go's error for a text that is not JSON.
 pub(crate) fn fault(text: &str) -> Option<String> {
     let limits = Limits {
         memory: 4 << 20,
@@ -43,7 +43,7 @@ impl Reader<'_> {
         self.text.get(self.at).copied()
     }
 
-    /// The byte after spaces, not taken.
+    /// The next byte after spaces, not consumed.
     fn next(&mut self) -> Option<u8> {
         while matches!(self.byte(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
             self.at += 1;
@@ -51,10 +51,11 @@ impl Reader<'_> {
         self.byte()
     }
 
-    /// The error of the byte that is next.
+    /// The error for the next byte.
     fn refuse<T>(&self, context: &str) -> Result<T, Error> {
         match self.byte() {
-            // Go tries a space at the end: only what takes none there says more.
+            // Go appends a space to the input: only a context that does not accept one reports
+            // more.
             None if context.starts_with("looking")
                 || context.starts_with("after array")
                 || context.starts_with("after object")
@@ -229,7 +230,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `\uXXXX`, perhaps the first of a pair.
+    /// `\uXXXX`, possibly the first of a pair.
     fn unicode(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         self.at += 1;
         let mut code = self.four_digits()?;
@@ -261,7 +262,7 @@ impl Reader<'_> {
     }
 }
 
-/// Each byte that is not UTF-8 becomes U+FFFD.
+/// Replaces each byte that is not UTF-8 by U+FFFD.
 fn replaced(bytes: &[u8]) -> String {
     let mut out = String::new();
     for chunk in bytes.utf8_chunks() {

@@ -1,5 +1,5 @@
-//! Values as a JSON document, for what writes other formats by way of JSON, as sigs.k8s.io/yaml
-//! does.
+//! Converts values to a JSON document, for formats that are written via JSON, as in
+//! sigs.k8s.io/yaml.
 //!
 //! Main function: [`to_json_value`].
 
@@ -8,18 +8,18 @@ use crate::template::{Budget, Error, JsonForm, Object, Str, Value};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Number, Value as Json};
 
-/// The document that encoding/json makes of a value. What it makes is charged, since a value may
-/// hold another many times.
+/// The document that encoding/json would produce for a value. The result is charged, because a
+/// value may contain another one many times.
 pub fn to_json_value(value: &Value, budget: &Budget) -> Result<Json, Error> {
     convert(value, budget, Nil::Null, 0)
 }
 
-/// The same where maps and lists that were never made are empty ones, as for yaml.v3.
+/// The same, with nil maps and lists as empty ones, as in yaml.v3.
 pub fn to_yaml_value(value: &Value, budget: &Budget) -> Result<Json, Error> {
     convert(value, budget, Nil::Empty, 0)
 }
 
-/// What maps and lists are that were never made.
+/// How nil maps and lists are represented.
 #[derive(Clone, Copy)]
 enum Nil {
     Null,
@@ -94,7 +94,7 @@ fn object_value(
     }
 }
 
-/// Every byte that is not UTF-8 is replaced on its own.
+/// Replaces each byte that is not UTF-8 separately.
 fn text(bytes: &Str, budget: &Budget) -> Result<String, Error> {
     budget.memory(bytes.len())?;
     if let Ok(text) = std::str::from_utf8(bytes.as_bytes()) {

@@ -1,5 +1,5 @@
-//! Functions of lists. Each has a `must` variant, which in a template is the same: Go turns the
-//! panic of the other into its error.
+//! Functions of lists. Each has a `must` variant, which is the same in a template: Go turns the
+//! panic of the plain one into the other's error.
 //!
 //! Main value: [`TABLE`].
 
@@ -50,7 +50,7 @@ pub(super) const TABLE: &[(&str, Function)] = &[
     ("toStrings", Function::new(ONE, to_strings)),
 ];
 
-/// The nil list that some functions answer with for an empty one.
+/// The nil list that some functions return for an empty one.
 fn nil_list() -> Out {
     Ok(Value::List(List::nil(LIST)))
 }
@@ -171,7 +171,7 @@ fn has(call: &mut Call<'_>) -> Out {
     contains(&items, call.arg(0), call).map(Value::Bool)
 }
 
-/// A window of the same array, as `list[from:to]`.
+/// A window of the same array, like `list[from:to]`.
 fn slice(call: &mut Call<'_>) -> Out {
     let len = length(call, "list should be type of slice or array but")?;
     if len == 0 {
@@ -210,7 +210,7 @@ fn chunk(call: &mut Call<'_>) -> Out {
         return negative_chunks(size, items.len());
     };
     if size == 0 {
-        // Go divides by zero as floats and makes a number of chunks of what comes out.
+        // Go divides by zero as floats and uses the result as the number of chunks.
         return fails("runtime error: makeslice: len out of range");
     }
     charge_items(call.budget(), items.len())?;
@@ -221,7 +221,7 @@ fn chunk(call: &mut Call<'_>) -> Out {
     Ok(Value::List(List::of(Type::Slice(&LIST), chunks)))
 }
 
-/// With a negative size, Go counts the chunks all the same and fails on making one.
+/// With a negative size, Go still computes the number of chunks, and fails unless it is zero.
 fn negative_chunks(size: i64, len: usize) -> Out {
     let count = ((len as f64 - 1.0) / size as f64).floor() + 1.0;
     if count != 0.0 {

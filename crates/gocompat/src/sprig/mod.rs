@@ -1,8 +1,8 @@
 //! The functions of Masterminds/sprig that Helm offers to templates.
 //!
-//! Main function: [`functions`]; main type: [`Sources`], where chance, the time and the local zone
-//! come from. Each file has the table of its theme. Where Go would go through a map in another
-//! order each time, the order here is that of the keys.
+//! Main function: [`functions`]; main type: [`Sources`], which provides randomness, the time and
+//! the local zone. Each file has the table for its topic. Where Go iterates over a map in random
+//! order, the order here is that of the keys.
 
 mod args;
 mod cast;
@@ -31,20 +31,20 @@ pub use json_value::{to_json_value, to_yaml_value};
 use crate::template::{Budget, Error, Function, Type, Value};
 use jiff::{Timestamp, tz::TimeZone};
 
-/// JSON as encoding/json reads it into an empty interface, with its error texts.
+/// Parses JSON as encoding/json does for an empty interface, with its error texts.
 pub fn read_json(text: &[u8], budget: &Budget) -> Result<Value, Error> {
     json_read::read(text, budget)
 }
 
-/// Fills bytes by chance.
+/// Fills a buffer with random bytes.
 pub type Random = Box<dyn FnMut(&mut [u8])>;
 
-/// What a render takes from outside, so that it can be repeated.
+/// The external inputs of a render, replaceable so that a render can be repeated.
 pub struct Sources {
     pub random: Random,
     pub now: Timestamp,
-    /// The local zone, found out when a template asks for it: a system's zone database is hundreds
-    /// of files.
+    /// The local zone, determined only when a template uses it, because a system's zone database
+    /// consists of hundreds of files.
     pub zone: fn() -> TimeZone,
 }
 
@@ -54,7 +54,7 @@ impl Sources {
     }
 }
 
-/// What is passed to the executor for its functions: it has the sources.
+/// The host passed to the executor; it provides the sources.
 pub trait Host: 'static {
     fn sources(&mut self) -> &mut Sources;
 }
@@ -65,7 +65,7 @@ impl Host for Sources {
     }
 }
 
-/// All functions with their names, for executions that are given an `H`.
+/// All functions with their names, for executions with a host `H`.
 pub fn functions<H: Host>() -> Vec<(&'static str, Function)> {
     let fixed = [
         dicts::TABLE,
@@ -79,7 +79,7 @@ pub fn functions<H: Host>() -> Vec<(&'static str, Function)> {
         values::TABLE,
         versions::TABLE,
     ];
-    // Helm answers for every host with nothing, unless it is told to ask for names.
+    // Unless DNS lookups are enabled, Helm returns an empty address for every host.
     let host_by_name = (
         "getHostByName",
         Function::new(&[Type::String], |_| Ok("".into())),

@@ -147,7 +147,7 @@ pub(super) const TABLE: &[(&str, Function)] = &[
     ),
 ];
 
-/// Too large numbers become the largest.
+/// Numbers that are too large become the maximum.
 fn atoi(call: &mut Call<'_>) -> Out {
     let text = call.text(0)?;
     let digits = text.strip_prefix(['-', '+']).unwrap_or(&text);
@@ -162,7 +162,7 @@ fn atoi(call: &mut Call<'_>) -> Out {
     Ok(Value::int(text.parse().unwrap_or(limit)))
 }
 
-/// Octal digits as a number.
+/// Parses octal digits.
 fn to_decimal(call: &mut Call<'_>) -> Out {
     let text = format::sprint([call.arg(0)])?;
     Ok(Value::int64(
@@ -173,7 +173,7 @@ fn to_decimal(call: &mut Call<'_>) -> Out {
     ))
 }
 
-/// The numbers from `start` to before `stop`.
+/// The numbers from `start` to `stop`, exclusive.
 fn steps(call: &Call<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, Error> {
     let down = stop < start;
     if (down && step >= 0) || (!down && step <= 0) || start == stop {
@@ -200,7 +200,7 @@ fn until(call: &mut Call<'_>) -> Out {
     ints(steps(call, 0, count, if count < 0 { -1 } else { 1 })?)
 }
 
-/// `seq END`, `seq START END` or `seq START STEP END`; the end is included.
+/// `seq END`, `seq START END` or `seq START STEP END`; the end is inclusive.
 fn seq(call: &mut Call<'_>) -> Out {
     let given = (0..call.len())
         .map(|i| call.integer(i))
@@ -249,7 +249,7 @@ fn greatest(call: &Call<'_>) -> Value {
 }
 
 fn extreme(call: &Call<'_>, choose: fn(f64, f64) -> f64) -> Value {
-    // Unlike here, NaN wins in Go.
+    // In Go, unlike in Rust, the result is NaN if one argument is.
     let both = |a: f64, b: f64| {
         if a.is_nan() || b.is_nan() {
             f64::NAN

@@ -1,5 +1,5 @@
-//! Functions of slash-separated paths. Where Helm runs on Linux, those of the operating system are
-//! the same.
+//! Functions of slash-separated paths. On Linux, where Helm usually runs, the functions for the
+//! operating system's paths are the same.
 //!
 //! Main value: [`TABLE`].
 
@@ -44,12 +44,12 @@ fn base(path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// All but the last element, cleaned.
+/// All except the last element, cleaned.
 fn dir(path: &[u8]) -> Vec<u8> {
     clean(&path[..path.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1)])
 }
 
-/// The shortest path of the same meaning.
+/// The shortest equivalent path.
 fn clean(path: &[u8]) -> Vec<u8> {
     let rooted = path.starts_with(b"/");
     let mut parts: Vec<&[u8]> = Vec::new();
@@ -71,7 +71,7 @@ fn clean(path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// From the last dot of the last element on.
+/// The text from the last dot of the last element on.
 fn ext(path: &[u8]) -> Vec<u8> {
     let name = path.rsplit(|b| *b == b'/').next().unwrap_or_default();
     name.iter()

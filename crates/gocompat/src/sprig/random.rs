@@ -1,6 +1,6 @@
-//! Functions of chance, from the bytes that the caller gives.
+//! Random functions, based on the caller's random bytes.
 //!
-//! Main functions: [`table`] and [`below`], an even number below a limit.
+//! Main functions: [`table`] and [`below`], a uniformly distributed number below a limit.
 
 use super::args::{Out, fails, string};
 use super::{Host, Sources};
@@ -37,10 +37,10 @@ pub(super) const fn table<H: Host>() -> [(&'static str, Function); 8] {
     ]
 }
 
-/// A number below a limit, each as likely as the others.
+/// A uniformly distributed number below a limit.
 pub(super) fn below(sources: &mut Sources, limit: u64) -> u64 {
     let limit = limit.max(1);
-    // What lies above the last multiple of the limit would favour small numbers.
+    // Values above the last multiple of the limit would favour small numbers.
     let fair = u64::MAX - u64::MAX % limit;
     loop {
         let mut bytes = [0; 8];

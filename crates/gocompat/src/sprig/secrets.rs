@@ -1,7 +1,7 @@
 //! Passwords and encryption.
 //!
-//! Main function: [`table`]. Each call costs much work, which is charged, so that a render makes no
-//! more than some hundred.
+//! Main function: [`table`]. Each call is expensive and charged accordingly, so that a render can
+//! make only a few hundred.
 
 use super::args::{Out, fails, string};
 use super::encodings::base64_decoded;
@@ -16,9 +16,9 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 const TWO: &[Type] = &[Type::String, Type::String];
-/// Rounds of bcrypt, as a power of two.
+/// The bcrypt cost: the binary logarithm of the number of rounds.
 const COST: u32 = 10;
-/// Steps charged for a hash that is slow on purpose.
+/// Steps charged for a deliberately slow hash.
 const SLOW: u64 = 1_000_000;
 const BLOCK: usize = 16;
 
@@ -42,7 +42,7 @@ pub(super) const fn table<H: Host>() -> [(&'static str, Function); 5] {
     ]
 }
 
-/// The bcrypt hash of an argument, or what Go says instead of one.
+/// The bcrypt hash of an argument, or Go's error.
 fn hashed<H: Host>(call: &mut Call<'_>, index: usize) -> Result<String, Error> {
     call.budget().steps(SLOW)?;
     let password = call.string(index)?.clone();
@@ -73,7 +73,7 @@ fn htpasswd<H: Host>(call: &mut Call<'_>) -> Out {
     Ok(format!("{name}:{}", hashed::<H>(call, 1)?).into())
 }
 
-/// The first 32 bytes of a password, with zeros behind.
+/// The first 32 bytes of a password, padded with zeros.
 fn key(password: &[u8]) -> [u8; 32] {
     let mut key = [0; 32];
     let len = password.len().min(32);
@@ -125,7 +125,7 @@ fn decrypt(call: &mut Call<'_>) -> Out {
 
 const SEED: &str = "com.lyndir.masterpassword";
 
-/// The shapes of a kind of password: each letter stands for one of some characters.
+/// The templates of a kind of password: each letter stands for one of a set of characters.
 fn shapes(kind: &str) -> Option<&'static [&'static str]> {
     Some(match kind {
         "maximum" => &["anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"],
@@ -172,7 +172,8 @@ fn characters(letter: u8) -> &'static [u8] {
     }
 }
 
-/// The scheme of masterpassword.app: counter, kind, password, user and site make one password.
+/// The scheme of masterpassword.app: derives a password from counter, kind, password, user and
+/// site.
 fn derive(call: &mut Call<'_>) -> Out {
     let crate::template::Value::Uint(_, counter) = *call.arg(0) else {
         return fails("the counter is no number");
@@ -181,7 +182,7 @@ fn derive(call: &mut Call<'_>) -> Out {
     let Some(shapes) = shapes(&kind) else {
         return Ok(format!("cannot find password template {kind}").into());
     };
-    // Twice as slow, and 32 MiB besides.
+    // Twice as slow, and it needs 32 MiB.
     call.budget().steps(2 * SLOW)?;
     let length = |text: &[u8]| u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes();
     let (password, user, site) = (

@@ -172,7 +172,7 @@ pub(super) fn map_runes(bytes: &[u8], map: fn(char) -> char) -> Vec<u8> {
         .into_bytes()
 }
 
-/// `unicode.ToUpper`: a single character; where upper case has several, none changes.
+/// `unicode.ToUpper`: a single character; one whose upper case has several characters is unchanged.
 pub(super) fn upper(c: char) -> char {
     let mut all = c.to_uppercase();
     match (all.next(), all.next()) {
@@ -220,7 +220,7 @@ fn abbreviated(call: &Call<'_>, offset: i64, width: i64, index: usize) -> Out {
     }
 }
 
-/// Cuts a text to a width with `...`, from an offset on.
+/// Truncates a text to a width with `...`, beginning at an offset.
 fn abbreviate(text: &[u8], offset: i64, width: usize) -> Vec<u8> {
     let len = text.len();
     if len <= width {
@@ -325,7 +325,7 @@ fn compared(call: &Call<'_>, holds: fn(&[u8], &[u8]) -> bool) -> Out {
     )))
 }
 
-/// Where a text begins in another.
+/// The position of a text in another.
 pub(super) fn find(text: &[u8], part: &[u8]) -> Option<usize> {
     if part.is_empty() {
         return Some(0);
@@ -397,7 +397,7 @@ fn squote(call: &mut Call<'_>) -> Out {
     string(call.budget(), parts.join(&b' '))
 }
 
-/// The arguments that are not nil, as text.
+/// The arguments except nils, as text.
 fn present(
     call: &Call<'_>,
     show: impl Fn(&Value) -> Result<Vec<u8>, Error>,
@@ -445,7 +445,7 @@ fn replace(call: &mut Call<'_>) -> Out {
     }
     let mut parts = split(text, old, -1);
     if old.is_empty() {
-        // Between all characters, in front and at the end.
+        // Between all characters, at the beginning and at the end.
         parts.insert(0, b"");
         parts.push(b"");
         if text.is_empty() {
@@ -459,7 +459,7 @@ fn replace(call: &mut Call<'_>) -> Out {
     Ok(Value::String(parts.join(new).into()))
 }
 
-/// `strings.SplitN`; fewer than 0 are all.
+/// `strings.SplitN`; a negative count means all.
 pub(super) fn split<'t>(text: &'t [u8], separator: &[u8], count: i64) -> Vec<&'t [u8]> {
     let most = usize::try_from(count).unwrap_or(usize::MAX);
     let mut parts = Vec::new();
@@ -489,7 +489,7 @@ pub(super) fn split<'t>(text: &'t [u8], separator: &[u8], count: i64) -> Vec<&'t
     parts
 }
 
-/// The parts below `_0`, `_1` and so on.
+/// The parts with keys `_0`, `_1` and so on.
 fn numbered(parts: Vec<&[u8]>, call: &Call<'_>) -> Out {
     call.budget()
         .memory(parts.len().saturating_mul(size_of::<Value>() * 3))?;

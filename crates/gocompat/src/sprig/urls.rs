@@ -53,7 +53,7 @@ fn join(call: &mut Call<'_>) -> Out {
     string(call.budget(), url.write())
 }
 
-/// The text of an entry that must be a string; empty when it is missing.
+/// The text of an entry that must be a string; empty if it is missing.
 fn text_entry(map: &Map, key: &str) -> Result<Vec<u8>, Error> {
     match map.get(key) {
         None => Ok(Vec::new()),

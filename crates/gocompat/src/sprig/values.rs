@@ -129,7 +129,7 @@ fn written(call: &Call<'_>, style: json::Style) -> Out {
     )
 }
 
-/// What cannot be written becomes an empty text; the budget's end stays an error.
+/// A value that cannot be written becomes an empty text; exceeding the budget stays an error.
 fn swallowed(call: &Call<'_>, style: json::Style) -> Out {
     match written(call, style) {
         Err(e) if e.kind() != crate::template::ErrorKind::Limit => Ok("".into()),

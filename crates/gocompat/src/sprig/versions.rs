@@ -38,7 +38,7 @@ fn compare(call: &mut Call<'_>) -> Out {
     Ok(Value::Bool(constraints.check(&parse(&call.text(1)?)?)))
 }
 
-/// Version 0.0.0 for any version.
+/// Replaces any version by 0.0.0.
 pub(super) fn blank(value: &Value) -> Option<Value> {
     held(value)
         .ok()
@@ -182,7 +182,7 @@ fn order(call: &Call<'_>) -> Result<Ordering, Error> {
     Ok(held(call.receiver())?.precedence(&held(call.arg(0))?))
 }
 
-/// A prerelease is followed by its release.
+/// The next patch of a prerelease is its release.
 fn next_patch(version: &Version) -> String {
     let patch = if version.prerelease.is_empty() {
         version.patch.saturating_add(1)
@@ -192,7 +192,7 @@ fn next_patch(version: &Version) -> String {
     format!("{}.{}.{patch}", version.major, version.minor)
 }
 
-/// A following version, which keeps a leading `v`.
+/// The next version, with a leading `v` if there was one.
 fn next(call: &Call<'_>, write: fn(&Version) -> String) -> Out {
     let version = held(call.receiver())?;
     let front = if version.original().starts_with('v') {

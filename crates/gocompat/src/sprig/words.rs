@@ -6,7 +6,7 @@ use super::strings::{lower, upper};
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Bytes of the first character; 1 for a byte that is not UTF-8.
+/// The width in bytes of the first character; 1 for a byte that is not UTF-8.
 pub(super) fn width(bytes: &[u8]) -> usize {
     let head = &bytes[..bytes.len().min(4)];
     let chunk = head.utf8_chunks().next();
@@ -75,13 +75,13 @@ fn is_punctuation(c: char) -> bool {
     is(&PUNCTUATION, c)
 }
 
-/// A letter of a script with words; Chinese, Japanese and Korean characters are none.
+/// A letter of a script with words, which Chinese, Japanese and Korean are not.
 fn is_alphabetic(c: char) -> bool {
     is_letter(c)
         && !matches!(c, '\u{3400}'..='\u{4d85}' | '\u{4e00}'..='\u{9fcc}' | '\u{20000}'..='\u{2b81d}')
 }
 
-/// `unicode.ToTitle`, which differs from upper case for the letters that have two parts.
+/// `unicode.ToTitle`, which differs from upper case for digraph letters.
 fn title_case(c: char) -> char {
     match c {
         '\u{1c4}'..='\u{1c6}' => '\u{1c5}',
@@ -92,7 +92,7 @@ fn title_case(c: char) -> char {
     }
 }
 
-/// `strings.Title`: the letter after what is no part of a word.
+/// `strings.Title`: capitalizes each letter after a character that is not part of a word.
 pub(super) fn title(text: &[u8]) -> Vec<u8> {
     let mut before = ' ';
     let mut out = Vec::with_capacity(text.len());
@@ -107,7 +107,7 @@ pub(super) fn title(text: &[u8]) -> Vec<u8> {
     bytes(out)
 }
 
-/// The first letter of each word in lower case.
+/// Converts the first letter of each word to lower case.
 pub(super) fn untitle(text: &[u8]) -> Vec<u8> {
     let mut first = true;
     bytes(runes(text).into_iter().map(|c| {
@@ -117,7 +117,7 @@ pub(super) fn untitle(text: &[u8]) -> Vec<u8> {
     }))
 }
 
-/// The bytes that begin words, each as a character of its own.
+/// The first byte of each word, each as a character.
 pub(super) fn initials(text: &[u8]) -> Vec<u8> {
     let mut gap = true;
     bytes(text.iter().map(|b| char::from(*b)).filter(|c| {
@@ -127,7 +127,7 @@ pub(super) fn initials(text: &[u8]) -> Vec<u8> {
     }))
 }
 
-/// Without spaces; when there are any, every byte becomes a character of its own.
+/// Removes spaces; if there are any, every byte becomes a character of its own.
 pub(super) fn without_spaces(text: &[u8]) -> Vec<u8> {
     let kept: Vec<char> = text
         .iter()
@@ -161,7 +161,7 @@ fn is_connector(c: char) -> bool {
     c == '-' || c == '_' || c.is_whitespace()
 }
 
-/// `UpperCamelCase`: connectors in front, and all but one of several, stay.
+/// `UpperCamelCase`: leading connectors, and all but one of several adjacent ones, stay.
 pub(super) fn pascal(text: &[u8]) -> Vec<u8> {
     let mut rest = runes(text).into_iter().peekable();
     let mut out = String::new();
@@ -169,12 +169,12 @@ pub(super) fn pascal(text: &[u8]) -> Vec<u8> {
         out.push(c);
     }
     let Some(first) = rest.next() else {
-        // Only connectors: the last of them is written twice.
+        // Only connectors: the last one is written twice.
         let last = out.chars().last();
         out.extend(last);
         return out.into_bytes();
     };
-    // Upper case letters after one that began a word are one word.
+    // Further upper case letters after the first one of a word belong to that word.
     let mut capitals = is_upper(first);
     let mut last = upper(first);
     for c in rest {
@@ -230,13 +230,13 @@ impl Word {
         matches!(self, Word::Letters | Word::Number)
     }
 
-    /// Whether a connector is put in front of it.
+    /// Whether a connector is inserted before it.
     fn apart(self) -> bool {
         !matches!(self, Word::Connector | Word::Punctuation)
     }
 }
 
-/// Cuts the next word off.
+/// Takes the next word.
 fn next_word(rest: &mut &[char]) -> (Word, Vec<char>) {
     let text = *rest;
     let Some(&first) = text.first() else {
@@ -251,7 +251,7 @@ fn next_word(rest: &mut &[char]) -> (Word, Vec<char>) {
         Word::None => 1,
         Word::Upper if text.get(1).is_some_and(|c| is_upper(*c)) => {
             let end = run(1, &is_upper);
-            // The last one begins the word that follows.
+            // The last one begins the next word.
             end - usize::from(text.get(end).is_some_and(|c| is_alphabetic(*c)))
         }
         Word::Upper | Word::Letters => run(1, &small),
@@ -272,7 +272,7 @@ fn write(out: &mut String, kind: Word, word: &[char], connector: char) {
     }));
 }
 
-/// Words in lower case with a connector between them; numbers belong to the words around them.
+/// Words in lower case with a connector between them; numbers belong to adjacent words.
 pub(super) fn separated(text: &[u8], connector: char) -> Vec<u8> {
     let runes = runes(text);
     let mut rest = &runes[..];
@@ -322,7 +322,7 @@ pub(super) fn separated(text: &[u8], connector: char) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Writes the letters and numbers that belong together; what follows them.
+/// Writes adjacent letters and numbers; returns the rest.
 fn through_word(
     out: &mut String,
     mut kind: Word,

@@ -1,10 +1,10 @@
-//! One JSON value at the start of a text that goes on after it, as Go's `json.Decoder` cuts it.
+//! Parses one JSON value at the beginning of a text, as Go's `json.Decoder` does.
 //!
 //! Main function: [`first`].
 
 use serde_json::{Number, Value};
 
-/// The value and how many bytes it takes; numbers become floats.
+/// The value and its length in bytes; numbers become floats.
 pub(super) fn first(text: &str) -> Result<(Value, usize), String> {
     let start = text.len() - text.trim_start_matches([' ', '\t', '\r', '\n']).len();
     let body = &text[start..];
@@ -29,7 +29,7 @@ pub(super) fn first(text: &str) -> Result<(Value, usize), String> {
     Ok((value, start + taken))
 }
 
-/// Length of the number or word in front; anything may follow it.
+/// Length of the number or word at the beginning; anything may follow it.
 fn scalar(text: &[u8]) -> usize {
     if let Some(word) = ["true", "false", "null"]
         .into_iter()
@@ -59,7 +59,7 @@ fn scalar(text: &[u8]) -> usize {
     end
 }
 
-/// Every number as Go decodes it into an empty interface.
+/// Converts every number as Go does for an empty interface.
 fn floats(value: &mut Value) {
     match value {
         Value::Number(n) => {

@@ -1,4 +1,4 @@
-//! The grammar: names, dots, indices and values, written into the tree while they are read.
+//! The grammar: names, dots, indices and values, stored into the tree while parsing.
 //!
 //! Main type: [`Parser`].
 
@@ -8,9 +8,9 @@ use crate::text::{is_space, quote, quote_rune};
 use serde_json::{Map, Value};
 use std::num::IntErrorKind;
 
-/// Why reading does not go on.
+/// Why parsing stops.
 pub(super) enum Stop {
-    /// The line is over, which is no error.
+    /// The end of the line, which is not an error.
     End,
     Failed(String),
 }
@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// What stands between the brackets, behind the first.
+    /// The text between the brackets, after the opening one.
     fn index(&mut self) -> Step<i64> {
         let (text, Some(_)) = self.line.until(&[']']) else {
             return Err(Stop::End);
@@ -195,7 +195,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Writes one place of a list and makes it as long as needed.
+    /// Sets an element of a list, extending it as needed.
     fn put(&mut self, list: &mut Vec<Value>, index: i64, value: Value) -> Step<()> {
         let at = usize::try_from(index).expect("negative ones are refused before");
         if index > MAX_INDEX {
@@ -243,7 +243,7 @@ impl<'a> Parser<'a> {
         (value, stop)
     }
 
-    /// A JSON value and the comma behind it; nothing is null.
+    /// A JSON value and the comma after it; an empty value is null.
     fn json(&mut self) -> Step<Value> {
         if self.blank() {
             return Ok(Value::Null);
@@ -254,7 +254,7 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// Skips spaces, and a comma after them. False when something else follows.
+    /// Skips spaces, and a comma after them. False if something else follows.
     fn blank(&mut self) -> bool {
         loop {
             match self.line.peek() {
@@ -282,7 +282,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A name without a letter is not written.
+/// An empty name is ignored.
 fn set(data: &mut Map<String, Value>, name: &str, value: Value) {
     if !name.is_empty() {
         data.insert(name.to_owned(), value);
@@ -308,7 +308,7 @@ fn not_a(value: &Value, wanted: &str) -> Stop {
     ))
 }
 
-/// What `--set` takes a text for. Leading zeros make it text.
+/// The type that `--set` gives a text. With a leading zero it stays text.
 fn typed(text: String) -> Value {
     for (word, value) in [
         ("true", Value::Bool(true)),

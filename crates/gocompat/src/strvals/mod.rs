@@ -1,8 +1,8 @@
-//! Helm's `--set` lines: `a.b[0].c=1,d={x,y}` written into a tree of values.
+//! Helm's `--set` lines: `a.b[0].c=1,d={x,y}` stored into a tree of values.
 //!
-//! Main function: [`apply`]; a [`Form`] for each of Helm's five options. Whole numbers given to
-//! `--set` stay integers, the numbers in JSON become floats, as in Helm. It must not know where the
-//! values come from: the content of files is asked for through a function.
+//! Main function: [`apply`]; a [`Form`] for each of Helm's five options. As in Helm, integers given
+//! to `--set` stay integers, and numbers in JSON become floats. It must not know where the values
+//! come from: the content of files is read through a callback.
 
 mod json_value;
 mod keys;
@@ -16,13 +16,13 @@ const MAX_INDEX: i64 = 65_536;
 /// Most dots in a name, as in Helm.
 const MAX_NESTED_NAME: usize = 30;
 
-/// Content of a file by its name, or why there is none.
+/// Returns the content of a file by its name, or an error.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 /// The option that the line was given to.
 #[derive(Clone, Copy)]
 pub enum Form<'a> {
-    /// `--set`: true, false, null and whole numbers are not text.
+    /// `--set`: true, false, null and integers are not text.
     Set,
     /// `--set-string`
     Text,
@@ -34,12 +34,12 @@ pub enum Form<'a> {
     File(ReadFile<'a>),
 }
 
-/// What one line may cost; Helm has no such limits.
+/// Limits for one line; Helm has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Lists and maps inside each other.
+    /// Nesting of lists and maps.
     pub depth: usize,
-    /// Places added to lists, empty ones included.
+    /// Elements added to lists, including empty ones.
     pub slots: usize,
 }
 
@@ -52,12 +52,12 @@ impl Default for Limits {
     }
 }
 
-/// Why a line cannot be used, worded as Helm does.
+/// Why a line is invalid, with Helm's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StrvalsError(pub String);
 
-/// Writes what the line says into `into`. After an error a part of the line may be there.
+/// Stores the line's values into `into`. After an error some of them may have been stored.
 pub fn apply(
     form: Form<'_>,
     line: &str,

@@ -1,10 +1,10 @@
-//! The characters of a line, read up to the next that means something.
+//! Reads the characters of a line up to the next special one.
 //!
 //! Main type: [`Scanner`].
 
 pub(super) struct Scanner<'a> {
     rest: &'a str,
-    /// A backslash takes the meaning from the next character.
+    /// A backslash escapes the next character.
     escapes: bool,
 }
 
@@ -13,7 +13,7 @@ impl<'a> Scanner<'a> {
         Self { rest, escapes }
     }
 
-    /// The text before one of `stops`, and which it was; None at the end of the line.
+    /// The text before one of `stops`, and which one it was; None at the end of the line.
     pub fn until(&mut self, stops: &[char]) -> (String, Option<char>) {
         let mut text = String::new();
         loop {

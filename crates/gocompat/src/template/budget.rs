@@ -1,4 +1,4 @@
-//! What one render may cost.
+//! The limits of one render.
 //!
 //! Main type: [`Budget`]. The executor charges steps, output and frames; functions that loop or
 //! build values charge for themselves.
@@ -6,11 +6,11 @@
 use super::error::Error;
 use std::{cell::Cell, fmt, sync::Arc, time::Duration};
 
-/// Steps between two questions whether the time is over.
+/// Steps between two checks of the deadline.
 const LOOK: u64 = 1 << 14;
 
-/// When a render has to be done. Steps are what bounds it; but they are not worth the same on every
-/// machine.
+/// The deadline of a render. Steps are the main limit, but they take different times on different
+/// machines.
 #[derive(Clone)]
 pub struct Deadline {
     /// For the message.
@@ -33,8 +33,8 @@ pub struct Limits {
     pub steps: u64,
     /// Bytes written, those into the results of functions included.
     pub output: u64,
-    /// Bytes of values that functions made, freed or not, and of the frames of templates that wait
-    /// for others.
+    /// Bytes of values that functions created, freed or not, and of the frames of waiting
+    /// templates.
     pub memory: u64,
 }
 
@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// What is left of the limits.
+/// The remaining limits.
 #[derive(Debug)]
 pub struct Budget {
     steps: Cell<u64>,
@@ -76,7 +76,7 @@ impl Budget {
         }
     }
 
-    /// The same, and it ends at this time.
+    /// The same with a deadline.
     pub fn until(self, deadline: Option<Deadline>) -> Self {
         Self { deadline, ..self }
     }
@@ -130,7 +130,7 @@ impl Budget {
         })
     }
 
-    /// Gives back what was charged for something that is gone for certain.
+    /// Returns what was charged for something that is certainly freed.
     pub(super) fn release(&self, bytes: usize) {
         self.memory
             .set(self.memory.get().saturating_add(bytes as u64));

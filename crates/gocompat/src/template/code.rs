@@ -1,8 +1,8 @@
-//! The compact form a template is executed in.
+//! The compact executable form of a template.
 //!
 //! Main types: [`Template`] and its instructions [`Op`]. Variables are numbered slots, functions
-//! are indexes, and each instruction that can fail carries the node it stands for, so that errors
-//! name the place that Go's name.
+//! are indexes, and each instruction that can fail refers to its node, so that errors name the same
+//! location as Go's.
 
 use super::node::{Id, Nodes, Range};
 use super::number::Number;
@@ -18,7 +18,7 @@ pub struct Template {
     pub(super) ops: Vec<Op>,
     pub(super) constants: Vec<Constant>,
     pub(super) slots: usize,
-    /// Nothing but space and comments: it does not replace another template.
+    /// Only space and comments: it does not replace another template.
     pub(super) blank: bool,
 }
 
@@ -61,7 +61,7 @@ impl Constant {
     }
 }
 
-/// What stands as an argument of a method, whose parameters are known only when it is found.
+/// An argument of a method, whose parameter types are known only at run time.
 #[derive(Clone, Debug)]
 pub(super) enum Literal {
     Nil,
@@ -70,14 +70,14 @@ pub(super) enum Literal {
     String(Str),
 }
 
-/// Where a chain of fields begins.
+/// The start of a chain of fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Base {
     Slot(u16),
     Stack,
 }
 
-/// One instruction of the machine. `at` is what Go takes as the current node from then on.
+/// One instruction of the machine. `at` is the node that Go considers current from then on.
 #[derive(Debug)]
 pub(super) enum Op {
     /// Writes a part of the text.
@@ -93,7 +93,7 @@ pub(super) enum Op {
         at: Id,
         index: u32,
     },
-    /// Pushes a slot; `strip` takes it out of its interface.
+    /// Pushes a slot; `strip` unwraps its interface.
     Slot {
         at: Id,
         slot: u16,
@@ -101,7 +101,7 @@ pub(super) enum Op {
     },
     /// Makes a node the current one.
     At(Id),
-    /// Fails with a text that was known when the template was parsed.
+    /// Fails with an error that was known when the template was parsed.
     Fail {
         at: Option<Id>,
         why: Box<str>,
@@ -127,7 +127,7 @@ pub(super) enum Op {
     BoundArg {
         index: u16,
     },
-    /// Pushes a literal as the bound method's parameter wants it.
+    /// Pushes a literal, converted to the bound method's parameter type.
     BoundLiteral {
         at: Id,
         index: u16,
@@ -148,7 +148,7 @@ pub(super) enum Op {
         piped: bool,
         strip: bool,
     },
-    /// Jumps when the truth of the top is this, and keeps it; pops it otherwise, unless it is the
+    /// Jumps if the truth of the top equals this, and keeps it; otherwise pops it, unless it is the
     /// last.
     Short {
         on: bool,
@@ -161,7 +161,7 @@ pub(super) enum Op {
     },
     Jump(u32),
     JumpUnless(u32),
-    /// Pops a value: stores it as the dot and goes on when it is true.
+    /// Pops a value: if it is true, stores it as the dot and continues.
     With {
         slot: u16,
         otherwise: u32,

@@ -1,8 +1,8 @@
-//! From expressions to instructions.
+//! Compiles expressions to instructions.
 //!
-//! Main type: [`Builder`], the instructions of one template while it is parsed. What Go finds out
-//! only when it executes, but can be known from the text (a wrong number of arguments, a literal of
-//! the wrong type), becomes an instruction that fails.
+//! Main type: [`Builder`], which collects the instructions of one template during parsing. An error
+//! that Go reports only at execution, but that is known from the text (a wrong number of arguments,
+//! a literal of the wrong type), becomes an instruction that fails.
 
 use super::code::{Base, Constant, DOT, Op, ROOT, Template};
 use super::function::Functions;
@@ -13,12 +13,12 @@ mod operand;
 
 pub(super) use operand::typed;
 
-/// The instructions of a template, growing.
+/// Collects the instructions of a template.
 pub(super) struct Builder {
     pub blank: bool,
     ops: Vec<Op>,
     constants: Vec<Constant>,
-    /// The variables that have a value when execution is here, and their slots.
+    /// The variables that have a value at this point, and their slots.
     scope: Vec<(Vec<u8>, u16)>,
     free: u16,
     slots: u16,
@@ -31,11 +31,11 @@ struct Loop {
     breaks: Vec<usize>,
 }
 
-/// An `if`, `with` or `range` that is open.
+/// An open `if`, `with` or `range`.
 pub(super) struct Branch {
-    /// What was in scope, free and the dot in front of it.
+    /// The scope, the free slots and the dot before it.
     outside: (usize, u16, u16),
-    /// What is in scope and free after its pipeline.
+    /// The scope and the free slots after its pipeline.
     inside: (usize, u16),
     /// The instruction that jumps to the `else`.
     test: usize,
@@ -59,7 +59,7 @@ impl Default for Builder {
     }
 }
 
-/// What the compiler reads.
+/// The compiler's input.
 #[derive(Clone, Copy)]
 struct Input<'a> {
     nodes: &'a Nodes,
@@ -85,7 +85,7 @@ impl Builder {
         self.ops.push(Op::Text((offset(start), offset(end))));
     }
 
-    /// A pipeline of which the value is written.
+    /// A pipeline whose value is written.
     pub fn action(&mut self, nodes: &Nodes, functions: &Functions, pipe: Id) {
         let declares = self.pipe(Input { nodes, functions }, pipe);
         self.ops.push(if declares {
@@ -202,7 +202,7 @@ impl Builder {
         self.free = branch.outside.1;
     }
 
-    /// Makes a jump lead to the next instruction.
+    /// Sets the target of a jump to the next instruction.
     fn aim(&mut self, jump: usize) {
         let here = offset(self.ops.len());
         match &mut self.ops[jump] {
@@ -232,7 +232,7 @@ impl Builder {
             .find_map(|(known, slot)| (known == name).then_some(*slot))
     }
 
-    /// The slot of a variable node, where it has one.
+    /// The slot of a variable, if it has one.
     fn lookup(&self, input: Input<'_>, variable: Id) -> Option<u16> {
         match input.nodes.get(variable) {
             Node::Variable(names) => self.find(input.nodes.slice(names[0])),
@@ -255,7 +255,8 @@ impl Builder {
         });
     }
 
-    /// Leaves the value of a pipeline on the stack. Whether it declares variables or assigns them.
+    /// Leaves the value of a pipeline on the stack. Returns whether it declares or assigns
+    /// variables.
     fn pipe(&mut self, input: Input<'_>, pipe: Id) -> bool {
         let Node::Pipe {
             declared,
@@ -320,7 +321,7 @@ impl Builder {
         }
     }
 
-    /// Fields after a start, perhaps with arguments for the last.
+    /// Fields after a start, possibly with arguments for the last one.
     fn chain(&mut self, input: Input<'_>, node: Id, args: &[Id], piped: bool, strip: bool) {
         let given = piped || !args.is_empty();
         let (at, base, from, names): (_, _, _, &[Range]) = match input.nodes.get(node) {

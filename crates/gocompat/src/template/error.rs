@@ -1,24 +1,24 @@
-//! Why a template cannot be parsed or executed, in Go's words.
+//! Why a template cannot be parsed or executed, with Go's messages.
 //!
 //! Main type: [`Error`]. Errors wrap each other (`error calling include: template: …`); each link
-//! keeps only its own words.
+//! stores only its own text.
 
 use std::fmt;
 
-/// What sort of failure it is; that of the innermost link counts.
+/// The kind of failure; that of the innermost link counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The text is not a template.
     Parse,
-    /// Executing failed at a place in a template.
+    /// Execution failed at a location in a template.
     Execute,
-    /// A function refused its arguments, or the template asked it to fail.
+    /// A function rejected its arguments, or the template asked it to fail.
     Function,
-    /// A limit of the budget was reached; Go would have gone on.
+    /// A limit of the budget was reached; Go would continue.
     Limit,
 }
 
-/// An error, as a chain from the outermost words to the cause.
+/// An error, as a chain from the outermost text to the cause.
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
@@ -35,7 +35,7 @@ impl Error {
         }
     }
 
-    /// What a function answers when it refuses.
+    /// An error returned by a function.
     pub fn function(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Function, message)
     }
@@ -45,7 +45,7 @@ impl Error {
         Self::new(ErrorKind::Limit, message)
     }
 
-    /// Puts words in front of this error, as `%w` does.
+    /// Adds a prefix to this error, as `%w` does.
     #[must_use]
     pub fn wrap(self, words: impl Into<String>) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Error {
         }
     }
 
-    /// The words of this link alone; the cause's follow them.
+    /// The text of this link alone; the cause's text follows it.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -69,7 +69,7 @@ impl Error {
         std::iter::successors(Some(self), |e| e.cause())
     }
 
-    /// What went wrong in the end.
+    /// The kind of the innermost error.
     pub fn kind(&self) -> ErrorKind {
         self.chain().last().map_or(self.kind, |e| e.kind)
     }
@@ -89,7 +89,7 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// A chain may be long: it is dropped link by link.
+/// A chain may be long, so it is dropped link by link.
 impl Drop for Error {
     fn drop(&mut self) {
         let mut next = self.cause.take();

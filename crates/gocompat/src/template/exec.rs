@@ -1,8 +1,8 @@
-//! Executing templates.
+//! Executes templates.
 //!
 //! Main function: [`execute`]. A machine with its own stack of frames: a template that calls itself
-//! a hundred thousand times, or functions that have templates executed by functions that have
-//! templates executed, take no native stack. Everything is charged to a budget.
+//! a hundred thousand times, or functions that execute templates which call such functions again,
+//! need no native stack. Everything is charged to a budget.
 
 use super::budget::Budget;
 use super::code::{Op, Template};
@@ -21,32 +21,32 @@ mod iterate;
 
 use iterate::Iterator as Iter;
 
-/// How deep templates may call templates, as in Go.
+/// Maximum depth of template calls, as in Go.
 const DEEPEST: u32 = 100_000;
-/// What a frame is charged with, besides its slots.
+/// Charged per frame, in addition to its slots.
 const FRAME: usize = 256;
 
-/// What a key that a map does not have is.
+/// The value of a missing key in a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingKey {
     /// No value: prints `<no value>`, and so do its fields.
     #[default]
     Invalid,
-    /// The zero value of what the map holds; its fields fail when that is nil.
+    /// The zero value of the map's element type; its fields fail if that is nil.
     Zero,
     /// An error.
     Error,
 }
 
-/// How to execute.
+/// Options of an execution.
 pub struct Options<'a> {
     pub missing_key: MissingKey,
     pub budget: &'a Budget,
-    /// What functions find with `Call::host`.
+    /// The host that functions get from `Call::host`.
     pub host: &'a mut dyn Any,
 }
 
-/// Executes a template of a set with a value as its dot. What was written before an error stays in
+/// Executes a template of a set with a value as its dot. Output written before an error stays in
 /// `out`.
 pub fn execute(
     set: &Arc<TemplateSet>,
@@ -96,20 +96,20 @@ fn find(set: &Arc<TemplateSet>, name: &str) -> Result<Arc<Template>, Error> {
     })
 }
 
-/// A template that is executed, or waits.
+/// A template that is executing or waiting.
 struct Frame {
     template: Arc<Template>,
     set: Arc<TemplateSet>,
-    /// The instruction that comes next.
+    /// The next instruction.
     next: usize,
     /// The node that errors are reported at.
     at: Option<Id>,
-    /// Where its slots begin.
+    /// The index of its first slot.
     base: usize,
     /// How much of each stack belongs to others.
     marks: Marks,
     depth: u32,
-    /// Set when a function asked for it.
+    /// Set if a function requested it.
     entry: Option<Box<Entry>>,
 }
 
@@ -121,11 +121,11 @@ struct Marks {
     called: usize,
 }
 
-/// What to do when a template that a function asked for is done.
+/// What to do when a template that a function requested is done.
 struct Entry {
     then: Then,
     output: Vec<u8>,
-    /// Where in the caller, and the function's name, for errors.
+    /// The location in the caller, and the function's name, for errors.
     at: Id,
     name: Str,
     strip: bool,
@@ -145,11 +145,11 @@ struct Machine<'a> {
     slots: Vec<Slot>,
     iterators: Vec<Iter>,
     bound: Vec<Bound>,
-    /// Templates that are called when their pipeline is evaluated.
+    /// Templates to call once their pipeline is evaluated.
     called: Vec<Arc<Template>>,
     frames: Vec<Frame>,
     frame: Frame,
-    /// The frame is another one than before.
+    /// The current frame has changed.
     switched: bool,
     out: Vec<u8>,
 }
@@ -158,7 +158,7 @@ struct Machine<'a> {
 enum Fault {
     /// At the current node.
     Here(String),
-    /// A function's error: at a node, with words in front of it.
+    /// A function's error: at a node, with a prefix.
     Call(Id, String, Error),
     /// A limit.
     Limit(Error),
@@ -179,7 +179,7 @@ enum Flow {
 }
 
 impl Machine<'_> {
-    /// Gives the frame its slots: the dot and `$` are the same at first.
+    /// Allocates the frame's slots: the dot and `$` are initially the same.
     fn prepare(&mut self, dot: Slot) {
         self.frame.base = self.slots.len();
         self.slots.extend([dot.clone(), dot]);
@@ -221,7 +221,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Leaves frames until one is found whose function can go on with the error, or none is left.
+    /// Unwinds frames until one is found whose function can handle the error, or none is left.
     fn unwind(&mut self, mut error: Error) -> Result<(), Error> {
         loop {
             let entry = self.frame.entry.take();
@@ -236,7 +236,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Leaves the current frame. Whether there was one below it.
+    /// Leaves the current frame. Returns whether there was one below it.
     fn leave(&mut self) -> bool {
         let marks = self.frame.marks;
         self.stack.truncate(marks.stack);
@@ -284,7 +284,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A function asked for a template: enters it, or tells the function that there is none.
+    /// A function requested a template: enters it, or reports to the function that it does not
+    /// exist.
     fn start(&mut self, run: Run, at: Id, name: Str, strip: bool) -> Done {
         let entry = Entry {
             then: run.then,
@@ -299,8 +300,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Hands the outcome of a template to the function that asked for it; the frame is the caller's
-    /// again.
+    /// Passes the outcome of a template to the function that requested it; the caller's frame is
+    /// current again.
     fn finish(&mut self, entry: Entry, outcome: Result<(), Error>) -> Done {
         let output = mem::replace(&mut self.out, entry.output);
         match (entry.then)(&mut *self.host, outcome.map(|()| output)) {
@@ -406,7 +407,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Constants, variables, and what only moves values.
+    /// Constants, variables, and instructions that only move values.
     fn simple(&mut self, template: &Template, op: &Op) -> Done {
         match op {
             Op::Constant { at, index } => {
@@ -461,7 +462,7 @@ impl Machine<'_> {
     fn print(&mut self) -> Done {
         let slot = self.pop();
         match &slot.value {
-            // The most frequent ones without a detour.
+            // The most frequent types directly.
             Value::String(s) => {
                 self.budget.output(s.len())?;
                 self.out.extend_from_slice(s.as_bytes());
@@ -501,7 +502,7 @@ impl Machine<'_> {
     }
 }
 
-/// Whether elements of this type are inside an interface.
+/// Whether elements of this type are wrapped in an interface.
 fn boxed(element: Type) -> bool {
     element == Type::Any
 }

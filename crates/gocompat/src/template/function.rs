@@ -1,10 +1,10 @@
-//! How functions are registered and called.
+//! Registration and calls of functions.
 //!
-//! Main types: [`Functions`] (the table a template is parsed against), [`Function`] (the types of
-//! its parameters and its body) and [`Call`] (what a body sees). The executor counts and checks
-//! arguments against the types as Go's does, so a body gets what it declared. A body that wants
-//! templates executed, such as `include`, does not call the executor: it answers with a [`Run`] and
-//! what to do with the outcome, so nesting costs no native stack.
+//! Main types: [`Functions`] (the table a template is parsed against), [`Function`] (its parameter
+//! types and body) and [`Call`] (what a body sees). The executor counts and checks arguments
+//! against the types as Go's does, so a body gets what it declared. A body that needs templates
+//! executed, such as `include`, does not call the executor: it returns a [`Run`] with a callback
+//! for the outcome, so nesting needs no native stack.
 
 use super::budget::Budget;
 use super::error::Error;
@@ -27,7 +27,7 @@ pub(super) enum Body {
     Run(fn(&mut Call<'_>) -> Result<Run, Error>),
     And,
     Or,
-    /// `call`, which needs the words of its first argument.
+    /// `call`, which needs the source text of its first argument.
     Invoke,
 }
 
@@ -44,7 +44,7 @@ impl Function {
         }
     }
 
-    /// A function of which the last parameter may come any number of times.
+    /// A function whose last parameter may be repeated.
     pub const fn variadic(
         params: &'static [Type],
         body: fn(&mut Call<'_>) -> Result<Value, Error>,
@@ -56,7 +56,7 @@ impl Function {
         }
     }
 
-    /// A function that has templates executed.
+    /// A function that requests the execution of templates.
     pub const fn running(
         params: &'static [Type],
         body: fn(&mut Call<'_>) -> Result<Run, Error>,
@@ -68,7 +68,7 @@ impl Function {
         }
     }
 
-    /// Parameters that must be there.
+    /// The number of required parameters.
     pub(super) fn fixed(&self) -> usize {
         self.params.len() - usize::from(self.variadic)
     }
@@ -82,8 +82,7 @@ impl Function {
             .unwrap_or(Type::Any)
     }
 
-    /// What Go says when the number of arguments is wrong. `written` leaves out the value that
-    /// comes down the pipeline.
+    /// Go's error for a wrong number of arguments. `written` does not count the piped value.
     pub(super) fn arity(&self, name: &str, written: usize, piped: bool) -> Result<(), String> {
         let count = written + usize::from(piped);
         if self.variadic && count < self.fixed() {
@@ -102,8 +101,8 @@ impl Function {
     }
 }
 
-/// What a body asks for: a template executed with a value, and its output turned into the
-/// function's result.
+/// The request of a body: execute a template with a value, and turn its output into the function's
+/// result.
 pub struct Run {
     pub templates: Arc<TemplateSet>,
     pub name: Str,
@@ -111,11 +110,11 @@ pub struct Run {
     pub then: Then,
 }
 
-/// Gets the host and the output, or the error, of the template.
+/// Receives the host and the output, or the error, of the template.
 pub type Then = Box<dyn FnOnce(&mut dyn Any, Result<Vec<u8>, Error>) -> Result<Value, Error>>;
 
-/// A value and whether it still is inside an `interface {}`, which only error texts show. Nil
-/// outside of one is no value at all.
+/// A value, and whether it is still wrapped in an `interface {}`, which matters only for error
+/// texts. An unwrapped nil is no value at all.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slot {
     pub value: Value,
@@ -143,7 +142,7 @@ impl Slot {
         !self.boxed && matches!(self.value, Value::Nil)
     }
 
-    /// The type a reflection sees.
+    /// The type that reflection sees.
     pub fn static_type(&self) -> Type {
         if self.boxed {
             Type::Any
@@ -153,7 +152,7 @@ impl Slot {
     }
 }
 
-/// A call, as the body sees it.
+/// A call, as seen by the body.
 pub struct Call<'a> {
     pub(super) args: &'a mut [Slot],
     pub(super) receiver: Value,
@@ -172,7 +171,7 @@ impl Call<'_> {
         self.args.is_empty()
     }
 
-    /// An argument; nil where there is none.
+    /// An argument; nil if it is missing.
     pub fn arg(&self, index: usize) -> &Value {
         self.args.get(index).map_or(&Value::Nil, |slot| &slot.value)
     }
@@ -198,7 +197,7 @@ impl Call<'_> {
         }
     }
 
-    /// An argument declared as a string; what is not UTF-8 is replaced.
+    /// An argument declared as a string, with invalid UTF-8 replaced.
     pub fn text(&self, index: usize) -> Result<Cow<'_, str>, Error> {
         self.string(index).map(Str::to_str)
     }
@@ -248,7 +247,7 @@ impl Call<'_> {
         &self.receiver
     }
 
-    /// What the caller of the executor passed for its functions.
+    /// The host that the caller passed to the executor.
     pub fn host<T: 'static>(&mut self) -> Result<&mut T, Error> {
         self.host
             .downcast_mut()
@@ -273,7 +272,8 @@ fn mismatch(index: usize, found: &Value) -> Error {
     ))
 }
 
-/// The functions that templates know, by name. A later one of the same name replaces the earlier.
+/// The functions that templates can call, by name. A later one with the same name replaces the
+/// earlier one.
 #[derive(Clone)]
 pub struct Functions {
     names: HashMap<Box<[u8]>, u32>,
@@ -281,7 +281,7 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Those of text/template itself.
+    /// The builtin functions of text/template.
     pub fn builtins() -> Self {
         let mut functions = Self {
             names: HashMap::new(),
@@ -305,7 +305,7 @@ impl Functions {
         self.names.get(name).copied()
     }
 
-    /// The function of an index that [`Functions::find`] gave.
+    /// The function with an index returned by [`Functions::find`].
     pub(super) fn get(&self, index: u32) -> Function {
         self.list[index as usize]
     }

@@ -11,7 +11,7 @@ use crate::text::is_print;
 pub enum Kind {
     Error,
     Bool,
-    /// A printable ASCII character that is nothing else, such as a comma.
+    /// Any other printable ASCII character, such as a comma.
     Char,
     CharConstant,
     Complex,
@@ -53,7 +53,7 @@ pub enum Keyword {
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
     pub kind: Kind,
-    /// Where it begins, in bytes.
+    /// Its position, in bytes.
     pub pos: usize,
     pub end: usize,
     /// Its line, from 1.
@@ -68,10 +68,10 @@ pub struct Lexer<'t> {
     start_line: usize,
     parens: usize,
     inside: bool,
-    /// Whether `break` and `continue` are keywords: no function has the name.
+    /// Whether `break` and `continue` are keywords: no function has that name.
     pub break_word: bool,
     pub continue_word: bool,
-    /// What is wrong, once an error was met.
+    /// The message, once an error occurred.
     pub error: String,
 }
 
@@ -170,7 +170,7 @@ impl<'t> Lexer<'t> {
         })
     }
 
-    /// Skips what was passed without [`Lexer::next`].
+    /// Skips what was read without [`Lexer::next`].
     fn ignore(&mut self) {
         self.line += lines(&self.input[self.start..self.pos]);
         self.start = self.pos;
@@ -220,7 +220,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Passes a comment.
+    /// Skips a comment.
     fn comment(&mut self) -> Result<(), Token> {
         self.pos += 2;
         let Some(end) = find(self.rest(), b"*/") else {
@@ -238,7 +238,7 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// Passes the right delimiter, and the space after it when it trims.
+    /// Skips the right delimiter, and the space after it if it trims.
     fn close(&mut self, trim: bool) {
         self.pos += if trim { 4 } else { 2 };
         if trim {
@@ -329,7 +329,7 @@ impl<'t> Lexer<'t> {
             self.next();
             count += 1;
         }
-        // A space and a minus in front of the right delimiter belong to it.
+        // A space and a minus before the right delimiter belong to it.
         let last = &self.input[self.pos - 1..];
         if right_trim(last) && last[2..].starts_with(b"}}") {
             self.pos -= 1;
@@ -484,7 +484,7 @@ fn is_alphanumeric(c: char) -> bool {
     c == '_' || is_letter(c) || is_digit(c)
 }
 
-/// `%#U`, also of the end of the input.
+/// `%#U`, also for the end of the input.
 fn unicode_name(c: Option<char>) -> String {
     match c {
         None => "U+FFFFFFFFFFFFFFFF".into(),

@@ -2,8 +2,8 @@
 //!
 //! Main types: [`TemplateSet`], [`Value`] and [`Functions`]; main function: [`execute`]. A text is
 //! parsed once to a compact form, which can be shared and cached, and executed with values that are
-//! as shared and as mutable as Go's. Output and error texts are Go's, to the byte. Nothing here
-//! knows Helm: its functions and objects come in through [`Function`] and [`Object`].
+//! shared and mutable like Go's. Output and error texts are Go's, byte for byte. Nothing here knows
+//! Helm: its functions and objects are added through [`Function`] and [`Object`].
 
 mod budget;
 mod builtin;

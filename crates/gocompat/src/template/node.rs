@@ -1,4 +1,4 @@
-//! The expressions of a template, and how they are written again in error texts.
+//! The expressions of a template, and how error texts print them.
 //!
 //! Main type: [`Nodes`], which holds the expressions of one parsed text together with the text.
 
@@ -21,7 +21,7 @@ pub enum Node {
     Identifier(Range),
     /// `.a.b`
     Field(Vec<Range>),
-    /// `$a.b`; the first is the variable with its dollar.
+    /// `$a.b`; the first element is the variable with its dollar.
     Variable(Vec<Range>),
     Chain {
         inner: Id,
@@ -89,7 +89,7 @@ impl Nodes {
         format!("{}:{line}:{column}", self.file)
     }
 
-    /// What Go says in front of the reason of a failure at a node of a template.
+    /// The prefix of Go's error for a failure at a node of a template.
     pub fn place(&self, template: &str, id: Id) -> String {
         format!(
             "template: {}: executing {} at <{}>: ",
@@ -99,7 +99,7 @@ impl Nodes {
         )
     }
 
-    /// The expression, as Go writes its nodes.
+    /// The expression, as Go prints its nodes.
     pub fn write(&self, id: Id) -> String {
         let mut out = Vec::new();
         self.write_to(id, &mut out);
@@ -158,7 +158,7 @@ impl Nodes {
         }
     }
 
-    /// A pipeline inside a command stands in parentheses.
+    /// A pipeline inside a command is in parentheses.
     fn write_operand(&self, id: Id, out: &mut Vec<u8>) {
         let parens = matches!(self.get(id), Node::Pipe { .. });
         out.extend(if parens { &b"("[..] } else { b"" });
@@ -174,7 +174,7 @@ impl Nodes {
     }
 }
 
-/// Texts are refused before they are too long for this.
+/// Longer texts are refused before this overflows.
 pub fn offset(pos: usize) -> u32 {
     u32::try_from(pos).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,7 @@
 //! Number and character constants of a template.
 //!
-//! Main type: [`Number`]: what a literal can be taken for, since its type depends on where it
-//! stands.
+//! Main type: [`Number`], which holds all interpretations of a literal, because its type depends on
+//! the context.
 
 use super::format::quote::{quote, unquote_char};
 
@@ -12,7 +12,7 @@ pub struct Number {
     pub uint: Option<u64>,
     pub float: Option<f64>,
     pub complex: Option<(f64, f64)>,
-    /// Written like a float: it stands for a float64 where the type is open.
+    /// Written like a float: it is a float64 if no type is expected.
     pub fractional: bool,
 }
 
@@ -144,7 +144,7 @@ fn parse_uint(text: &str) -> Option<u64> {
     u64::from_str_radix(digits, base).ok()
 }
 
-/// `strconv.ParseFloat`, for what the lexer takes for a number.
+/// `strconv.ParseFloat`, for the lexer's number tokens.
 fn parse_float(text: &str) -> Option<f64> {
     if !underscores_separate(text) {
         return None;
@@ -160,7 +160,7 @@ fn parse_float(text: &str) -> Option<f64> {
     float.is_finite().then_some(float)
 }
 
-/// Hexadecimal digits, perhaps with a point, and an exponent of two.
+/// Hexadecimal digits, possibly with a point, and a binary exponent.
 fn parse_hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
     let mut exponent: i32 = exponent.parse().ok()?;
@@ -174,7 +174,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
     Some(value as f64 * 2_f64.powi(exponent.clamp(-1100, 1100)))
 }
 
-/// Underscores stand only between digits, or between a base prefix and a digit.
+/// Underscores are permitted only between digits, or between a base prefix and a digit.
 fn underscores_separate(text: &str) -> bool {
     let bytes = text.trim_start_matches(['+', '-']).as_bytes();
     let (mut before, hex, digits) = match bytes {

@@ -1,8 +1,8 @@
-//! The parser: tokens to instructions in one pass over the actions; expressions go through a tree
-//! that error texts need.
+//! The parser: from tokens to instructions in one pass over the actions; expressions are kept as a
+//! tree for error texts.
 //!
-//! Main function: [`parse`]. Which token is asked for when follows Go's parser, because the line in
-//! an error message is that of the last token that was read.
+//! Main function: [`parse`]. Tokens are read at the same points as in Go's parser, because the line
+//! in an error message is that of the last token read.
 
 use super::code::Template;
 use super::compile::{Branch, Builder};
@@ -18,10 +18,10 @@ mod expression;
 
 /// Nested actions, and nested parentheses.
 const DEPTH: usize = 200;
-/// A template is not longer.
+/// Maximum length of a template.
 const LONGEST: usize = 64 << 20;
 
-/// Parses a text into the template of its own name and those it defines.
+/// Parses a text into the template with its name and those it defines.
 pub(super) fn parse(
     name: &str,
     text: &[u8],
@@ -59,11 +59,11 @@ pub(super) fn parse(
         .collect())
 }
 
-/// The state of one template; those that define others inside them wait.
+/// The state of one template; enclosing ones wait.
 struct Unit {
     name: String,
     builder: Builder,
-    /// Names a variable may have at this place; they stay until the end of a block, also where they
+    /// Variable names that are visible here; they stay until the end of a block, even where they
     /// have no value.
     visible: Vec<Vec<u8>>,
     tokens: [Token; 3],
@@ -103,10 +103,10 @@ struct Parser<'t> {
 
 type Parsed<T> = Result<T, Error>;
 
-/// What ends a list of actions.
+/// How a list of actions ends.
 enum End {
     End,
-    /// `else`, and the keyword after it when that begins another `if` or `with`.
+    /// `else`, and the keyword after it if that begins another `if` or `with`.
     Else,
 }
 
@@ -198,7 +198,7 @@ impl Parser<'_> {
         self.error(format!("{}{extra}", self.lexer.error))
     }
 
-    /// A token, as error texts show it.
+    /// A token in error texts.
     fn describe(&self, token: &Token) -> String {
         match token.kind {
             Kind::Eof => "EOF".into(),
@@ -231,7 +231,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Runs one more level of nesting.
+    /// Runs the parser one nesting level deeper.
     fn nested<T>(&mut self, why: &str, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEPTH {
             return self.error(why);
@@ -263,7 +263,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `{{define "name"}} … {{end}}`, the keyword is behind.
+    /// `{{define "name"}} … {{end}}`, after the keyword.
     fn definition(&mut self) -> Parsed<()> {
         let outer = mem::replace(&mut self.unit, Unit::new(String::new()));
         let token = self.next_non_space();
@@ -280,8 +280,8 @@ impl Parser<'_> {
         self.finish(unit)
     }
 
-    /// Adds a template; one that is blank does not replace another of the name, nor may two others
-    /// be there.
+    /// Adds a template; a blank one does not replace another of that name, and two others are not
+    /// permitted.
     fn finish(&mut self, unit: Unit) -> Parsed<()> {
         match self.done.iter_mut().find(|other| other.name == unit.name) {
             None => self.done.push(unit),
@@ -380,7 +380,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `if`, `with` or `range`, the keyword is behind. A chain of `else if` is a loop here.
+    /// `if`, `with` or `range`, after the keyword. A chain of `else if` is a loop here.
     fn control(&mut self, word: &'static str) -> Parsed<()> {
         let mut open: Vec<(usize, Branch)> = Vec::new();
         loop {
@@ -420,7 +420,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `{{block "name" pipeline}} … {{end}}`: a definition and a call of it.
+    /// `{{block "name" pipeline}} … {{end}}`: a definition together with its call.
     fn block(&mut self) -> Parsed<()> {
         let token = self.next_non_space();
         let name = self.template_name(&token, "block clause")?;

@@ -1,8 +1,8 @@
-//! Templates that know each other by name.
+//! Sets of templates that can call each other by name.
 //!
-//! Main type: [`TemplateSet`]. A set can lie on top of another one, which stays as it is: that is
-//! how `tpl` sees everything its caller sees and adds to it. Sets that are complete can be shared
-//! between threads and renders.
+//! Main type: [`TemplateSet`]. A set can be layered on another one, which is not changed: this is
+//! how `tpl` sees everything its caller sees and adds to it. Complete sets can be shared between
+//! threads and renders.
 
 use super::code::Template;
 use super::error::Error;
@@ -41,7 +41,7 @@ impl TemplateSet {
         }
     }
 
-    /// A set on top of another one.
+    /// A set layered on another one.
     pub fn on(below: &Arc<TemplateSet>) -> Self {
         Self {
             root: below.root.clone(),
@@ -58,8 +58,8 @@ impl TemplateSet {
         Ok(())
     }
 
-    /// Adds templates of which the first one, the text's own, is to be executed by its name, even
-    /// when it is blank.
+    /// Adds templates, the first of which, the text's own, will be executed by its name even if it
+    /// is blank.
     pub fn add_to_run(&mut self, parsed: &Parsed, name: &str) {
         self.add(parsed);
         if let Some(own) = parsed.0.iter().find(|t| t.name == name) {
@@ -67,8 +67,8 @@ impl TemplateSet {
         }
     }
 
-    /// Adds templates; one of the same name is replaced, but not by a blank one. They must be
-    /// parsed against the functions of this set.
+    /// Adds templates; one with the same name is replaced, but not by a blank one. They must be
+    /// parsed with the functions of this set.
     pub fn add(&mut self, parsed: &Parsed) {
         for template in &parsed.0 {
             if !(template.blank && self.get(&template.name).is_some()) {

@@ -1,7 +1,7 @@
 //! Lists and maps: handles to shared content with interior mutability.
 //!
-//! Main types: [`List`] (a Go slice: a window of an array that others may see too) and [`Map`] (a
-//! Go map with string keys, kept sorted, which is the order templates go through it). Dropping
+//! Main types: [`List`] (a Go slice: a window of an array that others may share) and [`Map`] (a Go
+//! map with string keys, kept sorted, which is the order in which templates iterate). Dropping
 //! deeply nested content does not recurse.
 
 use super::types::{LIST, MAP, Type};
@@ -70,7 +70,7 @@ impl List {
         self.0.len == 0
     }
 
-    /// How far the window could be widened.
+    /// The capacity of the window.
     pub fn cap(&self) -> usize {
         self.0.cap
     }
@@ -82,8 +82,8 @@ impl List {
         self.0.array.0.borrow().get(self.0.start + index).cloned()
     }
 
-    /// Changes an element in place, for everyone who sees the same array. Outside the window
-    /// nothing happens.
+    /// Changes an element in place, for all windows of the same array. Ignored outside of the
+    /// window.
     pub fn set(&self, index: usize, value: Value) {
         if index < self.0.len
             && let Some(slot) = self.0.array.0.borrow_mut().get_mut(self.0.start + index)
@@ -92,7 +92,7 @@ impl List {
         }
     }
 
-    /// The elements of now.
+    /// The current elements.
     pub fn items(&self) -> Vec<Value> {
         let array = self.0.array.0.borrow();
         array[self.0.start..self.0.start + self.0.len].to_vec()
@@ -136,7 +136,7 @@ struct Table {
     entries: RefCell<BTreeMap<Str, Value>>,
 }
 
-/// What Go panics with when something is put into a nil map.
+/// Go's panic message for an assignment to a nil map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("assignment to entry in nil map")]
 pub struct NilMap;
@@ -189,12 +189,12 @@ impl Map {
         self.0.entries.borrow().contains_key(key.as_ref())
     }
 
-    /// Puts an entry, for everyone who holds this map.
+    /// Sets an entry, for all holders of this map.
     pub fn insert(&self, key: impl Into<Str>, value: Value) -> Result<(), NilMap> {
         if self.0.nil {
             return Err(NilMap);
         }
-        // What was there is dropped after the borrow has ended.
+        // The old value is dropped after the borrow has ended.
         let old = self.0.entries.borrow_mut().insert(key.into(), value);
         drop(old);
         Ok(())
@@ -204,12 +204,12 @@ impl Map {
         self.0.entries.borrow_mut().remove(key.as_ref())
     }
 
-    /// The keys of now, sorted.
+    /// The current keys, sorted.
     pub fn keys(&self) -> Vec<Str> {
         self.0.entries.borrow().keys().cloned().collect()
     }
 
-    /// The entries of now, sorted by key.
+    /// The current entries, sorted by key.
     pub fn entries(&self) -> Vec<(Str, Value)> {
         self.0
             .entries
@@ -243,7 +243,7 @@ impl Drop for Table {
     }
 }
 
-/// Drops content that nobody else holds level by level.
+/// Drops unshared content level by level.
 fn unravel(mut values: Vec<Value>) {
     while let Some(value) = values.pop() {
         match value {

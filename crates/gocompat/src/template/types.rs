@@ -1,8 +1,6 @@
-//! The Go types that a template can meet: their names, what may stand for what, and their zero
-//! values.
+//! The Go types that a template can use: their names, assignability, and zero values.
 //!
-//! Main type: [`Type`]. Everything is known when the program is built, so a type is a small
-//! copyable value.
+//! Main type: [`Type`]. All types are known at compile time, so a type is a small copyable value.
 
 use super::value::{List, Map, Value};
 use std::fmt;
@@ -27,12 +25,12 @@ pub enum UintKind {
     Uint64,
 }
 
-/// A Go type, as a parameter of a function or as what a list or map holds.
+/// A Go type: of a parameter, or of the elements of a list or map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// `interface {}`
     Any,
-    /// `reflect.Value`: takes everything, also no value at all.
+    /// `reflect.Value`: accepts everything, including an invalid value.
     Reflect,
     Bool,
     Int(IntKind),
@@ -51,7 +49,7 @@ pub enum Type {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Named {
     pub name: &'static str,
-    /// What it is made of; `None` for a struct, or a pointer to one.
+    /// The underlying type; `None` for a struct, or a pointer to one.
     pub underlying: Option<Type>,
 }
 
@@ -77,7 +75,7 @@ impl Type {
         }
     }
 
-    /// What a list or map of this type holds.
+    /// The element type of a list or map.
     pub fn element(self) -> Type {
         match self.underlying() {
             Some(Type::Slice(element) | Type::Map(element)) => *element,
@@ -85,7 +83,7 @@ impl Type {
         }
     }
 
-    /// Whether `nil` can be of this type.
+    /// Whether a value of this type can be `nil`.
     pub(super) fn can_be_nil(self) -> bool {
         matches!(self, Type::Reflect)
             || matches!(
@@ -94,12 +92,13 @@ impl Type {
             )
     }
 
-    /// Whether a value of type `from` can be passed where this type is wanted.
+    /// Whether a value of type `from` can be passed for this type.
     pub(super) fn accepts(self, from: Type) -> bool {
         match self {
             Type::Any | Type::Reflect => true,
             _ if self == from => true,
-            // Composite types without a name are the same as a defined type over them.
+            // An unnamed composite type is assignable to and from a defined type with it as
+            // underlying type.
             Type::Slice(_) | Type::Map(_) => from.underlying() == Some(self),
             Type::Named(named) => {
                 named.underlying == Some(from) && matches!(from, Type::Slice(_) | Type::Map(_))
@@ -108,7 +107,7 @@ impl Type {
         }
     }
 
-    /// The zero value; `nil` for what has none of its own here.
+    /// The zero value; `nil` if the type has none here.
     pub fn zero(self) -> Value {
         match self.underlying() {
             None | Some(Type::Any | Type::Reflect | Type::Named(_)) => Value::Nil,

@@ -1,7 +1,7 @@
 //! Runes as Go decodes and classifies them.
 //!
-//! Main functions: [`decode`], [`is_letter`] and [`is_digit`]. What can be printed, `crate::text`
-//! knows.
+//! Main functions: [`decode`], [`is_letter`] and [`is_digit`]. `crate::text` knows which characters
+//! are printable.
 
 use regex::Regex;
 use std::sync::LazyLock;

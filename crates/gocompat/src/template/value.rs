@@ -1,7 +1,7 @@
-//! What templates work on: Go's dynamic values.
+//! The values of templates: Go's dynamic values.
 //!
 //! Main type: [`Value`]. Cloning one is cheap: lists and maps are handles to shared, mutable
-//! content, as in Go, so what `set` changes is seen through every handle. Strings are bytes,
+//! content, as in Go, so changes by `set` are visible through every handle. Strings are bytes,
 //! because Go's are. Values belong to one render and one thread.
 
 use super::function::Function;
@@ -10,7 +10,7 @@ use std::{borrow::Cow, fmt, rc::Rc, sync::Arc};
 
 pub use super::shared::{List, Map, NilMap};
 
-/// A value, as an `interface {}` holds it.
+/// A value, as held by an `interface {}`.
 #[derive(Clone, Default)]
 pub enum Value {
     /// `nil` without a type.
@@ -22,7 +22,7 @@ pub enum Value {
     Float(f64),
     Complex(f64, f64),
     String(Str),
-    /// `[]uint8`, which nothing changes in place.
+    /// `[]uint8`, which is never changed in place.
     Bytes(Str),
     List(List),
     Map(Map),
@@ -31,15 +31,15 @@ pub enum Value {
 
 /// A struct, or a value of a defined type with methods, such as `.Files`.
 pub trait Object {
-    /// Its type, as `%T` and error texts name it: `*common.Capabilities`.
+    /// Its type, as named by `%T` and error texts: `*common.Capabilities`.
     fn go_type(&self) -> Type;
 
-    /// The value below the defined type, for ranging, indexing and printing; `None` for a struct.
+    /// The underlying value, for iterating, indexing and printing; `None` for a struct.
     fn underlying(&self) -> Option<Value> {
         None
     }
 
-    /// A value of the same defined type over other content, for what copies it.
+    /// A value of the same defined type with other content, for functions that copy it.
     fn over(&self, _content: Value) -> Option<Value> {
         None
     }
@@ -61,31 +61,31 @@ pub trait Object {
         None
     }
 
-    /// What its `String` or `Error` method answers, when it has one.
+    /// The result of its `String` or `Error` method, if it has one.
     fn text(&self) -> Option<String> {
         None
     }
 
-    /// What the `String` method of a pointer to it answers, when only that has one: an action
-    /// prints it, functions do not see it.
+    /// The result of the `String` method of a pointer to it, if only that has one: an action prints
+    /// it, but functions do not see it.
     fn text_behind_pointer(&self) -> Option<String> {
         None
     }
 
-    /// What encoding/json writes for it.
+    /// Its representation in encoding/json.
     fn json(&self) -> JsonForm {
         JsonForm::Fields(self.fields())
     }
 
-    /// The concrete object, for functions that take it apart.
+    /// The concrete object, for functions that downcast it.
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
-/// What an object without an underlying value is in JSON.
+/// The JSON of an object without an underlying value.
 pub enum JsonForm {
     /// An object with these members, in this order.
     Fields(Vec<(&'static str, Value)>),
-    /// What its own method makes of it.
+    /// The result of its own method.
     Text(String),
 }
 
@@ -98,7 +98,7 @@ impl Str {
         &self.0
     }
 
-    /// The text; bytes that are not UTF-8 are replaced.
+    /// The text, with invalid UTF-8 replaced.
     pub fn to_str(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
@@ -196,7 +196,7 @@ impl Value {
         }
     }
 
-    /// The value below a defined type with methods; itself for everything else.
+    /// The underlying value of a defined type with methods; any other value itself.
     pub fn underlying(&self) -> Cow<'_, Value> {
         match self {
             Value::Object(object) => object.underlying().map_or(Cow::Borrowed(self), Cow::Owned),
@@ -204,7 +204,7 @@ impl Value {
         }
     }
 
-    /// Whether `if` takes it for true.
+    /// Whether `if` considers it true.
     pub fn truth(&self) -> bool {
         match self {
             Value::Nil => false,
@@ -226,7 +226,7 @@ impl Value {
         from_json(json, &|n| Value::Float(n.as_f64().unwrap_or(f64::NAN)))
     }
 
-    /// The value of data that was made in memory: a number that has no fraction is an int64.
+    /// The value of data created in memory: a number without a fraction is an int64.
     pub fn from_data(data: &serde_json::Value) -> Self {
         from_json(data, &|n| {
             n.as_i64().map_or_else(
@@ -299,7 +299,7 @@ impl From<List> for Value {
     }
 }
 
-/// Only the outermost level: content may be deep, or hold itself.
+/// Only the outermost level, because content may be deep, or contain itself.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,7 +1,7 @@
-//! Reading TOML.
+//! Parses TOML.
 //!
-//! Main function: [`parse`]. Tables that a dotted name or a header opened may be added to; what has
-//! a value may not be set again.
+//! Main function: [`parse`]. Tables opened by a dotted key or a header may be extended; a value may
+//! not be set again.
 
 use super::TomlError;
 use crate::text::quote_rune;
@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 
 mod scalar;
 
-/// Nesting of lists and tables, those included that a dotted name makes.
+/// Nesting of lists and tables, including those created by a dotted key.
 const DEPTH: usize = 200;
 
-/// The table that a text describes; whole numbers are integers.
+/// The table in a text; whole numbers are integers.
 pub fn parse(text: &str) -> Result<Map<String, Value>, TomlError> {
     let text = text.replace("\r\n", "\n");
     let mut reader = Reader {
@@ -32,11 +32,11 @@ struct Reader<'t> {
     text: &'t str,
     at: usize,
     root: Map<String, Value>,
-    /// The table that is filled.
+    /// The table being filled.
     table: Vec<String>,
-    /// The last part of the key whose value is read.
+    /// The last part of the current key.
     key: String,
-    /// Tables that were written with a header or on one line.
+    /// Tables that were defined by a header or inline.
     closed: BTreeSet<Vec<String>>,
 }
 
@@ -69,7 +69,7 @@ impl Reader<'_> {
         Err(TomlError(format!("toml: line {line}{place}: {why}")))
     }
 
-    /// What stands here instead of what was wanted.
+    /// The text found instead of what was expected.
     fn found(&self) -> String {
         self.peek()
             .map_or_else(|| "end of file".to_owned(), quote_rune)
@@ -81,7 +81,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Space, line ends and comments.
+    /// Skips space, line breaks and comments.
     fn gap(&mut self) {
         loop {
             match self.peek() {
@@ -126,7 +126,7 @@ impl Reader<'_> {
         (self.table, self.key) = (Vec::new(), String::new());
         let path = self.path(true)?;
         if !self.take(if list { "]]" } else { "]" }) {
-            // The end of the text is a character here.
+            // The end of the text counts as a character here.
             let found = quote_rune(self.peek().unwrap_or_default());
             let wanted = if list {
                 "table array name delimiter ']'"
@@ -171,7 +171,7 @@ impl Reader<'_> {
         let Some((last, above)) = path.split_last() else {
             return Ok(());
         };
-        // What an earlier element closed is open again in this one.
+        // Tables closed in an earlier element are open again in this one.
         self.closed.retain(|closed| !closed.starts_with(path));
         let fits = reach(&mut self.root, above).is_some_and(|table| {
             let slot = table
@@ -223,7 +223,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A key and the sign behind it.
+    /// A key and the equals sign after it.
     fn key_and_sign(&mut self) -> Result<Vec<String>, TomlError> {
         match self.peek() {
             Some('=') => return self.refuse("unexpected '=': key name appears blank"),
@@ -395,7 +395,7 @@ impl Reader<'_> {
     }
 }
 
-/// The table at a path, made on the way; the last element of a list of tables stands for the list.
+/// The table at a path, created if missing; a list of tables stands for its last element.
 fn reach<'m>(
     root: &'m mut Map<String, Value>,
     path: &[String],
@@ -412,7 +412,7 @@ fn reach<'m>(
     })
 }
 
-/// What is at a path, if anything is.
+/// The value at a path, if any.
 fn find<'m>(root: &'m mut Map<String, Value>, path: &[String]) -> Option<&'m mut Value> {
     let (last, above) = path.split_last()?;
     let table = above

@@ -6,7 +6,7 @@ use super::TomlError;
 use crate::yaml::shortest_float;
 use serde_json::{Map, Number, Value};
 
-/// The TOML text of a value. A value that is no table is printed alone.
+/// The TOML text of a value. A value that is not a table is printed alone.
 pub fn to_string(value: &Value) -> Result<String, TomlError> {
     let mut out = String::new();
     match value {
@@ -24,7 +24,7 @@ fn fails<T>(message: &str) -> Result<T, TomlError> {
     Err(TomlError(message.to_owned()))
 }
 
-/// Whether it is a list of nothing but tables.
+/// Whether it is a list that contains only tables.
 fn is_table_list(value: &Value) -> Result<bool, TomlError> {
     match value {
         Value::Array(items) if items.iter().any(Value::is_null) => {
@@ -39,7 +39,7 @@ fn is_table(value: &Value) -> Result<bool, TomlError> {
     Ok(value.is_object() || is_table_list(value)?)
 }
 
-/// The members of a table whose path is `path`: those that are tables themselves come last.
+/// The members of a table at `path`: those that are tables themselves come last.
 fn members<'v>(
     map: &'v Map<String, Value>,
     path: &mut Vec<&'v str>,
@@ -153,7 +153,7 @@ fn inline(map: &Map<String, Value>, out: &mut String) -> Result<(), TomlError> {
         }
         .push((key, value));
     }
-    // A comma follows by position, also where a null leaves a hole.
+    // A comma is printed by position, even where a null was skipped.
     let last = [plain.len(), tables.len()];
     out.push('{');
     for (group, members) in [plain, tables].into_iter().enumerate() {

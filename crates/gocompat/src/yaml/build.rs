@@ -1,4 +1,4 @@
-//! From parser events to one JSON value: anchors, merge keys, tags and limits.
+//! Builds one JSON value from parser events: anchors, merge keys, tags and limits.
 
 use super::cursor::Mark;
 use super::everyday;
@@ -23,7 +23,7 @@ pub(super) fn document(
     Ok((found.value, chunk.line.saturating_sub(1) + found.first_line))
 }
 
-/// The same by the whole grammar.
+/// The same with the full grammar.
 pub(super) fn scanned(
     chunk: &Chunk<'_>,
     budget: &mut Limits,
@@ -43,10 +43,10 @@ pub(super) fn scanned(
     Ok((builder.root, builder.first_line.unwrap_or(chunk.line)))
 }
 
-/// A collection that is being filled.
+/// A collection being filled.
 struct Frame {
     anchor: Option<usize>,
-    /// Nodes of the whole input that were counted before this collection.
+    /// The number of nodes counted in the whole input before this collection.
     decoded_before: usize,
     kind: FrameKind,
 }
@@ -64,7 +64,7 @@ enum Key {
     Merge,
 }
 
-/// A finished node with what is needed to repeat it through an alias.
+/// A finished node with what is needed to repeat it for an alias.
 #[derive(Clone)]
 enum Anchored {
     Scalar {
@@ -83,19 +83,19 @@ struct Builder<'t> {
     limits: Limits,
     duplicates: Duplicates,
     stack: Vec<Frame>,
-    /// The newest anchor of a name, which may still be open.
+    /// The latest anchor of each name, which may still be open.
     names: HashMap<&'t str, usize>,
     anchors: Vec<Option<Anchored>>,
     decoded: usize,
     aliased: usize,
     first_line: Option<usize>,
     root: Value,
-    /// The first thing wrong with a value; what is wrong with the grammar comes first, wherever it
-    /// is.
+    /// The first error in a value; a grammar error anywhere takes precedence.
     error: Option<YamlError>,
-    /// Keys that are there twice: told when nothing else is wrong.
+    /// Duplicate keys: reported if there is no other error.
     twice: Vec<YamlError>,
-    /// The first thing that YAML may have and JSON not, which is found after all others.
+    /// The first value that YAML permits and JSON does not, which is reported after all other
+    /// errors.
     not_json: Option<YamlError>,
 }
 
@@ -122,7 +122,7 @@ impl<'t> Handler<'t> for Builder<'t> {
     }
 
     fn located(&self, fault: &Fault) -> YamlError {
-        // What is missing is better looked for where it should have begun.
+        // A missing end is reported better at the position where it should have begun.
         let begins = matches!(
             fault.problem,
             "found unexpected end of stream" | "could not find expected ':'"
@@ -251,7 +251,7 @@ impl Builder<'_> {
         )
     }
 
-    /// Behind a merge key, where no scalar is even looked at.
+    /// After a merge key, where scalars are not even resolved.
     fn wants_maps(&self) -> bool {
         matches!(
             self.stack.last(),
@@ -265,7 +265,7 @@ impl Builder<'_> {
         )
     }
 
-    /// Puts a finished value into the collection that is open; outside of all it is the root.
+    /// Adds a finished value to the open collection; outside of all it is the root.
     fn finish(&mut self, value: Value, at: Mark) -> Result<(), YamlError> {
         let strict = self.duplicates == Duplicates::Refuse;
         let (key, entries) = match self.stack.last_mut().map(|f| &mut f.kind) {
@@ -301,7 +301,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The first key that is there twice, and the others on lines of their own.
+    /// The error for the first duplicate key, with the others on separate lines.
     fn twice(&mut self) -> Option<YamlError> {
         let mut all = self.twice.drain(..);
         let mut first = all.next()?;
@@ -336,7 +336,7 @@ impl Builder<'_> {
             Anchored::Scalar { .. } => (1, 0),
             Anchored::Collection { value, nodes } => (*nodes, depth_of(value)),
         };
-        // go-yaml's guard against documents that are mostly aliases, and a hard limit of our own.
+        // go-yaml's guard against documents that consist mostly of aliases, and our own hard limit.
         let (decoded, aliased) = (self.decoded + nodes, self.aliased + nodes);
         #[allow(clippy::cast_precision_loss)] // a ratio of counters far below 2^52
         let ratio = aliased as f64 / decoded as f64;
@@ -446,7 +446,7 @@ impl Builder<'_> {
         };
         let fail =
             |found: &str| Err(self.error(at, format!("cannot decode {found} `{text}` as a {tag}")));
-        // Only what has no tag or that one may be a time.
+        // Only an untagged scalar or one with that tag may be a time.
         let scalar = match resolve::plain(text) {
             Scalar::Timestamp(text) if tag != "!!timestamp" => Scalar::Str(text),
             scalar => scalar,
@@ -472,7 +472,7 @@ impl Builder<'_> {
             ("!!bool" | "!!int" | "!!float" | "!!null" | "!!timestamp", scalar) => {
                 fail(scalar.tag())
             }
-            // Any other tag keeps the text.
+            // With any other tag it stays text.
             _ => Ok(Resolved::Scalar(Scalar::Str(text))),
         }
     }
@@ -483,8 +483,8 @@ enum Resolved<'t> {
     Owned(String),
 }
 
-/// Later keys win over merged ones and merged ones over earlier keys; in a list of maps the first
-/// map wins. Answers with a key that was there before where that matters.
+/// Later keys override merged ones, and merged ones override earlier keys; in a list of maps the
+/// first map wins. Returns a duplicate key if that matters.
 fn merge(
     entries: &mut Map<String, Value>,
     value: Value,
@@ -531,8 +531,7 @@ fn depth_of(value: &Value) -> usize {
     }
 }
 
-/// The number that Go prints for a float in JSON: whole numbers below 1e21 come out without a
-/// fraction.
+/// The number that Go prints for a float in JSON: integers below 1e21 have no fraction.
 pub(super) fn json_number(float: f64) -> Option<Value> {
     if float.fract() == 0.0
         && float.abs() < 1e19
@@ -543,7 +542,7 @@ pub(super) fn json_number(float: f64) -> Option<Value> {
     Number::from_f64(float).map(Value::Number)
 }
 
-/// A float that JSON does not have, as Go prints it.
+/// A float that JSON cannot represent, as Go prints it.
 fn unsupported(float: f64) -> &'static str {
     if float.is_nan() {
         "NaN"

@@ -1,9 +1,8 @@
-//! A place in a text that moves forward, by characters and by lines.
+//! A position in a text that moves forward, by characters and by lines.
 //!
-//! Main type: [`Cursor`]. It knows what YAML 1.1 takes for blanks and line breaks, and nothing else
-//! of its grammar.
+//! Main type: [`Cursor`]. Of the grammar of YAML 1.1 it only knows blanks and line breaks.
 
-/// A place; everything counts from 0.
+/// A position; everything counts from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub line: usize,
@@ -27,7 +26,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The byte so many bytes ahead; 0 behind the end. The text has no character 0.
+    /// The byte at this offset ahead; 0 after the end. The text contains no NUL.
     pub fn ahead(&self, by: usize) -> u8 {
         self.text
             .as_bytes()
@@ -57,12 +56,12 @@ impl<'t> Cursor<'t> {
         self.at_end() || self.at_break()
     }
 
-    /// Whether a word ends so many bytes ahead.
+    /// Whether a word ends at this offset ahead.
     pub fn ends_ahead(&self, by: usize) -> bool {
         matches!(self.ahead(by), b' ' | b'\t' | 0) || self.break_ahead(by) > 0
     }
 
-    /// The bytes of the line break so many bytes ahead; 0 where none is.
+    /// The length in bytes of the line break at this offset ahead; 0 if there is none.
     fn break_ahead(&self, by: usize) -> usize {
         match self.ahead(by) {
             b'\r' if self.ahead(by + 1) == b'\n' => 2,
@@ -77,12 +76,13 @@ impl<'t> Cursor<'t> {
         self.break_ahead(1) > 0
     }
 
-    /// Whether the line is `---` or `...` up to here and a blank: the given character, three times.
+    /// Whether the line so far is three times the given character (`---` or `...`), followed by a
+    /// blank.
     pub fn at_document_mark(&self, mark: u8) -> bool {
         self.mark.column == 0 && (0..3).all(|by| self.ahead(by) == mark) && self.ends_ahead(3)
     }
 
-    /// Over one character, which is not a line break.
+    /// Skips one character that is not a line break.
     pub fn skip(&mut self) {
         let first = self.peek();
         self.byte += match first {
@@ -105,14 +105,14 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Over a comment, up to the end of its line.
+    /// Skips a comment, up to the end of its line.
     pub fn skip_comment(&mut self) {
         if self.peek() == b'#' {
             self.run(|cursor| !cursor.at_line_end());
         }
     }
 
-    /// Over a line break: what a text gets for it. Nothing where none is.
+    /// Skips a line break; returns the text that represents it, which is empty if there is none.
     pub fn take_break(&mut self) -> &'t str {
         let bytes = self.break_ahead(0);
         if bytes == 0 {
@@ -128,7 +128,7 @@ impl<'t> Cursor<'t> {
         if bytes == 3 { found } else { "\n" }
     }
 
-    /// Over characters as long as something holds of where they stand, none of them a line break.
+    /// Skips characters while the condition is true, none of them a line break.
     pub fn run(&mut self, holds: impl Fn(&Self) -> bool) -> &'t str {
         let start = self.byte;
         while !self.at_end() && holds(self) {
@@ -137,7 +137,7 @@ impl<'t> Cursor<'t> {
         &self.text[start..self.byte]
     }
 
-    /// Where a slice may begin that [`Cursor::since`] ends.
+    /// The beginning of a slice that [`Cursor::since`] ends.
     pub fn start(&self) -> usize {
         self.byte
     }

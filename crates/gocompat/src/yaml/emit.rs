@@ -1,5 +1,5 @@
-//! Prints a value as `sigs.k8s.io/yaml` does: block style, go-yaml's key order, quoting, literal
-//! blocks and folding at 80 columns; or as go-yaml v3 does with an indentation of two.
+//! Prints a value like `sigs.k8s.io/yaml`: block style, go-yaml's key order, quoting, literal
+//! blocks and folding at 80 columns; or like go-yaml v3 with an indentation of two.
 
 use super::resolve::{self, Scalar};
 use super::{Duplicates, Limits, YamlError, parse_document};
@@ -7,15 +7,15 @@ use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
 
 const BEST_WIDTH: usize = 80;
-/// A key of fewer bytes is read back, however much of it is escaped.
+/// A key with fewer bytes can be parsed again, however much of it is escaped.
 const LONG_KEY: usize = 160;
 
-/// Which emitter is followed.
+/// Which emitter to imitate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     V2,
-    /// Lists in maps are indented, nothing is folded, tabs are allowed in blocks, and a float is
-    /// written as one.
+    /// Lists in maps are indented, nothing is folded, tabs are permitted in blocks, and a float is
+    /// printed as one.
     V3,
 }
 /// A key longer than this (in bytes) is printed with an explicit `?`.
@@ -26,8 +26,8 @@ pub fn to_string(value: &Value) -> String {
     written(value, Form::V2)
 }
 
-/// What `yaml.Marshal` makes of a value: it writes JSON and reads that as YAML, which folds some
-/// line breaks, and fails on control characters and on keys of more than 1,024 characters.
+/// The result of `yaml.Marshal`: it writes JSON and parses that as YAML, which folds some line
+/// breaks, and fails on control characters and on keys of more than 1,024 characters.
 pub fn marshal(value: &Value) -> Result<String, YamlError> {
     if survives(value) {
         return Ok(to_string(value));
@@ -39,7 +39,7 @@ pub fn marshal(value: &Value) -> Result<String, YamlError> {
     parse_document(json, &Limits::default(), Duplicates::LastWins).map(|read| to_string(&read))
 }
 
-/// Whether a value is the same when its JSON is read as YAML.
+/// Whether a value is unchanged after its JSON is parsed as YAML.
 fn survives(value: &Value) -> bool {
     let is_text =
         |text: &str| !text.contains(|c| matches!(c, '\u{7F}'..='\u{9F}' | '\u{FFFE}' | '\u{FFFF}'));
@@ -53,7 +53,7 @@ fn survives(value: &Value) -> bool {
     }
 }
 
-/// The same as go-yaml v3 prints it without going through JSON.
+/// The output of go-yaml v3 without the detour through JSON.
 pub fn to_string_v3(value: &Value) -> String {
     written(value, Form::V3)
 }
@@ -77,11 +77,11 @@ struct Emitter {
     form: Form,
     out: String,
     column: usize,
-    /// -1 outside of every collection.
+    /// -1 outside of any collection.
     indent: isize,
-    /// The last thing written allows the next without a space.
+    /// The next item may follow the last one without a space.
     whitespace: bool,
-    /// Only indentation and indicators stand on this line.
+    /// The line contains only indentation and indicators.
     indention: bool,
 }
 
@@ -184,7 +184,7 @@ impl Emitter {
         self.indent = outer;
     }
 
-    /// A scalar that needs no quotes and no folding.
+    /// A scalar that needs neither quotes nor folding.
     fn plain_text(&mut self, text: &str) {
         if !self.whitespace {
             self.put(' ');
@@ -372,7 +372,7 @@ impl Emitter {
     }
 }
 
-/// Which styles a text can be printed in.
+/// The styles in which a text can be printed.
 struct Analysis {
     line_breaks: bool,
     plain_allowed: bool,
@@ -462,8 +462,8 @@ pub(crate) fn shortest_float(float: f64) -> String {
     go_shortest(&format!("{float:e}"))
 }
 
-/// Go's FormatFloat 'g' with the shortest digits, from Rust's `{:e}` text: exponents below -4 and
-/// above 5 are written out.
+/// Go's FormatFloat 'g' with the shortest digits, from Rust's `{:e}` text: with an exponent below
+/// -4 and above 5.
 pub(super) fn go_shortest(scientific: &str) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -488,8 +488,8 @@ pub(super) fn go_shortest(scientific: &str) -> String {
     }
 }
 
-/// Merge sort: [`natural`] is not a total order for some mixed keys, which the sort of the standard
-/// library may refuse with a panic.
+/// Merge sort: [`natural`] is not a total order for some mixed keys, and the sort of the standard
+/// library may panic on those.
 fn sorted(mut keys: Vec<&String>, form: Form) -> Vec<&String> {
     if keys.len() < 2 {
         return keys;

@@ -1,9 +1,9 @@
-//! Documents as people and tools mostly write them: blocks of maps and lists, texts on one line,
-//! literal blocks.
+//! A fast parser for typical documents: blocks of maps and lists, single-line texts, literal
+//! blocks.
 //!
-//! Main function: [`read`]. It reads these many times faster than a scanner of the whole grammar
-//! can, and answers `None` at the first sign of anything else, an error included: then the scanner
-//! decides. So it must accept only what both read the same.
+//! Main function: [`read`]. It parses these many times faster than a scanner for the full grammar
+//! can, and returns `None` at the first sign of anything else, including an error: the scanner then
+//! decides. So it must accept only what both parse identically.
 
 use super::build::json_number;
 use super::resolve::{self, Scalar};
@@ -12,14 +12,14 @@ use serde_json::{Map, Value};
 
 /// Deeper documents are left to the scanner.
 const MAX_DEPTH: usize = 64;
-/// Longer keys are, too: the grammar forbids them from 1,024 characters on.
+/// So are longer keys: the grammar forbids them from 1,024 characters on.
 const MAX_KEY: usize = 1000;
 
-/// A document and what is told of it.
+/// A document with its location.
 #[derive(Debug, PartialEq)]
 pub(super) struct Everyday {
     pub value: Value,
-    /// Of the text, from 1 on.
+    /// Line in the text, from 1.
     pub first_line: usize,
     pub nodes: usize,
 }
@@ -34,7 +34,7 @@ struct Line<'t> {
 
 struct Reader<'t> {
     line: Option<Line<'t>>,
-    /// Behind that line.
+    /// The text after that line.
     rest: &'t str,
     /// Its number.
     number: usize,
@@ -107,7 +107,7 @@ impl<'t> Reader<'t> {
         (depth < self.limits.depth.min(MAX_DEPTH)).then_some(())
     }
 
-    /// The map or list that begins with a line.
+    /// The map or list that begins at a line.
     fn block(&mut self, first: Line<'t>, depth: usize) -> Option<Value> {
         if item(first.text).is_some() {
             self.list(first.indent, depth)
@@ -141,7 +141,7 @@ impl<'t> Reader<'t> {
         while let Some(line) = self.line.filter(|line| line.indent >= indent) {
             let rest = match item(line.text) {
                 Some(rest) if line.indent == indent => rest,
-                // The next key of the map that the list is in.
+                // The next key of the map that contains the list.
                 None if line.indent == indent => break,
                 _ => return None,
             };
@@ -159,7 +159,7 @@ impl<'t> Reader<'t> {
         Some(Value::Array(items))
     }
 
-    /// What stands behind a key or a dash, or below it; the line is left behind.
+    /// The value after a key or a dash, or below it; the line is consumed.
     fn value(&mut self, rest: &'t str, indent: usize, depth: usize, of_map: bool) -> Option<Value> {
         if let Some(header) = rest.strip_prefix('|') {
             return self.literal(header, indent);
@@ -167,7 +167,7 @@ impl<'t> Reader<'t> {
         self.advance();
         let below = self.line.filter(|line| line.indent > indent);
         if !rest.is_empty() && !rest.starts_with('#') {
-            // A text that goes on is not for us.
+            // A multi-line text is left to the scanner.
             return if below.is_none() {
                 self.scalar(rest, depth + 1)
             } else {
@@ -245,7 +245,7 @@ impl<'t> Reader<'t> {
             text.push_str(raw.get(indent..).unwrap_or_default());
             text.push('\n');
         };
-        // A text that does not end with a line break has rules of its own.
+        // A text without a trailing line break has special rules.
         if text.is_empty() || !(ended || self.finished) {
             return None;
         }
@@ -264,13 +264,13 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What follows the dash of an item of a list.
+/// The text after the dash of a list item.
 fn item(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('-')?;
     (rest.is_empty() || rest.starts_with(' ')).then(|| rest.trim_start_matches(' '))
 }
 
-/// A key, and what follows its colon.
+/// A key, and the text after its colon.
 fn key(text: &str) -> Option<(&str, &str)> {
     let (key, rest) = match quoted(text) {
         Some(found) => found,
@@ -290,8 +290,7 @@ fn key(text: &str) -> Option<(&str, &str)> {
         .then(|| (key, rest.trim_start_matches(' ')))
 }
 
-/// A text between quotes with nothing in it that has to be read in another way, and what follows
-/// it.
+/// A quoted text without escapes or anything else that needs processing, and the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let (inner, rest) = text[1..].split_once(quote)?;
@@ -305,7 +304,8 @@ mod tests {
     use super::*;
     use std::borrow::Cow;
 
-    /// The scanner and the quick reader agree wherever the latter answers. Whether it did.
+    /// Checks that the scanner and the fast parser agree, if the latter has a result. Returns
+    /// whether it does.
     fn agree(text: &str, duplicates: Duplicates) -> bool {
         let limits = Limits {
             depth: 20,

@@ -1,7 +1,7 @@
-//! From tokens to events: what a document is made of, by the grammar of YAML 1.1.
+//! From tokens to events: the structure of a document by the grammar of YAML 1.1.
 //!
-//! Main function: [`first_document`]. Only the first document of a text is read, and of what
-//! follows it no more than one token.
+//! Main function: [`first_document`]. Only the first document of a text is parsed, and at most one
+//! token after it is read.
 
 use super::cursor::Mark;
 use super::scan::{Fault, Scanner, Token};
@@ -9,7 +9,7 @@ use super::{Limits, YamlError};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// What stands in front of a node.
+/// The properties of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Properties<'t> {
     pub anchor: Option<&'t str>,
@@ -26,25 +26,25 @@ pub(super) enum Event<'t> {
     },
     List(Properties<'t>),
     Map(Properties<'t>),
-    /// Of a list or map.
+    /// The end of a list or map.
     End,
     Alias(&'t str),
 }
 
-/// What takes the events.
+/// Receives the events.
 pub(super) trait Handler<'t> {
     fn event(&mut self, event: Event<'t>, at: Mark) -> Result<(), YamlError>;
     fn located(&self, fault: &Fault) -> YamlError;
 }
 
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
-/// Of the tag that says nothing.
+/// The non-specific tag `!`.
 const NO_TAG: &str = "!";
 const NO_CONTENT: &str = "did not find expected node content";
 
 struct Grammar<'t, 'h> {
     tokens: Scanner<'t>,
-    /// Handles and what they stand for.
+    /// Tag handles and their prefixes.
     tags: HashMap<String, String>,
     depth: usize,
     max_depth: usize,
@@ -83,7 +83,7 @@ impl<'t> Grammar<'t, '_> {
         self.located(taken)
     }
 
-    /// Whether the next token is one of some.
+    /// Whether the next token satisfies a condition.
     fn next_is(&mut self, wanted: impl Fn(&Token<'t>) -> bool) -> Result<bool, YamlError> {
         Ok(wanted(self.peek()?.0))
     }
@@ -212,13 +212,13 @@ impl<'t> Grammar<'t, '_> {
         };
         Ok(match full.strip_prefix(YAML_TAGS) {
             Some(short) => format!("!!{short}"),
-            // Not one of ours, whatever it looks like.
+            // Not one of the standard tags, although it looks like one.
             None if full.starts_with("!!") => format!("!{full}"),
             None => full,
         })
     }
 
-    /// A node, in a block or between brackets; a list without indentation may stand below a key.
+    /// A node, in a block or between brackets; below a key, a list may be unindented.
     fn node(&mut self, block: bool, indentless: bool) -> Result<(), YamlError> {
         let start = self.peek()?.1;
         if let Token::Alias(name) = *self.peek()?.0 {
@@ -347,7 +347,7 @@ impl<'t> Grammar<'t, '_> {
         }
     }
 
-    /// A key or a value in a block, or nothing in its place.
+    /// A key or a value in a block, or an empty node in its place.
     fn block_part(&mut self, at: Mark) -> Result<(), YamlError> {
         if self.next_is(|token| matches!(token, Token::Key | Token::Value | Token::BlockEnd))? {
             self.empty(at)
@@ -378,11 +378,11 @@ impl<'t> Grammar<'t, '_> {
         }
     }
 
-    /// The one entry of a map that a list has as `[a: b]`.
+    /// The only entry of a map written in a list as `[a: b]`.
     fn single_pair(&mut self) -> Result<Mark, YamlError> {
         let ends = |token: &Token<'_>| matches!(token, Token::FlowEntry | Token::FlowListEnd);
         if self.next_is(|token| *token == Token::Value || ends(token))? {
-            // go-yaml loses what ends the key.
+            // go-yaml loses the position of the key's end.
             let at = self.take()?.1;
             self.empty(at)?;
         } else {
@@ -392,7 +392,7 @@ impl<'t> Grammar<'t, '_> {
         Ok(self.peek()?.1)
     }
 
-    /// The value behind a key between brackets, if there is one.
+    /// The value after a key between brackets, if there is one.
     fn flow_value(&mut self, ends: impl Fn(&Token<'t>) -> bool) -> Result<(), YamlError> {
         let (token, at) = self.peek()?;
         if *token == Token::Value {

@@ -1,11 +1,10 @@
-//! YAML as `sigs.k8s.io/yaml` reads and prints it.
+//! YAML as parsed and printed by `sigs.k8s.io/yaml`.
 //!
 //! Main functions: [`parse_documents`], [`parse_document`], [`to_string`] and [`marshal`];
-//! [`to_string_v3`] is what go-yaml v3 alone would print. The grammar, which text is a number, a
-//! boolean or a string, what a merge key does, the errors and how a value is printed follow go-yaml
-//! v2, because that is what every Kubernetes tool uses. `everyday` reads most documents; what it
-//! does not know goes from `scan` through `grammar` to `build`. It must not know what is inside a
-//! document.
+//! [`to_string_v3`] is the output of go-yaml v3 alone. The grammar, the resolution of numbers,
+//! booleans and strings, merge keys, the errors and the output follow go-yaml v2, because that is
+//! what every Kubernetes tool uses. `everyday` parses most documents; others go from `scan` through
+//! `grammar` to `build`. It must not know the content of documents.
 
 mod build;
 mod cursor;
@@ -26,16 +25,16 @@ pub use split::{Chunk, decode_text, split_documents};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// What one input may cost. Everything over a limit is an error, never a shortened result.
+/// The limits for one input. Exceeding a limit is an error, never a truncated result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Size of the whole input in bytes.
     pub bytes: usize,
     /// Nesting of maps and lists.
     pub depth: usize,
-    /// Scalars, maps and lists in one input, those made by aliases included.
+    /// Scalars, maps and lists in one input, including those created by aliases.
     pub nodes: usize,
-    /// Nodes made by aliases in one document.
+    /// Nodes created by aliases in one document.
     pub aliases: usize,
     /// Documents in one input.
     pub documents: usize,
@@ -53,13 +52,13 @@ impl Default for Limits {
     }
 }
 
-/// What to do when a map has the same key twice.
+/// How to handle duplicate keys in a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Duplicates {
-    /// The last one counts, as `yaml.Unmarshal` does.
+    /// The last one wins, as in `yaml.Unmarshal`.
     #[default]
     LastWins,
-    /// Refused, as `yaml.UnmarshalStrict` does.
+    /// Refused, as in `yaml.UnmarshalStrict`.
     Refuse,
 }
 
@@ -70,7 +69,7 @@ pub struct YamlError {
     pub line: usize,
     pub column: usize,
     pub message: String,
-    /// The line that go-yaml tells; 0 where it tells none.
+    /// The line that go-yaml reports; 0 if it reports none.
     go_line: usize,
 }
 
@@ -100,9 +99,9 @@ pub struct Document {
     pub line: usize,
 }
 
-/// Parses every document of a stream; the first broken one ends it. An empty document is `null`.
+/// Parses every document of a stream, up to the first invalid one. An empty document is `null`.
 ///
-/// Documents are cut at lines that start with `---` before anything is parsed, as Kubernetes does.
+/// The stream is split at lines that start with `---` before anything is parsed, as in Kubernetes.
 pub fn parse_documents(
     input: impl AsRef<[u8]>,
     limits: &Limits,
@@ -135,7 +134,7 @@ pub fn parse_document(
     parse_chunk(&chunk, &mut budget, duplicates).map(|(value, _)| value)
 }
 
-/// Parses one chunk of [`split_documents`] and takes what it cost from `budget.nodes`. Returns the
+/// Parses one chunk of [`split_documents`] and subtracts its cost from `budget.nodes`. Returns the
 /// value and its first line.
 pub fn parse_chunk(
     chunk: &Chunk<'_>,

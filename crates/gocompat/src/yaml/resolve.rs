@@ -1,5 +1,5 @@
-//! Which value a plain scalar has: the rules of go-yaml v2 (YAML 1.1 booleans, octal, underscores,
-//! no base 60).
+//! The value of a plain scalar: the rules of go-yaml v2 (YAML 1.1 booleans, octal, underscores, no
+//! base 60).
 
 /// A scalar after resolution. A timestamp stays text, but text that must be quoted when printed.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub enum Scalar<'a> {
 }
 
 impl Scalar<'_> {
-    /// The short tag, as error messages name it.
+    /// The short tag in error messages.
     pub fn tag(&self) -> &'static str {
         match self {
             Scalar::Null => "!!null",
@@ -87,7 +87,7 @@ fn float(text: &str) -> Option<Scalar<'static>> {
     parse_float(text).map(Scalar::Float)
 }
 
-/// Go's ParseFloat refuses what does not fit; Rust's parser answers infinity.
+/// Go's ParseFloat refuses numbers out of range; Rust's parser returns infinity.
 fn parse_float(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|f| f.is_finite())
 }
@@ -137,7 +137,7 @@ fn is_float_text(text: &str) -> bool {
     mantissa_ok && exponent_ok
 }
 
-/// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`: never read as a number, but printed in
+/// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`: never parsed as a number, but printed in
 /// quotes for other parsers.
 pub fn is_base60(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -159,7 +159,7 @@ pub fn is_base60(text: &str) -> bool {
         && fraction.is_none_or(loose)
 }
 
-/// The four timestamp layouts of go-yaml v2, with Go's checks of months, days and hours.
+/// The four timestamp layouts of go-yaml v2, with Go's validation of months, days and hours.
 pub fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();
     let (Some(year), Some(rest)) = (text.get(..4), text.get(4..)) else {

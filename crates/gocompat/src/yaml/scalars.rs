@@ -1,10 +1,10 @@
-//! The texts of scalars: plain ones, quoted ones, and the blocks behind `|` and `>`.
+//! The texts of scalars: plain, quoted, and the blocks after `|` and `>`.
 
 use super::cursor::Mark;
 use super::scan::{Fault, Scanner, Token, width};
 use std::borrow::Cow;
 
-/// A text that is a part of the input until something in it has to be read in another way.
+/// A text that is borrowed from the input until a part of it needs processing.
 struct Text<'t> {
     start: usize,
     written: Option<String>,
@@ -20,7 +20,7 @@ impl<'t> Text<'t> {
         }
     }
 
-    /// The text to add to.
+    /// The owned text to append to.
     fn written(&mut self) -> &mut String {
         self.written.get_or_insert_with(|| self.plain.to_owned())
     }
@@ -38,7 +38,7 @@ struct Breaks<'t> {
 }
 
 impl Breaks<'_> {
-    /// One line break becomes a space, more of them one less.
+    /// A single line break becomes a space; from several, one is dropped.
     fn fold(&mut self, text: &mut String) {
         if self.first != "\n" {
             text.push_str(self.first);
@@ -51,7 +51,7 @@ impl Breaks<'_> {
     }
 }
 
-/// What becomes of the line breaks at the end of a block.
+/// How trailing line breaks of a block are handled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chomp {
     Strip,
@@ -170,8 +170,8 @@ impl<'t> Scanner<'t> {
         })
     }
 
-    /// The characters up to a blank or the closing quote. Whether they end with an escaped line
-    /// break.
+    /// The characters up to a blank or the closing quote. Returns whether they end with an escaped
+    /// line break.
     fn quoted_word(&mut self, quote: u8, text: &mut Text<'t>, start: Mark) -> Result<bool, Fault> {
         while !self.cursor.ends_ahead(0) {
             let run = self.cursor.run(|cursor| {
@@ -282,7 +282,8 @@ impl<'t> Scanner<'t> {
         })
     }
 
-    /// What stands behind `|`: how it ends, and how much deeper it is if that is said.
+    /// The header after `|`: how trailing breaks are handled, and the explicit indentation, if
+    /// given.
     fn block_header(&mut self, start: Mark) -> Result<(Chomp, Option<isize>), Fault> {
         let (mut chomp, mut deeper) = (None, None);
         for _ in 0..2 {
@@ -311,7 +312,7 @@ impl<'t> Scanner<'t> {
         Ok((chomp.unwrap_or(Chomp::Clip), deeper))
     }
 
-    /// Over indentation and empty lines; finds the indentation if it is not known.
+    /// Skips indentation and empty lines; detects the indentation if it is unknown.
     fn block_breaks(
         &mut self,
         indent: &mut Option<isize>,

@@ -1,8 +1,8 @@
-//! Tokens of YAML 1.1, as libyaml and go-yaml v2 tell them apart.
+//! Tokens of YAML 1.1, as recognized by libyaml and go-yaml v2.
 //!
-//! Main type: [`Scanner`]. A key without `?` is only known for one when its colon comes, so tokens
-//! wait in a queue while the first of them may still be a key; indentation opens and closes blocks.
-//! Scalars are read in `scalars.rs`, tags, anchors and directives in `tags.rs`.
+//! Main type: [`Scanner`]. A key without `?` is recognized only at its colon, so tokens wait in a
+//! queue while the first of them may still be a key; indentation opens and closes blocks. Scalars
+//! are scanned in `scalars.rs`, tags, anchors and directives in `tags.rs`.
 
 use super::cursor::{Cursor, Mark};
 use std::borrow::Cow;
@@ -32,23 +32,23 @@ pub(super) enum Token<'t> {
     Scalar { text: Cow<'t, str>, plain: bool },
 }
 
-/// Why a text is no YAML, in go-yaml's words.
+/// Why a text is not YAML, with go-yaml's message.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub problem: &'static str,
     pub at: Mark,
-    /// Where the thing begins that is broken.
+    /// Where the broken construct begins.
     pub context: Mark,
-    /// The scanner's lines are told counted from 1, the parser's from 0.
+    /// Lines of the scanner are reported counted from 1, those of the parser from 0.
     pub of_scanner: bool,
 }
 
-/// Characters between the beginning of a key and its colon.
+/// Maximum number of characters between the beginning of a key and its colon.
 const KEY_CHARACTERS: usize = 1024;
 
 struct SimpleKey {
     possible: bool,
-    /// In the block context, at its indentation: nothing but a key can stand here.
+    /// In block context at its indentation: only a key is possible here.
     required: bool,
     token: usize,
     mark: Mark,
@@ -57,13 +57,13 @@ struct SimpleKey {
 pub(super) struct Scanner<'t> {
     pub(super) cursor: Cursor<'t>,
     waiting: VecDeque<(Token<'t>, Mark)>,
-    /// Tokens that were handed out.
+    /// The number of tokens returned.
     taken: usize,
     ready: bool,
-    /// Of the block; -1 outside of all.
+    /// The indentation of the block; -1 outside of all.
     pub(super) indent: isize,
     indents: Vec<isize>,
-    /// What may become a key: one of the block context and one of every open bracket.
+    /// Possible keys: one in the block context and one for every open bracket.
     keys: Vec<SimpleKey>,
     by_token: HashMap<usize, usize>,
     pub(super) key_allowed: bool,
@@ -134,7 +134,7 @@ impl<'t> Scanner<'t> {
         self.taken + self.waiting.len()
     }
 
-    /// Whether the first token that waits may still turn out to be a key.
+    /// Whether the first waiting token may still turn out to be a key.
     fn may_be_key(&mut self) -> Result<bool, Fault> {
         self.by_token
             .get(&self.taken)
@@ -160,7 +160,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// What begins here may be a key.
+    /// Records that a key may begin here.
     fn save_key(&mut self) -> Result<(), Fault> {
         if !self.key_allowed {
             return Ok(());
@@ -180,7 +180,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// What might have been a key is none.
+    /// Drops the possible key: it is not one.
     fn drop_key(&mut self) -> Result<(), Fault> {
         let level = self.keys.len() - 1;
         let key = &mut self.keys[level];
@@ -194,7 +194,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Opens a block at a column, if none is open there: at the end of the queue or in front of a
+    /// Opens a block at a column, unless one is open there: at the end of the queue or before a
     /// token.
     fn roll(&mut self, column: usize, before: Option<usize>, token: Token<'t>, at: Mark) {
         if self.in_flow() || self.indent >= width(column) {
@@ -205,7 +205,7 @@ impl<'t> Scanner<'t> {
         self.insert(before, token, at);
     }
 
-    /// In front of a token with a number, unless that one was handed out.
+    /// Inserts a token before the one with a number, unless that was already returned.
     fn insert(&mut self, before: Option<usize>, token: Token<'t>, at: Mark) {
         let index = before
             .and_then(|number| number.checked_sub(self.taken))
@@ -213,7 +213,7 @@ impl<'t> Scanner<'t> {
         self.waiting.insert(index, (token, at));
     }
 
-    /// Closes the blocks that are deeper than a column.
+    /// Closes the blocks deeper than a column.
     fn unroll(&mut self, column: isize) {
         while !self.in_flow() && self.indent > column {
             self.push(Token::BlockEnd, self.cursor.mark);
@@ -265,7 +265,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Over blanks, comments and line breaks. No tab may stand where a key might begin.
+    /// Skips blanks, comments and line breaks. A tab is not permitted where a key might begin.
     fn skip_to_token(&mut self) {
         loop {
             while self.cursor.peek() == b' '
@@ -283,7 +283,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// A token of one character, behind which a key may begin or not.
+    /// A token of one character; `key_allowed`: whether a key may follow.
     fn indicator(&mut self, token: Token<'t>, key_allowed: bool) -> Result<(), Fault> {
         self.key_allowed = key_allowed;
         let at = self.cursor.mark;
@@ -292,7 +292,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// A token that may be a key, but that no key can follow.
+    /// A token that may be a key, but after which no key can begin.
     fn maybe_key(
         &mut self,
         scan: impl FnOnce(&mut Self) -> Result<Token<'t>, Fault>,

@@ -1,5 +1,5 @@
-//! From bytes to document texts: encodings, byte order marks, forbidden characters and the `---`
-//! lines.
+//! Splits bytes into document texts: encodings, byte order marks, forbidden characters and the
+//! `---` lines.
 
 use super::{Limits, YamlError};
 use std::borrow::Cow;
@@ -11,8 +11,8 @@ pub struct Chunk<'a> {
     pub line: usize,
 }
 
-/// Turns the input into text: UTF-8, or UTF-16 when a byte order mark says so. Control characters
-/// are refused as go-yaml does.
+/// Decodes the input: UTF-8, or UTF-16 with a byte order mark. Control characters are refused as in
+/// go-yaml.
 pub fn decode_text<'a>(input: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, YamlError> {
     if input.len() > limits.bytes {
         return Err(YamlError::at(
@@ -82,9 +82,9 @@ fn position(bytes: &[u8], at: usize) -> (usize, usize) {
     )
 }
 
-/// Cuts a stream at lines that start with `---`. Only blanks or a comment may follow the dashes:
-/// then an `Err` item ends the stream. Empty chunks before the first separator and between two
-/// separators are left out; the last one ends with a line break.
+/// Splits a stream at lines that start with `---`. After the dashes only blanks or a comment are
+/// permitted; anything else ends the stream with an `Err` item. Empty chunks before the first
+/// separator and between two separators are dropped; the last one ends with a line break.
 pub fn split_documents<'a>(
     text: &'a str,
     limits: &Limits,
@@ -116,7 +116,7 @@ struct Splitter<'a> {
 }
 
 impl<'a> Splitter<'a> {
-    /// The next line with its end, or None at the end of the text.
+    /// The next line with its line break, or None at the end of the text.
     fn peek_line(&self) -> Option<&'a str> {
         let rest = self.text.get(self.at..).filter(|r| !r.is_empty())?;
         Some(rest.split_inclusive('\n').next().unwrap_or(rest))

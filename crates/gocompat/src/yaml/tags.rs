@@ -1,4 +1,4 @@
-//! What stands in front of a node or a document: anchors, aliases, tags and directives.
+//! Properties of nodes and documents: anchors, aliases, tags and directives.
 
 use super::cursor::Mark;
 use super::scan::{Fault, Scanner, Token};
@@ -66,8 +66,8 @@ impl<'t> Scanner<'t> {
         Ok(self.cursor.since(from))
     }
 
-    /// The rest of a tag behind what was read of it, which begins with a `!` that does not belong
-    /// to it.
+    /// The rest of a tag after the part already read, which begins with a `!` that is not part of
+    /// it.
     fn tag_uri(&mut self, head: &str, start: Mark) -> Result<String, Fault> {
         let mut uri = head.as_bytes().get(1..).unwrap_or_default().to_vec();
         let mut found = !head.is_empty();

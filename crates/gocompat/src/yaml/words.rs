@@ -1,4 +1,4 @@
-//! What is wrong with a text in go-yaml's words, for those who compare them.
+//! Errors with go-yaml's wording, for comparisons.
 //!
 //! Main function: [`YamlError::go_text`].
 
@@ -6,7 +6,7 @@ use super::YamlError;
 use serde_json::Value;
 
 impl YamlError {
-    /// The text as go-yaml v2 words it, with the line it tells.
+    /// The text of go-yaml v2, with its line number.
     pub fn go_text(&self) -> String {
         if self.go_line == 0 {
             self.message.clone()
@@ -15,8 +15,8 @@ impl YamlError {
         }
     }
 
-    /// The text as sigs.k8s.io/yaml words it, which reads YAML as JSON. What only JSON does not
-    /// have is not said by go-yaml.
+    /// The text of sigs.k8s.io/yaml, which parses YAML as JSON. go-yaml does not report errors that
+    /// only concern JSON.
     pub fn json_text(&self) -> String {
         let by_go_yaml =
             !self.message.starts_with("json: ") && !self.message.starts_with("unsupported map key");

@@ -1,10 +1,10 @@
-//! Hostile programs are refused or end by their budget. Those that would not end at all are in
+//! Hostile programs are refused or stopped by their budget. Those that would never end are in
 //! tests/jq_endless.rs.
 
 use serde_json::json;
 use tiphys_gocompat::jq::{Limits, Program};
 
-/// How a program ends: its error, or how many results it gave.
+/// How a program ends: its error, or the number of results.
 fn end(source: &str) -> Result<usize, String> {
     let program = Program::parse(source).map_err(|e| e.to_string())?;
     let input = json!({"list": [1, 2, 3], "text": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"});
@@ -77,7 +77,7 @@ fn long_and_deep_programs_are_refused() {
     refused(&format!(".{}", "?".repeat(3000)), parts);
     refused(&format!(".{}", "[]".repeat(3000)), parts);
     refused(&"a".repeat(9000), "an expression may have 8192 bytes");
-    // What is just within the limits does not overflow the stack.
+    // Programs just within the limits do not overflow the stack.
     for source in ["|.".repeat(1400), ",.".repeat(1400), "+1".repeat(1400)] {
         assert!(end(&source[1..]).is_ok(), "{}", &source[..9]);
     }

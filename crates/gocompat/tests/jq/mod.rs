@@ -1,6 +1,6 @@
-//! jq programs against what gojq made of them (tests/baseline/jq.jsonl, by
-//! tests/baseline/generate/jq), and what hostile ones get. `cargo xtask parity jq` compares as many
-//! more as one likes.
+//! jq programs compared with gojq's results (tests/baseline/jq.jsonl, by
+//! tests/baseline/generate/jq), and hostile ones. `cargo xtask parity jq` compares any number of
+//! further ones.
 
 mod limits;
 mod replay;

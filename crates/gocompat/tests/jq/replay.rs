@@ -1,11 +1,11 @@
-//! Compares what gojq made of programs, one JSON line a case, with what ours makes of them.
+//! Compares gojq's results for programs, one JSON line per case, with ours.
 //!
 //! Main function: [`replay`].
 
 use serde_json::Value;
 use tiphys_gocompat::jq::{Limits, Program};
 
-/// How many cases there are, and what is wrong with those that differ.
+/// The number of cases, and the errors in those that differ.
 pub fn replay(lines: &str) -> (usize, Vec<String>) {
     let mut count = 0;
     let mut wrong = Vec::new();
@@ -33,7 +33,7 @@ fn differs(case: &Value) -> Option<String> {
     let program = match Program::parse(source) {
         Ok(_) if !refused.is_empty() => return told(&format!("refuses: {refused}"), "takes it"),
         Ok(program) => program,
-        // What is wrong with the syntax is said in other words.
+        // Syntax errors are worded differently.
         Err(ours) if refused.contains("not defined") && ours.to_string() != refused => {
             return told(refused, &ours.to_string());
         }

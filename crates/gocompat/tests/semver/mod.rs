@@ -1,6 +1,6 @@
-//! Versions and constraints against what Masterminds/semver answered (tests/baseline/semver.jsonl,
-//! by tests/baseline/generate/semver). `cargo xtask parity semver` compares as many more as one
-//! likes.
+//! Versions and constraints compared with the results of Masterminds/semver
+//! (tests/baseline/semver.jsonl, by tests/baseline/generate/semver). `cargo xtask parity semver`
+//! compares any number of further ones.
 
 mod replay;
 

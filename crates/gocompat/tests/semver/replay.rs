@@ -1,12 +1,12 @@
-//! Compares what Masterminds/semver said of versions and constraints, one JSON line a case, with
-//! what ours says.
+//! Compares the results of Masterminds/semver for versions and constraints, one JSON line per case,
+//! with ours.
 //!
 //! Main functions: [`replay`] and, for one case, [`differs`].
 
 use serde_json::Value;
 use tiphys_gocompat::semver::{Constraints, SemverError, Version};
 
-/// How many cases there are, and those that differ with what is different.
+/// The number of cases, and those that differ, with the difference.
 pub fn replay(lines: &str) -> (usize, Vec<(Value, String)>) {
     let cases: Vec<Value> = lines
         .lines()
@@ -31,7 +31,7 @@ pub fn versions(texts: &Value) -> Vec<Version> {
         .collect()
 }
 
-/// What theirs and ours say of a case, if that is not the same.
+/// Both results for a case, if they differ.
 pub fn differs(case: &Value, checked: &[Version]) -> Option<String> {
     let (theirs, ours) = if let Some(text) = case["version"].as_str() {
         let said = |parsed: Result<Version, SemverError>| {
@@ -71,7 +71,7 @@ pub fn differs(case: &Value, checked: &[Version]) -> Option<String> {
     (theirs != ours).then(|| format!("{case}\n    Go {theirs}\n  ours {ours}"))
 }
 
-/// What ours says of a constraint; nothing where the case has none.
+/// Our result for a constraint; None if the case has none.
 fn constraint(case: &Value, checked: &[Version]) -> Option<String> {
     let constraints = match Constraints::parse(case["constraint"].as_str()?) {
         Ok(constraints) => constraints,

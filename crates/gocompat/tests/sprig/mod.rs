@@ -1,5 +1,5 @@
-//! The functions of sprig against what they answer in Go (tests/baseline/sprig.jsonl, by
-//! tests/baseline/generate/sprig), and what hostile calls get.
+//! The functions of sprig compared with their results in Go (tests/baseline/sprig.jsonl, by
+//! tests/baseline/generate/sprig), and hostile calls.
 
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ fn known() -> Arc<Functions> {
     Arc::new(functions)
 }
 
-/// A clock that stands and bytes that repeat.
+/// A stopped clock and repeating bytes.
 fn sources() -> Sources {
     let mut seed = 1_u64;
     let random = move |bytes: &mut [u8]| {

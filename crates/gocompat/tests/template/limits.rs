@@ -43,7 +43,7 @@ fn a_template_that_calls_itself_ends_as_in_go() {
 
 #[test]
 fn functions_that_execute_templates_nest_without_native_stack() {
-    // `again` is an `include` without a count, so that only memory ends it.
+    // `again` is an `include` without a limit, so that only memory ends it.
     let mut all = (*functions()).clone();
     all.insert(
         "again",

@@ -1,6 +1,6 @@
-//! Templates against what Go's text/template made of them (tests/baseline/template.jsonl, by
-//! tests/baseline/generate/template), and what hostile ones get. `cargo xtask baseline template`
-//! compares as many more as one likes.
+//! Templates compared with the results of Go's text/template (tests/baseline/template.jsonl, by
+//! tests/baseline/generate/template), and hostile ones. `cargo xtask baseline template` compares
+//! any number of further ones.
 
 mod limits;
 mod replay;

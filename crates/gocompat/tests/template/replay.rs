@@ -1,5 +1,5 @@
-//! Executes the cases of a baseline of templates and compares. Also a part of `cargo xtask
-//! baseline`, which replays more of them.
+//! Executes the cases of a template baseline and compares. Also part of `cargo xtask baseline`,
+//! which replays more of them.
 
 use super::world::{Included, functions, universe};
 use serde_json::Value as Json;
@@ -31,7 +31,7 @@ fn ours(text: &str, key: MissingKey, j: &Json, functions: &Arc<Functions>) -> (V
     (out, done.err().map(|e| e.to_string()).unwrap_or_default())
 }
 
-/// One case: `None` when it agrees, else the class of the difference and both sides.
+/// One case: `None` if it agrees, else the class of the difference and both sides.
 fn differs(case: &Json, functions: &Arc<Functions>) -> Option<(&'static str, String)> {
     let text = case["t"].as_str().expect("a template");
     let key = match case["k"].as_str() {
@@ -76,7 +76,7 @@ fn unhex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Replays the lines of a baseline: how many there are, and what differs by class.
+/// Replays the lines of a baseline: returns their number, and the differences by class.
 pub fn replay(baseline: &str) -> (usize, BTreeMap<&'static str, Vec<String>>) {
     let functions = functions();
     let mut classes: BTreeMap<&str, Vec<String>> = BTreeMap::new();

@@ -29,7 +29,7 @@ static NAMED: Named = Named {
     underlying: Some(MAP),
 };
 
-/// An object that is described by functions.
+/// An object defined by functions.
 struct Native {
     named: &'static Named,
     inner: Option<Value>,
@@ -277,7 +277,7 @@ pub fn universe(j: &serde_json::Value) -> Value {
     ])
 }
 
-/// How often each template is being included.
+/// How deep each template is nested in itself.
 pub type Included = HashMap<Vec<u8>, usize>;
 
 fn bytes_of(result: Result<Vec<u8>, Error>) -> Result<Value, Error> {

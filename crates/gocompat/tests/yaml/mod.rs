@@ -1,5 +1,6 @@
-//! YAML documents and values against what sigs.k8s.io/yaml made of them (tests/baseline/yaml.jsonl,
-//! by tests/baseline/generate/yaml). `cargo xtask parity yaml` compares as many more as one likes.
+//! YAML documents and values compared with the results of sigs.k8s.io/yaml
+//! (tests/baseline/yaml.jsonl, by tests/baseline/generate/yaml). `cargo xtask parity yaml` compares
+//! any number of further ones.
 
 mod replay;
 

@@ -1,12 +1,12 @@
-//! Compares what sigs.k8s.io/yaml made of documents and values, one JSON line a case, with what
-//! ours makes of them.
+//! Compares the results of sigs.k8s.io/yaml for documents and values, one JSON line per case, with
+//! ours.
 //!
 //! Main functions: [`replay`] and, for one case, [`differs`].
 
 use serde_json::Value;
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
 
-/// A difference: its class, what theirs says and what ours does.
+/// A difference: its class, their result and ours.
 #[derive(Clone)]
 pub struct Difference {
     pub class: &'static str,
@@ -14,7 +14,7 @@ pub struct Difference {
     pub ours: String,
 }
 
-/// How many cases there are, and those that differ.
+/// The number of cases, and those that differ.
 pub fn replay(lines: &str) -> (usize, Vec<(Value, Difference)>) {
     let cases = lines
         .lines()
@@ -87,8 +87,8 @@ fn prints_differently(case: &Value) -> Option<Difference> {
     })
 }
 
-/// Go lets what JSON does not have pass where a later key replaces it, and a control character in
-/// what it does not read.
+/// Go accepts a value that JSON cannot represent if a later key replaces it, and a control
+/// character in a part that it does not read.
 fn is_unseen(ours: &str) -> bool {
     [
         "json: unsupported",
@@ -99,8 +99,8 @@ fn is_unseen(ours: &str) -> bool {
     .any(|start| ours.starts_with(start))
 }
 
-/// Of keys that are there twice Go tells all, of other keys their types, and what is merged is
-/// looked at before what is in it.
+/// Go reports all duplicate keys, the types of invalid keys, and errors of merge keys before those
+/// in the merged value.
 fn is_said(ours: &str, theirs: &str) -> bool {
     let theirs = theirs.trim_start_matches("yaml: ");
     let other = [
@@ -112,7 +112,7 @@ fn is_said(ours: &str, theirs: &str) -> bool {
     ours == theirs || other.iter().any(|start| theirs.starts_with(start)) || is_unseen(ours)
 }
 
-/// Numbers by value: Go prints 1e20 as digits, serde_json reads those as a float.
+/// Compares numbers by value: Go prints 1e20 as digits, which serde_json parses as a float.
 fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {

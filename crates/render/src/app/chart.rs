@@ -1,4 +1,5 @@
-//! `spec.source.helm`: options, values in Argo CD's order, and the objects that a chart becomes.
+//! `spec.source.helm`: the options, the values in Argo CD's order of precedence, and the objects
+//! that a chart renders to.
 //!
 //! Main type: [`HelmOptions`]; main function: [`render`].
 
@@ -20,12 +21,12 @@ use std::sync::Arc;
 use tiphys_api::source::{ApplicationSource, ApplicationSourceHelm};
 use tiphys_gocompat::{sprig, yaml};
 
-/// Charts that are ready, and what their templates take from outside.
+/// Provides loaded charts, and what their templates take from outside: randomness and time.
 pub trait Charts {
     /// The chart of a folder.
     ///
     /// # Errors
-    /// What Helm says of it.
+    /// Helm's error for the chart.
     fn chart(
         &self,
         files: &dyn SourceFiles,
@@ -37,16 +38,16 @@ pub trait Charts {
         )))
     }
 
-    /// Chance and time for one render.
+    /// Randomness and the clock for one render.
     fn sources(&self) -> Arc<dyn Fn() -> sprig::Sources + Send + Sync>;
 
-    /// When the render has to be done.
+    /// When the render must be finished.
     fn deadline(&self) -> Option<Deadline> {
         None
     }
 }
 
-/// All that a chart's objects depend on besides files.
+/// Everything that a chart's objects depend on besides files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HelmOptions {
     pub release: String,
@@ -57,7 +58,7 @@ pub struct HelmOptions {
     pub ignore_missing_value_files: bool,
     /// `values` or `valuesObject`, as YAML.
     pub values: String,
-    /// Lines for `--set`, `--set-string`.
+    /// Lines for `--set` and `--set-string`.
     pub set: Vec<String>,
     pub set_string: Vec<String>,
     pub set_file: Vec<(String, Named)>,
@@ -81,8 +82,8 @@ pub(super) fn options(
         )));
     }
     let environment = Environment::new(&params.app, &params.source);
-    // The instance name of an Application elsewhere has its namespace in front, which is no part of
-    // a release's name.
+    // The instance name of an Application outside the control plane's namespace is prefixed with
+    // its namespace. The prefix is not part of the Helm release name.
     let app = params
         .app
         .name
@@ -128,7 +129,7 @@ pub(super) fn options(
     })
 }
 
-/// `valuesObject` if it is there, else `values`.
+/// `valuesObject` if set, else `values`.
 fn values_text(helm: &ApplicationSourceHelm) -> String {
     match &helm.values_object {
         Some(object) if !object.raw.is_empty() => yaml::to_string(&object.value()),
@@ -136,7 +137,8 @@ fn values_text(helm: &ApplicationSourceHelm) -> String {
     }
 }
 
-/// The parameters as `--set` takes them; of those with one name the last one counts.
+/// The parameters in the form that `--set` takes. If a name occurs more than once, the last one
+/// wins.
 fn parameters(
     helm: &ApplicationSourceHelm,
     force_string: bool,
@@ -161,8 +163,8 @@ fn parameters(
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// Commas part values in Helm, so those of a value are quoted, unless it is a list in braces or
-/// they are quoted already.
+/// Commas separate values in Helm, so commas inside a value are escaped, unless the value is a list
+/// in braces or they are escaped already.
 fn without_commas(value: &str) -> String {
     if value.starts_with('{') && value.ends_with('}') {
         return value.to_owned();
@@ -186,7 +188,7 @@ fn failed(e: HelmError) -> RenderError {
     ))
 }
 
-/// What a file has in it, or Go's words for there being none.
+/// The content of a file, or Go's error message for a missing file.
 fn content(
     sources: &SourceSet<'_>,
     reference: Option<&String>,
@@ -282,7 +284,8 @@ pub(crate) fn render(
             ))
         };
         let version = KubeVersion::parse(&options.kube_version).map_err(unreadable)?;
-        // Without what vendors add to it, which charts do not expect.
+        // Without the suffix that vendors add to the version (`-gke.100`), which charts do not
+        // expect.
         capabilities.kube_version = KubeVersion {
             version: version.normalized.clone(),
             ..version

@@ -1,4 +1,4 @@
-//! What there is to set in a source: for clients that offer it (`GetAppDetails`).
+//! The type of a source and its settable parameters, for `GetAppDetails`.
 //!
 //! Main function: [`details`].
 
@@ -9,25 +9,25 @@ use std::collections::BTreeMap;
 use tiphys_api::source::ApplicationSource;
 use tiphys_gocompat::{json, text, yaml};
 
-/// Deepest folder that values files are looked for in.
+/// How deep values files are searched for.
 const MAX_DEPTH: usize = 50;
 
-/// The type of a source, and what is to be said of it.
+/// The type of a source and its details.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
     pub kind: SourceKind,
     pub helm: Option<HelmDetails>,
 }
 
-/// A chart as its user sees it.
+/// A chart as `GetAppDetails` reports it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HelmDetails {
     /// Files that look like values files, relative to the chart.
     pub value_files: Vec<String>,
     /// The text of `values.yaml`.
     pub values: String,
-    /// What can be set, with what it is: the chart's values with those of the chosen files over
-    /// them.
+    /// The parameters and their values: the chart's defaults, overridden by the selected values
+    /// files.
     pub parameters: BTreeMap<String, String>,
 }
 
@@ -96,7 +96,7 @@ fn helm(
             .as_ref()
             .and_then(|name| sources.refs.get(name).copied())
             .unwrap_or(sources.files);
-        // What is not there says nothing.
+        // A missing file adds nothing.
         add(&files.read(&place.path)?.unwrap_or_default())?;
     }
     let values = String::from_utf8_lossy(&values).into_owned();
@@ -107,7 +107,7 @@ fn helm(
     })
 }
 
-/// Files that have `values` in their name, in the order of their paths.
+/// Files that have `values` in their name, ordered by path.
 fn look_for_values(
     files: &dyn SourceFiles,
     full: &str,
@@ -138,7 +138,7 @@ fn look_for_values(
     Ok(())
 }
 
-/// `a.b[0].c` with what is there, as Go prints it.
+/// Names such as `a.b[0].c` and their values, as Go prints them.
 fn flatten(value: &Value, name: &str, into: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(map) => {

@@ -1,7 +1,7 @@
 //! The build environment: `$ARGOCD_APP_NAME` and the like in parameters and file names.
 //!
-//! Main type: [`Environment`]. Texts are expanded as Go's `os.Expand` does: what is not known
-//! becomes nothing.
+//! Main type: [`Environment`]. Texts are expanded as Go's `os.Expand` does: an unknown variable
+//! expands to nothing.
 
 use super::AppFacts;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ impl Environment {
         ]))
     }
 
-    /// `$NAME` and `${NAME}` replaced; `$$` is a `$`.
+    /// Replaces `$NAME` and `${NAME}`; `$$` becomes `$`.
     pub fn expand(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -43,7 +43,7 @@ impl Environment {
             out.push_str(before);
             let (name, length) = variable(after);
             match name {
-                // Broken braces are swallowed, a lonely `$` stays.
+                // As in `os.Expand`, invalid braces are dropped and a `$` without a name stays.
                 "" if length == 0 => out.push('$'),
                 "$" => out.push('$'),
                 name => out.push_str(self.0.get(name).map_or("", String::as_str)),
@@ -55,7 +55,7 @@ impl Environment {
     }
 }
 
-/// The name at the beginning of a text, and how much of the text it takes.
+/// The name at the beginning of the text, and its length in the text.
 fn variable(text: &str) -> (&str, usize) {
     let special = |c: char| matches!(c, '*' | '#' | '$' | '@' | '!' | '?' | '-' | '0'..='9');
     if let Some(inner) = text.strip_prefix('{') {
@@ -80,7 +80,7 @@ fn variable(text: &str) -> (&str, usize) {
 mod tests {
     use super::*;
 
-    /// What `os.Expand` of Go 1.26 makes of them.
+    /// The results of `os.Expand` in Go 1.26.
     #[test]
     fn texts_are_expanded_as_go_does() {
         let app = AppFacts {

@@ -1,8 +1,8 @@
-//! What an Application says about a source, made ready to be rendered: overrides of the repository
-//! laid over it, the build environment filled in.
+//! Prepares an Application's source for rendering: merges the overrides from the repository and
+//! fills in the build environment.
 //!
-//! Main function: [`prepare`]; main type: [`Prepared`], which has all that the result depends on
-//! besides files.
+//! Main function: [`prepare`]; main type: [`Prepared`], which holds everything that the result
+//! depends on besides files.
 
 mod chart;
 mod details;
@@ -22,11 +22,11 @@ use crate::{
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::source::ApplicationSource;
 
-/// The files of a source, and of the other sources that it refers to.
+/// The files of a source, and of the other sources that it references.
 #[derive(Clone)]
 pub struct SourceSet<'a> {
     pub files: &'a dyn SourceFiles,
-    /// Sources that have a `ref`, by that name.
+    /// The sources that have a `ref`, by that name.
     pub refs: BTreeMap<String, &'a dyn SourceFiles>,
     /// What earlier renders of the same needed ([`RenderError::Need`]).
     pub fetched: BTreeMap<SourceRef, &'a dyn SourceFiles>,
@@ -45,29 +45,29 @@ impl<'a> SourceSet<'a> {
     }
 }
 
-/// The Application that is rendered.
+/// The Application to render.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppFacts {
     /// Its instance name: `namespace_name` when it is not in the control plane's namespace.
     pub name: String,
-    /// Where it is deployed to.
+    /// The destination namespace.
     pub namespace: String,
     pub project: String,
     /// The commit.
     pub revision: String,
 }
 
-/// What templates are told of the cluster, and what the installation allows.
+/// What templates see of the cluster, and what the settings allow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
-    /// Such as `v1.36.3`; empty: what Helm assumes without a cluster.
+    /// Such as `v1.36.3`. Empty: what Helm assumes without a cluster.
     pub kube_version: String,
     /// `apps/v1` and `apps/v1/Deployment`, sorted.
     pub api_versions: Arc<[String]>,
-    /// Schemes of URLs that values files may have (`helm.valuesFileSchemes`).
+    /// URL schemes that values files may have (`helm.valuesFileSchemes`).
     pub value_file_schemes: Vec<String>,
-    /// Tools that are switched off (`helm.enable`, `kustomize.enable`): their folders are plain
-    /// manifests. Directory: Jsonnet files are left out (`jsonnet.enable`).
+    /// Tools that are disabled (`helm.enable`, `kustomize.enable`): their folders are treated as
+    /// plain manifests. Directory: Jsonnet files are left out (`jsonnet.enable`).
     pub switched_off: Vec<SourceKind>,
 }
 
@@ -75,14 +75,14 @@ pub struct ClusterFacts {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RenderParams {
     pub source: ApplicationSource,
-    /// Where the files are when not at the source's path: a folder of somebody's own machine.
-    /// `$ARGOCD_APP_SOURCE_PATH` stays the path.
+    /// The folder with the files if it is not the source's path: a local folder.
+    /// `$ARGOCD_APP_SOURCE_PATH` remains the path.
     pub folder: Option<String>,
     pub app: AppFacts,
     pub cluster_facts: ClusterFacts,
 }
 
-/// A source ready to be rendered. Two that are equal give the same objects from the same files.
+/// A source ready to be rendered. Two equal values render to the same objects from the same files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Prepared {
     /// The Application's folder.
@@ -90,7 +90,7 @@ pub struct Prepared {
     pub tool: Tool,
 }
 
-/// Who renders it, and with which options.
+/// The tool that renders the source, with its options.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Tool {
     Directory(DirectoryOptions),
@@ -106,8 +106,7 @@ impl Tool {
     }
 }
 
-/// Reads what the repository says about the source and finds out who renders it. Cheap: a listing
-/// of one folder.
+/// Reads the overrides in the repository and detects the tool. Cheap: it lists one folder.
 pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepared, RenderError> {
     let (folder, source, kind) = recognise(sources.files, params)?;
     let tool = match kind {

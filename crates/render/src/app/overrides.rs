@@ -1,5 +1,5 @@
-//! What `.argocd-source.yaml` and `.argocd-source-<application>.yaml` in the Application's folder
-//! change about its source.
+//! Merges `.argocd-source.yaml` and `.argocd-source-<application>.yaml` from the Application's
+//! folder into its source.
 //!
 //! Main function: [`merge`].
 
@@ -8,7 +8,7 @@ use tiphys_api::source::ApplicationSource;
 use tiphys_apimachinery::patch::json_merge;
 use tiphys_gocompat::yaml::{self, Duplicates};
 
-/// Such a file is a few lines.
+/// Such a file has a few lines.
 fn limits() -> yaml::Limits {
     yaml::Limits {
         bytes: 1 << 20,
@@ -16,7 +16,8 @@ fn limits() -> yaml::Limits {
     }
 }
 
-/// The source with both files laid over it. Where it comes from stays as the Application says.
+/// The source with both files merged into it. They cannot change its repository, revision, path or
+/// chart.
 pub fn merge(
     files: &dyn SourceFiles,
     folder: &str,
@@ -46,7 +47,7 @@ fn overlay(source: &ApplicationSource, text: &[u8]) -> Result<ApplicationSource,
     let patch =
         yaml::parse_document(text, &limits(), Duplicates::LastWins).map_err(|e| e.to_string())?;
     let base = serde_json::to_value(source).map_err(|e| e.to_string())?;
-    // An empty file says nothing.
+    // An empty file changes nothing.
     let merged = if patch.is_null() {
         base
     } else {

@@ -1,5 +1,5 @@
-//! Which values files an Application means, in their order: paths, patterns, files of other
-//! sources. No path leads out of its source.
+//! Resolves the values files of an Application, in order: paths, patterns, files of other sources.
+//! No path may leave its source.
 //!
 //! Main function: [`resolve`]. The texts of errors are Argo CD's.
 
@@ -8,26 +8,26 @@ use crate::{FileError, RenderError, SourceFiles, files::join};
 use std::collections::BTreeSet;
 use tiphys_gocompat::doublestar::{self, Entry, GlobError};
 
-/// Files that patterns may find.
+/// How many files a pattern may match.
 const MAX_FILES: usize = 1000;
-/// Folders that patterns may look into.
+/// How many folders a pattern may search.
 const MAX_FOLDERS: usize = 10_000;
 
-/// A file as an Application names it, the build environment filled in.
+/// A values file as an Application names it, with the build environment filled in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Named {
-    /// As it stands in the specification.
+    /// As written in the spec.
     pub raw: String,
     /// The source it is in, by its `ref`; `None`: the Application's own.
     pub reference: Option<String>,
-    /// Relative to the Application's folder, or with `/` in front to the root of the source; maybe
-    /// a pattern or a URL.
+    /// Relative to the Application's folder, or to the root of the source if it starts with `/`.
+    /// May be a pattern or a URL.
     pub path: String,
 }
 
 impl Named {
-    /// `$name/path` is a file of another source if there is one of that name. With several sources
-    /// a name that nobody has is an error.
+    /// `$name/path` is a file of another source if a source has that `ref`. With several sources an
+    /// unknown name is an error.
     pub fn new(
         raw: &str,
         environment: &Environment,
@@ -56,7 +56,7 @@ impl Named {
         })
     }
 
-    /// The files it is in.
+    /// The files of the source that it is in.
     pub fn files<'a>(&self, sources: &SourceSet<'a>) -> Result<&'a dyn SourceFiles, RenderError> {
         match &self.reference {
             None => Ok(sources.files),
@@ -68,7 +68,7 @@ impl Named {
         }
     }
 
-    /// Its place in the source it is in; `folder` is the Application's.
+    /// Its path in the source that it is in; `folder` is the Application's.
     pub fn place(&self, folder: &str, schemes: &[String]) -> Result<String, String> {
         if let Some(scheme) = scheme(&self.path) {
             if schemes.iter().any(|s| s.eq_ignore_ascii_case(&scheme)) {
@@ -118,7 +118,7 @@ fn unknown(name: &str, sources: &SourceSet<'_>) -> RenderError {
     ))
 }
 
-/// The scheme of a URL, as Go finds it; empty means none.
+/// The scheme of a URL, as Go parses it; empty means none.
 fn scheme(text: &str) -> Option<String> {
     let (scheme, _) = text.split_once(':')?;
     let mut chars = scheme.chars();
@@ -127,14 +127,14 @@ fn scheme(text: &str) -> Option<String> {
         .then(|| scheme.to_ascii_lowercase())
 }
 
-/// A values file that is to be read.
+/// A values file to read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub reference: Option<String>,
     pub path: String,
 }
 
-/// The files in the order in which they are laid over each other.
+/// The files in the order in which they are merged.
 pub fn resolve(
     sources: &SourceSet<'_>,
     folder: &str,
@@ -150,7 +150,8 @@ pub fn resolve(
             path,
         })
     };
-    // A file that is named stays where it is named, even when a pattern finds it earlier.
+    // A file that is named explicitly keeps its position, even if a pattern earlier in the list
+    // matches it.
     let explicit: BTreeSet<Place> = named
         .iter()
         .filter_map(|f| place(f).ok())
@@ -174,7 +175,7 @@ pub fn resolve(
         } else {
             match files.kind(&place.path) {
                 Ok(None) if ignore_missing => Vec::new(),
-                // What is missing otherwise is told when it is read.
+                // Any other missing file is reported when it is read.
                 Ok(_) => vec![place],
                 Err(FileError::OutsideLink(_)) => {
                     return Err(failed(format!(
@@ -204,7 +205,7 @@ fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '['])
 }
 
-/// What a pattern finds, checked for links that lead out of the source.
+/// The files that a pattern matches, checked for links that leave the source.
 fn expand(files: &dyn SourceFiles, pattern: &str, raw: &str) -> Result<Vec<String>, String> {
     let mut folders = 0;
     let mut list = |folder: &str| -> Result<Option<Vec<Entry>>, String> {

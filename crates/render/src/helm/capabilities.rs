@@ -1,29 +1,29 @@
-//! What charts are told of the cluster and of Helm.
+//! `.Capabilities`: what charts see of the cluster and of Helm.
 //!
-//! Main types: [`Capabilities`] and [`KubeVersion`]. Nothing is asked of a cluster: without better
-//! knowledge a chart gets what `helm template` of Helm 4.2.4 assumes.
+//! Main types: [`Capabilities`] and [`KubeVersion`]. No cluster is asked: without other input a
+//! chart gets what `helm template` of Helm 4.2.4 assumes.
 
 use tiphys_gocompat::text::quote;
 
-/// The version that `.Capabilities.HelmVersion` names.
+/// `.Capabilities.HelmVersion.Version`.
 pub const HELM_VERSION: &str = "v4.2.4";
 pub(super) const HELM_GO: &str = "go1.26.8";
-/// The minor version of Kubernetes that this Helm is made for.
+/// The minor version of Kubernetes that this Helm is built for.
 pub(super) const KUBE_CLIENT: &str = "v1.36";
 
 /// A version of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeVersion {
-    /// As it was given, with a `v`.
+    /// As given, with a leading `v`.
     pub version: String,
-    /// Its numbers alone, with a `v`; what constraints are checked against.
+    /// Only its numbers, with a leading `v`; constraints are checked against it.
     pub normalized: String,
     pub major: String,
     pub minor: String,
 }
 
 impl KubeVersion {
-    /// What `--kube-version` takes: at least two numbers, anything behind them.
+    /// Parses what `--kube-version` accepts: at least two numbers, with any suffix.
     pub fn parse(text: &str) -> Result<Self, String> {
         let body = text.trim_start();
         let body = body.strip_prefix('v').unwrap_or(body);
@@ -32,7 +32,7 @@ impl KubeVersion {
             .unwrap_or(body.len());
         let mut components = Vec::new();
         for part in body[..end].split('.') {
-            // A point without a number behind it does not belong to the numbers.
+            // A dot without a number after it does not belong to the version.
             if part.is_empty() {
                 break;
             }
@@ -46,7 +46,7 @@ impl KubeVersion {
         }
         let mut numbers = Vec::new();
         for (i, component) in components.into_iter().enumerate() {
-            // Those behind the first may begin with one.
+            // Only the first number may not begin with a zero.
             if i == 0 && component.len() > 1 && component.starts_with('0') {
                 return Err(format!(
                     "illegal zero-prefixed version component {} in {}",
@@ -73,7 +73,7 @@ impl KubeVersion {
     }
 }
 
-/// What `.Capabilities` shows.
+/// The content of `.Capabilities`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     pub kube_version: KubeVersion,
@@ -95,7 +95,7 @@ impl Default for Capabilities {
     }
 }
 
-/// The groups and versions that Helm knows of itself, in its order.
+/// The groups and versions that are built into Helm, in its order.
 const API_VERSIONS: &[&str] = &[
     "v1",
     "admissionregistration.k8s.io/v1",

@@ -1,11 +1,11 @@
-//! What Helm writes to standard error besides its error: warnings, in the form of its log.
+//! Helm's log lines on standard error: warnings, and some errors.
 //!
 //! Main functions: [`line`] and [`failure`].
 
 use super::manifests::UNKNOWN_HOOKS;
 use tiphys_gocompat::text::{is_print, quote};
 
-/// Warnings that Helm logs as such, with fields; all others it only mentions.
+/// Warnings that Helm logs at level warn, with fields; all others are logged at level info.
 const WARNINGS: [&str; 9] = [
     FORGOTTEN_NULL,
     UNRESOLVED_URN,
@@ -17,30 +17,30 @@ const WARNINGS: [&str; 9] = [
     "ImportValues missing table",
     "missing required value",
 ];
-/// A schema that is not looked at.
+/// A schema that is not checked.
 pub(super) const UNRESOLVED_URN: &str = "unresolved URN reference ignored; using permissive schema";
-/// Helm says nothing of it.
+/// Helm does not log this one.
 pub(super) const FORGOTTEN_NULL: &str =
     "null in a chart's values does not remove the default of its subchart";
 const BOOLEAN_DRY_RUN: &str =
     "boolean '--dry-run=true' flag is deprecated and must be replaced with '--dry-run=client'";
 const DRY_RUN: &str = "--dry-run is deprecated and should be replaced with '--dry-run=client'";
 
-/// What is mentioned with fields.
+/// Notes that are logged with fields.
 const NOTES: [&str; 3] = [UNKNOWN_HOOKS, LINKED, FAILED];
 /// A link that was followed.
 pub(super) const LINKED: &str =
     "found symbolic link in path. Contents of linked file included and used";
-/// What `fail` says where it does not fail.
+/// What `fail` logs in lint mode, where it does not fail.
 pub(super) const FAILED: &str = "funcMap fail";
 
-/// Failures that Helm logs before it tells them as its error.
+/// Errors that Helm also logs before it returns them.
 const LOGGED: [&str; 2] = [
     "release name check failed",
     "chart dependencies processing failed",
 ];
 
-/// The line that Helm's log has for a warning.
+/// The log line for a warning.
 pub fn line(warning: &str) -> String {
     let fields = |known: &str| {
         warning
@@ -58,7 +58,7 @@ pub fn line(warning: &str) -> String {
     }
 }
 
-/// The line that Helm's log has for what it also tells as its error, if there is one.
+/// The log line for an error that Helm also logs, if it is one.
 pub fn failure(error: &str) -> Option<String> {
     let (message, why) = LOGGED
         .iter()
@@ -70,7 +70,7 @@ pub fn failure(error: &str) -> Option<String> {
     ))
 }
 
-/// A text, in quotes where Go's log would use them.
+/// A text, quoted where Go's log would quote it.
 pub(super) fn text(text: &str) -> String {
     let odd = |c: char| c.is_whitespace() || c == '"' || c == '=' || !is_print(c);
     if text.is_empty() || text.contains(odd) {

@@ -10,13 +10,13 @@ use tiphys_gocompat::yaml::{self, Duplicates};
 /// One document of a rendered file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// The template, as `chart/templates/x.yaml`.
+    /// The path of the template, such as `chart/templates/x.yaml`.
     pub source: String,
     pub text: String,
     pub kind: String,
 }
 
-/// A document that is applied around an operation, not as a part of the release.
+/// A document that is applied around an operation and is not part of the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
     pub source: String,
@@ -29,7 +29,7 @@ pub struct Hook {
     pub delete_policies: Vec<String>,
 }
 
-/// In what order kinds are installed. Those that are not here come last, by name.
+/// The order in which kinds are installed. All other kinds come last, by name.
 const INSTALL_ORDER: &[&str] = &[
     "PriorityClass",
     "Namespace",
@@ -83,10 +83,10 @@ const EVENTS: &[&str] = &[
     "test",
 ];
 
-/// The Go type of what Helm looks at below `metadata`, which errors show.
+/// The Go type that Helm decodes `metadata` into; error texts contain it.
 const METADATA: &str = "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }";
 
-/// What Helm looks at in a document.
+/// The fields that Helm reads of a document.
 #[derive(Default)]
 struct Head {
     kind: String,
@@ -139,11 +139,11 @@ impl Head {
     }
 }
 
-/// What Helm notes of a hook that it leaves out.
+/// What Helm logs about a hook that it leaves out.
 pub(super) const UNKNOWN_HOOKS: &str = "skipping unknown hooks";
 
-/// Splits files, which come sorted by name, and sorts what is in them. Hooks for events that nobody
-/// knows are left out with a warning.
+/// Splits files, which come sorted by name, and sorts their documents. Hooks for unknown events are
+/// left out with a warning.
 pub(super) fn sort(
     files: &BTreeMap<String, String>,
     limits: &yaml::Limits,
@@ -181,7 +181,7 @@ pub(super) fn sort(
     Ok((manifests, hooks))
 }
 
-/// A hook; nothing when it is for an event that nobody knows.
+/// A hook; None if its event is unknown.
 fn hook(source: String, text: String, head: Head) -> Option<Hook> {
     let event = |word: String| {
         let word = if word == "test-success" {
@@ -217,10 +217,10 @@ fn rank(kind: &str) -> (usize, &str) {
     }
 }
 
-/// The documents of a file: what stands between lines that begin with `---`, without blank ones.
+/// The documents of a file: the text between lines that begin with `---`, without blank ones.
 pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text.trim_start());
-    // Right behind a separator no other one can begin.
+    // A separator directly after a separator does not count.
     let mut line_start = true;
     let documents = std::iter::from_fn(move || {
         let text = rest?;

@@ -1,8 +1,10 @@
-//! Helm in process: charts, their values and what is rendered from them, to the byte of Helm 4.2.4.
+//! Helm in process: loads charts, merges values and renders manifests, byte for byte as Helm 4.2.4
+//! does.
 //!
-//! Main types: [`chart::Chart`], made from a folder or an archive, [`values::Values`] and
-//! [`ParsedChart`]; main function: [`render_chart`]. Everything is bytes in, values out, under
-//! [`Limits`]; what a chart lacks is named ([`values::missing_dependencies`]), never fetched.
+//! Main types: [`chart::Chart`], created from a folder or an archive, [`values::Values`] and
+//! [`ParsedChart`]; main function: [`render_chart`]. Everything is computed from bytes in memory,
+//! under [`Limits`]; missing dependencies are listed ([`values::missing_dependencies`]), never
+//! fetched.
 
 mod capabilities;
 pub mod chart;
@@ -27,22 +29,22 @@ pub use tiphys_gocompat::{sprig::Sources, template::Deadline};
 use crate::FileError;
 use tiphys_gocompat::yaml::{self, Duplicates};
 
-/// What a chart with all its subcharts may take.
+/// Limits for a chart with all its subcharts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Unpacked bytes of all files; Helm allows this much in each archive.
+    /// Unpacked bytes of all files. Helm applies this limit to each archive.
     pub bytes: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
     /// Files of the chart and of all its subcharts.
     pub files: usize,
-    /// Charts inside each other, folders inside each other.
+    /// Nesting of charts, and of folders.
     pub depth: usize,
-    /// Values that may be copied while the values of all charts are put together.
+    /// Values that may be copied while the values of all charts are coalesced.
     pub nodes: usize,
-    /// Every YAML file of the chart.
+    /// For every YAML file of the chart.
     pub yaml: yaml::Limits,
-    /// Executing all templates of the chart.
+    /// For executing all templates of the chart.
     pub templates: tiphys_gocompat::template::Limits,
 }
 
@@ -52,8 +54,8 @@ impl Default for Limits {
             bytes: 5 << 20,
             ..Default::default()
         };
-        // The largest charts that are known take a million steps and a tenth of the rest, besides
-        // two million for each RSA key.
+        // The largest known charts take a million steps and a tenth of the other limits, plus two
+        // million steps for each RSA key.
         let templates = tiphys_gocompat::template::Limits {
             steps: 100_000_000,
             output: 64 << 20,
@@ -71,21 +73,21 @@ impl Default for Limits {
     }
 }
 
-/// Where in a file, or in what a template made.
+/// A location in a file or in a template's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The file or the template.
     pub source: String,
-    /// The file, or the document as it was made.
+    /// The text of the file, or the rendered document.
     pub text: String,
     pub made: bool,
-    /// From 1, in the text. Helm's message counts otherwise.
+    /// Line in `text`, from 1. The line numbers in Helm's messages differ.
     pub line: usize,
     pub column: usize,
 }
 
 impl Place {
-    /// Where a text is no YAML, if it is none.
+    /// The location of the YAML syntax error in a text, if it has one.
     pub fn broken(source: &str, text: &[u8], made: bool, limits: &Limits) -> Option<Box<Self>> {
         let first = yaml::parse_document(text, &limits.yaml, Duplicates::LastWins).err();
         let error = first.or_else(|| yaml::parse_documents(text, &limits.yaml).err())?;
@@ -103,18 +105,18 @@ impl Place {
     }
 }
 
-/// Why there is no chart, no values or no manifests, worded as Helm does.
+/// Why a chart, its values or its manifests are not available, with Helm's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HelmError {
     #[error("{0}")]
     Chart(String),
-    /// A template that cannot be parsed, that failed, or that makes what cannot be read.
+    /// A template that cannot be parsed, that failed, or whose output cannot be read.
     #[error("{0}")]
     Template(String),
-    /// What a template makes is no YAML, or none that Helm reads.
+    /// A template's output is not valid YAML, or not YAML that Helm can read.
     #[error("{message}")]
     Manifest { message: String, place: Box<Place> },
-    /// A template that takes too much; Helm would go on.
+    /// A template exceeded the limits. Helm has no such limit.
     #[error("{0}")]
     Limit(String),
     #[error("{what} exceeds the limit of {limit}")]
@@ -139,8 +141,8 @@ impl HelmError {
         }
     }
 
-    /// Whether Helm had begun to render when it failed; then its messages say how to see what there
-    /// is.
+    /// Whether Helm had begun to render when it failed. Its messages then mention how to show the
+    /// invalid output.
     pub fn while_rendering(&self) -> bool {
         matches!(
             self,
@@ -148,7 +150,7 @@ impl HelmError {
         )
     }
 
-    /// The same with what was done in front.
+    /// The error with a prefix that says what was being done.
     pub(crate) fn within(self, prefix: &str) -> Self {
         match self {
             Self::Chart(message) => Self::Chart(format!("{prefix}: {message}")),

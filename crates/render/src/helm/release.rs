@@ -12,7 +12,7 @@ use tiphys_gocompat::text::quote;
 
 const LONGEST_NAME: usize = 53;
 
-/// What `.Release` shows; its service is always `Helm`.
+/// `.Release`; its service is always `Helm`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
     pub name: String,
@@ -45,7 +45,7 @@ impl Release {
     }
 }
 
-/// Whether Helm takes this as the name of a release.
+/// Whether Helm accepts this as the name of a release.
 pub fn check_name(name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
         return Err("no name provided");
@@ -65,7 +65,7 @@ pub fn check_name(name: &str) -> Result<(), &'static str> {
     )
 }
 
-/// The name that `--name-template` makes, with sprig's functions and no values.
+/// The name that `--name-template` renders to, with sprig's functions and without values.
 pub fn release_name(template: &str, mut sources: Sources) -> Result<String, HelmError> {
     const NAME: &str = "name-template";
     let failed = |e| HelmError::chart(format!("{e}"));

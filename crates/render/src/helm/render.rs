@@ -1,4 +1,4 @@
-//! A chart, values and a release become manifests, as `helm template` makes them.
+//! Renders a chart, values and a release to manifests, as `helm template` does.
 //!
 //! Main functions: [`render_chart`] and [`ParsedChart::render`], which parses templates only once;
 //! main type: [`RenderedChart`].
@@ -23,19 +23,19 @@ const NOTES: &str = "NOTES.txt";
 pub struct RenderOptions {
     pub release: Release,
     pub capabilities: Capabilities,
-    /// Values are taken as they are.
+    /// Do not check the values against their schemas.
     pub skip_schema_validation: bool,
-    /// A key that a template asks for and that is not there is an error.
+    /// Fail when a template uses a missing key.
     pub strict: bool,
     /// `required` and `fail` do not fail.
     pub lint: bool,
-    /// Where chance and time come from; asked once for each render.
+    /// Randomness and time; called once per render.
     pub sources: Arc<dyn Fn() -> Sources + Send + Sync>,
     pub deadline: Option<Deadline>,
 }
 
 impl RenderOptions {
-    /// What `helm template` does without options.
+    /// The options of a plain `helm template`.
     pub fn new(sources: Arc<dyn Fn() -> Sources + Send + Sync>) -> Self {
         Self {
             release: Release::default(),
@@ -49,34 +49,34 @@ impl RenderOptions {
     }
 }
 
-/// A chart and its templates, parsed when they are needed first. It can be shared.
+/// A chart and its templates, which are parsed on first use. It can be shared between threads.
 pub struct ParsedChart {
     chart: Chart,
     templates: ParsedTemplates,
-    /// For the values of the last render, which the next one most often has, too.
+    /// Prepared for the values of the last render, because the next one usually has the same.
     prepared: Mutex<Option<Arc<Prepared>>>,
 }
 
-/// A chart with a user's values: what does not depend on the release or the cluster.
+/// A chart with a user's values: the part that does not depend on the release or the cluster.
 struct Prepared {
-    /// As JSON, where what is equal is the same: 0 and -0 are not.
+    /// As JSON, in which 0 and -0 differ.
     user: String,
     limits: Limits,
-    /// Without the subcharts that are off.
+    /// Without the disabled subcharts.
     chart: Chart,
-    /// Those of all charts.
+    /// The coalesced values of all charts.
     values: Values,
     warnings: Vec<String>,
-    /// Set when the schemas have been found to agree; what Helm warned of then.
+    /// Set when the values passed the schema checks, to Helm's warnings from them.
     agreed: OnceLock<Vec<String>>,
 }
 
-/// What came of a chart.
+/// The result of rendering a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RenderedChart {
     /// In install order.
     pub manifests: Vec<Manifest>,
-    /// By kind, as Helm prints them; each kind by file.
+    /// Ordered by kind, as Helm prints them, and by file within a kind.
     pub hooks: Vec<Hook>,
     /// The files in crds/, with the path that Helm prints.
     pub crds: Vec<(String, File)>,
@@ -85,13 +85,14 @@ pub struct RenderedChart {
     pub warnings: Vec<String>,
 }
 
-/// What of it is printed.
+/// Which parts of a render are printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrintOptions {
     pub include_crds: bool,
     pub no_hooks: bool,
     pub skip_tests: bool,
-    /// Only what comes from these templates; patterns, without the chart's name.
+    /// Patterns of template paths, without the chart's name. Print only the output of templates
+    /// that match.
     pub show_only: Vec<String>,
 }
 
@@ -105,12 +106,12 @@ pub fn render_chart(
     ParsedChart::new(chart).render(user, options, limits)
 }
 
-/// What Helm asks of a chart before it renders it: that its form is known, that it is no library
-/// and that its dependencies are there.
+/// Helm's checks before it renders a chart: its API version is known, it is not a library chart and
+/// its dependencies are present.
 pub fn check_installable(chart: &Chart) -> Result<(), HelmError> {
     match chart.metadata.api_version.as_str() {
         "v1" | "v2" | "" => {}
-        // A form that Helm can load, and does not install.
+        // An API version that Helm can load but does not install.
         "v3" => return Err(HelmError::chart("invalid chart apiVersion")),
         _ => return Err(HelmError::chart("unsupported chart version")),
     }
@@ -162,7 +163,7 @@ impl ParsedChart {
         })
     }
 
-    /// The same; what Helm warns of is in `warnings`, also when it fails in the end.
+    /// Like `render`; Helm's warnings are added to `warnings` even if it fails.
     pub fn render_telling(
         &self,
         user: &Values,
@@ -263,7 +264,7 @@ fn check_kube_version(chart: &Chart, options: &RenderOptions) -> Result<(), Helm
     )))
 }
 
-/// Takes every NOTES.txt away and returns the chart's own.
+/// Removes every NOTES.txt and returns the chart's own.
 fn notes(chart: &Chart, files: &mut BTreeMap<String, String>) -> Option<String> {
     let own = files
         .get(&format!("{}/templates/{NOTES}", chart.name()))
@@ -273,7 +274,7 @@ fn notes(chart: &Chart, files: &mut BTreeMap<String, String>) -> Option<String> 
 }
 
 impl RenderedChart {
-    /// The hooks that are wanted: all, all but tests, or none.
+    /// The selected hooks: all, all except tests, or none.
     pub fn shown_hooks(&self, options: &PrintOptions) -> impl Iterator<Item = &Hook> {
         let (no_hooks, skip_tests) = (options.no_hooks, options.skip_tests);
         self.hooks
@@ -281,7 +282,7 @@ impl RenderedChart {
             .filter(move |hook| !(no_hooks || (skip_tests && hook.events.contains(&"test"))))
     }
 
-    /// The text that `helm template` prints.
+    /// The output of `helm template`.
     pub fn print(&self, options: &PrintOptions) -> Result<String, HelmError> {
         let mut text = String::new();
         if options.include_crds {
@@ -303,12 +304,12 @@ impl RenderedChart {
     }
 }
 
-/// A manifest as Helm prints it and writes it to files: below the template that it comes from.
+/// A manifest as Helm prints and writes it: below a comment with its template's path.
 pub fn document(source: &str, text: &str) -> String {
     format!("---\n# Source: {source}\n{text}\n")
 }
 
-/// The documents whose templates match, pattern by pattern.
+/// The documents whose templates match, in the order of the patterns.
 fn only(text: &str, patterns: &[String]) -> Result<String, HelmError> {
     let mut out = String::new();
     for pattern in patterns {
@@ -328,7 +329,7 @@ fn only(text: &str, patterns: &[String]) -> Result<String, HelmError> {
     Ok(out)
 }
 
-/// The template that the comment of a document names, without the chart's name.
+/// The template path in the document's comment, without the chart's name.
 fn template_of(document: &str) -> Option<&str> {
     document.match_indices("# Source: ").find_map(|(at, mark)| {
         let line = document[at + mark.len()..].lines().next()?;

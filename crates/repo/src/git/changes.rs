@@ -1,4 +1,4 @@
-//! What differs between two trees.
+//! Differences between two trees.
 //!
 //! Main function: [`any_changed`].
 
@@ -7,8 +7,8 @@ use crate::RepoError;
 use gix::{ObjectId, objs::tree::EntryKind};
 use std::collections::BTreeMap;
 
-/// Whether `is_meant` holds for one of the files that are not the same in both trees. Of a file
-/// that was moved both places count.
+/// Whether `is_meant` is true for a file that differs between the trees. For a moved file both
+/// paths count.
 pub(crate) fn any_changed(
     store: &Store,
     from: ObjectId,
@@ -40,7 +40,7 @@ pub(crate) fn any_changed(
         }
         compared += pairs.len() as u64;
         if compared > store.limits.objects {
-            // One folder can be in a tree any number of times.
+            // The same folder can occur in a tree any number of times.
             return Err(store.limits.exceeded(GitLimit::Objects, &*store.url));
         }
         for (name, pair) in pairs {

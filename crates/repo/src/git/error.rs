@@ -1,7 +1,7 @@
 //! gix errors as text.
 
-/// The messages of an error and its causes in one line, without repeating any. URLs given to gix
-/// never hold credentials.
+/// The messages of an error and its causes in one line, without repetitions. URLs passed to gix
+/// never contain credentials.
 pub(super) fn text(error: &gix::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     for cause in error.iter_errors() {

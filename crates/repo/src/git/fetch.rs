@@ -42,7 +42,7 @@ pub(crate) struct Remote<'a> {
     pub limits: GitLimits,
 }
 
-/// What a fetch asks for.
+/// What a fetch requests.
 enum Want<'a> {
     /// Only this commit, without its history.
     Commit(&'a str),
@@ -53,7 +53,7 @@ enum Want<'a> {
 }
 
 impl Remote<'_> {
-    /// The refs of the remote. `copy` is the folder of the bare copy, made when it is missing.
+    /// The refs of the remote. `copy` is the folder of the bare copy, created if missing.
     pub fn list_refs(
         &self,
         copy: &Path,
@@ -73,8 +73,8 @@ impl Remote<'_> {
         Ok(refs.iter().filter_map(reference).collect())
     }
 
-    /// Brings a commit into the copy: by its SHA, else by a ref that points to it, else with
-    /// everything there is.
+    /// Fetches a commit into the copy: by its SHA, else by a ref that points to it, else by
+    /// fetching everything.
     pub fn fetch(
         &self,
         copy: &Path,
@@ -141,7 +141,7 @@ impl Remote<'_> {
         })
     }
 
-    /// Connects and runs `work`. gix sees URLs without userinfo only, and no configuration of this
+    /// Connects and runs `work`. gix gets URLs without user info, and no git configuration of this
     /// machine.
     fn connected<T>(
         &self,
@@ -210,7 +210,8 @@ impl Remote<'_> {
         })
     }
 
-    /// Username and password for the host they belong to, and for no other: a redirect gets none.
+    /// Username and password for the host that they belong to, and for no other: a redirect gets
+    /// none.
     fn credentials(&self, action: Action) -> Option<Outcome> {
         let Action::Get(context) = action else {
             return None;
@@ -248,7 +249,7 @@ impl Remote<'_> {
             || !a.ssh_private_key.is_empty()
     }
 
-    /// Sorts an error by what the user has to do.
+    /// Classifies an error by who has to fix it.
     fn classify(&self, e: &gix::Error) -> RepoError {
         let url = self.location.shown();
         let message = text(e);
@@ -336,7 +337,7 @@ fn reference(r: &Ref) -> Option<Reference> {
     }
 }
 
-/// Files that a killed process may have left and that would block every later fetch.
+/// Lock files that a killed process may have left and that would block every later fetch.
 const LOCKS: &[&str] = &[
     "shallow.lock",
     "packed-refs.lock",
@@ -344,7 +345,7 @@ const LOCKS: &[&str] = &[
     "config.lock",
 ];
 
-/// Opens the bare copy; makes it when it is missing or cannot be opened.
+/// Opens the bare copy; creates it if it is missing or cannot be opened.
 pub(crate) fn open_or_init(path: &Path, url: &str, limits: GitLimits) -> Result<Store, RepoError> {
     if path.join("HEAD").exists() {
         if let Ok(store) = Store::open(path, url, limits) {
@@ -357,11 +358,10 @@ pub(crate) fn open_or_init(path: &Path, url: &str, limits: GitLimits) -> Result<
     Store::open(path, url, limits)
 }
 
-/// Removes locks of a process that is gone. Only before the first use of a copy in this process.
+/// Removes locks of a dead process. Only before the first use of a copy in this process.
 pub(crate) fn remove_stale_locks(path: &Path) {
     for lock in LOCKS {
-        // Most often there is none; a lock that cannot be removed shows up as an error of the
-        // fetch.
+        // Usually there is none; a lock that cannot be removed makes the fetch fail.
         let _ = std::fs::remove_file(path.join(lock));
     }
 }

@@ -10,8 +10,8 @@ use std::{
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Credentials in headers of our own make gix refuse every redirect; username and password over
-/// https go through its credential callback instead, which is asked again for the host of a
+/// With credentials in custom headers gix would refuse every redirect. So username and password for
+/// https are provided through its credential callback, which is called again for the host of a
 /// redirect.
 pub(super) fn options(access: &RepoAccess, timeout: Duration) -> http::Options {
     let mut extra_headers = Vec::new();

@@ -1,8 +1,8 @@
-//! How much a remote repository may send, counted while it is sent.
+//! Limits on the data that a remote repository may send, enforced while it is received.
 //!
-//! Main types: [`GitLimits`], and [`Guard`], through which every byte of a contact passes. What is
-//! over a limit is refused before it is in memory: whoever can name a repository could otherwise
-//! make this process as large as he likes.
+//! Main types: [`GitLimits`], and [`Guard`], which counts every received byte. Data over a limit is
+//! refused before it is in memory; otherwise anyone who can name a repository could exhaust this
+//! process's memory.
 
 use crate::RepoError;
 use gix::{
@@ -30,7 +30,7 @@ use std::{
     },
 };
 
-/// What one repository may have. Each limit counts for each repository and each contact by itself.
+/// Limits for one repository. They apply to each repository and each connection separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GitLimits {
     /// Refs that a remote may list.
@@ -41,11 +41,11 @@ pub struct GitLimits {
     pub pack_bytes: u64,
     /// Objects in one pack.
     pub objects: u64,
-    /// Bytes of one object when it is unpacked, and of what a delta makes.
+    /// Bytes of one unpacked object, and of the result of a delta.
     pub object_bytes: u64,
     /// Entries of one folder.
     pub tree_entries: u64,
-    /// Folders within each other.
+    /// Nesting of folders.
     pub depth: u64,
 }
 
@@ -68,7 +68,7 @@ pub enum GitLimit {
 }
 
 impl GitLimit {
-    /// What it limits, as it is worded in an error.
+    /// The limited quantity, as worded in an error.
     fn what(self) -> &'static str {
         match self {
             Self::Refs => "refs",
@@ -81,7 +81,7 @@ impl GitLimit {
         }
     }
 
-    /// The flag that raises it.
+    /// The command line flag for it.
     pub fn flag(self) -> &'static str {
         match self {
             Self::Refs => "--git-max-refs",
@@ -118,7 +118,7 @@ impl GitLimits {
         }
     }
 
-    /// The refusal of a repository.
+    /// The error for a repository over the limit.
     pub fn exceeded(&self, limit: GitLimit, url: impl Into<String>) -> RepoError {
         RepoError::OverLimit {
             url: url.into(),
@@ -135,8 +135,8 @@ impl GitLimits {
         )
     }
 
-    /// For gix, which checks the size before it makes room for an object. Each thread that reads a
-    /// pack may hold some of them.
+    /// For gix, which checks the size before it allocates an object. Each thread that reads a pack
+    /// may hold several.
     pub(super) fn config(&self) -> [String; 2] {
         [
             format!("gitoxide.objects.allocLimit={}", self.object_bytes),
@@ -145,14 +145,13 @@ impl GitLimits {
     }
 }
 
-/// Room for what is sent with an object: headers, packet lines, what is read ahead.
+/// Allowance for what is sent with an object: headers, packet lines, read-ahead.
 const SLACK: u64 = 1 << 20;
 
-/// Watches over one contact.
+/// Enforces the limits of one connection.
 pub(crate) struct Guard {
     pub limits: GitLimits,
-    /// Set from outside when the contact takes too long, and from here when something is over a
-    /// limit.
+    /// Set from outside when the connection times out, and from here when a limit is exceeded.
     stop: Arc<AtomicBool>,
     packing: AtomicBool,
     read: AtomicU64,
@@ -173,7 +172,7 @@ impl Guard {
         })
     }
 
-    /// From now on it is a pack that comes, no list of refs.
+    /// From now on a pack is received, not a list of refs.
     pub fn expect_pack(&self) {
         self.packing.store(true, Ordering::Relaxed);
         self.read.store(0, Ordering::Relaxed);
@@ -193,7 +192,7 @@ impl Guard {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// An error when no more may be read.
+    /// An error if no more may be read.
     fn check(&self) -> io::Result<()> {
         match self.exceeded() {
             Some(limit) => Err(io::Error::other(self.limits.text(limit))),
@@ -216,7 +215,7 @@ impl Guard {
         } else if read > self.limits.pack_bytes {
             self.refuse(GitLimit::Pack);
         } else if incomplete > self.limits.object_bytes.saturating_add(SLACK) {
-            // It is kept in memory as it comes until it is complete.
+            // It is buffered in memory until it is complete.
             self.refuse(GitLimit::Object);
         }
     }
@@ -290,7 +289,7 @@ impl<'a, R: ExtendedBufRead<'a>> ExtendedBufRead<'a> for Counted<R> {
     }
 }
 
-/// The HTTP client of gix, with answers that are counted.
+/// gix's HTTP client, with counted responses.
 pub(super) struct CountedHttp {
     inner: Remote,
     guard: Arc<Guard>,
@@ -355,7 +354,7 @@ impl Http for CountedHttp {
     }
 }
 
-/// A connection whose answers are counted, for those that are not HTTP.
+/// A non-HTTP connection with counted responses.
 pub(super) struct CountedTransport {
     pub inner: Box<dyn Transport + Send>,
     pub guard: Arc<Guard>,
@@ -418,10 +417,10 @@ impl Transport for CountedTransport {
     }
 }
 
-/// The number of objects of a pack, as gix counts them.
+/// gix's progress id for the number of objects in a pack.
 const COUNTS_OBJECTS: Id = *b"IWIO";
 
-/// What gix tells of its progress while it indexes a pack.
+/// Receives gix's progress while it indexes a pack.
 #[derive(Clone)]
 pub(super) struct Watch {
     guard: Arc<Guard>,
@@ -471,7 +470,7 @@ impl Count for Watch {
 
 impl Progress for Watch {
     fn init(&mut self, max: Option<Step>, _: Option<Unit>) {
-        // The pack says first how many it has.
+        // The pack header contains the number of objects.
         if self.id == COUNTS_OBJECTS
             && max.is_some_and(|max| max as u64 > self.guard.limits.objects)
         {

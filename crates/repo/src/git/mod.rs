@@ -1,4 +1,4 @@
-//! Everything that touches gix: nothing outside of this module knows it.
+//! Everything that uses gix; nothing outside of this module depends on it.
 //!
 //! [`Store`] is an opened object database, [`GitFiles`] the tree of one commit as
 //! [`tiphys_render::SourceFiles`]. All functions block.
@@ -36,7 +36,7 @@ pub(crate) struct Store {
     url: Arc<str>,
     trees: tree::Trees,
     limits: GitLimits,
-    /// The commit that was found last: after a push everybody asks for the same one.
+    /// The last commit found: after a push all callers ask for the same one.
     last: Arc<Mutex<Option<CommitId>>>,
 }
 
@@ -56,8 +56,8 @@ pub(crate) struct CommitId {
 }
 
 impl Store {
-    /// Opens a repository (bare or not) without reading any configuration but its own, and without
-    /// its hooks.
+    /// Opens a repository (bare or not) without reading any configuration except its own, and
+    /// without its hooks.
     pub fn open(path: &Path, url: &str, limits: GitLimits) -> Result<Self, RepoError> {
         if !path.exists() {
             return Err(RepoError::NotFound {
@@ -96,7 +96,7 @@ impl Store {
         }
     }
 
-    /// A commit by its full SHA, when it was the last one that somebody asked for.
+    /// A commit by its full SHA, if it was the last one requested.
     pub fn last(&self, sha: &str) -> Option<CommitId> {
         let sha = gix::ObjectId::from_hex(sha.as_bytes()).ok()?;
         self.found_last().filter(|last| last.commit == sha)
@@ -110,8 +110,8 @@ impl Store {
         self.found_last().is_some_and(|last| last.commit == id)
     }
 
-    /// The commit of a full or abbreviated SHA (of a commit or an annotated tag), or None when it
-    /// is not here.
+    /// The commit for a full or abbreviated SHA (of a commit or an annotated tag), or None if it is
+    /// not in the copy.
     pub fn commit(&self, sha: &str) -> Result<Option<CommitId>, RepoError> {
         let repo = self.local();
         let object = if sha.len() == 40 {
@@ -156,8 +156,8 @@ impl Store {
         Ok(Some(found))
     }
 
-    /// Author, date and message of a commit that is here. Tags come from the caller, who knows the
-    /// remote's refs.
+    /// Author, date and message of a commit in the copy. Tags are added by the caller, who knows
+    /// the remote's refs.
     pub fn metadata(
         &self,
         id: gix::ObjectId,

@@ -1,4 +1,4 @@
-//! The refs of a repository on this machine: all of them, or the one that a revision names.
+//! The refs of a local repository: all of them, or the one that a revision names.
 
 use super::Store;
 use crate::{
@@ -18,19 +18,18 @@ const MAX_STEPS: usize = 5;
 const MAX_LENGTH: u64 = 4096;
 
 impl Store {
-    /// All refs, as `ls-remote` would list them; `HEAD` first.
+    /// All refs, as listed by `ls-remote`; `HEAD` first.
     pub fn references(&self) -> Result<Vec<Reference>, RepoError> {
         let repo = self.local();
         let mut out = Vec::new();
         let platform = repo.references().map_err(|e| self.corrupt(&e))?;
         for reference in platform.all().map_err(|e| self.corrupt(&e))? {
-            // A ref that cannot be read or leads nowhere is as good as absent, as for `git
-            // ls-remote`.
+            // As in `git ls-remote`, a ref that cannot be read or points nowhere is ignored.
             let Ok(mut reference) = reference else {
                 continue;
             };
             let name = reference.name().as_bstr().to_string();
-            // Only a tag may be an object that stands for a commit.
+            // Only a tag may be an object that refers to a commit.
             let sha = match reference.target().try_id() {
                 Some(id) if !name.starts_with("refs/tags/") && repo.has_object(id) => {
                     id.to_string()
@@ -66,8 +65,8 @@ impl Store {
     }
 
     /// The commit of a revision that names a branch, a tag or `HEAD`, read from that ref alone, if
-    /// it is the one that was found last: it usually is, and then neither the other refs nor the
-    /// object database need be asked.
+    /// it is the last commit found. It usually is, and then neither other refs nor the object
+    /// database need to be read.
     pub fn last_of(&self, revision: &str) -> Option<String> {
         let packed = self.repo.refs.cached_packed_buffer().ok()?;
         let target = |name: &str| self.target(name, packed.as_ref().map(|buffer| &***buffer));
@@ -84,8 +83,8 @@ impl Store {
         None
     }
 
-    /// What the ref of exactly this name says; `None`: there is none. (`try_find` would look in
-    /// nine places for one that is not there.)
+    /// The target of the ref with exactly this name; `None` if there is none. (`try_find` would
+    /// search nine paths for a missing one.)
     fn target(
         &self,
         name: &str,

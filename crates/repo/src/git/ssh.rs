@@ -1,4 +1,4 @@
-//! The `ssh` program: the only process this crate starts. It gets a configuration of ours in a
+//! The `ssh` program: the only process this crate starts. It gets our own configuration in a
 //! private folder and none of the user's.
 
 use crate::{RepoAccess, RepoError};
@@ -55,8 +55,8 @@ impl Files {
         Ok(Self { dir })
     }
 
-    /// Nothing of the URL or the credentials is in the command; gix adds user, host and path as
-    /// arguments it has checked.
+    /// The command contains nothing of the URL or the credentials; gix adds user, host and path as
+    /// validated arguments.
     pub fn options(&self, program: &str) -> connect::Options {
         let config = self
             .dir

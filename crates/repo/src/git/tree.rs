@@ -1,4 +1,4 @@
-//! The tree of a commit as files, straight from the object database. Nothing is checked out.
+//! The tree of a commit as files, read directly from the object database. Nothing is checked out.
 
 use super::{GitLimit, Store};
 use gix::{ObjectId, bstr::ByteSlice, objs::tree::EntryKind};
@@ -15,7 +15,7 @@ const MAX_FILE: u64 = 64 << 20;
 /// Longest target of a link.
 const MAX_LINK_TEXT: u64 = 4096;
 
-/// Bytes of trees that a repository keeps read.
+/// Cache size for trees, per repository.
 const TREE_BYTES: u64 = 4 << 20;
 
 pub(super) struct Node {
@@ -24,8 +24,7 @@ pub(super) struct Node {
     pub id: ObjectId,
 }
 
-/// Trees that were read, by what they are: Applications of one repository mostly look into the same
-/// folders.
+/// Parsed trees by object id: Applications of one repository mostly read the same folders.
 pub(super) type Trees = moka::sync::Cache<ObjectId, Arc<[Node]>>;
 
 pub(super) fn no_trees() -> Trees {
@@ -43,23 +42,23 @@ pub(super) fn no_trees() -> Trees {
         .build()
 }
 
-/// Read-only files of one tree. Links are followed inside of the tree only; submodules are neither
+/// Read-only files of one tree. Links are followed only inside the tree; submodules are neither
 /// read nor entered.
 pub(crate) struct GitFiles {
     store: Store,
-    /// One thread at a time: gix repositories are not shared. Made when something is read that
-    /// nobody has read before.
+    /// One thread at a time: gix repositories are not shared. Opened at the first read that is not
+    /// cached.
     repo: OnceLock<Mutex<gix::Repository>>,
     root: ObjectId,
-    /// What is in this folder needs no note: whoever asks knows its tree.
+    /// Files in this folder need not be recorded, because the caller knows the folder's tree.
     base: Option<String>,
-    /// What was looked for elsewhere, or through links, and what was there.
+    /// The paths looked up elsewhere, or through links, and what was found.
     noted: Mutex<BTreeMap<String, Found>>,
-    /// Only what was read before is looked at.
+    /// Use only cached trees.
     in_memory: bool,
 }
 
-/// Where a path leads after links.
+/// The target of a path with links followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Dir(ObjectId),
@@ -71,8 +70,7 @@ pub(crate) enum Found {
 }
 
 impl GitFiles {
-    /// `base` is the folder whose tree the caller knows; none: everything that is looked for is
-    /// noted.
+    /// `base` is the folder whose tree the caller knows; None: every look-up is recorded.
     pub fn new(store: &Store, root: ObjectId, base: Option<&str>) -> Self {
         Self {
             store: store.clone(),
@@ -84,8 +82,7 @@ impl GitFiles {
         }
     }
 
-    /// Whether these are the things at these paths, as far as that is known without reading
-    /// anything.
+    /// Whether these paths have these contents, as far as that is cached.
     pub fn are(store: &Store, root: ObjectId, things: &[(String, Found)]) -> bool {
         let files = Self {
             in_memory: true,
@@ -96,13 +93,13 @@ impl GitFiles {
             .all(|(path, found)| files.walk(path, &mut 0).is_ok_and(|there| there == *found))
     }
 
-    /// What is at a path.
+    /// The object at a path.
     pub fn look(&self, path: &str) -> Found {
         self.find(path).unwrap_or(Found::Bad)
     }
 
-    /// What was looked for outside of the base folder or through links, and what was there: with
-    /// the folder's tree all that was seen.
+    /// The look-ups outside of the base folder or through links, with their results. Together with
+    /// the folder's tree this is everything that was read.
     pub fn noted(&self) -> BTreeMap<String, Found> {
         self.noted
             .lock()
@@ -110,7 +107,7 @@ impl GitFiles {
             .clone()
     }
 
-    /// Takes over what was noted of the same tree by others.
+    /// Adds look-ups that others recorded for the same tree.
     pub fn note(&self, noted: BTreeMap<String, Found>) {
         self.noted
             .lock()
@@ -129,7 +126,7 @@ impl GitFiles {
         Self::unreadable(path, self.store.limits.exceeded(limit, &*self.store.url))
     }
 
-    /// An error of gix. What is too large was not read.
+    /// A gix error. An object that is too large was not read.
     fn failed(&self, path: &str, e: &gix::Error) -> FileError {
         if e.is_resource_exhausted() {
             self.over(path, GitLimit::Object)
@@ -157,7 +154,7 @@ impl GitFiles {
         for entry in tree.iter() {
             let entry = entry.map_err(|e| Self::unreadable(path, e))?;
             let name: Box<str> = entry.filename().to_str_lossy().into();
-            // git refuses to check these out; a hostile tree can still hold them.
+            // git refuses to check these out, but a hostile tree can contain them.
             if name.is_empty() || name.contains('/') || matches!(&*name, "." | "..") {
                 continue;
             }
@@ -209,8 +206,8 @@ impl GitFiles {
         found
     }
 
-    /// Walks a path from the root, following links by putting their target in front of what is left
-    /// to walk.
+    /// Walks a path from the root, following links by prepending their target to the rest of the
+    /// path.
     fn walk(&self, path: &str, links: &mut usize) -> Result<Found, FileError> {
         let mut todo: Vec<String> = path
             .split('/')
@@ -218,7 +215,7 @@ impl GitFiles {
             .filter(|p| !p.is_empty())
             .map(str::to_owned)
             .collect();
-        // The folders from the root to where we are, with their names.
+        // The folders from the root to the current one, with their names.
         let mut stack: Vec<(String, ObjectId)> = Vec::new();
         while let Some(part) = todo.pop() {
             match part.as_str() {
@@ -292,12 +289,12 @@ impl GitFiles {
     }
 }
 
-/// What Git LFS leaves in the place of a file.
+/// Whether the content is a Git LFS pointer instead of the file.
 fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/v1")
 }
 
-/// Pictures and the like: charts have them beside what is rendered, and only carry them along.
+/// Images and the like: charts contain them, but they are not rendered.
 fn is_document(path: &str) -> bool {
     const KINDS: [&str; 14] = [
         "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "bmp", "pdf", "mp4", "mov", "psd", "md",
@@ -342,7 +339,8 @@ impl SourceFiles for GitFiles {
                 EntryKind::Tree => FileKind::Dir,
                 EntryKind::Link => FileKind::Symlink,
                 EntryKind::Commit => FileKind::Other,
-                // The size costs a look-up in the object database; whoever needs it asks `kind`.
+                // Getting the size would need a look-up in the object database; callers that need
+                // it use `kind`.
                 EntryKind::Blob | EntryKind::BlobExecutable => FileKind::File { size: 0 },
             };
             FileEntry {

@@ -1,4 +1,4 @@
-//! Making small local repositories and commits, for `tiphys up` and for tests.
+//! Creates small local repositories and commits, for `tiphys up` and for tests.
 
 use super::{GitLimits, Store, error::text};
 use crate::RepoError;
@@ -19,7 +19,7 @@ fn failed(what: &str, e: &gix::Error) -> RepoError {
     RepoError::Internal(format!("{what}: {}", text(e)))
 }
 
-/// Makes an empty bare repository whose HEAD is `main`. The folder must be empty or missing.
+/// Creates an empty bare repository whose HEAD is `main`. The folder must be empty or missing.
 pub(crate) fn init_bare(path: &Path) -> Result<Store, RepoError> {
     std::fs::create_dir_all(path)
         .map_err(|e| RepoError::Internal(format!("cannot create {}: {e}", path.display())))?;

@@ -18,11 +18,11 @@ use std::{
 pub struct Setup {
     pub user: Option<(&'static str, &'static str)>,
     pub token: Option<&'static str>,
-    /// Answer everything with a redirect to this server.
+    /// Redirect every request to this server.
     pub redirect: Option<String>,
     pub tls: bool,
-    /// Only the first version of git's protocol, which does not hand out commits by their SHA
-    /// unless a ref points to them.
+    /// Only version 1 of git's protocol, which does not serve commits by SHA unless a ref points to
+    /// them.
     pub old: bool,
 }
 
@@ -81,7 +81,7 @@ impl Server {
         self.ca.clone()
     }
 
-    /// One line per request: what it was, and `authorization` when it had one.
+    /// One line per request: what it was, and `authorization` if it had one.
     pub fn log(&self) -> Vec<String> {
         self.log.lock().expect("log").clone()
     }

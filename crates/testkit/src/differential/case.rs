@@ -1,4 +1,4 @@
-//! Regression cases: a script and what a real server answered. Main type: [`Case`].
+//! Regression cases: a script and a real server's responses. Main type: [`Case`].
 
 use super::{
     compare::{Difference, differences},
@@ -12,21 +12,21 @@ use super::{
 use serde::{Deserialize, Serialize};
 use std::{path::Path, time::Duration};
 
-/// A script that once differed, with the answers that are right, normalised.
+/// A script that once had a difference, with the correct responses, normalized.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// Who answered.
+    /// The server that responded.
     pub server: String,
     pub script: Script,
     pub answers: Vec<Reply>,
 }
 
 impl Case {
-    /// All cases of a folder and the folders in it, by path.
+    /// All cases of a folder and its subfolders, by path.
     ///
     /// # Panics
-    /// When one of them cannot be read.
+    /// If one of them cannot be parsed.
     pub fn all(folder: &Path) -> Vec<(String, Self)> {
         let mut cases = Vec::new();
         read_all(folder, "", &mut cases);
@@ -34,8 +34,8 @@ impl Case {
         cases
     }
 
-    /// The case as its file has it: each step and each answer on a line, so that a change shows as
-    /// the request that it concerns.
+    /// The case in its file format: each step and each response on one line, so that a diff shows
+    /// the affected request.
     pub fn text(&self) -> String {
         fn json(value: &impl Serialize) -> String {
             serde_json::to_string(value).expect("it is made of JSON values")
@@ -52,10 +52,10 @@ impl Case {
         )
     }
 
-    /// What a server answers otherwise than is right, apart from what is explained.
+    /// The server's deviations from the correct responses, except explained ones.
     ///
     /// # Errors
-    /// When the server does not answer.
+    /// If the server does not respond.
     pub fn replay(&self, server: &dyn Server, namespace: &str) -> Result<Vec<Difference>, String> {
         let expected = Transcript {
             namespace: namespace.to_owned(),

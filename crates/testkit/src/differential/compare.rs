@@ -1,4 +1,4 @@
-//! What differs between two transcripts of one script. Main function: [`differences`]; main type:
+//! Differences between two transcripts of one script. Main function: [`differences`]; main type:
 //! [`Difference`].
 
 use super::{
@@ -16,11 +16,11 @@ static VOLUME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(template\.spec\.volumes)\[\d+\]").expect("a pattern of ours"));
 static DIGITS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\d+").expect("a pattern of ours"));
 
-/// The first thing that is not the same in the answers to one step.
+/// The first difference in the responses to one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub step: usize,
-    /// The resource as in the path, with its subresource: `deployments/scale`.
+    /// The resource in the path, with its subresource: `deployments/scale`.
     pub kind: String,
     /// `create`, `merge patch`, `list`, ...
     pub verb: &'static str,
@@ -28,18 +28,18 @@ pub struct Difference {
     pub at: String,
     pub expected: String,
     pub found: String,
-    /// What differs in general words: the same for differences that probably have one cause,
+    /// A generalized description, which is the same for differences that probably have one cause,
     /// whatever the kind.
     pub word: String,
     /// Kind, verb and `word`.
     pub signature: String,
-    /// A rule says that it is meant.
+    /// A rule says that it is intended.
     pub explained: bool,
 }
 
-/// Compares normalised replies. After a difference in a write, what follows in the same collection
-/// says nothing new and is left out. What a rule explains is named, and everything around it
-/// compared all the same.
+/// Compares normalized replies. After a difference in a write, later ones in the same collection
+/// are consequences and are left out. A difference that a rule explains is marked, and everything
+/// else is still compared.
 pub fn differences(
     script: &Script,
     rules: &[Rule],
@@ -112,7 +112,7 @@ pub fn differences(
     out
 }
 
-/// The volumes of a StatefulSet's claims stand before its own in the order of a Go map.
+/// The volumes of a StatefulSet's claims come before its own in the order of a Go map.
 fn claims_in_any_order(kind: &str, reply: &Reply) -> Reply {
     let mut reply = reply.clone();
     if kind == "statefulsets" && reply.status == 422 {
@@ -130,7 +130,7 @@ fn lists_null(value: &Value) -> bool {
     }
 }
 
-/// Whether a list has an element with a list or a map where the key should be that it is merged by.
+/// Whether an element of a list has a list or a map as its merge key.
 fn has_parts_for_key(value: &Value) -> bool {
     const KEYS: [&str; 9] = [
         "containerPort",
@@ -155,7 +155,7 @@ fn has_parts_for_key(value: &Value) -> bool {
 
 type Found = (String, String, String, String);
 
-/// The rules, and which of them have been needed for one answer.
+/// The rules, and which of them were needed for one response.
 struct Meant<'r> {
     rules: &'r [Rule],
     kind: &'r str,
@@ -179,9 +179,8 @@ impl<'r> Meant<'r> {
         rule.is_some()
     }
 
-    /// The real server's library for JSON patches breaks down when it compares an element with null
-    /// in a list, the one for strategic patches when it compares lists or maps that stand where an
-    /// element has its key.
+    /// The real server's library for JSON patches crashes when it compares a list element with
+    /// null, the one for strategic patches when it compares merge keys that are lists or maps.
     fn breaks(&mut self, step: &Step, want: &Reply, got: &Reply) -> bool {
         let compares = |operation: &Value| {
             operation["op"] == "test" && operation.get("value").is_some_and(lists_null)
@@ -207,8 +206,8 @@ impl<'r> Meant<'r> {
         self.note(rule, "connection", BROKEN.to_string(), brief(&got.body))
     }
 
-    /// Takes the texts about columns out of two Tables where the one of the real server is a text,
-    /// and ours the column's name.
+    /// Removes the descriptions of columns from two Tables if the real server's is a sentence and
+    /// ours is the column's name.
     fn columns(&mut self, want: &mut Value, got: &mut Value) {
         let rule = self.rules.iter().find(|r| r.kind == "Table");
         for pointer in ["/columnDefinitions", "/object/columnDefinitions"] {
@@ -263,7 +262,7 @@ fn first(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
         .or_else(|| events(want, got, meant))
 }
 
-/// Refusals are compared cause by cause, so that each missing one shows.
+/// Errors are compared cause by cause, so that each missing one is reported.
 fn causes(want: &Reply, got: &Reply) -> Option<Found> {
     let list = |r: &Reply| {
         r.body
@@ -273,7 +272,7 @@ fn causes(want: &Reply, got: &Reply) -> Option<Found> {
             .unwrap_or_default()
     };
     let (mut a, mut b) = (list(want), list(got));
-    // Fields that are maps are checked in the order of a Go map.
+    // Fields that are maps are validated in the order of a Go map.
     let key = |cause: &Value| cause.to_string();
     if a.len() == b.len() {
         a.sort_by_key(key);
@@ -329,8 +328,8 @@ fn body(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
     walk(&a, &b, "", meant)
 }
 
-/// Of several fields that are not declared, a refusal names the first in the order of a Go map; all
-/// that is wrong with a typed object is listed in that order.
+/// If several fields are unknown, an error names the first in the order of a Go map; all errors of
+/// a typed object are listed in that order.
 fn one_of_a_map(message: String) -> String {
     const UNDECLARED: &str = ": field not declared in schema";
     let (head, list) = message
@@ -358,7 +357,7 @@ fn one_of_a_map(message: String) -> String {
                 .any(|other| *one != other && one.starts_with(other.as_str()))
         })
         .collect();
-    // What else is wrong in a map with an undeclared field is told if it is found before.
+    // Other errors in a map with an unknown field are reported only if they are found first.
     let others = lines
         .into_iter()
         .filter(|line| {
@@ -427,7 +426,7 @@ fn events(want: &Reply, got: &Reply, meant: &mut Meant<'_>) -> Option<Found> {
     }
 }
 
-/// The first field, in order, that is not the same.
+/// The first field, in order, that differs.
 fn walk(want: &Value, got: &Value, at: &str, meant: &mut Meant<'_>) -> Option<Found> {
     match (want, got) {
         (Value::Object(a), Value::Object(b)) => {
@@ -484,8 +483,8 @@ fn walk(want: &Value, got: &Value, at: &str, meant: &mut Meant<'_>) -> Option<Fo
     }
 }
 
-/// The managers of an object stand in the order of their times, so it matters whether a second
-/// passed between two writes.
+/// The managers of an object are ordered by time, so it matters whether a second passed between two
+/// writes.
 fn by_manager(at: &str, list: &[Value]) -> Vec<Value> {
     let mut list = list.to_vec();
     if at.ends_with("managedFields") {
@@ -537,7 +536,7 @@ fn brief(value: &Value) -> String {
     short
 }
 
-/// The words of a path from the resource on.
+/// The segments of a path beginning with the resource.
 fn resource_words(path: &str) -> Vec<&str> {
     let words: Vec<&str> = path.trim_matches('/').split('/').collect();
     let prefix = match words.first() {
@@ -564,7 +563,7 @@ fn collection(path: &str) -> String {
         .to_owned()
 }
 
-/// Which collection a path belongs to, with the subresource.
+/// The collection that a path belongs to, with the subresource.
 pub fn kind(path: &str) -> String {
     let words = resource_words(path);
     if !path.starts_with("/api/") && !path.starts_with("/apis/")
@@ -579,7 +578,7 @@ pub fn kind(path: &str) -> String {
     }
 }
 
-/// What a step does, in Kubernetes' words.
+/// Kubernetes' verb for a step.
 pub fn verb(step: &Step) -> &'static str {
     let document = kind(&step.path).starts_with('/');
     let named = document || resource_words(&step.path).len() > 1;

@@ -8,9 +8,9 @@ use super::{
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/";
 
-/// A real server ends the watches of a custom kind a second after its definition changed, or when
-/// it comes to it. How many events come before that depends on how fast the script is played: those
-/// stay that both gave.
+/// A real server ends the watches of a custom kind about a second after its CRD changed. How many
+/// events come before that depends on how fast the script is played: only those that both servers
+/// sent are kept.
 pub fn level(script: &Script, one: &mut [Reply], other: &mut [Reply]) {
     for (index, step) in script.steps.iter().enumerate() {
         let Some(Watch::Drain(of)) = step.watch else {
@@ -37,7 +37,7 @@ pub fn level(script: &Script, one: &mut [Reply], other: &mut [Reply]) {
     }
 }
 
-/// Whether a step writes the definition of the kind whose collection is at this path.
+/// Whether a step writes the CRD of the kind whose collection is at this path.
 fn changes_definition(step: &Step, path: &str) -> bool {
     let words: Vec<&str> = path.trim_matches('/').split('/').collect();
     let (Some(group), Some(plural)) = (words.get(1), words.last()) else {

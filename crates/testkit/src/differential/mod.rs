@@ -1,10 +1,10 @@
-//! The differential test: one script of requests, two API servers, and what differs between their
-//! answers.
+//! The differential test: one script of requests, two API servers, and the differences between
+//! their responses.
 //!
-//! A [`Script`] is data. [`play`] runs it against a [`Server`] and gives a [`Transcript`],
-//! [`normalise`] takes out of it what a server makes up (uids, times, revisions, addresses),
-//! [`compare`] names what is left of a difference. Scripts come from [`generate`], [`shrink`] makes
-//! them smaller. Nothing here knows which of the two servers is ours.
+//! A [`Script`] is data. [`play`] runs it against a [`Server`] and returns a [`Transcript`],
+//! [`normalise`] replaces what a server generates (uids, times, revisions, addresses), [`compare`]
+//! reports the remaining differences. [`generate`] creates scripts, [`shrink`] makes them smaller.
+//! Nothing here knows which of the two servers is ours.
 
 pub mod case;
 pub mod compare;

@@ -1,8 +1,8 @@
-//! Takes out of a transcript what a server makes up. Main function: [`normalise`].
+//! Replaces what a server generates in a transcript. Main function: [`normalise`].
 //!
-//! Uids, object revisions, allocated addresses and ports become the place where they were seen
-//! first, so that "the same as there" is still compared; times, list revisions, continue tokens and
-//! ages become one word each. What the script itself sent stays as it is.
+//! Uids, object revisions, allocated addresses and ports are replaced by the place where they were
+//! first seen, so that "the same as there" is still compared; times, list revisions, continue
+//! tokens and ages become one word each. What the script itself sent stays unchanged.
 
 use super::{
     play::{Reply, Transcript, own_address},
@@ -24,26 +24,26 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
 static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| pattern(r"kube-api-access-[a-z0-9]{5}"));
 static GENERATED: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\bgen-[bcdfghjklmnpqrstvwxz2456789]{5}\b"));
-/// An age, or how often a pod began anew with the age of the last time.
+/// An age, or the number of a pod's restarts with the age of the last one.
 static AGE: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(\d+ \()?\d+[smhdy](?:\d+[smhd])?( ago\))?$"));
 static OWN_GROUP: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(diff-[0-9a-f]{5}-\d{5}|\{ns\})\.example\.(com|org)$"));
-/// A revision where a text tells one: any other number may equal one by chance.
+/// A revision in a text that mentions one: any other number may equal one by chance.
 static TOLD_REVISION: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)((?:resource ?version|current)[^0-9,{}\[\]]{0,40}?\b)(\d+)\b(?:( \()(\d+)\))?")
 });
-/// The object that an allocated address is kept in, as a refusal names it.
+/// The object that holds an allocated address, as an error names it.
 static KEPT_ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"IPAddress\.networking\.k8s\.io "([0-9.]+)""#));
-/// A node port in a Table's cell, and in a refusal.
+/// A node port in a Table's cell, and in an error.
 static SHOWN_PORTS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     [
         pattern(r"(:)(\d{5})(/(?:TCP|UDP|SCTP))"),
         pattern(r#"(odePort(?:: Duplicate value: |\\*":))(\d{5})(\b)"#),
     ]
 });
-/// The revision of an object that is quoted whole, of which no answer may have told it.
+/// The revision in a completely quoted object, which no response may have contained.
 static QUOTED_REVISION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"(\\"resourceVersion\\":\\")(\d+)"#));
 static TWICE: LazyLock<Regex> =
@@ -100,8 +100,8 @@ pub fn normalise(script: &Script, transcript: &Transcript) -> Vec<Reply> {
     transcript.replies.iter().map(one).collect()
 }
 
-/// The events that do not come by chance. A definition's cleaner may find that its kind is not
-/// listed yet, and try again: of that the first attempt counts.
+/// The events that do not depend on chance. A CRD's finalizer may find that its kind is not listed
+/// yet, and retry: only the first attempt counts.
 fn without_chance(events: &[Value]) -> impl Iterator<Item = &Value> {
     let mut cleaned = HashSet::new();
     events.iter().filter(move |event| {
@@ -122,13 +122,13 @@ fn without_chance(events: &[Value]) -> impl Iterator<Item = &Value> {
     })
 }
 
-/// A bookmark that comes when it comes, unlike the one that ends the initial events.
+/// A periodic bookmark, as opposed to the one that ends the initial events.
 pub(super) fn is_periodic(event: &Value) -> bool {
     let marks_the_end = event.to_string().contains("k8s.io/initial-events-end");
     event["type"] == "BOOKMARK" && !marks_the_end
 }
 
-/// Of a listed object, or of one in an event or a row of a Table.
+/// The name of a listed object, or of one in an event or a row of a Table.
 fn name(value: &Value) -> Option<&str> {
     ["/metadata/name", "/object/metadata/name"]
         .iter()
@@ -150,7 +150,7 @@ fn first_seen<'a>(made_up: Option<(&str, &'a str)>) -> (usize, &'a str) {
     )
 }
 
-/// What was made up, and its placeholder.
+/// Generated values and their placeholders.
 #[derive(Default)]
 struct Seen<'a> {
     sent: String,
@@ -194,7 +194,7 @@ impl Seen<'_> {
         }
     }
 
-    /// What was allocated, in a Table's cell or in the words of a refusal.
+    /// Allocated values in a Table's cell or in an error.
     fn collect_shown(&mut self, text: &str, at: &[String]) {
         let place = at.join("/");
         if at.iter().any(|word| word == "cells") {
@@ -277,7 +277,7 @@ impl Seen<'_> {
     }
 
     fn address(&mut self, ip: &str, place: &str) {
-        // The beginning of a network that was sent is no address that was sent.
+        // A prefix of a network that was sent is not an address that was sent.
         let sent = self.sent.match_indices(ip).any(|(at, _)| {
             !self.sent[at + ip.len()..].starts_with(|c: char| c.is_ascii_digit() || c == '/')
         });
@@ -324,7 +324,7 @@ impl Seen<'_> {
                     });
                 }
                 for rules in ["resourceRules", "nonResourceRules"] {
-                    // The rules of a user come in the order of a cache.
+                    // The rules of a user are in the order of a cache.
                     if let (true, Some(Value::Array(list))) =
                         (map.contains_key("incomplete"), out.get_mut(rules))
                     {
@@ -351,8 +351,8 @@ impl Seen<'_> {
         }
     }
 
-    /// The name of a listed object, when it was made up: what it begins with (nothing, if it is a
-    /// uid), and where it was first seen.
+    /// For a listed object with a generated name: its prefix (empty for a uid), and where it was
+    /// first seen.
     fn made_up(&self, value: &Value) -> Option<(&str, &str)> {
         let name = name(value)?;
         match self.uids.get(name) {
@@ -361,8 +361,8 @@ impl Seen<'_> {
         }
     }
 
-    /// Objects whose names were made up stand in the order of these: those of one base, next to
-    /// each other and in the right order, are told in the order in which they were first seen.
+    /// Objects with generated names are sorted by these. Those with the same prefix that are
+    /// adjacent and in the right order are put into the order in which they were first seen.
     fn in_order<'v>(&self, list: impl Iterator<Item = &'v Value>) -> Vec<&'v Value> {
         let mut list: Vec<&Value> = list.collect();
         let base = |value: &Value| self.made_up(value).map(|(base, _)| base);
@@ -374,8 +374,8 @@ impl Seen<'_> {
         list
     }
 
-    /// The same in a list that has the right order as a whole, where a made-up name can come before
-    /// or after the others.
+    /// The same in a list that is sorted as a whole, where a generated name can come before or
+    /// after the others.
     fn listed<'v>(&self, list: &'v [Value]) -> Vec<&'v Value> {
         let place = |value: &&'v Value| (namespace(value), name(value));
         let mut list: Vec<&Value> = list.iter().collect();
@@ -394,8 +394,8 @@ impl Seen<'_> {
         list
     }
 
-    /// Managers stand in the order of their times, which is another one when a second ended between
-    /// two writes. A list in any other order than the right one stays as it is.
+    /// Managers are ordered by time, which changes if a second ended between two writes. A list
+    /// that is not in the correct order stays unchanged.
     fn managers(&self, list: &[Value], in_table: bool) -> Value {
         let mut out: Vec<Value> = list
             .iter()
@@ -453,7 +453,7 @@ impl Seen<'_> {
             }
         });
         let out = TOKEN_VOLUME.replace_all(&out, "kube-api-access-{5}");
-        // A refusal names what nobody ever sees again.
+        // An error contains a generated name that never occurs again.
         let out = GENERATED.replace_all(&out, "gen-{5}");
         let lower = out.to_ascii_lowercase();
         if !lower.contains("resource version") && !lower.contains("resourceversion") {
@@ -487,7 +487,7 @@ impl Seen<'_> {
     }
 }
 
-/// Replaces an address, but not the beginning of a longer one.
+/// Replaces an address, but not a prefix of a longer one.
 fn replace_token(text: &str, token: &str, with: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

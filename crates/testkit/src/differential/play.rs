@@ -11,40 +11,40 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The answer to a step.
+/// The response to a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reply {
     pub status: u16,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Vec<String>>,
-    /// Text that is no JSON is a string.
+    /// Text that is not JSON is a string.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub body: Value,
-    /// What a drained watch gave.
+    /// The events of a drained watch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Value>,
 }
 
-/// The status of an answer that never came because the server dropped the request while it worked
-/// on it.
+/// The status for a response that never came because the server dropped the request while
+/// processing it.
 pub const BROKEN: u16 = 599;
 
-/// The answers of one server, one for each step.
+/// The responses of one server, one per step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
     pub namespace: String,
     pub replies: Vec<Reply>,
 }
 
-/// How long to wait for what may come late.
+/// How long to wait for delayed effects.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// A watch that was silent for so long has nothing more to say.
+    /// A watch that was silent for this long has no more events.
     pub quiet: Duration,
-    /// How long to wait for as many events as the other server gave.
+    /// How long to wait for as many events as the other server sent.
     pub events: Duration,
-    /// How long a step is asked again.
+    /// How long a step is repeated.
     pub until: Duration,
 }
 
@@ -58,11 +58,11 @@ impl Default for Patience {
     }
 }
 
-/// Runs all steps; `other` is what another server answered, which tells how many events to wait
+/// Runs all steps; `other` are another server's responses, which determine how many events to wait
 /// for.
 ///
 /// # Errors
-/// When the server does not answer.
+/// If the server does not respond.
 pub fn play(
     server: &dyn Server,
     script: &Script,
@@ -108,7 +108,7 @@ struct Player<'a> {
     namespace: &'a str,
     replies: Vec<Reply>,
     streams: BTreeMap<usize, Stream>,
-    /// Collections and cluster-scoped objects that the script may have filled.
+    /// Collections and cluster-scoped objects that the script may have created.
     touched: BTreeSet<String>,
 }
 
@@ -130,7 +130,7 @@ impl Player<'_> {
         )))
     }
 
-    /// What a placeholder stands for; what is not there is `none`.
+    /// The value of a placeholder; `none` if it does not exist.
     fn value(&self, name: &str) -> String {
         match name {
             "ns" => return self.namespace.to_owned(),
@@ -217,7 +217,7 @@ impl Player<'_> {
         let deadline = Instant::now() + patience.until;
         loop {
             let raw = match self.server.send(request) {
-                // Not even begun.
+                // Not even started.
                 Err(error) if error.0.contains("refused stream") && Instant::now() < deadline => {
                     continue;
                 }
@@ -285,7 +285,7 @@ impl Player<'_> {
                 .map(str::to_owned),
         };
         let name = name.map(|n| fill(&n, &|placeholder| self.value(placeholder)));
-        // What belongs to no script is left alone.
+        // Objects that belong to no script are left alone.
         if let Some(name) =
             name.filter(|n| n.contains(self.namespace) || *n == own_address(self.namespace))
         {
@@ -293,7 +293,7 @@ impl Player<'_> {
         }
     }
 
-    /// Takes away what the script left, so that thousands of them do not fill a server.
+    /// Removes what the script left, so that thousands of scripts do not fill a server.
     fn clean_up(&self) -> Result<(), TransportError> {
         let own = format!("/api/v1/namespaces/{}", self.namespace);
         let now = "?gracePeriodSeconds=0&propagationPolicy=Background";
@@ -341,7 +341,7 @@ impl Player<'_> {
     }
 }
 
-/// An address that no other script has, of the documentation's network.
+/// An address that no other script uses, from the documentation's network.
 pub fn own_address(namespace: &str) -> String {
     // FNV-1a
     let hash = namespace.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
@@ -350,10 +350,10 @@ pub fn own_address(namespace: &str) -> String {
     format!("2001:db8::{:x}:{:x}", (hash >> 16) | 1, (hash & 0xffff) | 1)
 }
 
-/// Makes sure that the custom kinds of the scripts are served.
+/// Makes sure that the scripts' custom kinds are served.
 ///
 /// # Errors
-/// When the server refuses them, or does not serve them in time.
+/// If the server refuses them, or does not serve them in time.
 pub fn install(server: &dyn Server) -> Result<(), String> {
     let send = |method: &str, target: &str, body: Option<String>| {
         server.send(&plain(method, target, body)).map_err(|e| e.0)

@@ -1,12 +1,12 @@
-//! Objects that a message quotes. Main function: [`managers_in_order`].
+//! Objects quoted in a message. Main function: [`managers_in_order`].
 
 use serde_json::Value;
 
-/// What stands before the managers of a quoted object.
+/// The text before the managers of a quoted object.
 const MANAGERS: &str = r#"\"managedFields\":["#;
 
-/// The message with the managers of a quoted object in an order that no time has a part in, if they
-/// stand in the right one.
+/// The message with the managers of a quoted object in an order that does not depend on time, if
+/// they are in the correct order.
 pub fn managers_in_order(text: &str) -> String {
     let Some((before, rest)) = text.split_once(MANAGERS) else {
         return text.to_owned();
@@ -37,13 +37,13 @@ pub fn managers_in_order(text: &str) -> String {
     )
 }
 
-/// What managers are sorted by; `time` is the name of the field with the time, or of none.
+/// The sort key of managers; `time` is the name of the field with the time, or empty.
 pub fn key(entry: &Value, time: &str) -> [String; 5] {
     ["operation", time, "manager", "apiVersion", "subresource"]
         .map(|field| entry[field].as_str().unwrap_or("").to_owned())
 }
 
-/// The elements of a list of maps up to its end, and what comes then.
+/// The elements of a list of maps up to its end, and the text after it.
 fn entries(text: &str) -> Option<(Vec<&str>, &str)> {
     let (mut depth, mut start, mut found) = (0, 0, Vec::new());
     for (at, c) in text.char_indices() {

@@ -1,11 +1,11 @@
-//! The differences that are meant, each with its cause. Main type: [`Rule`]; the data is
+//! Intended differences, each with its cause. Main type: [`Rule`]; the data is in
 //! `differences.json`.
 
 use serde::{Deserialize, Serialize};
 
-/// One explained difference: all of its fields must match exactly. Those of a Table's columns are
-/// known by their form (a sentence there, the column's name here), and the broken connection by the
-/// request.
+/// One explained difference: all of its fields must match exactly. Those in a Table's columns are
+/// recognized by their form (a sentence there, the column's name here), and a broken connection by
+/// the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
@@ -13,9 +13,9 @@ pub struct Rule {
     pub verb: String,
     /// As [`Difference::at`].
     pub at: String,
-    /// What the real server answers (of a Table's columns: for people).
+    /// The real server's value (for a Table's columns: for readers).
     pub real: String,
-    /// What the embedded one answers (of a Table's columns: for people).
+    /// The embedded server's value (for a Table's columns: for readers).
     pub embedded: String,
     pub cause: String,
 }
@@ -26,14 +26,13 @@ pub const MOST: usize = 25;
 /// The committed rules.
 ///
 /// # Panics
-/// When the committed file is broken.
+/// If the committed file is invalid.
 pub fn committed() -> Vec<Rule> {
     serde_json::from_str(include_str!("differences.json")).expect("the committed rules are JSON")
 }
 
 impl Rule {
-    /// Whether this is the difference that is meant, to the letter. A `*` at the end stands for any
-    /// other letters.
+    /// Whether this is exactly the explained difference. A trailing `*` stands for any text.
     pub fn explains(&self, kind: &str, verb: &str, at: &str, real: &str, embedded: &str) -> bool {
         let fits = |rule: &str, text: &str| {
             rule.strip_suffix('*')
@@ -47,7 +46,7 @@ impl Rule {
     }
 }
 
-/// The guide's page about them, made from the data.
+/// The page of the guide about them, generated from the data.
 pub fn page(rules: &[Rule]) -> String {
     let mut out = String::from(HEAD);
     for rule in rules {

@@ -1,22 +1,22 @@
-//! What is asked of a server. Main type: [`Script`]; JSON in and out.
+//! The requests to a server. Main type: [`Script`]; JSON in and out.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A list of requests in a namespace of its own, which is there before the first of them.
+/// A list of requests in a namespace of its own, which exists before the first one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// What it is about, for people.
+    /// A description for readers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
     pub steps: Vec<Step>,
 }
 
-/// One request, or one end of a watch.
+/// One request, or the beginning or end of a watch.
 ///
-/// Everywhere in it `${ns}` stands for the namespace of the script, `${ip}` for an address of its
-/// own, and `${3.metadata.uid}` for what the answer to step 3 (counted from 0) has there.
+/// In all fields `${ns}` stands for the script's namespace, `${ip}` for an address of its own, and
+/// `${3.metadata.uid}` for that field in the response to step 3 (counted from 0).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Step {
@@ -33,12 +33,12 @@ pub struct Step {
     pub content_type: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// A body that is no JSON, or that a JSON tree cannot hold.
+    /// A body that is not JSON, or that a JSON tree cannot represent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Watch>,
-    /// Asked again until the answer has this status: for what a server does a little later, as
+    /// Repeated until the response has this status: for what a server does asynchronously, such as
     /// serving a new kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u16>,
@@ -48,9 +48,9 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Watch {
-    /// The request opens a stream; the answer is its head.
+    /// The request opens a stream; the response is its head.
     Start,
-    /// The events since, of the stream that step `n` opened.
+    /// The events since then, of the stream that step `n` opened.
     Drain(usize),
 }
 
@@ -62,7 +62,7 @@ impl Step {
             .or_else(|| self.body.as_ref().map(Value::to_string))
     }
 
-    /// Method and path, for people.
+    /// Method and path, for messages.
     pub fn title(&self) -> String {
         match self.watch {
             Some(Watch::Drain(of)) => format!("events of the watch of step {of}"),
@@ -80,7 +80,7 @@ impl Step {
     }
 }
 
-/// Puts values in the place of `${...}`; `lookup` gets what stands between the braces.
+/// Replaces `${...}`; `lookup` gets the text between the braces.
 pub fn fill(text: &str, lookup: &dyn Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! A server to play scripts against. Main types: [`Server`] and [`Remote`], one that is reached
+//! A server to play scripts against. Main types: [`Server`] and [`Remote`], one that is accessed
 //! over TLS.
 
 use crate::api::{TransportError, builder, finish, value_of};
@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-/// A request with nothing left to fill in.
+/// A request without placeholders.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub method: String,
@@ -25,7 +25,7 @@ pub struct Request {
     pub body: Option<String>,
 }
 
-/// An answer as it came: status, the headers of [`HEADERS`] in order of that table, body.
+/// A raw response: status, the headers of [`HEADERS`] in that order, body.
 #[derive(Clone, Debug, Default)]
 pub struct RawReply {
     pub status: u16,
@@ -49,7 +49,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The next line, if one comes in time.
+    /// The next line, if one arrives in time.
     pub fn next(&self, patience: Duration) -> Option<String> {
         self.lines.recv_timeout(patience).ok()
     }
@@ -60,13 +60,13 @@ pub trait Server: Sync {
     /// One request.
     ///
     /// # Errors
-    /// When there was no answer.
+    /// If there was no response.
     fn send(&self, request: &Request) -> Result<RawReply, TransportError>;
 
-    /// A request whose answer does not end; a refusal is an answer without a stream.
+    /// A request whose response does not end; an error is a response without a stream.
     ///
     /// # Errors
-    /// When there was no answer.
+    /// If there was no response.
     fn open(&self, request: &Request) -> Result<(RawReply, Option<Stream>), TransportError>;
 }
 
@@ -82,7 +82,7 @@ impl Remote {
     /// The server of a kubeconfig with one cluster and a token.
     ///
     /// # Errors
-    /// When the file is not there or lacks a field.
+    /// If the file does not exist or lacks a field.
     pub fn kubeconfig(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         Self::from_kubeconfig(&text)
@@ -91,7 +91,7 @@ impl Remote {
     /// The same, from the text of the file.
     ///
     /// # Errors
-    /// When a field is missing.
+    /// If a field is missing.
     pub fn from_kubeconfig(text: &str) -> Result<Self, String> {
         let field = |name: &str| {
             value_of(text, name).ok_or_else(|| format!("the kubeconfig has no {name}"))
@@ -181,7 +181,7 @@ impl Server for Remote {
             return Ok((reply, None));
         }
         let (sender, lines) = mpsc::channel();
-        // Ends with the stream, which every watch of a script bounds by `timeoutSeconds`.
+        // Ends with the stream, which every watch in a script limits by `timeoutSeconds`.
         std::thread::spawn(move || {
             for line in BufReader::new(response).lines() {
                 let Ok(line) = line else { return };

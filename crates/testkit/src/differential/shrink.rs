@@ -1,9 +1,9 @@
-//! Makes a script smaller that still shows a difference. Main function: [`shrink`].
+//! Shrinks a script that shows a difference. Main function: [`shrink`].
 
 use super::script::{Script, Step, Watch, fill};
 use serde_json::Value;
 
-/// Takes away steps, then fields of bodies, while `still_differs` says yes; asks at most `budget`
+/// Removes steps, then fields of bodies, while `still_differs` is true; calls it at most `budget`
 /// times.
 pub fn shrink(
     script: &Script,
@@ -52,7 +52,7 @@ fn shrink_body(best: &mut Script, index: usize, ask: &mut dyn FnMut(&Script) -> 
     }
 }
 
-/// The script without `count` steps from `at` on; references are renumbered, those to a removed
+/// The script without `count` steps from `at` on; references are renumbered, and those to a removed
 /// step find nothing.
 fn without_steps(script: &Script, at: usize, count: usize) -> Script {
     let end = (at + count).min(script.steps.len());
@@ -92,7 +92,7 @@ fn without_steps(script: &Script, at: usize, count: usize) -> Script {
     }
 }
 
-/// The ways to every part of a tree, outermost first.
+/// The paths to every part of a tree, outermost first.
 fn paths(value: &Value) -> Vec<Vec<String>> {
     let mut out = Vec::new();
     let mut queue = vec![(Vec::new(), value)];

@@ -1,9 +1,9 @@
-//! Scenarios for a cluster: what is done to it, and the state it comes to rest in, so that two
+//! Scenarios for a cluster: operations, and the states in which it comes to rest, so that two
 //! clusters can be compared.
 //!
-//! Main types: [`Scenario`] (steps, in a namespace of their own), [`Cluster`] (where they are done)
-//! and [`Outcome`]. Speaks the Kubernetes API only. How time passes is the cluster's affair: on a
-//! real one a step waits, on a simulated one its clock is moved.
+//! Main types: [`Scenario`] (steps, in a namespace of their own), [`Cluster`] (where they are
+//! performed) and [`Outcome`]. Uses only the Kubernetes API. The cluster decides how time passes:
+//! on a real one a step waits, on a simulated one its clock is advanced.
 
 mod outcome;
 mod table;
@@ -15,16 +15,15 @@ use crate::Api;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A cluster with its time.
+/// A cluster with its clock.
 pub trait Cluster {
     fn api(&self) -> &Api;
 
-    /// Comes back when so much time has passed for the cluster.
+    /// Returns when this much time has passed in the cluster.
     fn pass(&self, time: Duration);
 }
 
-/// One thing that is done. A target is `plural/name`; `$NS` in a text stands for the scenario's
-/// namespace.
+/// One operation. A target is `plural/name`; `$NS` in a text stands for the scenario's namespace.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Creates an object.
@@ -33,18 +32,18 @@ pub enum Step {
     Patch(String, Value),
     /// Deletes, with this propagation policy and grace.
     Delete(String, Value),
-    /// Evicts a pod, whatever the answer; the answer's code is part of the outcome.
+    /// Evicts a pod, whatever the response; the response's status is part of the outcome.
     Evict(String),
-    /// Waits until a field (a JSON pointer) has a value; `null` stands for an absent field or
+    /// Waits until a field (a JSON pointer) has a value; `null` stands for a missing field or
     /// object.
     Until(String, &'static str, Value),
     /// Lets seconds pass.
     Pass(u64),
-    /// Waits until nothing changes any more, and notes the state under this name.
+    /// Waits until nothing changes any more, and records the state under this name.
     Note(&'static str),
 }
 
-/// A name and what is done.
+/// A name and its steps.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub name: &'static str,
@@ -52,7 +51,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Whether it changes the nodes, and so what others see.
+    /// Whether it changes the nodes, which affects others.
     pub fn is_alone(&self) -> bool {
         self.name.starts_with("node-")
     }
@@ -61,10 +60,10 @@ impl Scenario {
 /// How long a step may take, in the cluster's time.
 const LIMIT: Duration = Duration::from_secs(100);
 const PAUSE: Duration = Duration::from_millis(200);
-/// Nothing may change for so long for a state to count as settled.
+/// A state counts as settled if nothing changes for this long.
 const QUIET: Duration = Duration::from_millis(4_400);
 
-/// The kinds that are looked at: plural name, group and version.
+/// The kinds that are recorded: plural name, group and version.
 pub(crate) const KINDS: &[(&str, &str)] = &[
     ("namespaces", "v1"),
     ("nodes", "v1"),
@@ -133,18 +132,18 @@ fn plural_of(object: &Value) -> String {
     }
 }
 
-/// The value with `$NS` filled in everywhere.
+/// The value with `$NS` replaced everywhere.
 fn filled(value: &Value, namespace: &str) -> Value {
     serde_json::from_str(&value.to_string().replace("$NS", namespace))
         .expect("a name does not break JSON")
 }
 
-/// Runs a scenario in a new namespace and says in which states it rested. The namespace stays.
+/// Runs a scenario in a new namespace and returns the recorded states. The namespace stays.
 pub fn run(cluster: &dyn Cluster, scenario: &Scenario, namespace: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let api = cluster.api();
     api.namespace(namespace);
-    // Its service account comes a moment later, and no pod can be made before.
+    // Its service account is created a moment later, and no pod can be created before.
     until(
         cluster,
         namespace,
@@ -246,7 +245,7 @@ fn until(cluster: &dyn Cluster, namespace: &str, target: &str, field: &str, want
     }
 }
 
-/// The state when nothing has changed for a while.
+/// The state once nothing has changed for a while.
 fn settled(cluster: &dyn Cluster, namespace: &str) -> Vec<String> {
     let mut waited = Duration::ZERO;
     let mut state = outcome::state(cluster.api(), namespace);

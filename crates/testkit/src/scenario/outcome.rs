@@ -1,8 +1,8 @@
-//! What a scenario came to: every object of its namespace, without what differs from run to run,
-//! one line an object.
+//! The result of a scenario: every object in its namespace, without what differs from run to run,
+//! one line per object.
 //!
-//! Main type: [`Outcome`]. Times, addresses, uids and generated names are replaced by what they
-//! are; what is equal then is counted.
+//! Main type: [`Outcome`]. Times, addresses, uids and generated names are replaced by placeholders;
+//! equal lines are then counted.
 
 use super::{KINDS, is_cluster_scoped, path};
 use crate::Api;
@@ -10,7 +10,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt::Write as _, sync::LazyLock};
 
-/// The states that were noted, and the steps that went wrong.
+/// The recorded states, and the steps that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     lines: Vec<String>,
@@ -35,7 +35,7 @@ impl Outcome {
     }
 }
 
-/// The lines that only one of two outcomes has: `-` for the first, `+` for the second. Empty when
+/// The lines that only one of two outcomes has: `-` for the first, `+` for the second. Empty if
 /// they agree.
 pub fn difference(first: &str, second: &str) -> Vec<String> {
     let parts = |text: &str| {
@@ -69,7 +69,7 @@ pub fn difference(first: &str, second: &str) -> Vec<String> {
     out
 }
 
-/// The state of a scenario's objects now.
+/// The current state of a scenario's objects.
 pub(super) fn state(api: &Api, namespace: &str) -> Vec<String> {
     let mut objects = Vec::new();
     for (plural, _) in KINDS {
@@ -109,7 +109,7 @@ fn word<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or("")
 }
 
-/// Generated names and hashes, with what stands for them; long ones first.
+/// Generated names and hashes, with their placeholders; long ones first.
 fn names(objects: &[(&str, Value)], namespace: &str) -> Vec<(String, String)> {
     let mut names = vec![(namespace.to_owned(), "$NS".to_owned())];
     for (plural, object) in objects {
@@ -151,7 +151,7 @@ fn regex(text: &str) -> Regex {
     Regex::new(text).expect("a valid expression")
 }
 
-/// What differs from run to run, wherever it stands.
+/// Values that differ from run to run, wherever they occur.
 static VOLATILE: LazyLock<[(Regex, &'static str); 9]> = LazyLock::new(|| {
     [
         (regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
@@ -168,7 +168,7 @@ static VOLATILE: LazyLock<[(Regex, &'static str); 9]> = LazyLock::new(|| {
             regex(r"(Scaled (?:up|down) replica set .+?) from \d+ to \d+"),
             "$1",
         ),
-        // Hashes and generated names of what is gone.
+        // Hashes and generated names of deleted objects.
         (
             regex(r"\bw-[bcdfghjklmnpqrstvwxz2456789]{6,10}\b"),
             "w-{rs gone}",
@@ -191,14 +191,14 @@ fn plain(text: &str, names: &[(String, String)]) -> String {
     text
 }
 
-/// Fields that say how writes fell in time.
+/// Fields that depend on the timing of writes.
 const UNTIMED: &[&str] = &[
     "endpoints.kubernetes.io/last-change-trigger-time",
     "resourceVersion",
 ];
 
-/// A value with sorted keys, without nulls and empty maps and lists; lists whose order means
-/// nothing are sorted.
+/// A value with sorted keys, without nulls and empty maps and lists; lists whose order is
+/// irrelevant are sorted.
 fn tidy(value: &Value, names: &[(String, String)]) -> Value {
     match value {
         Value::String(text) => Value::String(plain(text, names)),
@@ -295,7 +295,7 @@ fn line(plural: &str, object: &Value, names: &[(String, String)]) -> Option<(Str
     ))
 }
 
-/// The fields of the specification that controllers write.
+/// The spec fields that controllers write.
 const SPEC: &[(&str, &[&str])] = &[
     ("namespaces", &["/spec"]),
     ("nodes", &["/spec/taints", "/spec/unschedulable"]),
@@ -341,8 +341,8 @@ const SPEC: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// A ReplicaSet is resized as often as its rollout takes steps, a slice written as often as pods
-/// change: only that the last change was seen counts.
+/// A ReplicaSet is resized for every step of a rollout, a slice is written whenever pods change: it
+/// only matters that the last change was observed.
 fn without_generation(kept: &mut Map<String, Value>) {
     let generation = kept
         .get_mut("metadata")
@@ -355,7 +355,7 @@ fn without_generation(kept: &mut Map<String, Value>) {
     }
 }
 
-/// There are no kubelets on one side: what only they write says nothing.
+/// One side has no kubelets: what only they write is ignored.
 fn without_kubelet(kept: &mut Map<String, Value>) {
     let Some(Value::Object(status)) = kept.get_mut("status") else {
         return;
@@ -413,7 +413,8 @@ fn without_kubelet(kept: &mut Map<String, Value>) {
     }
 }
 
-/// An event: who says what of whom. How often does not matter, nor what kubelets say.
+/// An event: who reports what about which object. The count is ignored, and so are events of
+/// kubelets.
 fn event(event: &Value, names: &[(String, String)]) -> Option<String> {
     let who = [
         word(event, "/source/component"),
@@ -422,13 +423,13 @@ fn event(event: &Value, names: &[(String, String)]) -> Option<String> {
     .into_iter()
     .find(|w| !w.is_empty())
     .unwrap_or("");
-    // The allocator's repair looks around once in three minutes, whatever happens.
+    // The allocator's repair loop runs every three minutes, whatever happens.
     if matches!(who, "kubelet" | "kwok" | "ipallocator-repair-controller") {
         return None;
     }
     let message = word(event, "/message");
-    // Said or not, as a pod's deletion and the scheduler meet, or two controllers write one object
-    // at the same moment: the one that lost writes again, and what it then came to is in the
+    // Reported or not, depending on how a pod's deletion and the scheduler, or two controllers
+    // writing the same object, interleave: the one that lost writes again, and the result is in the
     // objects.
     let lost_a_race = message.contains("Operation cannot be fulfilled on ")
         && message.contains("the object has been modified; please apply");

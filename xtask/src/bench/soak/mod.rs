@@ -1,6 +1,6 @@
-//! The soak: a fleet under fire for half an hour. Connections to the API server break, objects
-//! drift, Git goes on and is away at times; memory and descriptors must stay what they are, no
-//! operation may stick, and in the end all is as Git says.
+//! The soak: a fleet under fault injection for half an hour. Connections to the API server break,
+//! objects drift, Git changes and is unavailable at times. Memory and descriptors must not grow, no
+//! operation may get stuck, and in the end everything matches Git.
 
 mod proxy;
 
@@ -18,22 +18,23 @@ use std::{
 use tempfile::TempDir;
 use tiphys_testkit::{Api, ControlPlane, Options, Repo, Rng, Tiphys, apps_path, namespaced};
 
-/// Between two operations from outside, and between two faults on the wire.
+/// The interval between two operations from outside, and between two faults on the wire.
 const DEED: Duration = Duration::from_millis(500);
 const HARM_MS: (u64, u64) = (1000, 6000);
-/// Git is away so long, once in so many deeds.
+/// How long Git is unavailable, once per this many operations.
 const OUTAGE: Duration = Duration::from_secs(5);
 const OUTAGES: u64 = 240;
 const SAMPLE: Duration = Duration::from_secs(60);
-/// An operation that runs longer is stuck: it is tried again for ever, at most every 20 seconds.
+/// An operation that runs longer is stuck: failed steps are retried forever, at most every 20
+/// seconds.
 const STUCK: i64 = 300;
-/// How long it may take until all is well when the fire is over.
+/// How long recovery may take after the fault injection ends.
 const RECOVERY: Duration = Duration::from_secs(180);
-/// What memory and descriptors may grow from the second third to the last.
+/// How much memory and descriptors may grow from the second third to the last.
 const MEMORY: f64 = 1.10;
 const DESCRIPTORS: usize = 16;
 
-/// How it stands at one moment.
+/// A snapshot of the state.
 #[derive(Debug)]
 struct Sample {
     seconds: u64,
@@ -43,7 +44,7 @@ struct Sample {
     cpu_seconds: f64,
     not_well: usize,
     running: usize,
-    /// Of the operation that runs longest, in seconds.
+    /// The age of the longest running operation, in seconds.
     oldest: i64,
 }
 
@@ -100,7 +101,7 @@ pub fn run(root: &Path, args: &SoakArgs) -> anyhow::Result<()> {
     judge(&samples)
 }
 
-/// A proxy before the cluster, and the kubeconfig that goes through it.
+/// A proxy in front of the cluster, and a kubeconfig that uses it.
 fn proxied(direct: &Path, folder: &Path) -> anyhow::Result<(Proxy, std::path::PathBuf)> {
     let text = fs::read_to_string(direct)?;
     let (_, rest) = text
@@ -129,7 +130,7 @@ fn inject(proxy: &Proxy, seed: u64, over: &AtomicBool) {
     }
 }
 
-/// What others do: change, delete, commit.
+/// Operations by others: change, delete, commit.
 fn outside(kube: &Api, repo: &Repo, args: &SoakArgs, over: &AtomicBool, deeds: &AtomicUsize) {
     let mut rng = Rng::new(args.seed + 1);
     let maps = namespaced("v1", fleet::NAMESPACE, "configmaps");
@@ -137,7 +138,7 @@ fn outside(kube: &Api, repo: &Repo, args: &SoakArgs, over: &AtomicBool, deeds: &
     while !over.load(Ordering::Relaxed) {
         thread::sleep(DEED);
         let number = usize::try_from(rng.below(args.apps as u64)).unwrap_or(0);
-        // What is not there at the moment cannot be changed, which is as well.
+        // An object that does not exist at the moment cannot be changed, which is fine.
         match rng.below(4) {
             0 => drop(kube.merge(
                 &format!("{maps}/cm-{number:04}"),

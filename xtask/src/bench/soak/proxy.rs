@@ -1,5 +1,5 @@
-//! A TCP proxy that injects faults: connections stall, break in mid-answer, or are not to be had.
-//! Main type: [`Proxy`]. It knows nothing of TLS, so what is cut is cut anywhere.
+//! A TCP proxy that injects faults: connections stall, break in the middle of a response, or are
+//! refused. Main type: [`Proxy`]. It knows nothing of TLS, so a connection may break anywhere.
 
 use std::{
     io::{Read, Write},
@@ -16,7 +16,7 @@ use tiphys_testkit::Rng;
 const CHUNK: usize = 16 << 10;
 const TICK: Duration = Duration::from_millis(20);
 
-/// Listens until the process ends; dropped, it lets everything through.
+/// Listens until the process ends; after it is dropped, it forwards everything.
 pub struct Proxy {
     port: u16,
     shared: Arc<Shared>,
@@ -27,14 +27,14 @@ struct Shared {
     connections: Mutex<Vec<TcpStream>>,
     stalled_until: Mutex<Option<Instant>>,
     refusing: AtomicBool,
-    /// So many bytes of answers later every connection breaks; 0: never.
+    /// Every connection breaks after this many further bytes of responses; 0: never.
     cut_in: AtomicUsize,
     faults: AtomicUsize,
 }
 
 impl Proxy {
     /// # Errors
-    /// When there is no free port.
+    /// If there is no free port.
     pub fn start(upstream: String) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let (port, shared) = (listener.local_addr()?.port(), Arc::new(Shared::default()));
@@ -57,7 +57,7 @@ impl Proxy {
         self.shared.faults.load(Ordering::Relaxed)
     }
 
-    /// Injects one kind of fault, as the numbers have it; the answer says what.
+    /// Injects one kind of fault, chosen by the random numbers; returns its name.
     pub fn harm_once(&self, rng: &mut Rng) -> &'static str {
         self.shared.faults.fetch_add(1, Ordering::Relaxed);
         match rng.below(4) {
@@ -122,7 +122,7 @@ impl Shared {
         }
     }
 
-    /// Until one side ends.
+    /// Forwards until one side closes.
     fn carry(&self, mut from: TcpStream, mut to: TcpStream, answers: bool) {
         let mut chunk = [0; CHUNK];
         while let Ok(read @ 1..) = from.read(&mut chunk) {

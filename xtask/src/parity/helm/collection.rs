@@ -1,8 +1,8 @@
-//! The charts of a folder, with their dependencies put in place as `helm dependency build` would
-//! from `file://` repositories.
+//! The charts of a folder, with their dependencies added as `helm dependency build` would from
+//! `file://` repositories.
 //!
-//! Main type: [`Collection`]. Charts are copied into the scratch folder; a dependency is packed by
-//! `helm package`, once for its content.
+//! Main type: [`Collection`]. Charts are copied to the scratch folder; a dependency is packed by
+//! `helm package`, once per content.
 
 use super::{Case, real::Helm};
 use anyhow::Context;
@@ -25,19 +25,19 @@ use tiphys_render::{
     },
 };
 
-/// Folders inside each other below which no chart is looked for.
+/// How deep charts are searched for.
 const DEPTH: usize = 6;
 
 /// Whether a chart can be rendered.
 #[derive(Clone)]
 pub enum Prepared {
     Ready(PathBuf),
-    /// What it depends on and cannot be had.
+    /// Its dependencies that are not available.
     Missing(Vec<String>),
 }
 
 pub struct Collection {
-    /// By name, which is the path of the folder inside the collection.
+    /// By name, which is the relative path in the collection.
     charts: BTreeMap<String, PathBuf>,
     /// By the name in Chart.yaml: version and folder.
     known: BTreeMap<String, Vec<(String, PathBuf)>>,
@@ -132,7 +132,7 @@ impl Collection {
             .join(self.prepared.len().to_string())
             .join(name);
         copy_folder(folder, &copy)?;
-        // A chart that we cannot load is compared as it lies.
+        // A chart that we cannot load is compared unchanged.
         let Some(chart) = load(folder) else {
             return Ok(Prepared::Ready(copy));
         };
@@ -178,7 +178,7 @@ impl Collection {
         Ok(Prepared::Ready(copy))
     }
 
-    /// The folder of a chart that fits: by its `file://` address, or the newest of the known ones.
+    /// The folder of a matching chart: by its `file://` URL, or the newest of the known ones.
     fn source(&self, folder: &Path, wanted: &MissingDependency) -> Option<PathBuf> {
         if let Some(path) = wanted.repository.strip_prefix("file://") {
             return Some(folder.join(path)).filter(|path| path.join("Chart.yaml").is_file());
@@ -205,7 +205,7 @@ fn or_nowhere(repository: &str) -> &str {
     }
 }
 
-/// The renders of a chart: with its defaults, and with every file of its `ci/` folder.
+/// The renders of a chart: with its defaults, and with each file in its `ci/` folder.
 pub fn cases(name: &str, chart: &Path) -> anyhow::Result<Vec<Case>> {
     let mut cases = vec![Case {
         name: name.to_owned(),
@@ -233,7 +233,7 @@ pub fn cases(name: &str, chart: &Path) -> anyhow::Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// The folders with a Chart.yaml, without those inside of charts; sorted.
+/// The folders with a Chart.yaml, except those inside charts; sorted.
 fn chart_folders(dir: &Path, depth: usize) -> anyhow::Result<Vec<PathBuf>> {
     if dir.join("Chart.yaml").is_file() {
         return Ok(vec![dir.to_owned()]);
@@ -261,7 +261,7 @@ pub fn load(folder: &Path) -> Option<Chart> {
         .map(|loaded| loaded.chart)
 }
 
-/// All files of a folder, by their paths inside it.
+/// All files of a folder, by relative path.
 pub fn read_folder(folder: &Path) -> anyhow::Result<MemoryFiles> {
     let mut files = MemoryFiles::default();
     each_file(folder, "", &mut |name, path| {
@@ -303,7 +303,7 @@ fn each_file(
     Ok(())
 }
 
-/// Takes dependencies out of Chart.yaml, and the lock away.
+/// Removes dependencies from Chart.yaml, and the lock file.
 fn drop_dependencies(chart: &Path, names: &[String]) -> anyhow::Result<()> {
     for file in ["Chart.yaml", "requirements.yaml"] {
         let path = chart.join(file);

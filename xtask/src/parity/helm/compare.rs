@@ -1,7 +1,6 @@
-//! Two answers of the real program against one of ours.
+//! Compares two results of the real program with one of ours.
 //!
-//! Main function: [`judge`]. Lines that differ between the real answers are left out, and no
-//! others.
+//! Main function: [`judge`]. Lines that differ between the real results are ignored, and no others.
 
 use super::Answer;
 use serde_json::Value;
@@ -9,14 +8,14 @@ use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 use std::collections::BTreeSet;
 use tiphys_gocompat::yaml;
 
-/// What came of one render.
+/// The result of comparing one render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     Identical,
-    /// The same documents in the same order, written otherwise.
+    /// The same documents in the same order, formatted differently.
     Equal,
     Different,
-    /// Both fail, in the same words.
+    /// Both fail, with the same message.
     SameFailure,
     OtherFailure,
     OursFails,
@@ -77,7 +76,7 @@ pub fn judge(runs: &[Answer], ours: &Answer) -> Verdict {
     }
 }
 
-/// Whether our text is one of theirs, or differs from the first only where the others do.
+/// Whether our text equals one of theirs, or differs from the first only where the others do.
 fn same(real: &[&str], ours: &str) -> bool {
     if real.contains(&ours) {
         return true;
@@ -93,7 +92,7 @@ fn same(real: &[&str], ours: &str) -> bool {
         return (0..first.len())
             .all(|i| mine[i] == first[i] || others.iter().any(|other| other[i] != first[i]));
     }
-    // Places between lines: 2i is before line i, 2i + 1 is line i itself.
+    // Positions: 2i is before line i, 2i + 1 is line i itself.
     let places = |ops: &[DiffOp]| -> BTreeSet<usize> {
         let changed = ops
             .iter()
@@ -111,7 +110,7 @@ fn same(real: &[&str], ours: &str) -> bool {
         && places(&capture_diff_slices(Algorithm::Myers, &first, &mine)).is_subset(&vary)
 }
 
-/// The documents, numbers by value; None when they cannot be read.
+/// The documents, with numbers compared by value; None if they cannot be parsed.
 fn documents(text: &str) -> Option<Vec<Value>> {
     let limits = yaml::Limits {
         bytes: 256 << 20,

@@ -1,9 +1,9 @@
 //! `cargo xtask parity helm DIR`: every chart below a folder, rendered by the real Helm and by
 //! ours.
 //!
-//! Main function: [`run`]. [`collection`] finds charts and puts their dependencies in place,
-//! [`real`] asks Helm (and remembers its answers), [`ours`] renders in process, [`compare`] says
-//! what is the same, [`report`] tells; [`variants`] makes more values. Nothing is fetched.
+//! Main function: [`run`]. [`collection`] finds charts and adds their dependencies, [`real`] runs
+//! Helm (and caches its results), [`ours`] renders in process, [`compare`] compares, [`report`]
+//! prints; [`variants`] generates more values. Nothing is fetched.
 
 mod collection;
 mod compare;
@@ -20,8 +20,7 @@ use compare::Verdict;
 use report::Report;
 use std::path::{Path, PathBuf};
 
-/// How often Helm is asked when we say something else: what varies by chance has to be seen
-/// varying.
+/// How often Helm is run if our result differs: random output must be observed to vary.
 const MOST_RUNS: usize = 8;
 
 #[derive(clap::Args)]
@@ -87,14 +86,14 @@ pub struct Flags {
 
 /// One render.
 pub struct Case {
-    /// The chart, and the values file if there is one.
+    /// The chart, and the values file, if any.
     name: String,
     chart: PathBuf,
     /// Inside the chart, or anywhere.
     values: Option<PathBuf>,
 }
 
-/// What a program said.
+/// A program's result.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Answer {
     success: bool,
@@ -103,7 +102,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What stands before the error, and the error.
+    /// The text before the error, and the error.
     fn parts(&self) -> (&str, &str) {
         let at = if self.stderr.starts_with("Error: ") {
             Some(0)
@@ -118,7 +117,7 @@ impl Answer {
         self.parts().1.trim_end()
     }
 
-    /// Sorted: Helm goes through maps.
+    /// Sorted, because Helm iterates over maps.
     fn warnings(&self) -> Vec<&str> {
         let mut lines: Vec<&str> = self
             .parts()
@@ -168,7 +167,7 @@ pub fn run(root: &Path, args: &Args) -> anyhow::Result<()> {
             Prepared::Missing(what) => report.not_comparable(&name, &what),
         }
     }
-    // All first runs before all second ones, so that times, too, have time to differ.
+    // All first runs before all second ones, so that times differ, too.
     for wanted in 1..=2 {
         for case in &cases {
             helm.answers(case, &args.flags, wanted)?;

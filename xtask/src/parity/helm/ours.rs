@@ -1,4 +1,4 @@
-//! Our render of a case, in process, told as the command line tells it.
+//! Our render of a case, in process, with the output of the command line.
 //!
 //! Main function: [`answer`].
 
@@ -63,7 +63,7 @@ fn kube_version(flags: &Flags) -> Result<Option<KubeVersion>, String> {
         .transpose()
 }
 
-/// What `helm lint` prints of one chart.
+/// The output of `helm lint` for one chart.
 fn linted(
     case: &Case,
     flags: &Flags,
@@ -108,7 +108,7 @@ fn render(
     out: &mut String,
     warnings: &mut Vec<String>,
 ) -> Result<(), String> {
-    // A version that is none is refused before anything is read.
+    // An invalid version is refused before anything is read.
     let version = kube_version(flags)?;
     let limits = Limits::default();
     let files = read_folder(&case.chart).map_err(|e| e.to_string())?;
@@ -140,7 +140,7 @@ fn render(
     Ok(())
 }
 
-/// Helm adds a hint to what fails while it renders.
+/// Helm adds a hint to errors during rendering.
 fn failure(e: &HelmError) -> String {
     let hint = if e.while_rendering() {
         "\n\nUse --debug flag to render out invalid YAML"
@@ -150,7 +150,7 @@ fn failure(e: &HelmError) -> String {
     format!("{e}{hint}")
 }
 
-/// Chance and time of this machine.
+/// Randomness and time of this machine.
 fn sources() -> Sources {
     let mut state = jiff::Timestamp::now().as_nanosecond() as u64;
     let random = move |bytes: &mut [u8]| {

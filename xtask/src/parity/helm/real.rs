@@ -1,5 +1,5 @@
-//! The real Helm: started in an empty environment, its answers remembered by the content of the
-//! chart, the values and its version.
+//! The real Helm: run in an empty environment, with results cached by the content of the chart, the
+//! values and its version.
 //!
 //! Main type: [`Helm`].
 
@@ -58,7 +58,7 @@ impl Helm {
             .with_context(|| format!("cannot start {}", self.program.display()))
     }
 
-    /// At least so many answers to one render.
+    /// At least this many results of one render.
     pub fn answers(
         &self,
         case: &Case,
@@ -93,7 +93,7 @@ impl Helm {
         Ok(known)
     }
 
-    /// A chart as an archive; None when Helm cannot pack it.
+    /// A chart as an archive; None if Helm cannot pack it.
     pub fn package(&self, chart: &Path) -> anyhow::Result<Option<PathBuf>> {
         let folder = self.packed.join(self.key(chart, &[])?);
         let packed = || {
@@ -119,7 +119,7 @@ impl Helm {
         Ok(packed())
     }
 
-    /// A name for the chart's content, the version of Helm and what it is told.
+    /// A key for the chart's content, Helm's version and its arguments.
     fn key(&self, chart: &Path, arguments: &[String]) -> anyhow::Result<String> {
         let mut hash = Sha256::new();
         let mut add = |bytes: &[u8]| {

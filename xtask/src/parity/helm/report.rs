@@ -1,4 +1,4 @@
-//! What came of a comparison, line by line and in sum. Main type: [`Report`].
+//! The results of a comparison, line by line and in total. Main type: [`Report`].
 
 use super::{Answer, Case, compare::Verdict};
 use anyhow::bail;
@@ -10,10 +10,10 @@ pub struct Report {
     /// Print the differences.
     show: bool,
     counts: BTreeMap<Verdict, usize>,
-    /// Of each chart the worst.
+    /// The worst result of each chart.
     charts: BTreeMap<PathBuf, Verdict>,
     not_comparable: usize,
-    /// Renders that agree and of which other warnings are told.
+    /// Renders that agree but have different warnings.
     warnings: Vec<String>,
 }
 

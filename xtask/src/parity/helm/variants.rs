@@ -1,7 +1,7 @@
-//! More values for a chart than its authors thought of: its own defaults, some of them turned into
-//! something else.
+//! Generates values for a chart that its authors did not think of: its own defaults, some of them
+//! replaced.
 //!
-//! Main function: [`variants`]. The same seed makes the same values.
+//! Main function: [`variants`]. The same seed generates the same values.
 
 use super::{Case, collection::load};
 use anyhow::Context;
@@ -13,10 +13,10 @@ use std::{
 use tiphys_gocompat::yaml;
 use tiphys_testkit::Rng;
 
-/// Most changes of one variant.
+/// Maximum number of changes in one variant.
 const MOST: u64 = 6;
 
-/// So many renders of a chart, each with a values file below `folder`.
+/// Creates this many renders of a chart, each with a values file below `folder`.
 pub fn variants(
     name: &str,
     chart: &Path,
@@ -70,7 +70,7 @@ pub fn variants(
     Ok(cases)
 }
 
-/// Every value and where it is, what is in lists left out.
+/// Every value with its path, except those in lists.
 fn collect(value: &Value, path: &mut Vec<String>, places: &mut Vec<(Vec<String>, Value)>) {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -81,7 +81,7 @@ fn collect(value: &Value, path: &mut Vec<String>, places: &mut Vec<(Vec<String>,
             }
         }
         other => {
-            // Switches open whole parts of a chart.
+            // Booleans enable whole parts of a chart.
             let weight = if other.is_boolean() { 3 } else { 1 };
             places.extend(std::iter::repeat_n((path.clone(), other.clone()), weight));
         }

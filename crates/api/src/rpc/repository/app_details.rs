@@ -1,4 +1,4 @@
-//! What an Application could be made from: the details of a source, by its type.
+//! The details of a source, by its type, for creating an Application.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

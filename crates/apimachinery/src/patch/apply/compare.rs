@@ -1,4 +1,4 @@
-//! Which fields a value has, and which differ between two values.
+//! Computes which fields a value has, and which differ between two values.
 
 use super::{
     fieldset::FieldSet,
@@ -16,7 +16,7 @@ pub struct Comparison {
     pub removed: FieldSet,
 }
 
-/// `metadata.managedFields` is left out: it is about the fields, not one of them.
+/// Ignores `metadata.managedFields`, which describes the fields and is not one of them.
 pub(super) fn compare(
     old: &Map<String, Value>,
     new: &Map<String, Value>,
@@ -169,7 +169,7 @@ impl Walk {
             .map_err(|e| format!("{}: {e}", super::fieldset::path_text(&self.path)))
     }
 
-    /// An element that a list has more than once is one leaf.
+    /// An element that occurs in a list more than once is one leaf.
     fn elements(&mut self, old: &[&Value], new: &[&Value], ty: Ty<'_>) -> Result<(), String> {
         match (old, new) {
             ([] | [_], [] | [_]) => self.values(old.first().copied(), new.first().copied(), ty),
@@ -206,7 +206,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// All fields that a configuration has, as its manager owns them.
+/// All fields of a configuration, as owned by its manager.
 pub(super) fn fields_of(value: &Map<String, Value>, ty: Ty<'_>) -> FieldSet {
     let mut set = FieldSet::default();
     for (key, value) in value {
@@ -228,7 +228,7 @@ fn add_field(set: &mut FieldSet, key: &str, value: &Value, ty: Ty<'_>) {
     }
 }
 
-/// Whether the value is one field, and the fields in it.
+/// Whether the value is a field itself, and the fields below it.
 fn fields_below(value: &Value, ty: Ty<'_>) -> (bool, FieldSet) {
     let mut set = FieldSet::default();
     match (ty.form(value), value) {
@@ -240,7 +240,7 @@ fn fields_below(value: &Value, ty: Ty<'_>) -> (bool, FieldSet) {
             for item in list {
                 let Ok(step) = ty.element(item) else { continue };
                 if !set.members.insert(step.clone()) {
-                    // Twice in the list: the element is one leaf.
+                    // A duplicate: the element is one leaf.
                     set.children.remove(&step);
                     continue;
                 }
@@ -255,7 +255,7 @@ fn fields_below(value: &Value, ty: Ty<'_>) -> (bool, FieldSet) {
     (false, set)
 }
 
-/// The set with every named field on the way to a path as a member of its own.
+/// The set with every named field on the way to a path added as a member.
 pub(super) fn with_named_parents(set: &FieldSet, ty: Ty<'_>) -> FieldSet {
     let mut members = set.members.clone();
     let mut children = BTreeMap::new();
@@ -268,8 +268,8 @@ pub(super) fn with_named_parents(set: &FieldSet, ty: Ty<'_>) -> FieldSet {
     FieldSet { members, children }
 }
 
-/// The set as it must be after a schema made something atomic: what was owned below it becomes
-/// ownership of the whole.
+/// Adapts the set after a schema change made a field atomic: ownership of fields below it becomes
+/// ownership of the whole field.
 pub(super) fn follow_schema(set: &mut FieldSet, ty: Ty<'_>) {
     let steps: Vec<PathElement> = set.children.keys().cloned().collect();
     for step in steps {

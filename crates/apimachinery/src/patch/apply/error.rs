@@ -1,4 +1,4 @@
-//! Why a configuration could not be applied, in the API server's words.
+//! Why a configuration could not be applied, with the API server's messages.
 //!
 //! Main types: [`ApplyError`], [`Conflict`].
 
@@ -43,8 +43,7 @@ impl Conflict {
         .sort_key()
     }
 
-    /// `message` of the cause that the API server lists for this conflict; `field` is the cause's
-    /// field.
+    /// The `message` of the status cause for this conflict; `field` is the cause's field.
     pub fn cause_message(&self) -> String {
         format!("conflict with {}", self.manager_text())
     }
@@ -57,11 +56,11 @@ pub enum ApplyError {
     Conflicts(Vec<Conflict>),
     /// The request is wrong (400).
     BadRequest(String),
-    /// A value does not fit its type (500 from the API server).
+    /// A value does not match its type (500 from the API server).
     Invalid(String),
 }
 
-/// In the API server's words.
+/// The API server's message.
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,19 +1,19 @@
 //! A set of field paths, and its `fieldsV1` form.
 //!
-//! Main type: [`FieldSet`]. It knows nothing of types or of who owns the fields.
+//! Main type: [`FieldSet`]. It knows nothing of types or owners.
 
 use super::path::PathElement;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Deepest nesting of a set that is read.
+/// Deepest nesting of a set that is accepted.
 const MAX_DEPTH: usize = 120;
 
-/// Paths as a tree: `members` end here, `children` go on. An element may be both.
+/// Paths as a tree: `members` end here, `children` continue. An element may be both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
     pub members: BTreeSet<PathElement>,
-    /// Never holds an empty set.
+    /// Never contains an empty set.
     pub children: BTreeMap<PathElement, FieldSet>,
 }
 
@@ -84,14 +84,14 @@ impl FieldSet {
         }
     }
 
-    /// The paths that `other` does not have. A path below one in `other` stays.
+    /// The paths that `other` does not contain. A path below one in `other` stays.
     pub fn difference(&self, other: &Self) -> Self {
         let mut rest = self.clone();
         rest.subtract(other);
         rest
     }
 
-    /// [`FieldSet::difference`] in place. Returns whether anything went.
+    /// [`FieldSet::difference`] in place. Returns whether anything was removed.
     pub fn subtract(&mut self, other: &Self) -> bool {
         let before = self.members.len();
         if !other.members.is_empty() {
@@ -123,7 +123,7 @@ impl FieldSet {
         });
     }
 
-    /// Every path, those that end soonest first.
+    /// Every path, shortest first.
     pub fn paths(&self) -> Vec<Vec<PathElement>> {
         let mut all = Vec::new();
         self.collect_paths(&mut Vec::new(), &mut all);
@@ -159,7 +159,7 @@ impl FieldSet {
         Value::Object(map)
     }
 
-    /// Reads `fieldsV1`; the error names the key that is wrong.
+    /// Parses `fieldsV1`; the error names the invalid key.
     pub fn from_json(value: &Value) -> Result<Self, String> {
         Ok(Self::read(value, 0)?.0)
     }
@@ -181,7 +181,7 @@ impl FieldSet {
                 self_member = true;
                 continue;
             }
-            // A newer server may know what it is.
+            // A newer server may define this kind of key.
             if PathElement::is_of_unknown_kind(key) {
                 continue;
             }
@@ -199,7 +199,7 @@ impl FieldSet {
     }
 }
 
-/// A path as conflicts print it: `.spec.containers[name="web"].image`.
+/// A path in the notation of conflict messages: `.spec.containers[name="web"].image`.
 pub fn path_text(path: &[PathElement]) -> String {
     path.iter().map(ToString::to_string).collect()
 }

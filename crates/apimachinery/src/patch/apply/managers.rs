@@ -1,5 +1,4 @@
-//! `metadata.managedFields`: reading, writing, order, and the cap on how many updaters are
-//! remembered.
+//! `metadata.managedFields`: reading, writing, order, and the limit on the number of updaters.
 //!
 //! Main type: [`Managers`].
 
@@ -8,9 +7,9 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_gocompat::json::quote;
 
-/// More updaters than this are merged into one.
+/// Further updaters are merged into one.
 const MAX_UPDATERS: usize = 10;
-/// Who owns what the merged updaters owned.
+/// The manager of merged updaters.
 const OLD_UPDATERS: &str = "ancient-changes";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +27,7 @@ impl Operation {
     }
 }
 
-/// What makes two entries one manager: an applier is the same in every version, an updater is not.
+/// What identifies a manager: an applier is the same in every version, an updater is not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
     pub manager: String,
@@ -63,8 +62,8 @@ impl Identity {
         }
     }
 
-    /// What managers are sorted by where their time is the same: the text of their identity as
-    /// JSON, in which one with a subresource comes before one without.
+    /// Sorts managers with equal times: their identity as JSON text, in which one with a
+    /// subresource comes before one without.
     pub(super) fn sort_key(&self) -> String {
         let part = |name: &str, text: &str| {
             if text.is_empty() {
@@ -84,7 +83,7 @@ impl Identity {
         )
     }
 
-    /// Whose an entry of managedFields is; None if it does not say what he did.
+    /// The manager of a managedFields entry; None if the entry has no operation.
     fn of(entry: &Value) -> Option<Self> {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or("");
         let operation = [Operation::Apply, Operation::Update]
@@ -100,16 +99,15 @@ impl Identity {
 #[derive(Debug, Clone)]
 pub(super) struct Owned {
     pub fields: FieldSet,
-    /// The version that the paths are in.
+    /// The version of the paths.
     pub api_version: String,
     pub time: Option<String>,
 }
 
-/// Who owns what.
+/// The managers and the fields that they own.
 pub(super) type Managers = BTreeMap<Identity, Owned>;
 
-/// Whether this is a list that Go takes for managedFields, so that somebody can be said to have
-/// sent some.
+/// Whether Go can decode this list as managedFields, so that the client counts as having sent some.
 pub(super) fn are_readable(managed_fields: Option<&Value>) -> bool {
     let texts = [
         "manager",
@@ -127,7 +125,7 @@ pub(super) fn are_readable(managed_fields: Option<&Value>) -> bool {
         .is_some_and(|list| list.iter().all(readable))
 }
 
-/// Reads managedFields; the error names the entry.
+/// Parses managedFields; the error names the entry.
 pub(super) fn read(managed_fields: Option<&Value>) -> Result<Managers, String> {
     let mut managers = Managers::new();
     let list = match managed_fields {
@@ -166,7 +164,7 @@ pub(super) fn read(managed_fields: Option<&Value>) -> Result<Managers, String> {
 }
 
 /// The list as the API server writes it: appliers first, then by time, manager, version and
-/// subresource. None when empty.
+/// subresource. None if empty.
 pub(super) fn write(managers: Managers) -> Option<Value> {
     let mut all: Vec<(Identity, Owned)> = managers
         .into_iter()
@@ -204,9 +202,9 @@ pub(super) fn write(managers: Managers) -> Option<Value> {
     (!all.is_empty()).then(|| Value::Array(all.into_iter().map(entry).collect()))
 }
 
-/// Whether a write leaves fewer entries although it changes nothing: of two of one manager, as a
-/// write of the Scale makes them, the last is read, and updaters of which there are too many are
-/// merged.
+/// Whether a write reduces the number of entries although it changes nothing else: of two entries
+/// of one manager, as a write of the Scale subresource creates them, only the last is kept, and
+/// excess updaters are merged.
 pub(super) fn are_too_many(managed_fields: &[Value]) -> bool {
     let identities: BTreeSet<Identity> = managed_fields.iter().filter_map(Identity::of).collect();
     let updaters = identities
@@ -216,7 +214,7 @@ pub(super) fn are_too_many(managed_fields: &[Value]) -> bool {
     identities.len() < managed_fields.len() || updaters > MAX_UPDATERS
 }
 
-/// Merges the oldest updaters of a version into one until there are few enough.
+/// Merges the oldest updaters of a version into one until the limit is met.
 pub(super) fn cap_updaters(managers: &mut Managers) {
     let mut updaters: Vec<Identity> = managers
         .keys()
@@ -244,7 +242,8 @@ pub(super) fn cap_updaters(managers: &mut Managers) {
         {
             managers.insert(bucket.clone(), owned);
         }
-        // As in the API server, that one itself is lost where another of its version is older.
+        // As in the API server, the merged entry itself is lost if another one of its version is
+        // older.
         let Some(owned) = managers.remove(&identity) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! Merges an applied configuration over a live value, and takes fields out of a value.
+//! Merges an applied configuration into a live value, and removes fields from a value.
 
 use super::{
     fieldset::FieldSet,
@@ -9,13 +9,13 @@ use crate::object::holds_null;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The live value with what the configuration says.
+/// The live value merged with the configuration.
 pub(super) fn merge(live: &Value, config: &Value, ty: Ty<'_>) -> Result<Value, String> {
     match (ty.form(live), ty.form(config)) {
         (Form::Map, Form::Map) => match (live, config) {
             (Value::Object(live), Value::Object(config)) => merge_maps(live, config, ty),
-            // A null for a map takes nothing away; null over null, or a map over null, is the
-            // configuration.
+            // A null for a map removes nothing; null over null, or a map over null, is taken from
+            // the configuration.
             (Value::Object(fields), Value::Null) if !fields.is_empty() => Ok(live.clone()),
             _ => Ok(config.clone()),
         },
@@ -53,7 +53,7 @@ fn merge_maps(
     Ok(Value::Object(merged))
 }
 
-/// Elements in the configuration's order, with those that only the live list has kept beside their
+/// Elements in the configuration's order; elements that only the live list has stay next to their
 /// neighbours.
 fn merge_lists(live: &[Value], config: &[Value], ty: Ty<'_>) -> Result<Value, String> {
     let (live_steps, live_items) = index(live, ty, true)?;
@@ -85,7 +85,7 @@ fn merge_lists(live: &[Value], config: &[Value], ty: Ty<'_>) -> Result<Value, St
                 continue;
             }
             if config_items.contains_key(old) && next_shared.is_some_and(|s| s != old) {
-                // It comes later, at its place in the configuration.
+                // It comes later, at its position in the configuration.
                 l += 1;
                 continue;
             }
@@ -114,7 +114,7 @@ fn merge_lists(live: &[Value], config: &[Value], ty: Ty<'_>) -> Result<Value, St
 
 type Index<'v> = (Vec<PathElement>, BTreeMap<PathElement, Option<&'v Value>>);
 
-/// The elements' steps, and the value at each; None for one that the list has twice.
+/// The path elements of a list's items, and the value of each; None for an item that occurs twice.
 fn index<'v>(list: &'v [Value], ty: Ty<'_>, duplicates: bool) -> Result<Index<'v>, String> {
     let mut steps = Vec::with_capacity(list.len());
     let mut items: BTreeMap<PathElement, Option<&Value>> = BTreeMap::new();
@@ -134,8 +134,8 @@ fn index<'v>(list: &'v [Value], ty: Ty<'_>, duplicates: bool) -> Result<Index<'v
     Ok((steps, items))
 }
 
-/// The value without the fields in `remove`. A map or list that loses its last field becomes null:
-/// it may itself have an owner.
+/// The value without the fields in `remove`. A map or list that loses its last field becomes null,
+/// because it may have an owner itself.
 pub(super) fn without(value: &Value, remove: &FieldSet, ty: Ty<'_>) -> Value {
     match (ty.form(value), value) {
         (Form::Map, Value::Object(map)) if !map.is_empty() => {
@@ -191,8 +191,8 @@ pub(super) fn map_without(
     kept
 }
 
-/// Takes out the nulls that removing fields left behind, but not those that the configuration or
-/// the live object has itself.
+/// Removes the nulls left behind by removed fields, but not those that the configuration or the
+/// live object contains.
 pub(super) fn drop_nulls(
     map: &mut Map<String, Value>,
     config: Option<&Map<String, Value>>,
@@ -203,8 +203,8 @@ pub(super) fn drop_nulls(
     }
 }
 
-/// Nulls stay where one of the origins has them; those of an element of a list are all elements
-/// that one of its origins has.
+/// Keeps nulls that one of the origins has. For a list element, the origins are all elements that
+/// one of the list's origins has.
 fn drop_new_nulls(map: &mut Map<String, Value>, origins: &[&Map<String, Value>]) {
     map.retain(|key, value| {
         !value.is_null()

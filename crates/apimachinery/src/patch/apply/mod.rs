@@ -1,9 +1,8 @@
-//! Server-side apply: who owns which field, and what an applied configuration makes of a live
-//! object.
+//! Server-side apply: field ownership, and the result of applying a configuration to a live object.
 //!
-//! Main functions: [`apply`] and [`track_update`]. They do what structured-merge-diff and the API
-//! server's field managers do. They know nothing of requests, admission or storage; the caller
-//! gives the time, and [`Versions`] if a kind has several.
+//! Main functions: [`apply`] and [`track_update`]. They follow structured-merge-diff and the API
+//! server's field managers. They know nothing of requests, admission or storage; the caller
+//! provides the time, and [`Versions`] if a kind has several.
 
 mod compare;
 mod error;
@@ -33,25 +32,25 @@ use types::Ty;
 use update::{apply_owned, record_update};
 use versions::Views;
 
-/// Who owns what was there before the first apply, when nobody was tracked.
+/// The manager of fields that existed before the first apply, when ownership was not tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Whose change this is, and when.
+/// The manager that makes the change, and when.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ApplyOptions<'a> {
     /// `fieldManager` of the request.
     pub manager: &'a str,
-    /// Take over fields that others own with another value.
+    /// Take over fields that others own with a different value.
     pub force: bool,
     /// RFC 3339 in UTC, whole seconds.
     pub now: &'a str,
     /// Of the request, such as `apps/v1`.
     pub api_version: &'a str,
-    /// Of the request; the kind of what is applied when it does not matter.
+    /// The kind in the request; None if it is the applied object's.
     pub kind: Option<&'a str>,
     /// Such as `status`; empty for the object itself.
     pub subresource: &'a str,
-    /// Dotted paths that this endpoint does not write, so nobody comes to own them through it:
+    /// Dotted paths that this endpoint does not write, so that no one acquires them through it:
     /// `["status"]` for a kind with a status subresource, `["spec", "metadata.labels"]` or the like
     /// for the subresource itself.
     pub reset_fields: &'a [&'a str],
@@ -63,10 +62,11 @@ impl ApplyOptions<'_> {
     }
 }
 
-/// Applies `config` over `live` for one manager. Without a type, maps merge and lists are replaced.
+/// Applies `config` to `live` for one manager. Without a type, maps are merged and lists are
+/// replaced.
 ///
-/// When nothing but ownership can have changed, the times of managedFields stay, so the result may
-/// equal `live`.
+/// If at most the ownership changes, the times in managedFields stay, so the result may equal
+/// `live`.
 pub fn apply(
     live: Option<&Object>,
     config: &Object,
@@ -76,7 +76,7 @@ pub fn apply(
     apply_in(live, config, options, ty, None)
 }
 
-/// The same for a kind with several versions; `live` and `config` are of the request's.
+/// The same for a kind with several versions; `live` and `config` are in the request's version.
 pub fn apply_in(
     live: Option<&Object>,
     config: &Object,
@@ -157,7 +157,7 @@ pub fn apply_in(
             .annotation(last_applied::ANNOTATION)
             .is_some_and(|a| !a.is_empty())
     {
-        // kubectl may go back to client-side apply.
+        // kubectl may switch back to client-side apply.
         let mut text = last_applied::text(config);
         if !config.metadata("annotations").is_some_and(Value::is_object) {
             text = text.replacen("\"annotations\":{},", "", 1);
@@ -165,19 +165,18 @@ pub fn apply_in(
         last_applied::put(&mut merged, &text);
     }
     set_managed_fields(&mut merged, owners);
-    // However the configuration spells it.
+    // Whatever spelling the configuration uses.
     merged
         .0
         .insert("apiVersion".into(), options.api_version.into());
     Ok(merged)
 }
 
-/// Writes into `after` which fields its manager changed against `before` (create, update or another
-/// kind of patch).
+/// Records in `after` which fields the manager changed compared to `before` (by a create, update or
+/// another kind of patch).
 ///
-/// What `after` carries in managedFields is believed as the API server does: an empty list or entry
-/// resets them, none at all means those of `before`. An object that was not tracked before stays
-/// so.
+/// managedFields in `after` are treated as in the API server: an empty list or entry resets them, a
+/// missing list means those of `before`. An untracked object stays untracked.
 pub fn track_update(
     before: Option<&Object>,
     after: &mut Object,
@@ -187,7 +186,7 @@ pub fn track_update(
     track_update_in(before, after, options, ty, None);
 }
 
-/// The same for a kind with several versions; both objects are of the request's.
+/// The same for a kind with several versions; both objects are in the request's version.
 pub fn track_update_in(
     before: Option<&Object>,
     after: &mut Object,
@@ -220,8 +219,8 @@ pub fn track_update_in(
         Map::new()
     };
     let before = before.map_or(&nothing, |b| &b.0);
-    // What changes in an object that does not fit its type, or the version of a manager, nobody
-    // knows: it loses all its owners.
+    // If the object does not match its type, or cannot be converted to a manager's version, the
+    // changed fields are unknown: it loses all its owners.
     let known = [&after.0, before]
         .into_iter()
         .all(|object| views.ty.is_built_in() || types::misfits(object, views.ty).is_empty());
@@ -231,8 +230,8 @@ pub fn track_update_in(
     }
 }
 
-/// Which fields differ between two objects, managedFields apart. The error names a list that cannot
-/// be compared by key.
+/// The fields that differ between two objects, except managedFields. The error names a list that
+/// cannot be compared by key.
 pub fn difference(
     old: &Object,
     new: &Object,
@@ -241,34 +240,33 @@ pub fn difference(
     compare(&old.0, &new.0, Ty::new(ty))
 }
 
-/// Every field there is, those that nobody can own included.
+/// All fields, including those that cannot be owned.
 pub fn all_fields(object: &Object, ty: Option<TypeRef<'_>>) -> FieldSet {
     fields_of(&object.0, Ty::new(ty))
 }
 
-/// The fields that a manager owns who applies this object.
+/// The fields that a manager owns after applying this object.
 pub fn fields(object: &Object, ty: Option<TypeRef<'_>>) -> FieldSet {
     let mut fields = all_fields(object, ty);
     fields.subtract(&UNOWNED);
     fields
 }
 
-/// The object without the fields in `remove`. What loses its last field is gone, too.
+/// The object without the fields in `remove`. A map that loses its last field is removed too.
 pub fn without_fields(object: &Object, remove: &FieldSet, ty: Option<TypeRef<'_>>) -> Object {
     let mut kept = merge::map_without(&object.0, remove, Ty::new(ty));
     merge::drop_nulls(&mut kept, None, Some(&object.0));
     Object(kept)
 }
 
-/// The fields of `over` laid over `base`: maps and keyed lists together, everything else as a
-/// whole.
+/// `over` merged into `base`: maps and keyed lists are merged, everything else is replaced.
 pub fn merged(base: &Object, over: &Object, ty: Option<TypeRef<'_>>) -> Result<Object, String> {
     let value = |o: &Object| Value::Object(o.0.clone());
     let merged = merge::merge(&value(base), &value(over), Ty::new(ty))?;
     Ok(Object::from_value(merged).unwrap_or_default())
 }
 
-/// Whether a write makes fewer entries of these managedFields although it changes nothing else.
+/// Whether a write reduces the number of these managedFields although it changes nothing else.
 pub fn merges_managers(managed_fields: &[Value]) -> bool {
     managers::are_too_many(managed_fields)
 }
@@ -288,7 +286,7 @@ fn set_managed_fields(object: &mut Object, owners: Managers) {
     };
 }
 
-/// A version with two slashes is none, and makes the kind unknown, too.
+/// A version with two slashes is invalid, and makes the kind unknown, too.
 fn told_kind(object: &Object) -> Gvk {
     if object.api_version().matches('/').count() > 1 {
         Gvk::default()
@@ -308,8 +306,8 @@ fn internal(object: &Object, what: &str, error: &str) -> ApplyError {
     ))
 }
 
-/// Why the fields of a live object cannot be told apart, as the server says it that wants to know
-/// who set them.
+/// Why the fields of a live object cannot be determined, with the message of a server that needs
+/// them for ownership.
 fn unreadable_live(live: &Object, misfits: &[String]) -> ApplyError {
     let (of, why) = (described(live), listed(misfits));
     ApplyError::Invalid(format!(
@@ -324,7 +322,7 @@ fn check_types(config: &Object, ty: Ty<'_>) -> Result<(), ApplyError> {
     }
 }
 
-/// Several errors as one text.
+/// Joins several errors.
 fn listed(errors: &[String]) -> String {
     match errors {
         [one] => one.clone(),
@@ -332,7 +330,7 @@ fn listed(errors: &[String]) -> String {
     }
 }
 
-/// What nobody owns: the object's identity and what only the server writes.
+/// Fields that cannot be owned: the object's identity and what only the server writes.
 static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     let mut set = FieldSet::default();
     let server = [
@@ -358,8 +356,9 @@ static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     set
 });
 
-/// Moving from client-side to server-side apply is no conflict: what kubectl's annotation says was
-/// applied, and still is so, may be taken over. Returns the other conflicts.
+/// Switching from client-side to server-side apply is not a conflict: fields in kubectl's
+/// last-applied annotation that are unchanged since may be taken over. Returns the remaining
+/// conflicts.
 fn not_from_last_applied(
     live: &Object,
     conflicts: Vec<Conflict>,
@@ -372,7 +371,7 @@ fn not_from_last_applied(
     let says = |field: &str| last.get(field).and_then(Value::as_str);
     let other =
         says("apiVersion") != Some(options.api_version) || says("kind") != Some(live.kind());
-    // What is not of the type tells nothing, neither as it was applied nor as it is now.
+    // If either object does not match the type, nothing can be concluded from it.
     if other
         || [&last, &live.0]
             .into_iter()

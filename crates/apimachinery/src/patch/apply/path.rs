@@ -1,5 +1,5 @@
-//! One step of a field path, as managedFields write it: `f:spec`, `k:{"name":"web"}`, `v:"a"`,
-//! `i:0`.
+//! One element of a field path in the notation of managedFields: `f:spec`, `k:{"name":"web"}`,
+//! `v:"a"`, `i:0`.
 //!
 //! Main type: [`PathElement`].
 
@@ -19,7 +19,7 @@ pub enum PathElement {
 }
 
 impl PathElement {
-    /// Where the element that this names stands in a list.
+    /// The index of the element with this name in a list.
     pub fn position(&self, list: &[Value]) -> Option<usize> {
         match self {
             Self::Key(keys) => list.iter().position(|item| {
@@ -32,7 +32,7 @@ impl PathElement {
         }
     }
 
-    /// The field or element that this names.
+    /// The field or element with this name.
     pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         match self {
             Self::Field(name) => value.get(name),
@@ -42,7 +42,7 @@ impl PathElement {
         }
     }
 
-    /// Reads `f:name`, `k:{...}`, `v:...` or `i:n`.
+    /// Parses `f:name`, `k:{...}`, `v:...` or `i:n`.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(':')?;
         match kind {
@@ -63,7 +63,7 @@ impl PathElement {
         }
     }
 
-    /// Whether a text says what kind of step it is, but it is none of these.
+    /// Whether a text has the form of a path element but an unknown prefix.
     pub fn is_of_unknown_kind(text: &str) -> bool {
         matches!(text.as_bytes(), [kind, b':', ..] if !b"fkvi".contains(kind))
     }
@@ -91,8 +91,8 @@ impl PathElement {
     }
 }
 
-/// The API server reads the numbers in managedFields as fractions, which conflicts show of large
-/// ones.
+/// The API server decodes the numbers in managedFields as floats, which shows in conflicts about
+/// large ones.
 fn as_read(value: Value) -> Value {
     match value.as_i64() {
         Some(n) if n.unsigned_abs() >= 1_000_000 => Value::from(n as f64),
@@ -100,7 +100,7 @@ fn as_read(value: Value) -> Value {
     }
 }
 
-/// As conflicts print it: `.spec`, `[name="web"]`, `[="a"]`, `[0]`.
+/// In the notation of conflict messages: `.spec`, `[name="web"]`, `[="a"]`, `[0]`.
 impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -157,7 +157,7 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// Numbers before strings, booleans, lists, maps and null; whole and fractional numbers compare by
+/// Numbers before strings, booleans, lists, maps and null; integers and floats are compared by
 /// value.
 pub(super) fn compare_values(a: &Value, b: &Value) -> Ordering {
     let rank = |v: &Value| match v {

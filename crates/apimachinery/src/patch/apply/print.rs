@@ -1,4 +1,4 @@
-//! Values as Go prints them in the messages about an applied configuration.
+//! Prints values as Go does in messages about an applied configuration.
 //!
 //! Main functions: [`plain`] (`%v`), [`source`] (`%#v`), [`type_name`] (`%T`).
 
@@ -22,7 +22,7 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// As structured-merge-diff shows the value that names a list's element.
+/// The value that identifies a list element, as structured-merge-diff prints it.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Array(list) => format!("[{}]", list.iter().map(shown).collect::<Vec<_>>().join(",")),

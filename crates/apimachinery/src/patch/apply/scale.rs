@@ -1,8 +1,9 @@
-//! Who owns the number of replicas: of an object, as its Scale tells it, and back again.
+//! Ownership of the number of replicas: converts managedFields from an object to its Scale, and
+//! back.
 //!
-//! Main functions: [`to_scale`], [`to_object`]. They follow the API server to the letter, which has
-//! the updaters of a Scale be others than those of the object, so that a write of the Scale takes
-//! the field from them, and their time is lost.
+//! Main functions: [`to_scale`], [`to_object`]. They follow the API server exactly. It treats the
+//! updaters of a Scale as different from those of the object, so a write of the Scale takes the
+//! field from them, and their time is lost.
 
 use super::fieldset::FieldSet;
 use super::managers::{self, Managers, Owned};
@@ -12,8 +13,7 @@ use std::collections::BTreeMap;
 
 const SCALE_VERSION: &str = "autoscaling/v1";
 
-/// By `apiVersion`: where the object has its number of replicas; None where that version has no
-/// Scale.
+/// By `apiVersion`: the path of the number of replicas; None if that version has no Scale.
 pub type ReplicaPaths = BTreeMap<String, Option<Vec<PathElement>>>;
 
 /// A dotted path of fields.
@@ -30,7 +30,7 @@ fn only(path: &[PathElement]) -> FieldSet {
     set
 }
 
-/// The Scale's managedFields, made of those of the object.
+/// The Scale's managedFields, derived from those of the object.
 pub fn to_scale(
     managed_fields: Option<&Value>,
     paths: &ReplicaPaths,
@@ -50,8 +50,8 @@ pub fn to_scale(
     Ok(managers::write(of_scale))
 }
 
-/// The object's managedFields after its Scale has been written, which then has `of_scale`;
-/// `api_version` is that of the request.
+/// The object's managedFields after a write of its Scale, whose managedFields are `of_scale`;
+/// `api_version` is the request's.
 pub fn to_object(
     managed_fields: Option<&Value>,
     of_scale: Option<&Value>,
@@ -129,7 +129,7 @@ mod tests {
             &json!({"f:spec": {"f:paused": {}}}),
         );
         assert_eq!(once, Some(json!([taken, rest])));
-        // Both have one name now, so that the first is lost.
+        // Both now have the same name, so the first is lost.
         let scale = read(to_scale(once.as_ref(), &paths));
         assert_eq!(
             (

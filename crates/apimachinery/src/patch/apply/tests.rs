@@ -256,8 +256,8 @@ fn keyed_lists_merge_by_key_and_keep_their_order() {
     let made = apply(Some(&injected), &second, &apps("alice", "t3"), ty).expect("applied");
     assert_eq!(
         made.pointer("/spec/template/spec/containers"),
-        // The port goes as a whole with alice, who had made it, although the injector set its
-        // protocol.
+        // The port is removed as a whole together with alice, who created it, although the injector
+        // set its protocol.
         Some(&json!([
             {"name": "side", "image": "s"},
             {"name": "new", "image": "n"},
@@ -520,7 +520,7 @@ fn field_sets_round_trip() {
     assert!(
         set.difference(&set).is_empty() && set.intersection(&set) == set && set.union(&set) == set
     );
-    // What a newer server may know is passed over.
+    // Unknown prefixes, which a newer server may define, are skipped.
     assert!(FieldSet::from_json(&json!({"x:y": {}})).is_ok_and(|set| set.is_empty()));
     assert!(FieldSet::from_json(&json!({"xy": {}})).is_err());
 }
@@ -576,7 +576,7 @@ fn managers_of_another_version_are_compared_in_it() {
             .0
     };
     let made = in_version(None, "x/v1", json!({"a": 1, "c": 1}), "alice").expect("applied");
-    // Bob says otherwise of the same field, by its other name.
+    // Bob sets a different value for the same field under its other name.
     let refused = in_version(Some(&see(&made, "x/v2")), "x/v2", json!({"b": 2}), "bob")
         .map_err(|e| e.to_string());
     assert_eq!(
@@ -585,8 +585,8 @@ fn managers_of_another_version_are_compared_in_it() {
     );
     let shared =
         in_version(Some(&see(&made, "x/v2")), "x/v2", json!({"b": 1}), "bob").expect("applied");
-    // Alice goes to the new version and leaves the field out: it stays, for Bob owns it; what only
-    // she had goes.
+    // Alice moves to the new version and omits the field: it stays, because Bob owns it; a field
+    // that only she owned is removed.
     let moved = in_version(Some(&shared), "x/v2", json!({"d": 1}), "alice").expect("applied");
     assert_eq!(moved.pointer("/spec"), Some(&json!({"b": 1, "d": 1})));
     let versions: Vec<&Value> = moved
@@ -597,7 +597,8 @@ fn managers_of_another_version_are_compared_in_it() {
         .map(|e| &e["apiVersion"])
         .collect();
     assert_eq!(versions, ["x/v2", "x/v2"]);
-    // Managers of versions that are gone go, too; one that cannot be converted ends the request.
+    // Managers of versions that no longer exist are removed; if the conversion fails, the request
+    // fails.
     for (version, expected) in [("x/v0", Ok(1)), ("x/broken", Err(()))] {
         let mut live = moved.clone();
         live.metadata_mut()["managedFields"][1]["apiVersion"] = version.into();

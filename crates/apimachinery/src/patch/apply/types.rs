@@ -1,15 +1,14 @@
-//! How structured merge sees a value: as one leaf, as a map that merges by field, or as a list that
-//! merges by key.
+//! How structured merge treats a value: as one leaf, as a map merged by field, or as a list merged
+//! by key.
 //!
-//! Main types: [`Ty`], [`Form`]. Also [`validate_fields`], which an applied configuration must
-//! pass.
+//! Main types: [`Ty`], [`Form`]. Also [`validate_fields`], which checks an applied configuration.
 
 use super::{path::PathElement, print};
 use crate::schema::{ListType, MapType, ScalarKind, TypeKind, TypeRef};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::LazyLock};
 
-/// The type of a value; without a schema maps merge and lists are leaves.
+/// The type of a value; without a schema maps are merged and lists are leaves.
 #[derive(Clone, Copy)]
 pub(super) enum Ty<'a> {
     Known(TypeRef<'a>),
@@ -35,7 +34,7 @@ impl<'a> Ty<'a> {
         }
     }
 
-    /// The type of a field. One that is not declared is taken as it comes.
+    /// The type of a field. An undeclared field has no schema.
     pub(super) fn field(self, name: &str) -> Self {
         match self {
             Self::Known(ty) => Self::new(ty.field(name)),
@@ -50,7 +49,7 @@ impl<'a> Ty<'a> {
         }
     }
 
-    /// A field that the type names, unlike the key of a map.
+    /// Whether the type declares this field by name, as opposed to a key of a map.
     pub(super) fn names_field(self, name: &str) -> bool {
         matches!(self, Self::Known(ty) if ty.named_field(name).is_some())
     }
@@ -59,7 +58,7 @@ impl<'a> Ty<'a> {
         matches!(self, Self::Known(ty) if ty.is_built_in())
     }
 
-    /// What is below `step`.
+    /// The type below `step`.
     pub(super) fn step(self, step: &PathElement) -> Self {
         match step {
             PathElement::Field(name) => self.field(name),
@@ -67,7 +66,7 @@ impl<'a> Ty<'a> {
         }
     }
 
-    /// Whether values of this type are replaced as a whole although they have parts.
+    /// Whether values of this type are replaced as a whole although they contain fields.
     pub(super) fn is_atomic(self) -> bool {
         match self {
             Self::Known(ty) => match ty.kind() {
@@ -104,9 +103,9 @@ impl<'a> Ty<'a> {
         }
     }
 
-    /// What a field of a map that is there holds when it is not written. The API server has
-    /// built-in kinds in Go structs: a plain struct in one is an empty map, a required list or map
-    /// is mostly null, and so neither is ever itself added or removed.
+    /// The value that an omitted field has in Go. The API server decodes built-in kinds into Go
+    /// structs: an embedded plain struct is an empty map, a required list or map is usually null,
+    /// and so neither is ever added or removed itself.
     pub(super) fn present_anyway(self, name: &str) -> Option<&'static Value> {
         static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(serde_json::Map::new()));
         let Self::Known(ty) = self else { return None };
@@ -122,7 +121,7 @@ impl<'a> Ty<'a> {
             .then_some(&Value::Null)
     }
 
-    /// What an element of this list is known by.
+    /// What identifies an element of this list.
     pub(super) fn element(self, item: &Value) -> Result<PathElement, String> {
         let Self::Known(ty) = self else {
             return Err("a list without a type has no keys".into());
@@ -182,8 +181,8 @@ impl<'a> Ty<'a> {
     }
 }
 
-/// Whether a type says nothing of how its values merge. One for a number or a text has no type
-/// there; what it cannot hold is found when it is read. A quantity is a scalar.
+/// Whether a type does not define how its values are merged. Types for numbers and strings say
+/// nothing about it; invalid values are found when they are decoded. A quantity is a scalar.
 fn holds_anything(ty: TypeRef<'_>) -> bool {
     match ty.kind() {
         TypeKind::Any => true,
@@ -194,7 +193,7 @@ fn holds_anything(ty: TypeRef<'_>) -> bool {
     }
 }
 
-/// What a Go struct of the API server holds in a field that must be there and is not.
+/// The value of a required field that is missing, in a Go struct of the API server.
 fn zero(ty: TypeRef<'_>, name: &str) -> Option<Value> {
     match ty.named_field(name)?.kind() {
         _ if !ty.is_built_in() || !ty.is_required(name) => None,
@@ -205,9 +204,9 @@ fn zero(ty: TypeRef<'_>, name: &str) -> Option<Value> {
     }
 }
 
-/// How an object that is there does not fit its type, elements apart that a list has more than
-/// once. What is built in is read into Go's types before anybody looks at it, which have all but
-/// the keys of elements.
+/// Where an existing object does not match its type, except for duplicate list elements. Objects of
+/// built-in kinds are decoded into Go types first, which contain everything except the keys of
+/// elements.
 pub(super) fn misfits(object: &Map<String, Value>, ty: Ty<'_>) -> Vec<String> {
     let mut errors = validate_fields(object, ty);
     errors.retain(|error| {
@@ -227,11 +226,11 @@ fn may_have(ty: TypeRef<'_>, key: &str) -> bool {
     ty.field(key).is_some() || ty.merges_undeclared()
 }
 
-/// Every way in which an object does not fit its type, in the API server's words.
+/// All mismatches between an object and its type, with the API server's messages.
 pub(super) fn validate_fields(object: &Map<String, Value>, ty: Ty<'_>) -> Vec<String> {
     let mut errors = Vec::new();
     for (key, value) in object {
-        // One field at a time: the object itself is a map without being wrapped into a value.
+        // One field at a time, to avoid wrapping the object itself into a value.
         if let Ty::Known(known) = ty
             && !may_have(known, key)
         {
@@ -269,8 +268,8 @@ fn validate_at(value: &Value, ty: Ty<'_>, path: &str, errors: &mut Vec<String>) 
         (TypeKind::List, Value::Array(list)) => validate_list(list, ty, path, errors),
         (TypeKind::List, other) => fail(format!("expected list, got {}", printed(other))),
         (TypeKind::Scalar(kind), value) => {
-            // Only plain texts and bytes are known to be texts; times and the like are scalars of
-            // any kind.
+            // Only plain strings and bytes are known to be strings; times and the like are scalars
+            // of any kind.
             let special = kind == ScalarKind::String
                 && known
                     .format()
@@ -327,7 +326,7 @@ fn validate_list(list: &[Value], ty: Ty<'_>, path: &str, errors: &mut Vec<String
     }
 }
 
-/// A value in an error message: Go has it behind a pointer to a struct.
+/// A value in an error message: in Go it is behind a pointer to a struct.
 fn printed(value: &Value) -> String {
     format!("&{{{}}}", print::plain(value))
 }

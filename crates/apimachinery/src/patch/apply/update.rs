@@ -1,4 +1,4 @@
-//! What a change does to the owners: of an update, and of an applied configuration.
+//! Updates ownership after a change: an update, or an applied configuration.
 //!
 //! Main functions: [`record_update`], [`apply_owned`].
 
@@ -31,13 +31,13 @@ fn reset_set(options: &ApplyOptions<'_>) -> FieldSet {
     set
 }
 
-/// One change, as the managers of each version see it.
+/// One change, as seen in the version of each manager.
 struct Changes<'c> {
     old: &'c Fields,
     new: &'c Fields,
     options: &'c ApplyOptions<'c>,
     views: &'c Views<'c>,
-    /// In the versions that were asked for; None for a version that is gone.
+    /// In the versions that were requested; None for a version that no longer exists.
     seen: BTreeMap<String, Option<Seen>>,
 }
 
@@ -121,8 +121,8 @@ impl<'c> Changes<'c> {
         self.seen.get(self.views.version).and_then(Option::as_ref)
     }
 
-    /// Takes what changed and what went from every owner but `own`; owners of versions that are
-    /// gone go, too.
+    /// Removes changed and removed fields from every owner except `own`; owners whose version no
+    /// longer exists are dropped.
     fn take_away(&mut self, owners: &mut Managers, own: Option<&Identity>) -> Result<(), String> {
         let mut gone = Vec::new();
         for (identity, owned) in owners
@@ -165,7 +165,8 @@ impl<'c> Changes<'c> {
     }
 }
 
-/// Everyone loses what the update changed or removed; the updater gains what it changed or added.
+/// Every manager loses the fields that the update changed or removed; the updater gains those that
+/// it changed or added.
 pub(super) fn record_update(
     old: &Fields,
     new: &Fields,
@@ -201,7 +202,7 @@ pub(super) fn record_update(
     Ok(())
 }
 
-/// One try at applying: the merged object without managedFields, and who owns what then.
+/// One attempt to apply: the merged object without managedFields, and the resulting ownership.
 pub(super) fn apply_owned(
     live: &Object,
     config: &Object,
@@ -256,8 +257,8 @@ pub(super) fn apply_owned(
             .take_away(&mut owners, Some(&identity))
             .map_err(ApplyError::Invalid)?;
     }
-    // In an API server a built-in object becomes a Go struct, which has no nulls; a custom one
-    // keeps them, and its schema may refuse them.
+    // An API server decodes a built-in object into a Go struct, which drops nulls; a custom
+    // resource keeps them, and its schema may refuse them.
     if pruned && ty.is_built_in() {
         merge::drop_nulls(&mut merged.0, Some(&config.0), Some(&live.0));
     }
@@ -275,7 +276,7 @@ fn named_fields(object: &Fields, ty: Ty<'_>) -> FieldSet {
     with_named_parents(&fields_of(object, ty), ty)
 }
 
-/// Removes what this manager applied last time, applies no longer, and nobody else owns.
+/// Removes fields that this manager applied last time, no longer applies, and no one else owns.
 fn prune(
     merged: Fields,
     last: &Owned,
@@ -284,7 +285,7 @@ fn prune(
 ) -> Result<Fields, String> {
     let mut owned: BTreeMap<&str, FieldSet> = BTreeMap::new();
     for other in owners.values() {
-        // The version of the last configuration comes first, before anything has been converted.
+        // The version of the last configuration comes first, before anything is converted.
         let version = if views.versions.is_none() {
             views.version
         } else {
@@ -303,7 +304,7 @@ fn prune(
     let nothing_goes = owned
         .get(last_version)
         .is_some_and(|owned| last.fields.difference(owned).is_empty());
-    // Nobody has to see it in another version then, which it might not fit.
+    // Then the object need not be converted to another version, which might fail.
     if nothing_goes && last_version == views.version && owned.len() == 1 {
         return Ok(merged);
     }
@@ -314,8 +315,8 @@ fn prune(
         return Ok(merged);
     };
     let last_fields = with_named_parents(&last.fields, ty);
-    // Without all that was applied last, then with what has an owner, then with what nobody ever
-    // owned.
+    // First without everything that was applied last time, then without the parts that have an
+    // owner, then without those that never had an owner.
     let (mut whole, mut kept, mut version) = (
         seen.clone(),
         merge::map_without(&seen, &last_fields, ty),

@@ -1,7 +1,7 @@
-//! The versions of one kind: what an object is in the version of another manager.
+//! The versions of one kind: converts an object to the version of another manager.
 //!
-//! Main type: [`Versions`], which the caller has; [`Views`] asks it, and only when managers really
-//! are of several versions.
+//! Main type: [`Versions`], implemented by the caller; [`Views`] uses it only if managers really
+//! have different versions.
 
 use super::{managers::Managers, types, types::Ty};
 use crate::{object::Object, schema::TypeRef};
@@ -9,37 +9,36 @@ use serde_json::{Map, Value};
 
 /// The versions that a kind has.
 pub trait Versions {
-    /// The object in this version, with the version's type; None when the version is not there (any
-    /// more). An error ends the change.
+    /// The object in this version, with the version's type; None if the version does not exist (any
+    /// more). An error aborts the change.
     fn convert(
         &self,
         object: &Object,
         api_version: &str,
     ) -> Result<Option<(Object, Option<TypeRef<'_>>)>, String>;
 
-    /// Whether what this endpoint does not write is known for managers of every version, not only
-    /// for those of the request's.
+    /// Whether the fields that this endpoint does not write are reset for managers of every
+    /// version, not only for those of the request's version.
     fn reset_everywhere(&self) -> bool {
         true
     }
 
-    /// What a new object takes the place of: an empty struct of Go has parts, too, which nobody
-    /// set.
+    /// What a new object is compared with: an empty Go struct has fields, too, which no one set.
     fn nothing(&self) -> Map<String, Value> {
         Map::new()
     }
 }
 
-/// One object or another of a kind, as the managers of every version see it.
+/// The objects of a change, in the version of every manager.
 pub(super) struct Views<'a> {
     /// The request's.
     pub version: &'a str,
     pub ty: Ty<'a>,
-    /// Without any, an object is the same in every version.
+    /// None: an object is the same in every version.
     pub versions: Option<&'a dyn Versions>,
 }
 
-/// An object in one version, and the type that it has there.
+/// An object in one version, with its type there.
 type View<'a> = (Map<String, Value>, Ty<'a>);
 
 impl<'a> Views<'a> {
@@ -47,10 +46,9 @@ impl<'a> Views<'a> {
         self.versions.map(Versions::nothing).unwrap_or_default()
     }
 
-    /// The object, which is of the version `from`, in the version `to`. None when there is no such
-    /// version.
+    /// Converts the object from version `from` to version `to`. None if there is no such version.
     ///
-    /// The error says what of the object does not fit its type in that version.
+    /// The error says where the object does not match its type in that version.
     pub(super) fn see(
         &self,
         object: &Map<String, Value>,
@@ -64,7 +62,7 @@ impl<'a> Views<'a> {
             return Ok(Some((object.clone(), self.ty)));
         };
         let mut object = object.clone();
-        // What is not there yet is not there in any version.
+        // A missing object is missing in every version.
         let absent = object.is_empty();
         object.insert("apiVersion".into(), from.into());
         let Some((converted, ty)) = versions.convert(&Object(object), to)? else {
@@ -82,8 +80,8 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// Drops managers of versions that are gone, and makes the sets of the others fit the types as
-    /// they are now.
+    /// Drops managers whose version no longer exists, and adapts the sets of the others to the
+    /// current types.
     pub(super) fn reconcile(
         &self,
         live: &Map<String, Value>,

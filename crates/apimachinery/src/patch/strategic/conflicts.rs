@@ -1,4 +1,4 @@
-//! Whether two patches change the same thing differently.
+//! Detects whether two patches change the same field differently.
 
 use super::{
     PATCH, RETAIN_KEYS, Strategy, go_text,
@@ -19,7 +19,7 @@ pub(in crate::patch) fn maps_have_conflicts(
     map_values(left, right, ty, Strategy::Unsaid)
 }
 
-/// A directive concerns the whole map: it conflicts with anything but the same directive.
+/// A directive affects the whole map: it conflicts with anything except the same directive.
 fn map_values(
     left: &Fields,
     right: &Fields,
@@ -95,7 +95,7 @@ fn lists(
         sort_scalars(&mut list);
         list
     };
-    // Only the left list's length counts once duplicates are gone, as in kubectl.
+    // As in kubectl, only the left list's length counts after duplicates were removed.
     let (left, right) = (sorted(left), sorted(right));
     Ok(left
         .iter()

@@ -12,7 +12,7 @@ use crate::{patch::PatchError, schema::TypeRef};
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 
-/// Which parts of the difference go into the patch.
+/// Which parts of the difference the patch contains.
 #[derive(Clone, Copy, Default)]
 pub(in crate::patch) struct DiffOptions {
     pub set_element_order: bool,
@@ -160,7 +160,7 @@ fn diff_list_field(
 #[derive(Default)]
 struct ListDiff {
     changes: Vec<Value>,
-    /// Of scalars; deleted maps are directives among the changes.
+    /// For scalars; deleted maps are directives among the changes.
     deletions: Vec<Value>,
     order: Vec<Value>,
 }
@@ -287,8 +287,8 @@ fn diff_lists_of_scalars(
         merge_key,
         Elements::Scalars,
     )?;
-    // kubectl compares with the old list as it was sorted above; so an unsorted list always sends
-    // its order.
+    // kubectl compares with the old list as sorted above, so it always sends the order of an
+    // unsorted list.
     let wanted = (!options.ignore_deletions && !deletions.is_empty())
         || (!options.ignore_changes_and_additions && old_sorted != new);
     let order = if options.set_element_order && wanted {

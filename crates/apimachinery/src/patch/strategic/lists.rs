@@ -1,4 +1,4 @@
-//! Order and identity of list elements: by merge key for maps, by value for scalars.
+//! Order and identity of list elements: maps by merge key, scalars by value.
 
 use super::{
     DELETE_FROM_LIST, PATCH, PatchError, RETAIN_KEYS, SET_ORDER, Strategy, go_text, rules_for,
@@ -7,7 +7,7 @@ use super::{
 use crate::schema::TypeRef;
 use serde_json::{Map, Value};
 
-/// What all elements of the lists are. Mixed lists and lists of lists cannot be merged.
+/// The type of all elements. Mixed lists and lists of lists cannot be merged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Elements {
     Maps,
@@ -39,7 +39,7 @@ pub(super) fn element_type(lists: &[&[Value]]) -> Result<Elements, PatchError> {
     })
 }
 
-/// What an element is known by; None for a map without the merge key.
+/// What identifies an element; None for a map without the merge key.
 pub(super) fn identity<'v>(
     item: &'v Value,
     merge_key: &str,
@@ -65,7 +65,7 @@ pub(super) fn no_merge_key(item: &Value, merge_key: &str) -> PatchError {
     ))
 }
 
-/// The complaint about a value of another type than Go expected.
+/// The error for a value whose type differs from the one that Go expects.
 pub(super) fn wrong_type(expected: &str, got: &Value) -> PatchError {
     let got = match got {
         Value::Object(_) => "map[string]interface {}",
@@ -84,7 +84,7 @@ pub(super) fn expect_map(item: &Value) -> Result<&Map<String, Value>, PatchError
         .ok_or_else(|| wrong_type("map[string]interface {}", item))
 }
 
-/// The order that elements should have, as a list of identities.
+/// The desired order of elements, as a list of identities.
 pub(super) type Order = Vec<Option<Value>>;
 
 pub(super) fn order_of(list: &[Value], merge_key: &str, elements: Elements) -> Order {
@@ -101,8 +101,8 @@ pub(super) fn is_delete(item: &Value) -> bool {
     item.get(PATCH).and_then(Value::as_str) == Some("delete")
 }
 
-/// Whether every element of the order has the merge key; which of them is found first depends on
-/// the list.
+/// Checks that every element of the order has the merge key; which missing one is reported first
+/// depends on the list.
 pub(super) fn check_order(
     list: &[Value],
     order: &[Value],
@@ -124,7 +124,7 @@ pub(super) fn check_order(
         .try_for_each(|place| merge_key_of(place, merge_key).map(drop))
 }
 
-/// Sorts by `order`, stably; elements to delete go last.
+/// Sorts stably by `order`; elements to delete come last.
 pub(super) fn sort_by_order(
     list: Vec<Value>,
     order: &Order,
@@ -147,8 +147,8 @@ pub(super) fn sort_by_order(
             }
         }
         let at = position(order, identity(&item, merge_key, elements));
-        // Insertion: an element whose place is unknown on either side moves on towards the front,
-        // as kubectl has it.
+        // Insertion sort: as in kubectl, an element whose position is unknown on either side moves
+        // towards the front.
         let mut to = sorted.len();
         while to > 0 && !matches!((at, sorted[to - 1].0), (Some(new), Some(old)) if new >= old) {
             to -= 1;
@@ -162,8 +162,8 @@ pub(super) fn sort_by_order(
         .collect())
 }
 
-/// Puts `patch` in `patch_order` and `server_only` in `server_order`, then weaves them: both keep
-/// their own order, and an element of `server_only` stands before the first element of `patch` that
+/// Sorts `patch` by `patch_order` and `server_only` by `server_order`, then merges them: both keep
+/// their own order, and an element of `server_only` comes before the first element of `patch` that
 /// it preceded on the server.
 pub(super) fn normalize_order(
     (patch, server_only): (Vec<Value>, Vec<Value>),
@@ -191,7 +191,7 @@ pub(super) fn normalize_order(
     }
 }
 
-/// Splits into the elements that `by` names and the others.
+/// Splits the list into the elements named in `by` and the others.
 pub(super) fn partition(
     list: Vec<Value>,
     by: &Order,
@@ -213,7 +213,7 @@ pub(super) fn partition(
     Ok((named, others))
 }
 
-/// Removes later duplicates; the last element takes the place of a removed one.
+/// Removes later duplicates; the last element moves to the position of a removed one.
 pub(super) fn deduplicate(mut list: Vec<Value>) -> Vec<Value> {
     let mut i = 0;
     while i < list.len() {
@@ -234,16 +234,15 @@ pub(super) fn sort_scalars(list: &mut [Value]) {
     list.sort_by_cached_key(go_text);
 }
 
-/// Elements in the order of their merge key's text. Equal ones come out in reverse, as kubectl's
-/// sort leaves them.
+/// Elements sorted by the text of their merge key. Equal ones are reversed, as in kubectl's sort.
 pub(super) fn sorted_by_key<'v>(list: &'v [Value], merge_key: &str) -> Vec<&'v Value> {
     let mut sorted: Vec<&Value> = list.iter().rev().collect();
     sorted.sort_by_cached_key(|v| go_text(v.get(merge_key).unwrap_or(&Value::Null)));
     sorted
 }
 
-/// The document with every merging list sorted by its merge key (scalars by value), for comparing
-/// documents whatever their order.
+/// The document with every mergeable list sorted by its merge key (scalars by value), to compare
+/// documents independently of the order.
 pub fn sort_merge_lists(doc: &Value, ty: TypeRef<'_>) -> Result<Value, PatchError> {
     sort_map(super::as_map(doc)?, ty).map(Value::Object)
 }

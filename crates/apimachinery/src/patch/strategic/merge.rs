@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 
 #[derive(Clone, Copy, Default)]
 pub(in crate::patch) struct MergeOptions {
-    /// Carry out the directives beside a list; otherwise keep them, because the document is itself
-    /// a patch.
+    /// Execute the directives for lists; otherwise keep them, because the document is itself a
+    /// patch.
     pub merge_parallel_lists: bool,
-    /// Nulls for fields that the document does not have are dropped.
+    /// Drop nulls for fields that the document does not have.
     pub ignore_unmatched_nulls: bool,
 }
 
@@ -121,7 +121,7 @@ fn merge_field(
     Ok(())
 }
 
-/// Takes over content that the document did not have, without what is meant for a merge.
+/// Inserts content that the document did not have, without merge directives.
 fn insert_new(doc: &mut Fields, key: String, mut value: Value, options: MergeOptions) {
     if options.ignore_unmatched_nulls {
         discard_nulls(&mut value);
@@ -143,7 +143,7 @@ fn discard_nulls(value: &mut Value) {
     }
 }
 
-/// None when the value is itself nothing but a directive.
+/// None if the value consists only of a directive.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(PATCH) => None,
@@ -169,7 +169,8 @@ fn field_behind<'k>(
         .ok_or(PatchError::Format(complaint))
 }
 
-/// `$retainKeys`: fields of the document that are not named go; fields of the patch must be named.
+/// `$retainKeys`: removes fields of the document that are not listed; fields of the patch must be
+/// listed.
 fn retain_keys(
     doc: &mut Fields,
     patch: &mut Fields,
@@ -208,8 +209,7 @@ fn retain_keys(
     Ok(())
 }
 
-/// `$setElementOrder/<list>`: merges the list together with its order, and takes both out of the
-/// patch.
+/// `$setElementOrder/<list>`: merges the list with its order, and removes both from the patch.
 fn merge_ordered_lists(
     doc: &mut Fields,
     patch: &mut Fields,
@@ -310,9 +310,9 @@ fn merge_ordered_list(
     Ok(())
 }
 
-/// The server's order, as the reference implementation comes to see it: an added element takes the
-/// room that a deleted one left, and so counts as if it had been there, which decides where
-/// elements that only the server has are put.
+/// The server's order as the reference implementation computes it: an added element takes the slot
+/// of a deleted one and counts as if it had existed, which affects the position of elements that
+/// only the server has.
 fn order_after_merge(old: &[Value], new: &[Value], merge_key: &str) -> Order {
     let deleted = |key: Option<&Value>| new.iter().any(|v| is_delete(v) && v.get(merge_key) == key);
     let mut order: Order = old
@@ -343,7 +343,7 @@ fn take_list(map: &mut Fields, field: &str) -> Vec<Value> {
     }
 }
 
-/// Elements of the patch must be in the order list, in that order; deletions need not.
+/// Elements of the patch must be listed in the order, in that order; deletions need not be.
 fn check_against_order(
     patch: &[Value],
     order: &[Value],
@@ -447,7 +447,7 @@ fn merge_element(
     Ok(())
 }
 
-/// Carries out `$patch: delete` and `$patch: replace` elements. Returns the document's list and the
+/// Executes `$patch: delete` and `$patch: replace` elements. Returns the document's list and the
 /// elements left to merge.
 fn apply_element_directives(
     mut old: Vec<Value>,

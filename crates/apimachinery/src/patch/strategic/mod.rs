@@ -1,10 +1,11 @@
-//! Strategic merge patch: a merge patch that knows, from the type, which lists merge by key and
-//! which are replaced.
+//! Strategic merge patch: a merge patch that uses the type to decide which lists are merged by key
+//! and which are replaced.
 //!
-//! Main functions: [`apply`] (what an API server does), [`rest`] (what it quotes of the patch then)
-//! and [`create_two_way`]; [`super::three_way`] is what kubectl builds from them. Directives:
-//! `$patch`, `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`. Unlike a
-//! JSON merge patch it refuses nested differences in fields that the type does not have.
+//! Main functions: [`apply`] (what an API server does), [`rest`] (the part of the patch that it
+//! quotes in errors) and [`create_two_way`]; [`super::three_way`] builds kubectl's patch from them.
+//! Directives: `$patch`, `$retainKeys`, `$setElementOrder/<list>`,
+//! `$deleteFromPrimitiveList/<list>`. Unlike a JSON merge patch it refuses nested differences in
+//! fields that the type does not have.
 
 mod conflicts;
 mod diff;
@@ -32,7 +33,7 @@ pub fn apply(doc: &Value, patch: &Value, ty: TypeRef<'_>) -> Result<Value, Patch
     apply_owned(doc.clone(), patch.clone(), ty)
 }
 
-/// The same for a document and a patch that nobody else needs.
+/// The same, consuming the document and the patch.
 pub fn apply_owned(doc: Value, patch: Value, ty: TypeRef<'_>) -> Result<Value, PatchError> {
     let options = MergeOptions {
         merge_parallel_lists: true,
@@ -46,7 +47,7 @@ pub fn apply_owned(doc: Value, patch: Value, ty: TypeRef<'_>) -> Result<Value, P
     )?))
 }
 
-/// The patch that makes `modified` of `original`. Null counts as an empty map.
+/// The patch that turns `original` into `modified`. Null counts as an empty map.
 pub fn create_two_way(
     original: &Value,
     modified: &Value,
@@ -85,7 +86,7 @@ fn not_a_document() -> PatchError {
     PatchError::Format("invalid JSON document")
 }
 
-/// What the type says of one field: the type to go on with, and how it merges.
+/// The type's information about one field: its type, and how it is merged.
 struct FieldRules<'a> {
     ty: TypeRef<'a>,
     retain_keys: bool,
@@ -137,13 +138,13 @@ fn rules_for<'a>(parent: TypeRef<'a>, field: &str) -> Result<FieldRules<'a>, Pat
     })
 }
 
-/// The same for a list; the type to go on with is its elements'.
+/// The same for a list; the type is that of its elements.
 fn rules_for_list<'a>(parent: TypeRef<'a>, field: &str) -> Result<FieldRules<'a>, PatchError> {
     let mut rules = rules_for(parent, field)?;
     rules.ty = match rules.ty.items() {
         Some(items) => items,
         None if rules.ty.kind() == TypeKind::Map || holds_raw(parent, rules.ty) => {
-            // Of what kind Go says the struct around it is.
+            // Go's kind of the enclosing struct.
             let around = if is_called(parent, "OpaqueDeviceConfiguration") {
                 "ptr"
             } else {
@@ -163,12 +164,13 @@ fn is_called(ty: TypeRef<'_>, word: &str) -> bool {
         .is_some_and(|name| name.rsplit('.').next() == Some(word))
 }
 
-/// Whether Go holds any JSON there, and not behind a pointer: what is behind one is not looked at.
+/// Whether Go holds raw JSON there, and not behind a pointer (the reference implementation does not
+/// follow pointers here).
 fn holds_raw(parent: TypeRef<'_>, ty: TypeRef<'_>) -> bool {
     is_called(ty, "RawExtension") && !is_called(parent, "AllocatedDeviceStatus")
 }
 
-/// A value as Go prints it, for messages and for ordering by merge key: `map[name:web]`, `[a b]`,
+/// A value as Go prints it, for messages and for sorting by merge key: `map[name:web]`, `[a b]`,
 /// `<nil>`.
 fn go_text(value: &Value) -> String {
     match value {
@@ -204,7 +206,7 @@ fn go_text(value: &Value) -> String {
     }
 }
 
-/// The same where Go was told to expect a text: `%s`.
+/// The same for `%s`, where Go expects a string.
 fn go_string(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -229,7 +231,7 @@ fn go_string(value: &Value) -> String {
     }
 }
 
-/// Whether Go decodes both into the same type; whole and fractional numbers differ.
+/// Whether Go decodes both into the same type; integers and floats differ.
 fn same_type(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.is_f64() == b.is_f64(),

@@ -1,6 +1,6 @@
-//! What is left of a strategic merge patch once it has been merged: the reference implementation
-//! uses up what it merges, and an API server quotes the rest when the result cannot be read. What
-//! the patch adds to a document stays the patch's own: what it says of that later on changes both.
+//! What remains of a strategic merge patch after merging: the reference implementation consumes the
+//! parts that it merges, and an API server quotes the rest if the result cannot be decoded. Parts
+//! that the patch adds to a document stay shared with the patch, so a later change affects both.
 //! Main function: [`rest`].
 
 use super::{
@@ -10,7 +10,7 @@ use crate::schema::TypeRef;
 use serde_json::Value;
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
-/// The rest of a patch that applies to `doc`.
+/// The rest of a patch after applying it to `doc`.
 pub fn rest(doc: &Value, patch: &Value, ty: TypeRef<'_>) -> Value {
     let (doc, patch) = (Part::of(doc), Part::of(patch));
     if let (Part::Map(doc), Part::Map(patch)) = (&doc, &patch) {
@@ -19,7 +19,7 @@ pub fn rest(doc: &Value, patch: &Value, ty: TypeRef<'_>) -> Value {
     patch.value()
 }
 
-/// A value whose maps may be part of others, too.
+/// A value whose maps may be shared.
 #[derive(Clone)]
 enum Part {
     Leaf(Value),
@@ -72,7 +72,7 @@ impl Part {
     }
 }
 
-/// What becomes of `doc`, which may be part of the patch from then on.
+/// Merges into `doc`, which may be shared with the patch afterwards.
 fn merge(doc: &Fields, patch: &Fields, ty: TypeRef<'_>) -> Fields {
     let directive = patch.borrow().get(PATCH).map(Part::value);
     if let Some(directive) = directive {
@@ -94,7 +94,7 @@ fn merge(doc: &Fields, patch: &Fields, ty: TypeRef<'_>) -> Fields {
     doc.clone()
 }
 
-/// A list is merged together with its order; both are gone then.
+/// Merges a list with its order; both are consumed.
 fn merge_ordered_lists(doc: &Fields, patch: &Fields, ty: TypeRef<'_>) {
     let fields = |key: &String| Some(key.strip_prefix(SET_ORDER)?.strip_prefix('/')?.to_owned());
     let ordered: Vec<String> = patch.borrow().keys().filter_map(fields).collect();
@@ -187,7 +187,7 @@ fn discard_nulls(part: &Part) {
     }
 }
 
-/// Directives go out of maps and all that is in them; a list that stands in no map keeps its own.
+/// Removes directives from maps and everything in them; a list that is not in a map keeps its own.
 fn without_directives(part: &Part) -> Option<Part> {
     match part {
         Part::Map(map) if map.borrow().contains_key(PATCH) => None,

@@ -64,7 +64,7 @@ fn three_way_leaves_what_others_added_and_removes_what_was_applied() {
     );
     let unchanged = three_way::create(&modified, &modified, &result, Some(deployment()), false)
         .expect("a patch");
-    // An element that only the live list has makes kubectl send the order, which changes nothing.
+    // If only the live list has an element, kubectl sends the order, which changes nothing.
     assert_eq!(
         unchanged,
         json!({"spec": {"template": {"spec": {"$setElementOrder/containers": [{"name": "web"}]}}}})

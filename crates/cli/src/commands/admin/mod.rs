@@ -1,5 +1,5 @@
-//! `admin`: what administrators do with the settings and with the cluster itself, without the API.
-//! Main type: [`AdminCommand`].
+//! `admin`: administration of the settings and the cluster itself, without the API. Main type:
+//! [`AdminCommand`].
 
 mod backup;
 mod overrides;

@@ -1,5 +1,5 @@
-//! `admin settings resource-overrides`: tries what argocd-cm says about kinds on a file, without a
-//! server. Main type: [`OverridesCommand`].
+//! `admin settings resource-overrides`: tries the resource customizations in argocd-cm on a file,
+//! without a server. Main type: [`OverridesCommand`].
 
 use crate::commands::app::difference;
 use crate::{
@@ -54,7 +54,7 @@ pub struct RunAction {
     argocd_cm_path: Option<PathBuf>,
 }
 
-/// A resource, and what the settings say.
+/// A resource, and the settings.
 struct Trial {
     object: Object,
     settings: Settings,
@@ -149,7 +149,7 @@ impl Trial {
         }
     }
 
-    /// As Argo CD says it of kinds for which argocd-cm has no actions, even when there are built-in
+    /// Argo CD's message for kinds for which argocd-cm has no actions, even if there are built-in
     /// ones.
     fn without_actions(&self) -> Option<String> {
         let configured = self

@@ -1,4 +1,4 @@
-//! `admin initial-password`: the first password of `admin`, out of its Secret. Main type:
+//! `admin initial-password`: the first password of `admin`, from its Secret. Main type:
 //! [`InitialPassword`].
 
 use crate::{
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tiphys_apimachinery::Object;
 use tiphys_cluster::{Cluster, apply, request::Call};
 
-/// How long the cluster of `tiphys up` may take to answer, on this machine.
+/// Timeout for the local cluster of `tiphys up`.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Prints initial password to log in to Argo CD for the first time
@@ -56,7 +56,7 @@ impl InitialPassword {
     }
 }
 
-/// Without a word about the cluster it is the one that `tiphys up` runs, if it does.
+/// If no cluster is specified, use that of a running `tiphys up`.
 async fn where_up_is(kube: KubeArgs) -> KubeArgs {
     if kube.names_cluster() {
         return kube;

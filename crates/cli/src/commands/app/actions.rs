@@ -82,7 +82,7 @@ pub struct Run {
     all: bool,
 }
 
-/// An action as it is shown; the names are Go's.
+/// An action in the output; the names are Go's.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Shown {
@@ -191,7 +191,7 @@ impl Run {
 }
 
 impl Filter {
-    /// The live objects of the Application that are meant, itself among them.
+    /// The selected live objects of the Application, possibly itself.
     async fn select(
         &self,
         client: &Client,

@@ -45,7 +45,7 @@ pub struct Create {
     options: AppOptions,
 }
 
-/// Applications in the documents of a file.
+/// The Applications in the documents of a file.
 fn parse(bytes: &[u8], file: &str) -> Result<Vec<Application>, Failure> {
     let failed = |e: String| Failure::error(format!("{file}: {e}"));
     let documents =
@@ -89,7 +89,7 @@ impl Create {
             None => vec![self.of_flags()?],
             Some(file) => {
                 let mut apps = parse(&read(file)?, file)?;
-                // What comes in through a pipe is complete.
+                // Input from a pipe is complete.
                 if file != "-" {
                     apps.iter_mut().try_for_each(|app| self.adjust(app))?;
                 }
@@ -133,7 +133,7 @@ impl Create {
         Ok(app)
     }
 
-    /// Applies the flags to an Application of a file.
+    /// Applies the flags to an Application from a file.
     fn adjust(&self, app: &mut Application) -> Result<(), Failure> {
         if let Some(name) = self.app.as_ref().filter(|name| **name != app.metadata.name) {
             return Err(Failure::error(format!(
@@ -182,7 +182,7 @@ impl Create {
             app_namespace: Some(app.metadata.namespace.clone()),
             ..Default::default()
         };
-        // Not to be allowed to see it is how a server says that it is not there.
+        // A server reports a missing Application as a lack of permission.
         let existing: Option<Application> = match client
             .unary("/application.ApplicationService/Get", query)
             .await

@@ -78,19 +78,19 @@ impl DiffCommand {
     }
 }
 
-/// The live object and what it would become, without what does not count.
+/// The live object and its predicted state, without ignored fields.
 #[derive(Debug, PartialEq)]
 struct Pair {
     key: ResourceKey,
     live: Value,
     target: Value,
-    /// The live object with its managers; null when there is none.
+    /// The live object with its managed fields; null if there is none.
     managed: Value,
 }
 
-/// What the cluster is compared with.
+/// What the live state is compared with.
 pub enum Target<'a> {
-    /// What the server compares it with.
+    /// The target that the server uses.
     Known,
     Revision(&'a str, &'a Revisions),
     Local(Local<'a>),
@@ -107,7 +107,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Prints what differs between the cluster and the target. True when anything does.
+/// Prints the differences between the cluster and the target. True if there are any.
 pub async fn print(
     client: &Client,
     app: &Application,
@@ -156,7 +156,7 @@ fn header(key: &ResourceKey) -> String {
     )
 }
 
-/// What the server found out already.
+/// The comparison that the server already made.
 fn known(resources: &[ResourceDiff]) -> Result<Vec<Pair>, Failure> {
     let mut pairs = Vec::new();
     for r in resources.iter().filter(|r| !r.hook) {
@@ -164,7 +164,7 @@ fn known(resources: &[ResourceDiff]) -> Result<Vec<Pair>, Failure> {
             object(&r.normalized_live_state)?,
             object(&r.predicted_live_state)?,
         );
-        // Objects that are to go have no target; the server predicts nothing of them.
+        // Objects that require pruning have no target; the server predicts nothing for them.
         let target = if object(&r.target_state)?.is_null() {
             Value::Null
         } else {
@@ -183,7 +183,7 @@ fn known(resources: &[ResourceDiff]) -> Result<Vec<Pair>, Failure> {
     Ok(pairs)
 }
 
-/// How the Application marks its objects, which a rendered object does not show yet.
+/// How the Application tracks its objects; rendered objects do not show it yet.
 pub fn tracking(app: &Application, settings: &Settings) -> Tracking {
     let m = &app.metadata;
     let is_elsewhere = !m.namespace.is_empty()
@@ -205,7 +205,7 @@ pub fn tracking(app: &Application, settings: &Settings) -> Tracking {
     }
 }
 
-/// Compares rendered objects with the live ones that the server knows of.
+/// Compares rendered objects with the live ones that the server knows.
 fn compare(
     app: &Application,
     resources: &[ResourceDiff],
@@ -217,7 +217,7 @@ fn compare(
             .map_err(|e| Failure::error(format!("the server sent a manifest: {e}")))
     };
     let (mut live, mut managed) = (BTreeMap::new(), BTreeMap::new());
-    // Whether a kind has namespaces shows in the objects that are there.
+    // Whether a kind is namespaced is taken from existing objects.
     let mut namespaced = BTreeMap::new();
     for r in resources {
         namespaced.insert((r.group.as_str(), r.kind.as_str()), !r.namespace.is_empty());
@@ -273,7 +273,7 @@ fn compare(
     Ok(pairs)
 }
 
-/// Why the pair differs, a paragraph for each field.
+/// Why the pair differs, one paragraph per field.
 fn reasons(pair: &Pair) -> Result<String, Failure> {
     match (&pair.live, &pair.target) {
         (Value::Null, _) => {
@@ -339,7 +339,7 @@ fn without_empty(mut rule: Value) -> Value {
     rule
 }
 
-/// The difference, by the tool that `KUBECTL_EXTERNAL_DIFF` names or as `diff` prints it.
+/// The difference, printed by the tool in `KUBECTL_EXTERNAL_DIFF` or in the format of `diff`.
 pub(in crate::commands) fn difference(live: &Value, target: &Value) -> Result<String, Failure> {
     let yaml = |value: &Value| {
         if value.is_null() {

@@ -46,7 +46,7 @@ pub struct Get {
     source_name: Option<String>,
 }
 
-/// Formats that show an Application; checked before anything is asked.
+/// Output formats for an Application; checked before any request.
 pub fn check_format(format: &str) -> Result<(), Failure> {
     if matches!(
         format,
@@ -58,7 +58,7 @@ pub fn check_format(format: &str) -> Result<(), Failure> {
     }
 }
 
-/// What stands below the summary.
+/// The text below the summary.
 pub async fn details(
     client: &Client,
     app: &Application,
@@ -93,7 +93,7 @@ pub async fn details(
     }
 }
 
-/// Why resources are not Healthy, out of what they made; nothing where all is well.
+/// Why resources are not Healthy, from the objects that they own; empty if all are.
 pub async fn reasons(
     client: &Client,
     app: &Application,
@@ -115,7 +115,7 @@ pub async fn reasons(
         .await
     {
         Ok(tree) => tree,
-        // Another server may not tell; what was asked for has been shown.
+        // Another server may not provide it; the requested output has been shown.
         Err(e)
             if matches!(
                 e.code(),
@@ -192,7 +192,7 @@ impl Get {
     }
 }
 
-/// None where the server does not know of windows.
+/// None if the server does not support sync windows.
 async fn windows(
     client: &Client,
     app: &AppRef,

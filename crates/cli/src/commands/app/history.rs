@@ -37,7 +37,7 @@ impl History {
     }
 }
 
-/// The target revision and, shortened, what it was.
+/// The target revision and, shortened, the resolved one.
 fn revision(source: &ApplicationSource, revision: Option<&str>) -> String {
     match revision.and_then(|r| r.get(..7)) {
         Some(short) => format!("{} ({short})", source.target_revision),

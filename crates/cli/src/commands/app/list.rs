@@ -78,7 +78,7 @@ fn policy(app: &Application) -> &'static str {
     }
 }
 
-/// The kinds of conditions, each with how often it is there.
+/// The types of conditions, each with its number.
 fn conditions(app: &Application) -> String {
     let mut counts = BTreeMap::<&str, usize>::new();
     app.status

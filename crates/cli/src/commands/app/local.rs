@@ -1,4 +1,4 @@
-//! `--local`: what a folder of this machine has for an Application, rendered here as the API server
+//! `--local`: the manifests of a local folder for an Application, rendered here as the API server
 //! renders its source in Git.
 //!
 //! Main type: [`Local`].
@@ -21,20 +21,20 @@ use tiphys_render::{
 };
 
 /// A folder with the manifests or the chart of an Application, and the root of the repository that
-/// it is in.
+/// contains it.
 pub struct Local<'a> {
     pub folder: &'a Path,
     pub root: &'a Path,
 }
 
-/// Values of Secrets are not compared with local ones, as the API server does not tell them.
+/// Values of Secrets are not compared with local ones, because the API server does not reveal them.
 pub fn is_secret(group: &str, kind: &str) -> bool {
     group.is_empty() && kind == "Secret"
 }
 
 impl Local<'_> {
-    /// The objects, marked as the Application's. Its first source says how they are rendered; the
-    /// API server says for which cluster.
+    /// The objects with the Application's tracking metadata. The first source defines how they are
+    /// rendered; the API server provides the cluster's versions.
     pub async fn objects(
         &self,
         client: &Client,
@@ -104,7 +104,7 @@ impl Local<'_> {
             .collect())
     }
 
-    /// The root and the folder in it. A folder outside of the root is its own root.
+    /// The root and the folder in it. A folder outside of the root becomes its own root.
     fn place(&self) -> Result<(PathBuf, String), Failure> {
         let real = |path: &Path| path.canonicalize().map_err(|e| Failure::file(path, &e));
         let (folder, root) = (real(self.folder)?, real(self.root)?);
@@ -130,7 +130,7 @@ fn is_shown(object: &Object) -> bool {
     !secret
 }
 
-/// Charts with chance and time of this machine.
+/// Charts with randomness and time of this machine.
 struct Here;
 
 impl Charts for Here {

@@ -81,7 +81,7 @@ impl Revisions {
         Ok(())
     }
 
-    /// Turns names into positions.
+    /// Replaces names by positions.
     pub async fn resolve(&mut self, client: &Client, app: &AppRef) -> Result<(), Failure> {
         if !self.source_names.is_empty() {
             self.source_positions =
@@ -91,7 +91,7 @@ impl Revisions {
     }
 }
 
-/// What Git says at a revision.
+/// The manifests in Git at a revision.
 pub async fn render(
     client: &Client,
     app: &AppRef,
@@ -132,7 +132,7 @@ pub async fn managed(client: &Client, app: &AppRef) -> Result<Vec<ResourceDiff>,
     Ok(response.items)
 }
 
-/// An object that the server sent as text; no text is no object.
+/// An object that the server sent as text; null for an empty text.
 pub fn object(text: &str) -> Result<Value, Failure> {
     if text.is_empty() {
         return Ok(Value::Null);

@@ -93,7 +93,7 @@ impl AppCommand {
     }
 }
 
-/// An Application by name, and by namespace where it is not the control plane's.
+/// An Application by name, and by namespace if it is not the control plane's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AppRef {
     name: String,
@@ -101,7 +101,7 @@ struct AppRef {
 }
 
 impl AppRef {
-    /// Of `name` or `namespace/name`.
+    /// Parses `name` or `namespace/name`.
     fn new(text: &str, namespace: Option<&str>) -> Self {
         let (namespace, name) = text
             .split_once('/')
@@ -185,7 +185,7 @@ async fn settings(client: &Client) -> Result<Settings, Failure> {
         .await?)
 }
 
-/// The page of an Application.
+/// The URL of an Application in the web UI.
 async fn url(client: &Client, name: &str) -> Result<String, Failure> {
     let settings = settings(client).await?;
     if !settings.url.is_empty() {
@@ -213,7 +213,7 @@ fn pairs(texts: &[String]) -> Result<std::collections::BTreeMap<String, String>,
     texts.iter().map(parse).collect()
 }
 
-/// Positions of sources, counted from 1, by the names of the sources.
+/// Positions of sources, counted from 1, for the names of sources.
 fn positions(app: &Application, names: &[String]) -> Result<Vec<i64>, Failure> {
     let position = |name: &String| {
         let found = app
@@ -227,7 +227,8 @@ fn positions(app: &Application, names: &[String]) -> Result<Vec<i64>, Failure> {
     names.iter().map(position).collect()
 }
 
-/// Which source a flag means: by position or by name; an Application with several needs one.
+/// The source that a flag selects, by position or by name; required for an Application with
+/// several.
 fn source_position(
     app: &Application,
     position: Option<i64>,

@@ -87,7 +87,7 @@ fn rows(tree: &ApplicationTree, orphaned: Option<bool>, format: &str, now: i64) 
         };
         match format {
             "tree" | "tree=detailed" => Nodes::new(nodes).walk(row),
-            // Only what is the Application's own; of orphaned resources all.
+            // Only the Application's own resources; of orphaned ones all.
             _ => nodes
                 .iter()
                 .filter(|n| is_orphaned == "Yes" || n.parent_refs.is_empty())

@@ -1,10 +1,10 @@
-//! `--resource` flags: which resources of an Application are meant. Main function: [`parse`].
+//! `--resource` flags: select resources of an Application. Main function: [`parse`].
 
 use crate::client::Failure;
 use tiphys_api::{Application, operation::SyncOperationResource};
 
-/// One `GROUP:KIND:NAME` or `GROUP:KIND:NAMESPACE/NAME`, with `!` in front for what is not meant.
-/// `*` matches anything.
+/// One `GROUP:KIND:NAME` or `GROUP:KIND:NAMESPACE/NAME`; a leading `!` excludes. `*` matches
+/// anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selected {
     group: String,
@@ -57,16 +57,15 @@ impl Selected {
     }
 }
 
-/// Whether a resource (group, kind, namespace, name) is meant. Without flags all are; what is
-/// excluded stays out.
+/// Whether a resource (group, kind, namespace, name) is selected. Without flags all are; excluded
+/// ones never are.
 pub fn includes(selected: &[Selected], resource: [&str; 4]) -> bool {
     let mut wanted = selected.iter().filter(|s| !s.exclude).peekable();
     let wanted = wanted.peek().is_none() || wanted.any(|s| s.matches(resource));
     wanted && !selected.iter().any(|s| s.exclude && s.matches(resource))
 }
 
-/// The Application's resources that are meant; none when there are no flags, which means all to the
-/// server.
+/// The selected resources of the Application; empty without flags, which the server treats as all.
 pub fn of(app: &Application, selected: &[Selected]) -> Vec<SyncOperationResource> {
     if selected.is_empty() {
         return Vec::new();

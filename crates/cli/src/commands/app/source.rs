@@ -1,5 +1,4 @@
-//! The flags that say where manifests come from and how they are made. Main type:
-//! [`SourceOptions`].
+//! Flags that describe a source and its rendering. Main type: [`SourceOptions`].
 
 use crate::client::Failure;
 use std::{fs, path::PathBuf};
@@ -182,13 +181,13 @@ fn pair<'a>(text: &'a str, expected: &str) -> Result<(&'a str, &'a str), Failure
         .ok_or_else(|| Failure::fatal(format!("expected {expected} but received: {text}")))
 }
 
-/// Commas part values in Helm, so those that are meant are escaped; what is escaped already stays.
+/// Commas separate values in Helm, so commas inside a value are escaped; escaped ones stay.
 fn escape_commas(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     let mut before = None;
     for c in value.chars() {
-        // The first character, or one after another comma that was just escaped, stays as it is in
-        // the original too.
+        // As in upstream argocd, a comma at the beginning, or after another comma that was just
+        // escaped, stays as it is.
         if c == ',' && before.is_some_and(|b| b != '\\') {
             out.push('\\');
             before = None;
@@ -200,7 +199,7 @@ fn escape_commas(value: &str) -> String {
     out
 }
 
-/// Replaces the parameter of the same name, or appends.
+/// Replaces the parameter with the same name, or appends.
 pub fn add_parameter(
     helm: &mut ApplicationSourceHelm,
     text: &str,
@@ -361,7 +360,7 @@ impl HelmOptions {
     }
 }
 
-/// The part of a Kustomize image in front of what replaces it.
+/// The name part of a Kustomize image, which the replacement refers to.
 fn image_name<'a>(image: &'a str, like: &str) -> &'a str {
     let delimiter = ['=', ':', '@']
         .into_iter()

@@ -80,7 +80,7 @@ pub fn normal_duration(flag: &str, text: &str) -> Result<String, Failure> {
 }
 
 impl AppOptions {
-    /// Nothing was asked for that could change an Application.
+    /// Whether no flag would change an Application.
     pub fn is_empty(&self) -> bool {
         *self
             == Self {
@@ -90,7 +90,7 @@ impl AppOptions {
     }
 
     /// Changes the source at `position` of an Application with several, or its only one, and the
-    /// rest of the specification.
+    /// rest of the spec.
     pub fn apply(&self, app: &mut Application, position: Option<usize>) -> Result<(), Failure> {
         let several = app.spec.source_hydrator.is_none() && !app.spec.sources.is_empty();
         let source = match position.filter(|_| several) {
@@ -164,7 +164,7 @@ impl AppOptions {
             .or(self.allow_empty)
             .is_some()
         {
-            // Only with a policy that is automated do these have an effect.
+            // These have an effect only with an automated policy.
             let automated = policy.automated.get_or_insert_with(|| SyncPolicyAutomated {
                 enabled: Some(false),
                 ..Default::default()

@@ -1,4 +1,4 @@
-//! The rows about an Application's resources: the newest operation's results, then the other
+//! The rows about an Application's resources: the results of the latest operation, then the other
 //! resources. Main function: [`states`].
 
 use super::select::{Selected, includes};
@@ -9,7 +9,7 @@ use crate::output::{
 use std::collections::BTreeMap;
 use tiphys_api::{Application, resource::ApplicationTree, status::ResourceStatus};
 
-/// What is known of one resource.
+/// The state of one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceState {
     pub group: String,
@@ -31,7 +31,7 @@ impl ResourceState {
         key(&self.group, &self.kind, &self.namespace, &self.name)
     }
 
-    /// Takes over what the newer state says. True when anything changed.
+    /// Merges a newer state. True if anything changed.
     pub fn merge(&mut self, newer: &Self) -> bool {
         let mut changed = false;
         let fields = [
@@ -49,7 +49,7 @@ impl ResourceState {
         changed
     }
 
-    /// A row while waiting, to be aligned with others.
+    /// A row printed while waiting, to be aligned with others.
     pub fn waiting_row(&self, time: &str) -> String {
         waiting_row([
             time,
@@ -79,7 +79,7 @@ impl ResourceState {
     }
 }
 
-/// A row of the table while waiting; most cells have a least width and stand at its right.
+/// A row of the table printed while waiting; most cells have a minimum width and are right-aligned.
 pub fn waiting_row(
     [
         time,
@@ -167,7 +167,7 @@ pub fn rows(app: &Application) -> String {
     table::table(&header, states(app, &[]).iter().map(ResourceState::row))
 }
 
-/// The same as a tree, with the resources that the cluster made of them.
+/// The same as a tree, including objects that the resources own.
 pub fn tree(app: &Application, nodes: &ApplicationTree, detailed: bool, now: i64) -> String {
     let by_name: BTreeMap<String, ResourceState> = states(app, &[])
         .into_iter()
@@ -200,7 +200,7 @@ pub fn tree(app: &Application, nodes: &ApplicationTree, detailed: bool, now: i64
     table::align(&text, 0)
 }
 
-/// How old a resource is, as kubectl shows it.
+/// The age of a resource, as kubectl prints it.
 pub fn age(node: &tiphys_api::resource::ResourceNode, now: i64) -> String {
     node.created_at.as_ref().map_or("<unknown>".into(), |t| {
         crate::output::time::age(now - t.seconds)

@@ -26,7 +26,7 @@ use tiphys_api::{
 };
 use tiphys_apimachinery::Object;
 
-/// How many Applications of a selector are synced at once.
+/// How many of the selected Applications are synced concurrently.
 const AT_ONCE: usize = 20;
 
 #[derive(clap::Args)]
@@ -187,7 +187,7 @@ impl How {
 }
 
 impl Sync {
-    /// What does not go together; said before anything is sent.
+    /// Flags that exclude each other; checked before any request.
     fn check(&self) -> Result<(), Failure> {
         get::check_format(&self.output)?;
         self.how.strategy()?;
@@ -238,8 +238,8 @@ impl Sync {
         Ok(())
     }
 
-    /// Those that a selector or a project found: some at once, each to its end whatever becomes of
-    /// the others, and a summary.
+    /// Syncs the Applications found by selector or project, several concurrently, each to its end
+    /// whatever happens to the others, and prints a summary.
     async fn sync_many(&self, client: &Client, names: Vec<String>) -> Result<(), Failure> {
         let outcomes: Vec<Outcome> = stream::iter(names)
             .map(|name| async {
@@ -277,7 +277,7 @@ impl Sync {
         }
     }
 
-    /// Whether a sync that was waited for did what it should.
+    /// Whether a sync that was waited for succeeded.
     fn judge(&self, waited: Option<&wait::Waited>) -> Result<(), Failure> {
         let whole = self.resource.is_empty() && self.label.is_empty();
         waited
@@ -312,7 +312,7 @@ impl Sync {
         Ok(names)
     }
 
-    /// What became of it; nothing when nobody waited.
+    /// The result; None without waiting.
     async fn sync(
         &self,
         client: &Client,
@@ -358,7 +358,7 @@ impl Sync {
         Ok(Some(wait::wait(client, &asked).await?))
     }
 
-    /// The `--resource` flags, and one for each resource that has one of the labels.
+    /// The `--resource` flags, and one for each resource with one of the labels.
     async fn resource_flags(&self, client: &Client, app: &AppRef) -> Result<Vec<String>, Failure> {
         let mut flags = self.resource.clone();
         let labels = pairs(&self.label)?;
@@ -400,7 +400,7 @@ impl Sync {
         Ok(flags)
     }
 
-    /// Shows what would change. False when nothing would, or when the answer is no.
+    /// Shows what would change. False if nothing would, or if the user declines.
     async fn is_confirmed(
         &self,
         client: &Client,
@@ -466,7 +466,7 @@ impl Sync {
     }
 }
 
-/// What became of one of many.
+/// The result of one of several syncs.
 struct Outcome {
     name: String,
     waited: Option<wait::Waited>,
@@ -504,7 +504,7 @@ impl Outcome {
     }
 }
 
-/// Whether the sync did what it should.
+/// Whether the sync succeeded.
 fn verdict(waited: &wait::Waited, whole: bool) -> Result<(), Failure> {
     let Some(operation) = &waited.operation else {
         return Ok(());

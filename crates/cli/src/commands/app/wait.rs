@@ -1,5 +1,5 @@
-//! `app wait`, and the waiting of `app sync`. Main function: [`wait`], which follows an Application
-//! until it is as asked.
+//! `app wait`, and the waiting in `app sync`. Main function: [`wait`], which follows an Application
+//! until it reaches the requested state.
 
 use super::{
     AppRef, get,
@@ -74,7 +74,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Without any flag it is sync, health and operation.
+    /// Without any flag: sync, health and operation.
     fn or_usual(self) -> Self {
         if self == Self::default() {
             Self {
@@ -126,7 +126,7 @@ fn is_hydrated(app: &Application) -> bool {
         && current.dry_sha == last.dry_sha
 }
 
-/// An operation was asked for, is running, or has not been compared since it ended.
+/// An operation is requested, running, or has not been followed by a comparison yet.
 fn is_operating(app: &Application) -> bool {
     if app.operation.is_some() {
         return true;
@@ -180,10 +180,10 @@ impl WaitCommand {
     }
 }
 
-/// An `output` that shows nothing: of many Applications at once only a summary is of use.
+/// An `output` that prints nothing: with many concurrent Applications only a summary is useful.
 pub const SILENT: &str = "silent";
 
-/// What is waited for, and how to show it.
+/// What to wait for, and how to print it.
 pub struct Wait<'a> {
     pub app: &'a AppRef,
     /// Seconds; 0 for ever.
@@ -193,11 +193,11 @@ pub struct Wait<'a> {
     pub output: &'a str,
 }
 
-/// What the Application was at the end; nothing when it was deleted.
+/// The Application's final state; empty if it was deleted.
 #[derive(Default)]
 pub struct Waited {
     pub app: Option<Application>,
-    /// The operation as it was when the conditions were met.
+    /// The operation when the conditions were met.
     pub operation: Option<OperationState>,
 }
 
@@ -231,14 +231,14 @@ struct Follower<'a> {
     asked: &'a Wait<'a>,
     url: String,
     seen: BTreeMap<String, ResourceState>,
-    /// The header of the table is still to be printed.
+    /// The header of the table has not been printed yet.
     header: bool,
     /// There was an operation, after which the status lags behind.
     refresh: bool,
 }
 
 impl Follower<'_> {
-    /// Documents must stay readable for programs: nothing else is printed then.
+    /// Documents must remain parseable by programs: nothing else is printed then.
     fn is_quiet(&self) -> bool {
         matches!(self.asked.output, "json" | "yaml" | SILENT)
     }
@@ -260,7 +260,7 @@ impl Follower<'_> {
                     return Ok(waited);
                 }
             }
-            // The stream ended or broke: go on from where it was.
+            // The stream ended or broke: resume.
             sleep(Duration::from_secs(1)).await;
         }
     }
@@ -293,7 +293,7 @@ impl Follower<'_> {
         Ok(None)
     }
 
-    /// Prints the rows that are new. Returns what went wrong for good, if anything did.
+    /// Prints new rows. Returns a permanent error, if there is one.
     fn print_changes(&mut self, app: &Application) -> Option<String> {
         let mut newer = BTreeMap::<String, ResourceState>::new();
         let mut order = Vec::new();
@@ -388,7 +388,7 @@ impl Follower<'_> {
         Ok(app)
     }
 
-    /// The time is over: shows how far it got.
+    /// The timeout expired: prints the current state.
     async fn late(&mut self) -> Result<Waited, Failure> {
         if !self.is_quiet() {
             output::print("\nThis is the state of the app after wait timed out:\n");
@@ -406,7 +406,7 @@ impl Follower<'_> {
     }
 }
 
-/// The server may be back soon.
+/// Whether the server may be back soon.
 fn may_pass(status: &Status) -> bool {
     use tonic::Code::{Aborted, Internal, ResourceExhausted, Unavailable, Unknown};
     matches!(
@@ -427,7 +427,7 @@ async fn watch(client: &Client, app: &AppRef, version: &str) -> Result<Events, S
         .await
 }
 
-/// Watches from before the deletion, so that its end is not missed.
+/// Starts watching before the deletion, so that its end is not missed.
 pub async fn until_deleted<F>(client: &Client, app: &AppRef, delete: F) -> Result<(), Failure>
 where
     F: Future<Output = Result<ApplicationResponse, Status>>,
@@ -438,7 +438,7 @@ where
         match events.next().await {
             Some(Ok(event)) if event.type_ == "DELETED" => return Ok(()),
             Some(Ok(_)) => {}
-            // What was missed meanwhile shows in that it is gone.
+            // If the end was missed meanwhile, the Application no longer exists.
             Some(Err(_)) | None => {
                 sleep(Duration::from_secs(1)).await;
                 match super::get(client, app, None).await {

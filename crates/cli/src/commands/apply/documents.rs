@@ -1,7 +1,8 @@
-//! From a text to its documents, JSON or YAML as kubectl tells them apart. Main function:
+//! Splits a text into documents, distinguishing JSON and YAML as kubectl does. Main function:
 //! [`documents`].
 //!
-//! Everything up to the first document that cannot be parsed is kept; places are kept for hints.
+//! Everything before the first document that cannot be parsed is kept; locations are kept for
+//! hints.
 
 use serde_json::Value;
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
@@ -12,7 +13,7 @@ pub struct Document {
     pub place: Place,
 }
 
-/// Where a document is, for hints.
+/// The location of a document, for hints.
 #[derive(Clone)]
 pub struct Place {
     pub source: String,
@@ -29,11 +30,11 @@ impl Place {
     }
 }
 
-/// Why the rest of a text cannot be read, and a hint.
+/// Why the rest of a text cannot be parsed, and a hint.
 pub type Broken = (String, String);
 
-/// The documents of a text up to the first that cannot be parsed. JSON is tried first when it looks
-/// like that.
+/// The documents of a text up to the first one that cannot be parsed. A text that looks like JSON
+/// is parsed as JSON first.
 pub fn documents(source: &str, data: &[u8]) -> (Vec<Document>, Option<Broken>) {
     let limits = Limits::default();
     let mut found = Vec::new();
@@ -75,7 +76,7 @@ pub fn documents(source: &str, data: &[u8]) -> (Vec<Document>, Option<Broken>) {
                         format!("error parsing {source}: json: offset {start}: {e}"),
                         hint,
                     ));
-                    // Several objects make it clear that this is no YAML.
+                    // Several objects prove that this is not YAML.
                     if found.len() > 1 {
                         return (found, json_error);
                     }
@@ -134,7 +135,7 @@ fn yaml_documents(
     None
 }
 
-/// kubectl counts lines within the document; the hint has those of the file.
+/// kubectl counts lines within the document; the hint contains those of the file.
 fn yaml_error(source: &str, number: usize, first_line: usize, e: &yaml::YamlError) -> Broken {
     let within = (e.line + 1).saturating_sub(first_line);
     let message = format!(
@@ -156,7 +157,7 @@ fn push(found: &mut Vec<Document>, document: Document) {
     }
 }
 
-/// Go sends 1.0 as 1.
+/// Go encodes 1.0 as 1.
 fn whole_numbers(value: Value) -> Value {
     match value {
         Value::Number(n) => match n.as_f64() {

@@ -102,7 +102,7 @@ impl Edit {
     }
 }
 
-/// What the annotations say; objects without one are left out.
+/// The content of the annotations; objects without one are left out.
 fn remembered(live: &[Live]) -> Result<Vec<Value>, Trouble> {
     let mut found = Vec::new();
     for Live { object, .. } in live {
@@ -124,7 +124,7 @@ fn remembered(live: &[Live]) -> Result<Vec<Value>, Trouble> {
     }
 }
 
-/// One object as it is, several as a list.
+/// A single object as it is, several as a list.
 fn shown(objects: &[Value]) -> Value {
     match objects {
         [one] => one.clone(),
@@ -132,19 +132,19 @@ fn shown(objects: &[Value]) -> Value {
     }
 }
 
-/// The editor is opened until its text can be used or nothing more is changed.
+/// The editor is opened until its text is valid or nothing more is changed.
 struct Session {
     before: Value,
     json: bool,
-    /// What was edited last, kept where it could not be used.
+    /// The last edited file, kept if it was invalid.
     file: Option<PathBuf>,
-    /// Why that could not be used.
+    /// Why it was invalid.
     problem: String,
     last: Option<String>,
 }
 
 impl Session {
-    /// The objects that were edited; `None` if nothing shall change.
+    /// The edited objects; `None` if nothing is to be changed.
     async fn edited(
         &mut self,
         target: &Target,
@@ -192,7 +192,7 @@ impl Session {
         }
     }
 
-    /// What the editor is given: the objects, or what became of them and what is wrong with that.
+    /// The text for the editor: the objects, or the edited text with its error.
     fn text(&self) -> String {
         let body = match &self.last {
             Some(last) => without_comments(last),
@@ -213,7 +213,7 @@ impl Session {
         )
     }
 
-    /// The file goes, unless it holds what could not be saved.
+    /// The file is removed, unless it contains changes that could not be saved.
     fn end(self, failed: bool) {
         match self.file {
             Some(file) if failed => eprintln!(

@@ -2,17 +2,17 @@
 
 use std::{fs, io::Write as _, path::PathBuf, process::Command};
 
-/// Where kubectl looks for the editor, the first that is set.
+/// The variables that kubectl checks for the editor, in order.
 const VARIABLES: [&str; 2] = ["KUBE_EDITOR", "EDITOR"];
 const DEFAULT: &str = "vi";
 
-/// What was made of a text, and the file that it is in.
+/// The edited text, and its file.
 pub struct Edited {
     pub text: String,
     pub file: PathBuf,
 }
 
-/// Writes a text to a new file, which only the user can read, and waits for the editor to end.
+/// Writes a text to a new file that only the user can read, and waits for the editor to exit.
 pub fn edit(text: &str, extension: &str) -> Result<Edited, String> {
     let file = write(text, extension).map_err(|e| crate::client::reason(&e))?;
     let editor = VARIABLES
@@ -30,7 +30,7 @@ pub fn edit(text: &str, extension: &str) -> Result<Edited, String> {
     Ok(Edited { text, file })
 }
 
-/// The words to start, and what the editor is called: one with quotes is left to the shell.
+/// The command line, and the editor's name; a command with quotes is run by the shell.
 fn command(editor: &str, file: &std::path::Path) -> (Vec<String>, String) {
     let file = file.display().to_string();
     if editor.contains(' ') && editor.contains(['"', '\'', '\\']) {

@@ -1,5 +1,5 @@
-//! `--show-patch`: what a patch changes and where each change comes from, for people and for
-//! programs. Main functions: [`text`] and [`json`].
+//! `--show-patch`: what a patch changes and the reason for each change, for users and for programs.
+//! Main functions: [`text`] and [`json`].
 
 use super::print::print_name;
 use serde_json::{Map, Value, json};
@@ -8,16 +8,16 @@ use tiphys_apimachinery::{Object, patch::last_applied};
 use tiphys_cluster::apply::{Explanation, Failure, OwnershipChange};
 use tiphys_gocompat::yaml;
 
-/// Values longer than this are cut for people.
+/// Longer values are truncated in text output.
 const MAX_VALUE: usize = 72;
-/// What is shown instead of a Secret's values.
+/// Printed instead of a Secret's values.
 const MASK: &str = "********";
-/// What is shown of the annotation that remembers what was applied.
+/// Printed for the last-applied annotation.
 const REMEMBERED: &str = "(what is applied now)";
-/// Below this a patch is printed whole.
+/// Shorter patches are printed completely.
 const MAX_PATCH_LINES: usize = 60;
 
-/// One change, whatever kind of apply it comes from.
+/// One change, from any kind of apply.
 struct Row {
     path: String,
     from: Option<Value>,
@@ -26,13 +26,13 @@ struct Row {
     why: String,
 }
 
-/// What is to be explained: the patch if there is one, and its changes.
+/// What to explain: the patch if there is one, and its changes.
 struct Story {
     title: String,
     kind: &'static str,
     patch: Option<Value>,
     rows: Vec<Row>,
-    /// The annotation of client-side apply changes too.
+    /// The last-applied annotation changes too.
     remembers: bool,
 }
 
@@ -166,7 +166,7 @@ fn why(effect: OwnershipChange, managers: &[String]) -> String {
     }
 }
 
-/// For a terminal: below the line of the object.
+/// For a terminal: printed below the line of the object.
 pub fn text(object: &Object, explanation: &Explanation) -> String {
     let story = story(object, explanation);
     let mut out = format!("  {}\n", story.title);
@@ -213,7 +213,7 @@ pub fn text(object: &Object, explanation: &Explanation) -> String {
     out
 }
 
-/// For a terminal: which managers are in the way.
+/// For a terminal: which managers conflict.
 pub fn conflicts(failure: &Failure) -> String {
     let Failure::Conflict { error, .. } = failure else {
         return String::new();
@@ -255,7 +255,7 @@ pub fn json(object: &Object, verb: &str, explanation: &Explanation) -> Value {
     out
 }
 
-/// For programs: an object that was refused.
+/// For programs: an object whose apply was refused.
 pub fn refused(object: &Object, failure: &Failure) -> Value {
     let mut out = identity(object, "failed");
     out["error"] = failure.to_string().into();
@@ -290,7 +290,7 @@ fn is_remembered(path: &str) -> bool {
     path.contains(last_applied::ANNOTATION)
 }
 
-/// Hides what a Secret holds.
+/// Hides a Secret's values.
 struct Mask {
     secret: bool,
 }
@@ -339,7 +339,7 @@ impl Mask {
     }
 }
 
-/// The same shape without the values; what is removed stays null.
+/// The same structure without values; removed fields stay null.
 fn masked(value: &Value) -> Value {
     match value {
         Value::Null => Value::Null,

@@ -1,13 +1,11 @@
-//! What went wrong, told as kubectl tells it. Main type: [`Trouble`]; [`Trouble::report`] prints
-//! it.
+//! Errors in kubectl's wording. Main type: [`Trouble`]; [`Trouble::report`] prints it.
 //!
-//! Below kubectl's own words there may be hints, one a line, which say where to look and what to
-//! do.
+//! kubectl's message may be followed by hints, one per line, with a location and advice.
 
 use std::{collections::BTreeSet, fmt};
 use tiphys_cluster::{ApiError, apply::Failure};
 
-/// One failure, or several that happened together.
+/// One error, or several that occurred together.
 #[derive(Clone, Debug)]
 pub enum Trouble {
     One(Failure),
@@ -19,7 +17,7 @@ impl Trouble {
         Self::One(Failure::Text(text.to_string()))
     }
 
-    /// Without the levels that hold only one.
+    /// Without nesting levels that contain only one error.
     fn unwrapped(&self) -> &Self {
         match self {
             Self::Many(list) if list.len() == 1 => &list[0],
@@ -27,7 +25,8 @@ impl Trouble {
         }
     }
 
-    /// What was read with trouble and then applied without any is told by itself.
+    /// A list with one error becomes that error: what was read with an error and then applied
+    /// without one is reported alone.
     pub fn flat(self) -> Self {
         match self {
             Self::Many(mut list) if list.len() == 1 => list.remove(0),
@@ -35,7 +34,7 @@ impl Trouble {
         }
     }
 
-    /// What is said on standard error.
+    /// The text for standard error.
     pub fn report(&self) -> String {
         let mut out = String::new();
         match self.unwrapped() {
@@ -75,7 +74,7 @@ impl From<Failure> for Trouble {
     }
 }
 
-/// Several in one line: `[first, second]`, each once.
+/// Several in one line: `[first, second]`, without duplicates.
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut leaves = Vec::new();
@@ -108,7 +107,7 @@ fn message(failure: &Failure) -> String {
     }
 }
 
-/// An object that the server finds invalid: every cause on a line of its own, if there are several.
+/// An object that the server considers invalid: one line per cause, if there are several.
 fn invalid(e: &ApiError) -> String {
     let mut text = "The request is invalid".to_owned();
     if let Some(about) = &e.about {

@@ -1,4 +1,4 @@
-//! The flags of `apply`, which are kubectl's, and what they mean together. Main type:
+//! The flags of `apply`, which are kubectl's, and their combined meaning. Main type:
 //! [`ApplyFlags`].
 
 use super::{failure::Trouble, read::Rules, source::FileArgs};
@@ -84,7 +84,7 @@ pub struct ApplyFlags {
 }
 
 impl ApplyFlags {
-    /// Checks what excludes each other, in kubectl's words.
+    /// Checks which flags exclude each other, with kubectl's messages.
     pub fn settings(&self, on_warning: OnWarning) -> Result<Settings, Trouble> {
         let dry_run = dry_run(&self.dry_run, &on_warning)?;
         if let Some(problem) = self.contradiction(dry_run) {
@@ -236,7 +236,7 @@ fn field_validation(text: &str) -> Result<&'static str, Trouble> {
 fn propagation(text: &str) -> Result<&'static str, Trouble> {
     if let Some(yes) = go_bool(text) {
         let instead = if yes { "background" } else { "orphan" };
-        // This one warning of kubectl's is not written like the others.
+        // This is the only warning of kubectl with a different format.
         eprintln!(
             "warning: --cascade={text} is deprecated (boolean value) and can be replaced with --cascade={instead}."
         );

@@ -1,5 +1,4 @@
-//! The flags by which kubectl finds a cluster, and the connection they lead to. Main type:
-//! [`KubeArgs`].
+//! kubectl's flags for selecting a cluster, and the resulting connection. Main type: [`KubeArgs`].
 
 use super::failure::Trouble;
 use std::path::PathBuf;
@@ -59,16 +58,16 @@ pub struct KubeArgs {
     tls_server_name: Option<String>,
 }
 
-/// A cluster, and the namespace to work in.
+/// A cluster, and the namespace to use.
 pub struct Target {
     pub discovery: Discovery,
     pub namespace: String,
-    /// The namespace was given on the command line: objects of others are refused.
+    /// The namespace was given on the command line: objects in others are refused.
     pub enforce: bool,
 }
 
 impl KubeArgs {
-    /// Connects and asks for the kinds.
+    /// Connects and discovers the kinds.
     pub async fn connect(&self) -> Result<Target, Trouble> {
         let cluster = Cluster::connect(self.options())
             .await
@@ -84,7 +83,7 @@ impl KubeArgs {
         })
     }
 
-    /// How the cluster is connected to.
+    /// The connection options.
     pub fn options(&self) -> ConnectOptions {
         let mut options = ConnectOptions::new(self.source());
         options.overrides = Overrides {
@@ -103,7 +102,7 @@ impl KubeArgs {
         options
     }
 
-    /// Whether the command line or the environment says which cluster is meant.
+    /// Whether the command line or the environment selects a cluster.
     pub fn names_cluster(&self) -> bool {
         let set = std::env::var_os("KUBECONFIG").is_some_and(|v| !v.is_empty());
         set || [
@@ -115,7 +114,7 @@ impl KubeArgs {
         .contains(&true)
     }
 
-    /// The same, of another file.
+    /// The same, with another file.
     pub fn with_kubeconfig(self, path: PathBuf) -> Self {
         Self {
             kubeconfig: Some(path),

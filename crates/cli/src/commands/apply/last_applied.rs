@@ -1,5 +1,5 @@
-//! `apply view-last-applied`, `set-last-applied` and `edit-last-applied`: the annotation that
-//! remembers what was applied. Main type: [`LastApplied`].
+//! `apply view-last-applied`, `set-last-applied` and `edit-last-applied`: the last-applied
+//! annotation. Main type: [`LastApplied`].
 
 use super::{
     HintedError,
@@ -92,14 +92,14 @@ async fn objects(files: &FileArgs, target: &Target) -> Result<Vec<Item>, HintedE
     }
 }
 
-/// An object of the cluster, and the text that named it if one did.
+/// A live object, and the file that named it, if any.
 pub struct Live {
     pub object: Object,
     pub kind: Arc<Kind>,
     source: String,
 }
 
-/// The objects that the command line or files name.
+/// The live objects named on the command line or in files.
 pub async fn live(
     words: &[String],
     files: &FileArgs,
@@ -146,7 +146,7 @@ pub async fn live(
     Ok(found)
 }
 
-/// Makes the annotation say what an object says.
+/// Sets the annotation to the content of an object.
 pub async fn remember(target: &Target, item: &Item, manager: &str) -> Result<(), Failure> {
     let patch: Value = json!({"metadata": {"annotations": {last_applied::ANNOTATION: last_applied::text(&item.object)}}});
     let path = item

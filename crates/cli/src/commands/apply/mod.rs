@@ -1,7 +1,7 @@
-//! `apply`: what `kubectl apply` does, and `--show-patch`, which explains it. Main type:
+//! `apply`: the equivalent of `kubectl apply`, with `--show-patch`, which explains it. Main type:
 //! [`ApplyCommand`].
 //!
-//! Here are the flags and what is printed; reading is in [`read`], and applying in
+//! This module has the flags and the output; reading is in [`read`], and applying in
 //! [`tiphys_cluster::apply`].
 
 mod documents;
@@ -64,7 +64,7 @@ impl ApplyCommand {
     }
 }
 
-/// Says what went wrong, if anything did.
+/// Reports the error, if there is one.
 pub fn finish(result: Result<(), HintedError>, code: u8) -> Result<(), Exit> {
     let Err(told) = result else { return Ok(()) };
     eprint!("{}", told.trouble.report());
@@ -72,7 +72,7 @@ pub fn finish(result: Result<(), HintedError>, code: u8) -> Result<(), Exit> {
     Err(Exit::exit(code))
 }
 
-/// What went wrong, and hints.
+/// An error with hints.
 pub struct HintedError {
     pub trouble: Trouble,
     pub hints: Vec<String>,
@@ -174,7 +174,7 @@ struct Run<'a> {
     applier: Applier,
     printer: Printer,
     target: Target,
-    /// Uids of what was applied; pruning leaves them alone.
+    /// Uids of applied objects; pruning skips them.
     seen: HashSet<String>,
     /// What `-o json` and `-o yaml` print at the end.
     shown: Vec<Object>,

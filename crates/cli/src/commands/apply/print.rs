@@ -1,5 +1,4 @@
-//! How results are printed: a line for each object, or the objects themselves. Main type:
-//! [`Printer`].
+//! Prints results: one line per object, or the objects themselves. Main type: [`Printer`].
 
 use super::failure::Trouble;
 use crate::output;
@@ -59,7 +58,7 @@ impl Printer {
         self.format == Format::Json
     }
 
-    /// What `created` and its likes become in a dry run.
+    /// The form of verbs like `created` in a dry run.
     pub fn verb(&self, verb: &str) -> String {
         match self.dry_run {
             DryRun::None => verb.to_owned(),

@@ -1,8 +1,8 @@
-//! From texts to objects that can be applied: documents, lists, kinds, namespaces and labels. Main
-//! function: [`read`].
+//! From texts to objects to apply: documents, lists, kinds, namespaces and labels. Main function:
+//! [`read`].
 //!
-//! What is wrong with one object does not hide the others; a text that cannot be parsed ends there,
-//! as with kubectl.
+//! An error in one object does not hide the others; a text ends at the first part that cannot be
+//! parsed, as in kubectl.
 
 use super::{
     documents::{Document, documents},
@@ -16,16 +16,16 @@ use tiphys_apimachinery::{Gvk, Object, selector::LabelSelector};
 use tiphys_cluster::{Kind, apply::Item};
 use tiphys_gocompat::json;
 
-/// What was found, and what could not be used.
+/// The objects found, and the errors.
 #[derive(Default)]
 pub struct Found {
     pub items: Vec<Item>,
     pub trouble: Option<Trouble>,
-    /// Where to look and what to do, for each trouble that has a place.
+    /// Advice with a location, for errors that have one.
     pub hints: Vec<String>,
 }
 
-/// What objects are taken and how strictly they are looked at.
+/// Which objects are accepted, and how strictly they are validated.
 pub struct Rules {
     pub validate: bool,
     pub selector: String,
@@ -36,7 +36,7 @@ pub async fn read(files: &FileArgs, target: &Target, rules: &Rules) -> Result<Fo
     read_texts(files.texts().await?, target, rules).await
 }
 
-/// Reads texts that are there.
+/// Reads the given texts.
 pub async fn read_texts(
     texts: Vec<Text>,
     target: &Target,
@@ -64,7 +64,7 @@ struct Reader<'a> {
     rules: &'a Rules,
     selector: LabelSelector,
     found: Found,
-    /// Found while reading, and found while looking at namespaces.
+    /// Errors found while parsing, and while checking namespaces.
     broken: Vec<Trouble>,
     misplaced: Vec<Trouble>,
 }
@@ -74,7 +74,7 @@ impl Reader<'_> {
         let mut all = self.misplaced;
         match self.broken.len() {
             0 => {}
-            // What was read is told as one; alone it is told line by line.
+            // Parse errors are reported as one; alone they are reported line by line.
             _ if all.is_empty() => all = self.broken,
             _ => all.push(Trouble::Many(self.broken)),
         }
@@ -89,7 +89,7 @@ impl Reader<'_> {
         };
         let (documents, error) = documents(&text.source, &data);
         for document in documents {
-            // As kubectl: what is wrong with the document as such ends the text.
+            // As in kubectl, an error in the document itself ends the text.
             if let Err((problem, hint)) = self.check(&document) {
                 self.found.hints.push(hint);
                 return self.broken.push(Trouble::text(problem));
@@ -105,7 +105,7 @@ impl Reader<'_> {
         }
     }
 
-    /// apiVersion and kind must be there before the rest is looked at.
+    /// apiVersion and kind must be present before the rest is checked.
     fn check(&self, document: &Document) -> Result<(), (String, String)> {
         if !self.rules.validate {
             return Ok(());
@@ -184,7 +184,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The elements of a list, and of lists in it. What is wrong with one does not hide the others.
+    /// The elements of a list, and of lists in it. An error in one does not hide the others.
     async fn list(&mut self, list: &Object, source: &str) -> Result<(), (Trouble, String)> {
         let mut waiting = vec![list.clone()];
         let mut items = Vec::new();
@@ -231,7 +231,7 @@ impl Reader<'_> {
             .map_err(|e| e.to_string())
     }
 
-    /// Puts an object into its namespace and keeps it if its labels are wanted.
+    /// Sets the namespace of an object and keeps the object if its labels match.
     fn take(&mut self, mut object: Object, kind: Arc<Kind>, source: &str) {
         if !self.selector.is_everything() && !self.selector.matches_object(&object) {
             return;
@@ -259,7 +259,7 @@ fn is_list(map: &Map<String, Value>) -> bool {
     map.get("items").is_some_and(Value::is_array)
 }
 
-/// The objects in a list, with the kind that they have by being in it; `None` for what is no list.
+/// The objects in a list, with the kind that is implied by the list; `None` if it is not a list.
 fn elements(list: &Object) -> Option<Result<Vec<Object>, String>> {
     if !is_list(&list.0) {
         return None;
@@ -305,7 +305,7 @@ fn identity_problems(value: &Value) -> Vec<String> {
         .collect()
 }
 
-/// What Go's decoder finds wrong with the metadata.
+/// The error of Go's decoder for the metadata.
 fn metadata_problem(map: &Map<String, Value>) -> Option<String> {
     let metadata = map.get("metadata").filter(|m| !m.is_null())?;
     let Some(metadata) = metadata.as_object() else {

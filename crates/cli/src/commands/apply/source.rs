@@ -1,5 +1,4 @@
-//! Where manifests come from: files, folders, patterns, URLs and standard input. Main type:
-//! [`FileArgs`].
+//! Reads manifests from files, folders, patterns, URLs and standard input. Main type: [`FileArgs`].
 
 use super::failure::Trouble;
 use std::{
@@ -9,11 +8,11 @@ use std::{
     time::Duration,
 };
 
-/// What a folder is searched for.
+/// The extensions searched for in a folder.
 const EXTENSIONS: &[&str] = &["json", "yaml", "yml"];
-/// One input may not be larger than this.
+/// Maximum size of one input.
 const MAX_INPUT: u64 = 64 << 20;
-/// A URL is asked this often when its server fails.
+/// How often a URL is tried if its server fails.
 const ATTEMPTS: u32 = 3;
 const URL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -36,14 +35,14 @@ pub struct FileArgs {
     pub recursive: bool,
 }
 
-/// A text with manifests, and what it is called in messages.
+/// A text with manifests, and its name in messages.
 pub struct Text {
     pub source: String,
     pub data: Result<Vec<u8>, String>,
 }
 
 impl FileArgs {
-    /// Refuses what cannot be read at all.
+    /// Refuses input that cannot be read at all.
     pub fn check(&self) -> Result<(), Trouble> {
         if self.filenames.is_empty() && self.kustomize.is_none() {
             return Err(Trouble::text("must specify one of -f and -k"));
@@ -59,7 +58,7 @@ impl FileArgs {
         Ok(())
     }
 
-    /// Reads all of them; what is not there at all stops the command before it changes anything.
+    /// Reads all inputs; a missing one stops the command before it changes anything.
     pub async fn texts(&self) -> Result<Vec<Text>, Trouble> {
         let mut places = Vec::new();
         let mut problems = Vec::new();
@@ -187,7 +186,7 @@ fn root_cause(e: &dyn std::error::Error) -> String {
     e.to_string()
 }
 
-/// The files that a name means: itself, a folder's, or those that a pattern matches.
+/// The files for a name: the file itself, those in a folder, or those that match a pattern.
 fn files(name: &str, recursive: bool) -> Result<Vec<PathBuf>, Trouble> {
     let missing = || Trouble::text(format!("the path {name:?} does not exist"));
     let mut found = Vec::new();
@@ -215,13 +214,13 @@ fn files(name: &str, recursive: bool) -> Result<Vec<PathBuf>, Trouble> {
     Ok(found)
 }
 
-/// In the order of names, folders and files mixed.
+/// Ordered by name, folders and files mixed.
 fn walk(folder: &Path, recursive: bool, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
-        // A link to a folder is no folder here: links may go round in circles.
+        // A link to a folder is not followed, because links may form cycles.
         if entry.file_type()?.is_dir() {
             if recursive {
                 walk(&path, true, found)?;
@@ -237,7 +236,7 @@ fn walk(folder: &Path, recursive: bool, found: &mut Vec<PathBuf>) -> std::io::Re
     Ok(())
 }
 
-/// Paths that match a pattern, in order; a `*` stays within one folder.
+/// Paths that match a pattern, sorted; a `*` does not cross folders.
 fn matching(pattern: &str) -> Vec<PathBuf> {
     let mut bases = vec![if pattern.starts_with('/') {
         PathBuf::from("/")

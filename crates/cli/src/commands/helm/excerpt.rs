@@ -1,10 +1,10 @@
-//! The line that an error is about, of a file or of what a template made, with a caret below its
+//! Shows the line that an error refers to, in a file or a template's output, with a caret below its
 //! column. Main function: [`of`].
 
 use std::path::Path;
 use tiphys_render::helm::{HelmError, Limits, Place, chart::Chart};
 
-/// Lines before the one that cannot be read: what is wrong often began there.
+/// Lines before the invalid one, because the cause is often there.
 const BEFORE: usize = 2;
 
 pub fn of(chart: &Chart, error: &HelmError) -> Option<String> {
@@ -14,14 +14,14 @@ pub fn of(chart: &Chart, error: &HelmError) -> Option<String> {
     }
 }
 
-/// The place in the file of a chart that could not be loaded: `cannot load values.yaml: why`.
+/// The location in the file of a chart that could not be loaded: `cannot load values.yaml: why`.
 pub fn of_file(chart: &Path, message: &str, limits: &Limits) -> Option<String> {
     let name = message.strip_prefix("cannot load ")?.split(':').next()?;
     let text = std::fs::read(chart.join(name)).ok()?;
     made(&*Place::broken(name, &text, false, limits)?)
 }
 
-/// The last place that a message names: `chart/templates/x.yaml:3:14`.
+/// The last location in a message: `chart/templates/x.yaml:3:14`.
 pub fn named(chart: &Chart, message: &str) -> Option<String> {
     let places = message
         .lines()
@@ -35,7 +35,7 @@ pub fn named(chart: &Chart, message: &str) -> Option<String> {
     excerpt(&format!("{name}:{line}"), &text, line, column, 0)
 }
 
-/// The place in a file or in what a template made.
+/// The location in a file or in a template's output.
 pub fn made(place: &Place) -> Option<String> {
     let title = if place.made {
         format!("made by {}", place.source)
@@ -51,7 +51,7 @@ pub fn made(place: &Place) -> Option<String> {
     )
 }
 
-/// A line with its number, so many lines before it, and a caret below a column, which counts
+/// A line with its number, this many lines before it, and a caret below a column, which counts
 /// characters from 0.
 fn excerpt(
     title: &str,
@@ -69,7 +69,7 @@ fn excerpt(
         out.push_str(&format!("{number:width$} | {content}\n"));
     }
     if let Some(column) = column {
-        // Tabs stay tabs, so that the caret stands where the eye looks for it.
+        // Tabs stay tabs, so that the caret is in the right place.
         let indent: String = shown
             .chars()
             .take(column)
@@ -95,7 +95,7 @@ fn place(word: &str) -> Option<(&str, usize, Option<usize>)> {
     found.0.contains('/').then_some(found)
 }
 
-/// The text of a template by the name that messages use: `chart/charts/sub/templates/x.yaml`.
+/// The text of a template by its name in messages: `chart/charts/sub/templates/x.yaml`.
 fn template(chart: &Chart, name: &str) -> Option<String> {
     let inside = name.strip_prefix(chart.name())?.strip_prefix('/')?;
     if let Some(file) = chart.templates.iter().find(|file| file.name == inside) {

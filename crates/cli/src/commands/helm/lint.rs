@@ -59,15 +59,15 @@ pub struct Lint {
     of_helm: OfHelm,
 }
 
-/// What came of one chart.
+/// The result for one chart.
 struct Linted {
     findings: Vec<Finding>,
-    /// Why there was nothing to look at.
+    /// Why it could not be linted.
     broken: Option<String>,
 }
 
 impl Linted {
-    /// The lines of templates and files that errors are about.
+    /// The lines of templates and files that errors refer to.
     fn excerpts(&self, path: &Path, limits: &Limits) -> Vec<String> {
         let errors: Vec<&Finding> = self
             .findings
@@ -228,7 +228,7 @@ fn unpacked(path: &Path, limits: &Limits) -> Result<MemoryFiles, String> {
     archive_files(&bytes, limits).map_err(|e| format!("unable to extract tarball: {e}"))
 }
 
-/// The charts inside of a `charts/` folder, in the order in which Helm walks it.
+/// The charts inside a `charts/` folder, in the order in which Helm walks it.
 fn subcharts(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
         .into_iter()

@@ -1,8 +1,8 @@
-//! `helm template` and `helm lint`: what Helm's commands of these names do, in process. Main type:
+//! `helm template` and `helm lint`: Helm's commands of these names, in process. Main type:
 //! [`HelmCommand`].
 //!
 //! Flags, output, messages and exit codes are Helm 4's; nothing is fetched and no cluster is asked.
-//! [`values`] reads the user's values, [`excerpt`] shows the line that a message is about.
+//! [`values`] reads the user's values, [`excerpt`] shows the line that a message refers to.
 
 mod excerpt;
 mod lint;
@@ -35,7 +35,7 @@ impl HelmCommand {
     }
 }
 
-/// Tells an error as Helm does, and ends with its exit code.
+/// Reports an error like Helm, and returns its exit code.
 fn failed(message: &str) -> Exit {
     if let Some(line) = log::failure(message) {
         eprintln!("{line}");
@@ -70,7 +70,8 @@ fn kube_version(text: &str) -> Result<KubeVersion, Exit> {
     KubeVersion::parse(text).map_err(|why| failed(&format!("invalid kube version '{text}': {why}")))
 }
 
-/// Where charts live on this machine is Helm's to know; here a namespace is a flag or its variable.
+/// Helm would take the namespace from its own configuration; here it comes from a flag or a
+/// variable.
 fn namespace(flag: Option<&str>) -> String {
     let named = flag
         .map(str::to_owned)
@@ -80,7 +81,7 @@ fn namespace(flag: Option<&str>) -> String {
         .unwrap_or_else(|| "default".to_owned())
 }
 
-/// Chance and time of this machine.
+/// Randomness and time of this machine.
 pub(super) fn sources() -> Sources {
     Sources {
         random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),

@@ -146,13 +146,13 @@ impl Refused {
     }
 }
 
-/// What Go takes for true.
+/// Values that Go parses as true.
 fn is_yes(text: &str) -> bool {
     matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
 }
 
-/// A template is always a dry run, and Helm takes nothing that says otherwise; what is no value at
-/// all, it refuses with one more.
+/// A template is always a dry run, and Helm refuses values that say otherwise; for an invalid value
+/// its message differs.
 fn check_dry_run(how: &str) -> Result<(), String> {
     let known = match how {
         "unset" | "client" | "server" => return Ok(()),
@@ -222,7 +222,7 @@ impl Template {
         Ok(options)
     }
 
-    /// A folder; one without a name is none.
+    /// The output folder; an empty name counts as none.
     fn output_dir(&self) -> Option<&Path> {
         self.print
             .output_dir
@@ -238,7 +238,7 @@ impl Template {
             .filter(|template| !template.is_empty())
     }
 
-    /// What Helm says of flags that it will take no longer.
+    /// Helm's warnings about deprecated flags.
     fn told_of_flags(&self) -> Vec<String> {
         let mut told = self.of_install.told();
         if self.refused.validate {
@@ -257,7 +257,7 @@ impl Template {
         told
     }
 
-    /// The name of the release, as Helm finds it.
+    /// The name of the release, determined as in Helm.
     fn name(&self) -> Result<String, String> {
         let unwanted = |flag: &str| Err(format!("cannot set {flag} and also specify a name"));
         match self.words.as_slice() {
@@ -298,7 +298,7 @@ impl Template {
         }
     }
 
-    /// What went wrong, Helm's hint, and the line.
+    /// The error, Helm's hint, and the line.
     fn broken(&self, chart: &Chart, e: &HelmError) -> Exit {
         let hint = if e.while_rendering() && !self.print.debug {
             "\n\nUse --debug flag to render out invalid YAML"
@@ -312,7 +312,7 @@ impl Template {
         exit
     }
 
-    /// Writes the manifests to files, several of one template behind each other.
+    /// Writes the manifests to files; several of one template are appended.
     fn write(&self, rendered: &RenderedChart, folder: &Path, release: &str) -> Result<(), Exit> {
         let inner = if self.print.release_name {
             folder.join(release)
@@ -337,8 +337,7 @@ impl Template {
     }
 }
 
-/// Whether there is something at the path, in Helm's words where it would not go on to ask
-/// repositories.
+/// Whether the path exists, with Helm's error in the cases where it would not search repositories.
 fn locate(path: &Path) -> Result<(), String> {
     if path.exists() {
         return Ok(());

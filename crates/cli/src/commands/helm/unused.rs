@@ -1,5 +1,5 @@
-//! Flags that Helm takes, too, and that change nothing of what `template` and `lint` print. Main
-//! types: [`OfInstall`], [`OfCharts`] and [`OfHelm`].
+//! Flags that Helm accepts, but that do not affect the output of `template` and `lint`. Main types:
+//! [`OfInstall`], [`OfCharts`] and [`OfHelm`].
 
 use std::path::PathBuf;
 use tiphys_gocompat::{duration, text::quote};
@@ -112,7 +112,7 @@ pub struct OfHelm {
 }
 
 impl OfInstall {
-    /// What Helm says of those that it will take no longer.
+    /// Helm's warnings about deprecated ones.
     pub fn told(&self) -> Vec<String> {
         let none = "this flag has no effect for 'helm template' and will be removed in Helm 5";
         let flags = [
@@ -137,7 +137,7 @@ fn timeout(text: &str) -> Result<i64, String> {
     duration::parse(text).map_err(|e| e.to_string())
 }
 
-/// What Helm takes for `--wait`.
+/// The values that Helm accepts for `--wait`.
 fn wait(how: &str) -> Result<String, String> {
     match how {
         "watcher" | "legacy" | "hookOnly" | "true" | "false" => Ok(how.to_owned()),

@@ -34,7 +34,7 @@ pub struct ValueArgs {
 impl ValueArgs {
     pub fn read(&self, limits: &Limits) -> Result<Values, HelmError> {
         let mut files = Vec::new();
-        // Nothing at all is no name of a file.
+        // An empty name is not a file.
         for name in self.values.iter().filter(|name| !name.is_empty()) {
             files.push((name.clone(), content(name).map_err(HelmError::Chart)?));
         }

@@ -1,5 +1,5 @@
-//! `argocd-application-controller`: the Application controller alone, in the place of Argo CD's,
-//! beside its servers.
+//! `argocd-application-controller`: only the Application controller, as a replacement for Argo
+//! CD's, next to its servers.
 
 use super::{
     CONTROLLER,
@@ -29,7 +29,7 @@ struct Role {
 }
 
 impl Role {
-    /// The variables were read by Argo CD's rules already.
+    /// The variables have already been read by Argo CD's rules.
     fn flags() -> clap::Command {
         commands::adapt(Self::command()).mut_args(|arg| arg.env(clap::builder::Resettable::Reset))
     }
@@ -44,7 +44,7 @@ impl Role {
     }
 }
 
-/// Runs until it is told to stop.
+/// Runs until stopped.
 pub async fn run(said: Said) -> anyhow::Result<()> {
     let logs = Logs::start(said.text(LOG_FORMAT), said.text(LOG_LEVEL));
     said.broken

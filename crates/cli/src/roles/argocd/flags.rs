@@ -1,5 +1,5 @@
 //! The command line of `argocd-application-controller` 3.6 as a table: each flag with its variable,
-//! its default, and what becomes of it here.
+//! its default, and its effect here.
 
 use Here::{Always, Config, Flag, Kube, NotThere, Nothing, Param};
 use Kind::{Bool, Duration, Each, Float, Int, List, Pairs, Seconds, Text};
@@ -11,7 +11,7 @@ pub struct Row {
     /// Empty: there is only a flag.
     pub variable: &'static str,
     pub kind: Kind,
-    /// The genuine program's.
+    /// Upstream Argo CD's default.
     pub default: &'static str,
     pub here: Here,
 }
@@ -25,32 +25,32 @@ pub enum Kind {
     Duration,
     /// A number as a flag, a duration as a variable.
     Seconds,
-    /// Texts with commas between them; a flag that comes again adds to them.
+    /// Comma-separated texts; a repeated flag adds to them.
     List,
-    /// The same, but a flag's commas are its own.
+    /// The same, but commas in the flag are part of the value.
     Each,
     /// As `List`, of `name=value`.
     Pairs,
 }
 
-/// What becomes of it.
+/// The effect here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Here {
     /// A flag of `tiphys control-plane`.
     Flag(&'static str),
-    /// The same, and where nothing was said the default is, since ours is another.
+    /// The same; upstream's default is passed if it is not set, because ours differs.
     Always(&'static str),
-    /// A flag by which kubectl finds a cluster, under its own name.
+    /// One of kubectl's flags for selecting a cluster, under its own name.
     Kube,
-    /// Counts instead of this key of argocd-cm.
+    /// Overrides this key of argocd-cm.
     Config(&'static str),
-    /// Counts instead of this key of argocd-cmd-params-cm.
+    /// Overrides this key of argocd-cmd-params-cm.
     Param(&'static str),
-    /// The role itself reads it.
+    /// Read by the role itself.
     Own,
-    /// It has no meaning here.
+    /// Not applicable here.
     Nothing,
-    /// It would matter, and is refused.
+    /// Not implemented, and refused.
     NotThere,
 }
 
@@ -70,10 +70,10 @@ const fn row(
     }
 }
 
-/// What the role itself reads.
+/// Read by the role itself.
 pub const LOG_FORMAT: &str = "logformat";
 pub const LOG_LEVEL: &str = "loglevel";
-/// The one flag with a letter.
+/// The only flag with a short form.
 pub const NAMESPACE: &str = "namespace";
 
 #[rustfmt::skip]
@@ -121,7 +121,7 @@ pub const ROWS: &[Row] = &[
     row("otlp-attrs", "ARGOCD_APPLICATION_CONTROLLER_OTLP_ATTRS", List, "", Flag("otlp-attrs")),
     row("otlp-sample-ratio", "ARGOCD_APPLICATION_CONTROLLER_OTLP_SAMPLE_RATIO", Float, "1", Flag("otlp-sample-ratio")),
 
-    // Which part of the clusters is this one's.
+    // Which part of the clusters this replica gets.
     row("sharding-method", "ARGOCD_CONTROLLER_SHARDING_ALGORITHM", Text, "legacy", Flag("sharding-method")),
     row("dynamic-cluster-distribution-enabled", "ARGOCD_ENABLE_DYNAMIC_CLUSTER_DISTRIBUTION", Bool, "false", Flag("dynamic-cluster-distribution-enabled")),
     row("", "ARGOCD_CONTROLLER_REPLICAS", Int, "", Flag("replicas")),
@@ -151,7 +151,7 @@ pub const ROWS: &[Row] = &[
     row("default-cache-expiration", "ARGOCD_DEFAULT_CACHE_EXPIRATION", Duration, "24h0m0s", Nothing),
     row("app-state-cache-expiration", "ARGOCD_APP_STATE_CACHE_EXPIRATION", Duration, "1h0m0s", Flag("app-state-cache-expiration")),
 
-    // The queue: one look at a time for each Application, and back-off where one fails.
+    // The work queue: one reconcile per Application at a time, and back-off for failures.
     row("wq-bucket-size", "WORKQUEUE_BUCKET_SIZE", Int, "500", Nothing),
     row("wq-bucket-qps", "WORKQUEUE_BUCKET_QPS", Float, "1.7976931348623157e+308", Nothing),
     row("wq-cooldown-ns", "WORKQUEUE_FAILURE_COOLDOWN_NS", Duration, "0s", Nothing),
@@ -159,7 +159,7 @@ pub const ROWS: &[Row] = &[
     row("wq-maxdelay-ns", "WORKQUEUE_MAX_DELAY_NS", Duration, "1s", Nothing),
     row("wq-backoff-factor", "WORKQUEUE_BACKOFF_FACTOR", Float, "1.5", Nothing),
 
-    // Where the cluster is.
+    // The cluster to use.
     row("kubeconfig", "", Text, "", Kube),
     row("context", "", Text, "", Kube),
     row("cluster", "", Text, "", Kube),
@@ -182,7 +182,7 @@ pub const ROWS: &[Row] = &[
     row("request-timeout", "", Text, "0", Nothing),
     row("disable-compression", "", Bool, "false", Nothing),
 
-    // Of the cluster's cache and its requests.
+    // The cluster cache and its requests.
     row("", "ARGOCD_K8S_CLIENT_QPS", Float, "", Nothing),
     row("", "ARGOCD_K8S_CLIENT_BURST", Int, "", Nothing),
     row("", "ARGOCD_K8S_CLIENT_MAX_IDLE_CONNECTIONS", Int, "", Nothing),

@@ -1,31 +1,31 @@
-//! What a command line and the variables say, by the table in [`flags`](super::flags). Main
-//! function: [`read`].
+//! Parses a command line and the variables by the table in [`flags`](super::flags). Main function:
+//! [`read`].
 //!
-//! It reads as Argo CD does (cobra and pflag), with its errors: a broken flag ends the program, a
-//! broken variable counts for nothing.
+//! It parses like Argo CD (cobra and pflag), with the same errors: an invalid flag ends the
+//! program, an invalid variable is ignored.
 
 use super::flags::{Here, Kind, NAMESPACE, ROWS, Row};
 use std::collections::BTreeMap;
 use tiphys_cluster::records::SettingsOverrides;
 use tiphys_gocompat::duration;
 
-/// A command line that can be read.
+/// A valid command line.
 pub enum Line {
-    /// Somebody wants to know the flags.
+    /// Help was requested.
     Help,
     Run(Said),
 }
 
-/// What was said of which row, by its place in the table.
+/// The values that were set, by index in the table.
 #[derive(Default)]
 pub struct Said {
     values: BTreeMap<usize, String>,
-    /// Variables that cannot be read.
+    /// Invalid variables.
     pub broken: Vec<String>,
 }
 
 impl Said {
-    /// What was said of a flag.
+    /// The value of a flag.
     pub fn text(&self, flag: &str) -> Option<String> {
         self.iter()
             .find(|(row, _)| row.flag == flag)
@@ -38,7 +38,7 @@ impl Said {
             .map(|(at, value)| (&ROWS[*at], value.as_str()))
     }
 
-    /// What counts instead of the settings.
+    /// The values that override the settings.
     pub fn overrides(&self) -> SettingsOverrides {
         let mut overrides = SettingsOverrides::default();
         for (row, value) in self.iter() {
@@ -53,7 +53,7 @@ impl Said {
         overrides
     }
 
-    /// The same in flags of ours.
+    /// The same as our flags.
     pub fn words(&self) -> Vec<String> {
         let word = |(at, row): (usize, &Row)| {
             let said = self.values.get(&at).map(String::as_str);
@@ -68,12 +68,12 @@ impl Said {
         ROWS.iter().enumerate().filter_map(word).collect()
     }
 
-    /// The flags and variables that were said and have no meaning here.
+    /// The flags and variables that were set but are not applicable here.
     pub fn without_effect(&self) -> Vec<&'static str> {
         self.of(Here::Nothing).collect()
     }
 
-    /// One that matters, and is not there.
+    /// One that is not implemented but matters.
     pub fn refused(&self) -> Option<&'static str> {
         self.of(Here::NotThere).next()
     }
@@ -91,10 +91,10 @@ impl Said {
     }
 }
 
-/// Reads a command line, and what it does not say from the variables.
+/// Parses a command line, and variables for flags that are not given.
 ///
 /// # Errors
-/// What is wrong, as pflag says it.
+/// pflag's error message.
 pub fn read(words: &[String], variable: impl Fn(&str) -> Option<String>) -> Result<Line, String> {
     let mut given: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut words = words.iter();
@@ -159,7 +159,7 @@ fn needs_argument(word: &str) -> String {
     }
 }
 
-/// Name and value of a word that is a flag; other words mean nothing to this program.
+/// Name and value of a word that is a flag; this program ignores other words.
 fn flag(word: &str) -> Result<Option<(&str, Option<&str>)>, String> {
     if let Some(long) = word.strip_prefix("--") {
         if long.is_empty() || long.starts_with(['-', '=']) {
@@ -183,7 +183,7 @@ fn flag(word: &str) -> Result<Option<(&str, Option<&str>)>, String> {
     }
 }
 
-/// A flag's value as it is handed on.
+/// A flag's value as it is passed on.
 fn checked(kind: Kind, value: &str) -> Result<String, String> {
     let syntax = |function: &str| format!("strconv.{function}: parsing {value:?}: invalid syntax");
     let number = || value.parse::<i64>().map_err(|_| syntax("ParseInt"));
@@ -210,7 +210,7 @@ fn checked(kind: Kind, value: &str) -> Result<String, String> {
     })
 }
 
-/// A variable's value as it is handed on; `None`: it cannot be read.
+/// A variable's value as it is passed on; `None`: it is invalid.
 fn of_variable(row: &Row, value: &str) -> Option<String> {
     let seconds = || {
         let days = value
@@ -245,7 +245,7 @@ fn of_variable(row: &Row, value: &str) -> Option<String> {
     }
 }
 
-/// What the flags are, with their variables.
+/// The list of flags with their variables.
 pub fn usage() -> String {
     let mut text = format!("Usage:\n  {} [flags]\n\nFlags:\n", super::CONTROLLER);
     for row in ROWS.iter().filter(|row| !row.flag.is_empty()) {

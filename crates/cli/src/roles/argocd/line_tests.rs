@@ -1,4 +1,4 @@
-//! Command lines and variables as the genuine program takes them.
+//! Command lines and variables as upstream Argo CD parses them.
 
 use super::*;
 

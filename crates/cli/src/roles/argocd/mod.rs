@@ -1,5 +1,5 @@
-//! The roles of Argo CD under their own names, so that a manifest works with another image: the
-//! name that the program is started by is the role. Main function: [`called`].
+//! Argo CD's roles under their own names, so that a manifest works with only the image replaced:
+//! the name that the program is started by selects the role. Main function: [`called`].
 
 mod controller;
 mod flags;
@@ -8,7 +8,7 @@ mod line;
 pub use controller::run;
 pub use line::{Line, read, usage};
 
-/// The one role that is here, and those that are not.
+/// The role that is implemented, and those that are not.
 pub const CONTROLLER: &str = "argocd-application-controller";
 const OTHERS: [&str; 6] = [
     "argocd-server",
@@ -19,17 +19,16 @@ const OTHERS: [&str; 6] = [
     "argocd-dex",
 ];
 
-/// What the program was called by.
+/// The role that the program was called by.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Called<'a> {
-    /// [`CONTROLLER`], with these words.
+    /// [`CONTROLLER`], with these arguments.
     Controller(&'a [String]),
     NotThere(&'static str),
 }
 
-/// The role that the program is called by: its own name, the variable that Argo CD has for it, or
-/// the first argument, which is what a manifest's path to the program becomes where the image
-/// starts it by itself.
+/// The role that the program is called by: its own name, Argo CD's variable for it, or the first
+/// argument, which contains the program path of a manifest if the image has an entry point.
 pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);

@@ -1,11 +1,11 @@
-//! Which span of which trace, as HTTP headers tell it from one program to another (W3C Trace
-//! Context). Main type: [`TraceContext`].
+//! The trace and span ids that are passed between programs in HTTP headers (W3C Trace Context).
+//! Main type: [`TraceContext`].
 
 use super::Open;
 use std::fmt;
 use tracing_subscriber::{Registry, registry::LookupSpan as _};
 
-/// What `traceparent` says.
+/// The content of `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     pub trace: u128,
@@ -14,12 +14,12 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// `None`: not to be gone by.
+    /// `None`: invalid, to be ignored.
     pub fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.splitn(5, '-').collect();
         let (version, trace, span, flags) = match parts.as_slice() {
             [version, trace, span, flags] => (*version, *trace, *span, *flags),
-            // Later versions may say more.
+            // Later versions may have more fields.
             [version, trace, span, flags, _] if *version != "00" => {
                 (*version, *trace, *span, *flags)
             }
@@ -48,7 +48,7 @@ impl TraceContext {
         })
     }
 
-    /// Where the program is just now; `None` when nothing is traced.
+    /// The current span; `None` if tracing is off.
     pub fn here() -> Option<Self> {
         let found = tracing::Span::current().with_subscriber(|(id, dispatch)| {
             let span = dispatch.downcast_ref::<Registry>()?.span(id)?;
@@ -58,8 +58,8 @@ impl TraceContext {
         found.flatten()
     }
 
-    /// A span that is not sent has no number; another program is to know that it is not, and its
-    /// trace.
+    /// An unsampled span has no id; the other program needs its trace and the information that it
+    /// is not sampled.
     fn of(open: &Open) -> Option<Self> {
         let trace = u128::from_be_bytes(open.span.trace_id.as_slice().try_into().ok()?);
         let span = open

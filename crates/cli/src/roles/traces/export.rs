@@ -23,11 +23,11 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-/// Spans in one message.
+/// Spans per message.
 const BATCH: usize = 512;
-/// How long spans are gathered before they are sent.
+/// How long spans are collected before they are sent.
 const GATHER: Duration = Duration::from_secs(1);
-/// How long a collector may take.
+/// Timeout of the collector.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub struct Exporter {
@@ -37,7 +37,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Nothing is connected yet.
+    /// Does not connect yet.
     pub fn new(target: &Target) -> anyhow::Result<Self> {
         let address = target.address.clone();
         let endpoint = net::endpoint(&address, target.insecure)
@@ -73,7 +73,7 @@ impl Exporter {
         })
     }
 
-    /// For as long as there is somebody who may have spans.
+    /// Runs as long as there is a sender of spans.
     pub async fn run(self, mut spans: mpsc::Receiver<Span>) {
         let (mut batch, mut lost) = (Vec::with_capacity(BATCH), 0_usize);
         while spans.recv_many(&mut batch, BATCH).await > 0 {

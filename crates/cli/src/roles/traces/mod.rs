@@ -1,9 +1,8 @@
-//! Traces for an OpenTelemetry collector, over OTLP. Main types: [`TraceArgs`], with the flags and
-//! variables of Argo CD, and [`Traces`], which makes spans of OTLP of those that the program has
-//! anyway.
+//! Traces for an OpenTelemetry collector, over OTLP. Main types: [`TraceArgs`], with Argo CD's
+//! flags and variables, and [`Traces`], which converts the program's existing spans to OTLP.
 //!
-//! Until it is told where to, nothing is traced, and a span costs nothing. What a collector does
-//! not take in time is dropped: nothing waits for it.
+//! Without a configured collector nothing is traced, and a span costs nothing. Spans that a
+//! collector does not accept in time are dropped: nothing waits for it.
 
 mod context;
 mod export;
@@ -31,11 +30,11 @@ use tracing_subscriber::{
 };
 use wire::{KeyValue, Kind, Span, Status, Value};
 
-/// Spans that wait to be sent.
+/// Maximum number of queued spans.
 const WAITING: usize = 8192;
-/// What a collector's dashboards know us by, unless an attribute says otherwise.
+/// The service name for the collector's dashboards, unless an attribute sets another one.
 const SERVICE: &str = "argocd-controller";
-/// An attribute's text has at most so many characters.
+/// Maximum length of an attribute's text.
 const LONGEST: usize = 1024;
 
 #[derive(Args, Debug)]
@@ -76,7 +75,7 @@ pub struct TraceArgs {
     otlp_sample_ratio: Option<f64>,
 }
 
-/// Where traces go, and as what.
+/// The destination of traces, and their attributes.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Target {
     address: String,
@@ -87,7 +86,7 @@ struct Target {
 }
 
 impl TraceArgs {
-    /// Begins to trace, if somebody wants it. Must be called inside a tokio runtime.
+    /// Starts tracing, if configured. Must be called inside a tokio runtime.
     pub fn start(&self, settings: &Settings, traces: &Traces) -> anyhow::Result<()> {
         match self.target(|key| settings.param(key).to_owned())? {
             Some(target) => traces.send_to(&target),
@@ -161,7 +160,7 @@ impl TraceArgs {
 
 type Wanted = FilterFn<fn(&Metadata<'_>) -> bool>;
 
-/// Only what is ours: libraries have spans of their own.
+/// Only our own spans; libraries have spans, too.
 fn ours(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && metadata.target().starts_with("tiphys")
 }
@@ -170,7 +169,7 @@ fn nothing(_: &Metadata<'_>) -> bool {
     false
 }
 
-/// The spans of this process, and where they go.
+/// The spans of this process, and their destination.
 #[derive(Clone)]
 pub struct Traces {
     filter: reload::Handle<Wanted, Registry>,
@@ -183,7 +182,7 @@ struct Sink {
 }
 
 impl Traces {
-    /// With the layer that makes spans, once they are wanted.
+    /// Returns the layer that creates spans once they are wanted, too.
     pub fn new() -> (Self, impl Layer<Registry> + Send + Sync) {
         let (filter, handle) = reload::Layer::new(filter_fn(nothing as fn(&Metadata<'_>) -> bool));
         let sink = Arc::new(OnceLock::new());
@@ -199,7 +198,7 @@ impl Traces {
     fn send_to(&self, target: &Target) -> anyhow::Result<()> {
         let (sender, spans) = mpsc::channel(WAITING);
         tokio::spawn(Exporter::new(target)?.run(spans));
-        // It is told once.
+        // Set only once.
         let _ = self.sink.set(Sink {
             ratio: target.ratio,
             spans: sender,
@@ -210,10 +209,10 @@ impl Traces {
     }
 }
 
-/// The field of a span that was begun for another program's.
+/// The field of a span that continues another program's trace.
 const TRACEPARENT: &str = "traceparent";
 
-/// What that field says.
+/// The content of that field.
 struct Remote(Option<TraceContext>);
 
 impl field::Visit for Remote {
@@ -226,11 +225,10 @@ impl field::Visit for Remote {
     fn record_debug(&mut self, _: &field::Field, _: &dyn fmt::Debug) {}
 }
 
-/// Makes spans of OTLP.
+/// Creates OTLP spans.
 struct Spans(Arc<OnceLock<Sink>>);
 
-/// A span that has not ended. In a trace that is not sent only the number of the trace is of
-/// interest.
+/// An open span. If its trace is not sampled, only the trace id matters.
 #[derive(Clone)]
 struct Open {
     sent: bool,
@@ -257,7 +255,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         };
         let mut remote = Remote(None);
         attributes.record(&mut remote);
-        // Whoever asks has decided whether the trace is sent.
+        // The caller has decided whether the trace is sampled.
         let remote = remote.0.map(|c| {
             (
                 c.sampled,
@@ -313,20 +311,20 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         }) = span.extensions_mut().remove::<Open>()
         {
             span.end = now();
-            // Better a gap in a trace than a controller that waits.
+            // A gap in a trace is better than a controller that waits.
             let _ = sink.spans.try_send(span);
         }
     }
 }
 
 impl Span {
-    /// Of the trace, and of this one.
+    /// The ids of the trace and of this span.
     fn clone_ids(&self) -> (Vec<u8>, Vec<u8>) {
         (self.trace_id.clone(), self.span_id.clone())
     }
 }
 
-/// The same share of the traces everywhere, by their numbers.
+/// Samples the same traces everywhere, by their ids.
 fn sampled(trace_id: u128, ratio: f64) -> bool {
     const ALL: f64 = 9_223_372_036_854_775_808.0;
     let number = u64::try_from(trace_id & u128::from(u64::MAX)).unwrap_or_default() >> 1;

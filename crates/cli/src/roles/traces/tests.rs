@@ -1,4 +1,4 @@
-//! A collector on loopback, and what arrives there.
+//! A collector on loopback, and what it receives.
 
 use super::{wire::ExportRequest, *};
 use crate::roles::traces::wire::ExportResponse;
@@ -107,7 +107,7 @@ fn a_share_of_the_traces_is_sent() {
 
 type Arrived = (HeaderMap, ExportRequest);
 
-/// A collector: the address, and what it gets.
+/// A collector: its address, and what it receives.
 async fn collector() -> (String, mpsc::UnboundedReceiver<Arrived>) {
     #[derive(Clone)]
     struct Export(mpsc::UnboundedSender<Arrived>);
@@ -174,7 +174,7 @@ async fn spans_arrive_at_a_collector_with_what_belongs_to_them() {
     let (address, mut arrived) = collector().await;
     let (traces, layer) = Traces::new();
     let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
-    // Nobody wants them yet.
+    // No one wants them yet.
     work().await;
     let line = [
         format!("--otlp-address={address}"),
@@ -242,7 +242,7 @@ async fn spans_arrive_at_a_collector_with_what_belongs_to_them() {
 
 #[tokio::test]
 async fn a_collector_that_is_away_holds_nothing_up() {
-    // It accepts, and never says a word.
+    // It accepts connections, but never responds.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = format!("--otlp-address={}", listener.local_addr().expect("bound"));
     let (traces, layer) = Traces::new();

@@ -1,9 +1,9 @@
-//! The messages of OTLP that traces need (opentelemetry.proto.collector.trace.v1): nothing is built
-//! from .proto files for them.
+//! The OTLP messages for traces (opentelemetry.proto.collector.trace.v1), written by hand instead
+//! of generated from .proto files.
 
 use prost::{Message, Oneof};
 
-/// The one call.
+/// The only call.
 pub const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
 #[derive(Clone, PartialEq, Message)]
@@ -12,7 +12,7 @@ pub struct ExportRequest {
     pub resource_spans: Vec<ResourceSpans>,
 }
 
-/// What a collector answers; that some spans were not wanted is no matter.
+/// The collector's response; rejected spans are ignored.
 #[derive(Clone, PartialEq, Message)]
 pub struct ExportResponse {}
 

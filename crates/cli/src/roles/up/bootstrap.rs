@@ -1,6 +1,6 @@
-//! What must exist in the control plane's namespace before the roles start: CRDs, settings, the
-//! admin password, the default project. Main function: [`run`]. Everything is created only if it is
-//! missing: what a user changed stays.
+//! Creates what must exist in the control plane's namespace before the roles start: CRDs, settings,
+//! the admin password, the default project. Main function: [`run`]. Only missing objects are
+//! created: what a user changed stays.
 
 use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -19,12 +19,12 @@ const CRDS: [&str; 2] = [
     include_str!("../../../../../deploy/crds/application-crd.yaml"),
     include_str!("../../../../../deploy/crds/appproject-crd.yaml"),
 ];
-/// As long as Argo CD's.
+/// The same length as Argo CD's.
 const PASSWORD_LENGTH: usize = 16;
-/// Where the first password of `admin` is.
+/// The Secret with the first password of `admin`.
 pub const INITIAL_PASSWORD: &str = "argocd-initial-admin-secret";
 
-/// Creates what is missing. Returns the admin password if it was made now.
+/// Creates what is missing. Returns the admin password if it was generated now.
 pub async fn run(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<String>> {
     for text in CRDS {
         let crd = yaml::parse_documents(text, &yaml::Limits::default())?
@@ -68,8 +68,8 @@ fn labelled(kind: &str, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": labels}})
 }
 
-/// Fills what `argocd-secret` lacks, which may be there without anything in it. A password that is
-/// made now is kept in a Secret of its own, until an administrator deletes it.
+/// Adds the missing fields of `argocd-secret`, which may exist without content. A newly generated
+/// password is stored in a Secret of its own, until an administrator deletes it.
 async fn secrets(cluster: &Cluster, collection: &str) -> anyhow::Result<Option<String>> {
     let mut secret = labelled("Secret", "argocd-secret");
     secret["type"] = "Opaque".into();
@@ -97,7 +97,7 @@ async fn secrets(cluster: &Cluster, collection: &str) -> anyhow::Result<Option<S
         made = Some(password);
     }
     if !data.is_empty() {
-        // Of two that begin at once one is refused, and begins again.
+        // If two processes start at once, one of the writes fails, and that process starts over.
         let patch = json!({"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "data": data});
         let call =
             Call::new(Method::PATCH, path).with_body(MERGE_PATCH, serde_json::to_vec(&patch)?);
@@ -110,8 +110,8 @@ async fn secrets(cluster: &Cluster, collection: &str) -> anyhow::Result<Option<S
     Ok(made)
 }
 
-/// The password of the Secret of an earlier beginning that was broken off, or a new one. It is
-/// stored before it counts.
+/// The password in the Secret of an earlier, interrupted start, or a new one. It is stored before
+/// it takes effect.
 async fn initial_password(cluster: &Cluster, collection: &str) -> anyhow::Result<String> {
     let password: String = rand::rng()
         .sample_iter(Alphanumeric)
@@ -136,7 +136,7 @@ async fn initial_password(cluster: &Cluster, collection: &str) -> anyhow::Result
     })
 }
 
-/// The first password, as long as it still is the one that lets `admin` in.
+/// The first password, as long as it is still valid for `admin`.
 pub async fn known_password(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<String>> {
     let read = async |name: &str, key: &str| -> anyhow::Result<Option<String>> {
         let secret = match cluster
@@ -167,7 +167,7 @@ pub async fn known_password(cluster: &Cluster, namespace: &str) -> anyhow::Resul
     Ok(is_it.then_some(password))
 }
 
-/// Creates an object; whether it was missing.
+/// Creates an object; returns whether it was missing.
 pub async fn create(cluster: &Cluster, collection: &str, object: &Value) -> anyhow::Result<bool> {
     let call = Call::new(Method::POST, collection)
         .with_body("application/json", serde_json::to_vec(object)?);

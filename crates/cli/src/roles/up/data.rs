@@ -1,5 +1,4 @@
-//! The folder with everything that stays: the API server's store, copies of repositories, the
-//! kubeconfig.
+//! The data folder: the API server's store, copies of repositories, the kubeconfig.
 
 use super::UpArgs;
 use crate::private;
@@ -9,20 +8,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The folder; a temporary one with `--ephemeral`, removed at the end.
+/// The folder; with `--ephemeral` a temporary one, removed at the end.
 pub struct DataFolder {
     path: PathBuf,
     temporary: bool,
 }
 
 impl DataFolder {
-    /// Finds the folder and makes it, readable for its owner only.
+    /// Finds or creates the folder, readable only for its owner.
     pub fn open(args: &UpArgs) -> anyhow::Result<Self> {
         let temporary = args.ephemeral;
         let path = match &args.data {
             Some(path) => path.clone(),
-            // A new one with a name that nobody can guess: others may write to the temporary folder
-            // as well.
+            // A new one with an unpredictable name, because others may write to the temporary
+            // folder as well.
             None if temporary => tempfile::Builder::new()
                 .prefix("tiphys-")
                 .tempdir()
@@ -43,7 +42,7 @@ impl DataFolder {
         &self.path
     }
 
-    /// A folder in it.
+    /// A subfolder.
     pub fn folder(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.path.join(name);
         private::closed_folder(&path).with_context(|| unusable(&path))?;

@@ -1,4 +1,4 @@
-//! The examples, carried in the program, and the Git repository made of them.
+//! The embedded examples, and the Git repository created from them.
 
 use anyhow::Context;
 use std::{
@@ -32,12 +32,12 @@ const FILES: &[(&str, &str)] = files![
     "waves/migrate.yaml",
 ];
 
-/// The path of the Application of Applications in the repository.
+/// The path of the app of apps in the repository.
 pub const ROOT_PATH: &str = "app-of-apps";
 /// Its name.
 pub const ROOT: &str = "examples";
 
-/// The names of all Applications: each of the root's files is one, called like it.
+/// The names of all Applications: each file of the app of apps defines one with the same name.
 pub fn applications() -> BTreeSet<String> {
     let name = |(path, _): &(&str, &str)| {
         path.strip_prefix(ROOT_PATH)?
@@ -52,7 +52,7 @@ pub fn applications() -> BTreeSet<String> {
         .collect()
 }
 
-/// Makes `<folder>/examples.git` unless it is there, and returns its URL.
+/// Creates `<folder>/examples.git` unless it exists, and returns its URL.
 pub fn repository(folder: &Path) -> anyhow::Result<String> {
     let path: PathBuf = folder.join("examples.git");
     let url = format!("file://{}", path.display());

@@ -1,18 +1,17 @@
-//! What is printed at every start, before anything is deployed: addresses, login, and what to type
-//! next.
+//! What is printed at every start, before anything is deployed: URLs, login, and commands to try.
 
 use std::path::Path;
 
-/// What there is to know.
+/// The values to print.
 pub struct Introduction<'a> {
-    /// How this program is called, for a shell.
+    /// How to call this program in a shell.
     pub program: &'a str,
     pub url: &'a str,
-    /// The password of `admin`, if it is known to be this one.
+    /// The password of `admin`, if it is known to be valid.
     pub password: Option<&'a str>,
     pub kubeconfig: Option<&'a Path>,
     pub namespace: &'a str,
-    /// It ends by itself: nobody logs in.
+    /// It exits on its own: no one logs in.
     pub once: bool,
 }
 
@@ -38,7 +37,7 @@ impl Introduction<'_> {
             return text + "\n";
         }
         let (address, tls) = match self.url.split_once("://") {
-            // The certificate is its own.
+            // The certificate is self-signed.
             Some(("https", address)) => (address, "--insecure"),
             Some((_, address)) => (address, "--plaintext"),
             None => (self.url, "--plaintext"),
@@ -52,7 +51,7 @@ impl Introduction<'_> {
     }
 }
 
-/// As a shell reads it as one word.
+/// Quoted as a single word for a shell.
 pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=~".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

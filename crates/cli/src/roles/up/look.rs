@@ -1,5 +1,5 @@
-//! What `tiphys up` knows of the Applications at one moment: a row each, and whether everything is
-//! as it should be. Main type: [`View`].
+//! A snapshot of the Applications for `tiphys up`: a row for each, and whether everything is Synced
+//! and Healthy. Main type: [`View`].
 
 use super::{NAMESPACE, table::Row};
 use std::collections::BTreeSet;
@@ -7,14 +7,14 @@ use tiphys_api::{Application, constants};
 use tiphys_cluster::{AppKey, AppStates, Records};
 use tiphys_engine::tree::why;
 
-/// All Applications at one moment.
+/// A snapshot of all Applications.
 #[derive(Default)]
 pub struct View {
     pub rows: Vec<Row>,
 }
 
 impl View {
-    /// `wanted`: names of Applications that were asked for, and are waited for until they exist.
+    /// `wanted`: names of Applications that must exist.
     pub fn now(records: &Records, states: &AppStates, wanted: &BTreeSet<String>) -> Self {
         let mut rows = Vec::new();
         let mut named = wanted.clone();
@@ -57,8 +57,8 @@ impl View {
             .join("\n")
     }
 
-    /// One line for each Application that waiting cannot help, as long as nothing else runs that
-    /// may.
+    /// One line for each Application that cannot recover by waiting, if nothing that could recover
+    /// it is still running.
     pub fn hopeless(&self) -> Option<String> {
         let lasting: Vec<&Row> = self.rows.iter().filter(|r| r.lasting).collect();
         let others_run = self.rows.iter().any(|r| !r.lasting && r.is_running());
@@ -81,7 +81,7 @@ impl View {
     }
 }
 
-/// The Applications that an Application is made of, as far as they are looked after here.
+/// The child Applications of an Application, as far as they are reconciled here.
 fn children(app: &Application) -> impl Iterator<Item = String> {
     let resources =
         app.status.resources.iter().filter(|r| {

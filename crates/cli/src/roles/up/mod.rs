@@ -1,5 +1,5 @@
 //! `tiphys up`: everything in one process, and a live table of the Applications until it is stopped
-//! or, with `--once`, all is well.
+//! or, with `--once`, all are Synced and Healthy.
 
 mod args;
 pub mod bootstrap;
@@ -35,13 +35,13 @@ use tokio_util::sync::CancellationToken;
 
 const NAMESPACE: &str = "argocd";
 const WORKERS: usize = 16;
-/// How often the table looks, besides at every change.
+/// The refresh interval of the table, in addition to every change.
 const TICK: Duration = Duration::from_millis(250);
-/// An error that waiting cannot help ends `--once` when it is seen for so long: a project may be
+/// `--once` ends if an error that waiting cannot resolve is seen for this long: a project may be
 /// created a moment after its Applications.
 const CERTAIN: Duration = Duration::from_secs(2);
 
-/// What runs, and what a user needs to know of it.
+/// The running parts, and what a user needs to know.
 struct Running {
     records: Records,
     states: AppStates,
@@ -55,14 +55,14 @@ struct Running {
     news: mpsc::UnboundedReceiver<String>,
 }
 
-/// Runs until Ctrl-C or SIGTERM, or with `--once` until all is well.
+/// Runs until Ctrl-C or SIGTERM, or with `--once` until all Applications are Synced and Healthy.
 pub async fn run(args: UpArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     workload::confirm(&args)?;
     let data = DataFolder::open(&args)?;
     let started = tokio::select! {
         started = start(&args, &data) => started.map(Some),
-        // There is nothing yet to be ended in order.
+        // Nothing has been started yet that needs an orderly shutdown.
         came = signals.came() => if args.once { Err(came.before("").into()) } else { Ok(None) },
     };
     let result = match started {
@@ -74,7 +74,7 @@ pub async fn run(args: UpArgs) -> anyhow::Result<()> {
     result
 }
 
-/// Deploys, and shows what becomes of it; ends everything in order.
+/// Deploys and shows the state; then shuts down in order.
 async fn work(
     args: &UpArgs,
     mut running: Running,
@@ -93,7 +93,7 @@ async fn work(
             Err(e) => Err(e.into()),
         },
     };
-    // Whoever asks a second time does not want to wait.
+    // A second signal exits immediately.
     tokio::select! { () = running.stop() => {}, _ = signals.came() => {} }
     result
 }
@@ -110,8 +110,8 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
     let shutdown = CancellationToken::new();
     let (cluster, kube, kubeconfig) = connect(args, data).await?;
     let made = bootstrap::run(&cluster, NAMESPACE).await?;
-    // Of a real cluster only who made it just now is shown it; the embedded one is its owner's
-    // alone.
+    // On a real cluster the password is shown only if it was just generated; the embedded cluster
+    // belongs to the user.
     let password = match (made, &kube) {
         (None, Some(_)) => bootstrap::known_password(&cluster, NAMESPACE).await?,
         (made, _) => made,
@@ -218,15 +218,15 @@ async fn connect(
     Ok((cluster, Some(kube), Some(path)))
 }
 
-/// What was seen last, for whoever ends it.
+/// The last snapshot, for the message at the end.
 #[derive(Default)]
 struct Progress {
     view: View,
     table: Table,
 }
 
-/// Creates the Applications and shows the table for as long as it runs; with `--once` until every
-/// Application is well, or cannot become it, and not longer than its timeout.
+/// Creates the Applications and shows the table until stopped; with `--once` until every
+/// Application is Synced and Healthy or cannot become so, at most until the timeout.
 async fn deploy_and_follow(
     args: &UpArgs,
     news: &mut mpsc::UnboundedReceiver<String>,
@@ -281,7 +281,7 @@ async fn deploy_and_follow(
     }
 }
 
-/// That all is well, and what of it is nothing.
+/// The message that everything is ready, and which Applications are empty.
 fn ready_message(empty: &[&str], took: Duration) -> String {
     let text = format!("all Synced and Healthy after {:.2} s", took.as_secs_f64());
     match empty {
@@ -294,7 +294,7 @@ fn ready_message(empty: &[&str], took: Duration) -> String {
 }
 
 impl Running {
-    /// Where everything is, and how to get in.
+    /// Prints URLs and login.
     fn introduce(&self, args: &UpArgs) {
         let program = crate::program_name();
         let introduction = Introduction {
@@ -305,7 +305,7 @@ impl Running {
             namespace: NAMESPACE,
             once: args.once,
         };
-        // Whoever reads it may be gone; that is no reason to end.
+        // The reader may be gone; that is no reason to exit.
         let _ = std::io::stdout().write_all(introduction.text().as_bytes());
     }
 

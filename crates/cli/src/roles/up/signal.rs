@@ -8,7 +8,7 @@ pub struct Signals {
     terminate: Signal,
 }
 
-/// `--once` was ended by a signal before everything was well.
+/// `--once` was ended by a signal before everything was Synced and Healthy.
 #[derive(Debug, thiserror::Error)]
 #[error("{name} before everything was Synced and Healthy{left}")]
 pub struct Interrupted {
@@ -17,7 +17,7 @@ pub struct Interrupted {
     left: String,
 }
 
-/// Which one came.
+/// Which one was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Came {
     number: u8,
@@ -41,7 +41,7 @@ impl Signals {
 }
 
 impl Came {
-    /// `left`: one line for each Application that was not well.
+    /// `left`: one line for each Application that was not Synced and Healthy.
     pub fn before(self, left: &str) -> Interrupted {
         let left = if left.is_empty() {
             String::new()
@@ -57,7 +57,7 @@ impl Came {
 }
 
 impl Interrupted {
-    /// As a shell reports a process that a signal ended.
+    /// The exit code that shells use for a process ended by a signal.
     pub fn exit_code(&self) -> u8 {
         128 + self.number
     }

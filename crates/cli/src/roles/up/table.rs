@@ -1,4 +1,4 @@
-//! The live table: one line an Application, redrawn in place on a terminal, printed on change
+//! The live table: one line per Application, redrawn in place on a terminal, printed on change
 //! elsewhere.
 
 use std::io::{IsTerminal, Write};
@@ -11,19 +11,19 @@ pub struct Row {
     pub sync: String,
     pub health: String,
     pub operation: String,
-    /// What it waits for, or what is wrong.
+    /// What it waits for, or its error.
     pub message: String,
-    /// Waiting alone cannot help it.
+    /// It cannot recover by waiting.
     pub lasting: bool,
     /// It was compared, and has no resources.
     pub empty: bool,
-    /// Somebody asked for a new comparison, which has not been made.
+    /// A requested comparison has not been made yet.
     stale: bool,
 }
 
 impl Row {
-    /// `reasons`: why resources are not Healthy; `lasting`: whether what keeps it from having
-    /// manifests stays until something is changed.
+    /// `reasons`: why resources are not Healthy; `lasting`: whether missing manifests need a change
+    /// by the user.
     pub fn of(app: &Application, reasons: &[String], lasting: bool) -> Self {
         let or = |text: &str, other: &str| {
             if text.is_empty() {
@@ -80,12 +80,12 @@ impl Row {
         }
     }
 
-    /// An Application that was asked for, or that another one is made of.
+    /// An Application that was requested, or that is part of another one, but does not exist.
     pub fn missing(name: &str) -> Self {
         Self::without_status(name, "-", "not created yet")
     }
 
-    /// An Application whose record is not as it should be.
+    /// An Application that cannot be parsed.
     pub fn unreadable(name: &str, problem: &str) -> Self {
         Self {
             lasting: true,
@@ -112,7 +112,7 @@ impl Row {
         ]
     }
 
-    /// For where there is no table.
+    /// For output without a table.
     pub fn line(&self) -> String {
         let [name, sync, health, operation, message] = self.cells();
         let message = message.lines().collect::<Vec<_>>().join(" ");
@@ -131,7 +131,7 @@ struct Size {
     height: usize,
 }
 
-/// `None`: this is no terminal.
+/// `None`: not a terminal.
 fn size() -> Option<Size> {
     if !std::io::stdout().is_terminal() {
         return None;
@@ -140,7 +140,7 @@ fn size() -> Option<Size> {
         width: w.0.into(),
         height: h.0.into(),
     });
-    // A terminal that does not say is taken for the smallest usual one.
+    // A terminal that does not report its size is assumed to have the smallest usual one.
     Some(
         known
             .filter(|s| s.width > 0 && s.height > 0)
@@ -160,7 +160,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Shows the rows if they, or the size of the terminal, differ from those shown before.
+    /// Shows the rows if they, or the size of the terminal, have changed.
     pub fn show(&mut self, rows: &[Row]) -> std::io::Result<()> {
         let size = size();
         if rows == self.last && size == self.size {
@@ -207,11 +207,11 @@ impl Table {
     }
 }
 
-/// Lines that the terminal does not wrap, and not more than it shows: a table that scrolled cannot
-/// be drawn again in its place.
+/// Lines that the terminal does not wrap, and no more than fit: a table that has scrolled cannot be
+/// redrawn in place.
 fn render(rows: &[Row], size: Size) -> Vec<String> {
     let room = size.height.saturating_sub(2).max(2);
-    // What needs attention is shown where there is no room for all.
+    // If there is not enough room, rows that need attention are shown first.
     let (mut shown, mut hidden): (Vec<&Row>, Vec<&Row>) = (rows.iter().collect(), Vec::new());
     if rows.len() + 1 > room {
         shown.sort_by_key(|r| r.is_well());
@@ -223,7 +223,7 @@ fn render(rows: &[Row], size: Size) -> Vec<String> {
             *width = (*width).max(cell.chars().count());
         }
     }
-    // A long name must not take the place of what is said of it.
+    // A long name must leave room for the message.
     widths[0] = widths[0].min((size.width / 3).max(8));
     let line = |cells: [&str; 5]| {
         let cut = |text: &str, width: usize| {

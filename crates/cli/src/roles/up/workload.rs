@@ -49,8 +49,8 @@ pub fn confirm(args: &UpArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Creates the Applications; their names. What is there from before is compared once more: what its
-/// status says may have been true then.
+/// Creates the Applications; returns their names. Existing ones are refreshed, because their status
+/// may be out of date.
 pub async fn create(
     args: &UpArgs,
     records: &Records,
@@ -169,7 +169,7 @@ fn application(name: &str, source: Value, namespace: &str, options: &[&str]) -> 
     })
 }
 
-/// `.`, `r1` and other local paths become file URLs.
+/// Converts `.`, `r1` and other local paths to file URLs.
 fn local_path(url: &str) -> anyhow::Result<String> {
     let path = std::path::Path::new(url);
     let remote = url.contains("://") || (url.contains(':') && !path.exists());
@@ -182,7 +182,7 @@ fn local_path(url: &str) -> anyhow::Result<String> {
     Ok(format!("file://{}", path.display()))
 }
 
-/// The last word of the path, else of the repository, as a resource name.
+/// The last part of the path, or of the repository, as a resource name.
 fn name_of(path: &str, url: &str) -> String {
     let last = |text: &str| {
         text.trim_end_matches('/')
@@ -204,7 +204,7 @@ fn name_of(path: &str, url: &str) -> String {
         .unwrap_or_else(|| "app".to_owned())
 }
 
-/// The repository Secret, when there are credentials.
+/// The repository Secret, if there are credentials.
 fn secret(args: &UpArgs, url: &str, name: &str) -> anyhow::Result<Option<Value>> {
     let mut data = json!({"type": "git", "url": url});
     for (field, value) in [

@@ -1,11 +1,11 @@
-//! Tokens for AKS with Entra ID, by the environment variables of `kubelogin`.
+//! Tokens for AKS with Entra ID, configured by `kubelogin`'s environment variables.
 //!
-//! Main function: [`token`]: a workload's identity, an application's secret, or the machine's
-//! identity (`AAD_LOGIN_METHOD`).
+//! Main function: [`token`]: workload identity, client secret, or managed identity
+//! (`AAD_LOGIN_METHOD`).
 
 use super::{Env, Grant, Token, read, web};
 
-/// AKS' own application in every tenant.
+/// The application id of the AKS server, which is the same in every tenant.
 const SERVER: &str = "6dae42f8-4368-4678-94ff-3960e28e3630";
 const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
@@ -62,7 +62,7 @@ pub async fn token(env: &Env) -> Result<Token, String> {
     web::json::<Grant>(&answer)?.token()
 }
 
-/// A grant for an application that proves itself.
+/// A client credentials grant.
 async fn grant(
     env: &Env,
     server: &str,

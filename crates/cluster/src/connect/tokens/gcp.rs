@@ -1,7 +1,7 @@
 //! Tokens for GKE: Google's application default credentials.
 //!
-//! Main function: [`token`]. A key file (`GOOGLE_APPLICATION_CREDENTIALS`, or what `gcloud` keeps),
-//! else the machine's service account.
+//! Main function: [`token`]. A key file (`GOOGLE_APPLICATION_CREDENTIALS`, or `gcloud`'s), else the
+//! metadata server's service account.
 
 use super::{Env, Grant, Token, read, web};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -19,7 +19,7 @@ const SCOPES: &str =
 const TOKENS: &str = "https://oauth2.googleapis.com/token";
 const BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-/// A file of credentials, of whichever type.
+/// A credentials file of any type.
 #[derive(Deserialize)]
 #[serde(default)]
 struct Credentials {
@@ -86,7 +86,7 @@ pub async fn token(env: &Env) -> Result<Token, String> {
     web::json::<Grant>(&answer)?.token()
 }
 
-/// The service account of the machine or, with workload identity, of the pod.
+/// The service account of the instance or, with workload identity, of the pod.
 async fn of_machine(env: &Env) -> Result<Token, String> {
     let host = env
         .get("GCE_METADATA_HOST")
@@ -102,7 +102,7 @@ async fn of_machine(env: &Env) -> Result<Token, String> {
     web::json::<Grant>(&answer)?.token()
 }
 
-/// A JWT that says who asks, signed with the account's key.
+/// A JWT for the service account, signed with its key.
 fn assertion(account: &Credentials, now: Timestamp) -> Result<String, String> {
     let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let header = json!({"alg": "RS256", "typ": "JWT", "kid": account.private_key_id});

@@ -1,8 +1,8 @@
-//! Tokens that a cloud gives for a cluster, made in this process: what Argo CD starts
-//! `argocd-k8s-auth` for.
+//! Cloud provider tokens for a cluster, created in this process; Argo CD runs `argocd-k8s-auth` for
+//! this.
 //!
-//! Main type: [`Tokens`]. A token is kept until a minute before its end. It knows nothing of the
-//! cluster that it is for.
+//! Main type: [`Tokens`]. A token is cached until a minute before it expires. It knows nothing
+//! about its cluster.
 
 mod aws;
 mod azure;
@@ -17,13 +17,13 @@ use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, time::Instant};
 use tower::{BoxError, filter::AsyncPredicate};
 
-/// The program of Argo CD's image that this stands for.
+/// The program in Argo CD's image that this replaces.
 const PROGRAM: &str = "argocd-k8s-auth";
-/// A token is asked for anew so long before its end.
+/// A token is renewed this long before it expires.
 const MARGIN: SignedDuration = SignedDuration::from_secs(60);
-/// A failure is told again for so long, instead of asking again.
+/// An error is returned again for this long instead of retrying.
 const PAUSE: Duration = Duration::from_secs(5);
-/// A file with a token, a key or profiles.
+/// Maximum size of a file with a token, a key or profiles.
 const MAX_FILE: u64 = 1 << 20;
 
 /// A bearer token; it has no Debug and no Display.
@@ -32,14 +32,14 @@ struct Token {
     until: Timestamp,
 }
 
-/// Who gives tokens.
+/// The token provider.
 enum Login {
     Aws(aws::Login),
     Gcp,
     Azure,
 }
 
-/// The environment, with what the cluster's Secret says instead.
+/// The environment, overridden by the cluster's Secret.
 #[derive(Default)]
 struct Env(BTreeMap<String, String>);
 
@@ -68,7 +68,7 @@ enum Kept {
     Failure(Instant, String),
 }
 
-/// Where a cluster's tokens come from.
+/// The source of a cluster's tokens.
 pub(super) struct Tokens {
     login: Login,
     env: Env,
@@ -90,8 +90,8 @@ impl Tokens {
         Ok(Self::new(Login::Aws(login), Env::default()))
     }
 
-    /// `execProviderConfig`, when it names Argo CD's own program; `None` for any other, which is
-    /// started.
+    /// `execProviderConfig` if it names Argo CD's own program; `None` for any other, which is
+    /// executed.
     pub fn of_exec(exec: &Value) -> Option<Result<Self, String>> {
         let command = exec.get("command").and_then(Value::as_str)?;
         (command.rsplit('/').next() == Some(PROGRAM)).then(|| {
@@ -139,7 +139,7 @@ impl Tokens {
         }
     }
 
-    /// The header for a request made now.
+    /// The Authorization header for a request made now.
     async fn header(&self) -> Result<HeaderValue, BoxError> {
         let mut kept = self.kept.lock().await;
         let good = match &*kept {
@@ -165,7 +165,7 @@ impl Tokens {
     }
 }
 
-/// Gives each request its token.
+/// Adds the token to each request.
 #[derive(Clone)]
 pub(super) struct Bearer(pub Arc<Tokens>);
 
@@ -183,7 +183,7 @@ impl<B: Send + 'static> AsyncPredicate<Request<B>> for Bearer {
     }
 }
 
-/// The text of a file that a setting names.
+/// The content of a file that a setting names.
 async fn read(path: &str) -> Result<String, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("{path}: {e}");
     if tokio::fs::metadata(path)
@@ -200,11 +200,11 @@ async fn read(path: &str) -> Result<String, String> {
         .map_err(|e| wrong(&e))
 }
 
-/// What OAuth servers answer.
+/// The response of OAuth servers.
 #[derive(Deserialize)]
 struct Grant {
     access_token: String,
-    /// Seconds; Azure's machines tell them as text.
+    /// Seconds; Azure's metadata service returns them as text.
     expires_in: Value,
 }
 

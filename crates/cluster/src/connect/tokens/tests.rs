@@ -1,5 +1,4 @@
-//! Clouds that are stood in for on this machine: what they are asked, and what becomes of their
-//! answers.
+//! Fake cloud servers on localhost: which requests they get, and what becomes of their responses.
 
 use super::*;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -10,7 +9,7 @@ use tokio::{
     net::TcpListener,
 };
 
-/// A server that answers by `METHOD path`, and remembers head and body of what it was asked.
+/// A server with responses by `METHOD path`, which records head and body of each request.
 struct Cloud {
     url: String,
     asked: Arc<Lock<Vec<(String, String)>>>,
@@ -94,7 +93,7 @@ fn file(name: &str, text: &str) -> String {
     path.to_str().expect("a path").to_owned()
 }
 
-/// Like STS' answer.
+/// A response like that of STS.
 fn assumed(key: &str) -> String {
     format!(
         "<R><Credentials><AccessKeyId>{key}</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>st</SessionToken>\
@@ -189,7 +188,7 @@ async fn aws_profiles_lead_to_keys_and_roles() {
         ("AWS_CONFIG_FILE", config.as_str()),
         ("AWS_SHARED_CREDENTIALS_FILE", &keys),
         ("AWS_ENDPOINT_URL_STS", &sts.url),
-        // The profile of the Secret wins.
+        // The profile in the Secret takes precedence.
         ("AWS_ACCESS_KEY_ID", "OTHER"),
         ("AWS_SECRET_ACCESS_KEY", "s"),
     ];
@@ -381,7 +380,7 @@ async fn azure_gives_tokens_to_workloads_applications_and_machines() {
         format!("{common}other%2F.default&client_secret=s%26s")
     );
 
-    // Machines tell the seconds as text.
+    // The metadata service returns the seconds as text.
     let machine = Cloud::new(vec![(
         "GET /metadata/identity/oauth2/token?api-version=2018-02-01&resource=6dae42f8",
         GRANT.replace("3599", "\"3599\""),

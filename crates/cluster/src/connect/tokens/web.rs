@@ -1,4 +1,4 @@
-//! Requests to those who give tokens: small, with a time limit, and answers that are bounded.
+//! Requests to token providers: small, with a time limit and a bounded response.
 
 use super::super::{proxy::Proxy, stack};
 use http::{Request, Uri, header::CONTENT_TYPE};
@@ -9,15 +9,15 @@ use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_ANSWER: usize = 1 << 20;
-/// So much of a refusal is told.
+/// How much of an error response is shown.
 const SHOWN: usize = 400;
 
-/// The answer's body. A refusal is an error with what it says.
+/// Returns the response's body. An HTTP error status is an error with its text.
 pub async fn send(request: Request<Vec<u8>>) -> Result<String, String> {
     exchange(request, false).await
 }
 
-/// To the machine or a neighbour of it, where no proxy is wanted.
+/// For localhost and link-local addresses, without a proxy.
 pub async fn send_here(request: Request<Vec<u8>>) -> Result<String, String> {
     exchange(request, true).await
 }
@@ -114,7 +114,7 @@ pub fn form(fields: &[(&str, &str)]) -> String {
         .join("&")
 }
 
-/// Everything but RFC 3986's unreserved characters, as AWS signs it.
+/// Escapes everything except RFC 3986's unreserved characters, as AWS signs it.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -128,7 +128,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// An answer in JSON.
+/// Parses a JSON response.
 pub fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|e| format!("the answer cannot be read: {e}"))
 }

@@ -1,5 +1,4 @@
-//! Blast radius: a kind, a webhook, a cluster or an Application that is broken never stops the
-//! others.
+//! Blast radius: a broken kind, webhook, cluster or Application never stops the others.
 
 use super::stage::{Stage, stage};
 use crate::scripts::wire::{Moment, Plan};
@@ -7,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How soon those who have nothing to do with it are synced.
+/// How soon unrelated Applications are synced.
 const ON_TIME: Duration = Duration::from_secs(5);
 /// More than there are workers.
 const MANY: usize = 20;
@@ -23,7 +22,7 @@ async fn commit(stage: &mut Stage<'_>) {
         .await;
 }
 
-/// Creates Applications `good-0`, …, each with a map of its own.
+/// Creates Applications `good-0`, …, each with a ConfigMap of its own.
 async fn good_ones(stage: &mut Stage<'_>) {
     for n in 0..GOOD {
         stage
@@ -34,7 +33,7 @@ async fn good_ones(stage: &mut Stage<'_>) {
     }
 }
 
-/// Waits until those are synced; an error says which are not, in time.
+/// Waits until those are synced; an error lists those that are not, in time.
 async fn all_well(stage: &Stage<'_>) {
     let began = Instant::now();
     loop {
@@ -110,7 +109,7 @@ fn a_group_that_is_not_served() {
 
 #[test]
 fn c11_a_cluster_that_never_answers() {
-    // Whoever connects is taken in, and never hears anything.
+    // Connections are accepted, but nothing is ever sent.
     let silence = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let server = format!("https://{}", silence.local_addr().expect("bound"));
     stage(Plan::default(), async |stage| {
@@ -157,7 +156,7 @@ fn c11_a_cluster_that_never_answers() {
             "{}",
             far["status"]
         );
-        // Of what was synced before nothing is known any more.
+        // Nothing is known any more of what was synced before.
         let moved = stage.app(&format!("{}-moved", stage.play.apps[0])).await;
         let resources = moved["status"]["resources"]
             .as_array()
@@ -191,7 +190,7 @@ fn an_application_that_is_poison() {
         stage.act("app\n  syncPolicy: {automated: {}}").await;
         good_ones(stage).await;
         all_well(stage).await;
-        // Whoever looks next panics: not one of those that have come to rest.
+        // The next reconcile panics: not one of Applications that are idle.
         sleep(Duration::from_secs(1)).await;
         stage
             .play
@@ -203,7 +202,7 @@ fn an_application_that_is_poison() {
             stage.act(&format!("good-{n}: sync")).await;
         }
         all_well(stage).await;
-        // What cannot be read at all.
+        // Data that cannot be parsed at all.
         let odd = json!({"status": {"history": "none"}});
         let path = stage.play.app_path(&stage.play.apps[0]);
         let _: Result<Value, _> = stage
@@ -231,7 +230,7 @@ fn c11_a_kind_that_cannot_be_read_makes_those_who_have_it_unknown() {
             403,
             "configmaps is forbidden".to_owned(),
         );
-        // What one process knew already the next one cannot read.
+        // What one process already knows, the next one cannot read.
         stage.wire.plan(|plan| {
             (plan.refusals, plan.deaths) = (vec![refusal], vec![(writes, Moment::Before)])
         });

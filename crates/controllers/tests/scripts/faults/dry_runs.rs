@@ -1,4 +1,4 @@
-//! How often the API server is asked what would come of a write.
+//! How often the API server is asked for a dry run.
 
 use super::stage::{Stage, stage};
 use crate::scripts::wire::Plan;
@@ -12,8 +12,7 @@ fn asked(stage: &Stage<'_>) -> usize {
         .count()
 }
 
-/// What was said of a pair that has not changed holds until somebody wants nothing to be
-/// remembered.
+/// The result for an unchanged pair is reused until a hard refresh is requested.
 #[test]
 fn c29_only_a_hard_refresh_asks_again_what_differs() {
     stage(Plan::default(), async |stage| {
@@ -29,8 +28,8 @@ fn c29_only_a_hard_refresh_asks_again_what_differs() {
     });
 }
 
-/// The hard timeout wants nothing to be remembered; the other one renews what is old, and asks
-/// nothing of what has not changed.
+/// A hard timeout discards all results; the normal one renews the comparison without dry runs of
+/// unchanged pairs.
 #[test]
 fn c76_only_the_hard_timeout_asks_again_what_differs() {
     stage(Plan::default(), async |stage| {

@@ -1,5 +1,5 @@
-//! Errors: a fifth of all requests fails, or half of them, while Git goes on; when they are over
-//! everything is as Git says.
+//! Errors: a fifth or a half of all requests fails while Git changes; afterwards everything is as
+//! in Git.
 
 use super::{
     asked, side_by_side,
@@ -13,20 +13,20 @@ use tokio::time::{Instant, sleep};
 
 /// Seeds in `make test`.
 const FEW: usize = 3;
-/// Seeds that once did not recover: what discovery had not been told at first was not asked for
-/// again for minutes.
+/// Seeds that once did not recover: what discovery had not learned at first was not requested again
+/// for minutes.
 const FOUND: [u64; 2] = [50, 187];
-/// Seeds when all are asked for.
+/// Seeds with `TIPHYS_FAULTS=all`.
 const MANY: usize = 1000;
 const COMMITS: u64 = 4;
-/// How long it may take until all is well once errors are over: longer than the longest pause
-/// between two attempts.
+/// How long recovery may take after the errors end: longer than the longest delay between two
+/// attempts.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Objects that every commit has.
+/// Objects in every commit.
 const STABLE: &str =
     "  configmap stable-one\n  secret stable-two wave=-1\n  deployment stable-three\n";
 
-/// What a commit has beside that.
+/// Further objects that a commit may contain.
 const OBJECTS: [&str; 8] = [
     "configmap a k=v1",
     "configmap b wave=1",
@@ -53,7 +53,7 @@ fn commit(rng: &mut Rng, at: u64) -> String {
     )
 }
 
-/// What is not as it should be; nothing when all is.
+/// What is not as it should be, if anything.
 async fn trouble(stage: &Stage<'_>, names: &BTreeSet<String>) -> Option<String> {
     let app = stage.first().await;
     let at = |pointer: &str| {
@@ -193,8 +193,8 @@ fn errors_of_half_of_all_requests() {
     under_errors(50, 1);
 }
 
-/// An automatic sync with hooks; once with a conflict at a write. The answer: the writes, and what
-/// is wrong with the records of it.
+/// An automatic sync with hooks, with one conflict on a write. Returns the writes, and what is
+/// wrong with its records.
 fn with_conflict(at: Option<usize>) -> (Vec<String>, Option<String>) {
     const SYNC: &str = "commit\n  job before hook=PreSync\n  configmap one\n  job after hook=PostSync\napp\n  syncPolicy: {automated: {}}\npass 60s";
     stage(
@@ -232,7 +232,7 @@ fn with_conflict(at: Option<usize>) -> (Vec<String>, Option<String>) {
     )
 }
 
-/// A look that begins anew because of a conflict has a record without what was not stored yet.
+/// A reconcile that restarts because of a conflict has a record without what was not stored yet.
 #[test]
 fn a_conflict_at_any_write_loses_nothing_of_what_is_recorded() {
     let (writes, wrong) = with_conflict(None);

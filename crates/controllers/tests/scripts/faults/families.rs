@@ -1,16 +1,16 @@
-//! The families of faults, a test each.
+//! The families of faults, one test each.
 
 use super::{FaultFamily, Reference, played::Played, run_family};
 use crate::scripts::wire::{Fate, Moment, Plan};
 use tiphys_testkit::Rng;
 
-/// A number below `bound`, as the seed has it.
+/// A number below `bound`, from the seed.
 fn below(rng: &mut Rng, bound: usize) -> usize {
     usize::try_from(rng.below(bound as u64)).expect("it was one")
 }
 
-/// The end is the same after every step, nothing else was deleted, no hook ran twice, and then
-/// there is peace.
+/// The state after every step is the same, nothing else was deleted, no hook ran twice, and then
+/// nothing more happens.
 fn as_without(reference: &Reference, played: &Played) -> Vec<String> {
     let before = reference.played();
     let mut problems = played.differences(before);
@@ -22,7 +22,7 @@ fn as_without(reference: &Reference, played: &Played) -> Vec<String> {
     if !more.is_empty() {
         problems.push(format!("deleted only with faults: {more:?}"));
     }
-    // A hook of two phases does without faults.
+    // A hook of two phases is created twice even without faults.
     if played.repeated_hooks.len() > before.repeated_hooks.len() {
         problems.extend(
             played
@@ -82,7 +82,7 @@ fn two_deaths() {
         any: |r, rng| {
             let writes = r.played().writes.len();
             let first = death(rng, writes);
-            // Often in the recovery from the first.
+            // Often during the recovery from the first.
             let second = if rng.below(2) == 0 {
                 (first.0 + 1 + below(rng, 4), Moment::After)
             } else {
@@ -124,8 +124,8 @@ fn news_that_come_late() {
 fn a_new_process_that_first_sees_the_past() {
     run_family(&FaultFamily {
         name: "time travel",
-        // Whoever sees settings and projects of the past does what they said: a sync of a project
-        // that is not there yet is tried again later.
+        // With stale settings and projects the controller obeys those: a sync in a project that
+        // does not exist yet is retried later.
         fits: |script| !script.changes_settings() && !script.changes_projects(),
         any: |r, rng| Plan {
             deaths: vec![death(rng, r.played().writes.len())],

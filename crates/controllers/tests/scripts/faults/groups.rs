@@ -1,4 +1,4 @@
-//! Writes of one kind are made together, and those of the next kind when all of them are done.
+//! Writes of one kind are concurrent, and those of the next kind follow when all of them are done.
 
 use super::stage::stage;
 use crate::scripts::wire::{Plan, Write};

@@ -1,5 +1,5 @@
-//! Loops: what is changed back again and again is synced at most five times in half a minute, then
-//! ever more rarely, and a condition says so.
+//! Loops: a change that is reverted again and again is synced at most five times in half a minute,
+//! then with increasing delay, and a condition reports it.
 
 use super::{
     cases, side_by_side,
@@ -9,15 +9,16 @@ use crate::scripts::wire::Plan;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Syncs that a first half minute may see: the pauses between them are 0, 2, 6 and 18 seconds.
+/// Syncs expected in the first half minute: the delays between them are 0, 2, 6 and 18 seconds.
 const FEW: usize = 5;
 const FIRST: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_secs(600);
-/// How soon somebody changes it back, at first and later, when syncs are minutes apart.
+/// How soon someone reverts it, at first and later, when syncs are minutes apart.
 const SOON: Duration = Duration::from_millis(500);
 const LATER: Duration = Duration::from_secs(3);
 
-/// Its name; what is in Git, beside a map `bystander`; what somebody does again and again.
+/// Its name; the content of Git in addition to a ConfigMap `bystander`; what someone does
+/// repeatedly.
 struct Case(&'static str, &'static str, &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -119,12 +120,12 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// Syncs of the Application's whole life.
+/// The number of syncs of the Application so far.
 fn syncs(stage: &Stage) -> usize {
     stage.wire.started()
 }
 
-/// Somebody changes it back until this moment, whenever it was changed.
+/// Someone reverts every sync until this time.
 async fn fight(stage: &mut Stage<'_>, deeds: &[&str], pause: Duration, until: Instant) {
     while Instant::now() < until {
         for deed in deeds {
@@ -163,7 +164,7 @@ async fn gives_up(
     if !matches!(told.as_slice(), [one] if one.contains(expected)) {
         return Err(format!("{name}: nothing is said of it: {told:?}"));
     }
-    // A new revision is another matter.
+    // A new revision is synced immediately.
     let before = syncs(stage);
     stage
         .play(&format!(
@@ -202,8 +203,7 @@ fn whoever_changes_it_back_is_not_fought_for_ever() {
     );
 }
 
-/// Whatever makes the controller take a sync for one that was not tried yet: here somebody changes
-/// what the status says of it.
+/// Whatever makes the controller consider a sync untried: here someone changes the status.
 #[test]
 fn the_same_automatic_sync_is_not_repeated_for_ever_without_self_heal_either() {
     const FORGOTTEN: &[&str] = &[
@@ -251,7 +251,7 @@ fn a_specification_is_written_back_in_its_normal_form_once() {
             "together with what was compared: {:?}",
             stage.written("")
         );
-        // Shorter than what is between two refreshes.
+        // Shorter than the time between two refreshes.
         stage.play("pass 1m").await;
         assert_eq!(
             patches(stage),
@@ -266,7 +266,7 @@ fn a_specification_is_written_back_in_its_normal_form_once() {
             "it takes the request away: {:?}",
             stage.written("")
         );
-        // Where something else is wrong it stays as it was written.
+        // If something else is wrong it stays as written.
         stage.play("app\n  {project: '', syncPolicy: {}, destination: {server: 'https://nowhere.example.org'}}\nrefresh").await;
         let spec = stage.first().await["spec"].clone();
         assert_eq!(
@@ -276,7 +276,7 @@ fn a_specification_is_written_back_in_its_normal_form_once() {
     });
 }
 
-/// The parent does not take it for a change, which it would undo.
+/// The parent does not consider it a change that it would have to revert.
 #[test]
 fn a_parent_leaves_its_child_in_normal_form() {
     stage(Plan::default(), async |stage| {

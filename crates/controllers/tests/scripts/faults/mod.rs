@@ -1,12 +1,12 @@
-//! The scripts once more, with faults injected on the wire: whatever happens to the controller,
-//! each step ends as it does without.
+//! The scripts with faults injected on the wire: whatever happens to the controller, each step ends
+//! as it does without faults.
 //!
-//! Tables are played whole. Of the families that have no end, `make test` plays a few cases, other
-//! ones for each commit. `TIPHYS_FAULTS=200` plays so many of each, `TIPHYS_FAULTS=all` every one
-//! that can be numbered (each write, each event); `TIPHYS_SEED` is the first case's, and a failure
-//! names the one that repeats it alone; `TIPHYS_SCRIPT=part` keeps to scripts by name,
-//! `TIPHYS_CASE=part` to cases of tables. Main types: [`Reference`], what a script comes to by
-//! itself, and [`FaultFamily`].
+//! Tables are played completely. Of unbounded families `make test` plays a few cases, different
+//! ones for each commit. `TIPHYS_FAULTS=200` plays that many of each, `TIPHYS_FAULTS=all` every one
+//! that can be numbered (each write, each event). `TIPHYS_SEED` is the first case's seed, and a
+//! failure names the seed that repeats it alone. `TIPHYS_SCRIPT=part` selects scripts by name,
+//! `TIPHYS_CASE=part` cases of tables. Main types: [`Reference`], the result of a script without
+//! faults, and [`FaultFamily`].
 
 mod blast;
 mod delete;
@@ -37,12 +37,12 @@ use std::{
 };
 use tiphys_testkit::{Rng, first_seed};
 
-/// Cases of each test when nothing else is said.
+/// Cases of each test by default.
 const FEW: usize = 4;
-/// And when all are asked for of a family that has no end.
+/// Cases of an unbounded family with `TIPHYS_FAULTS=all`.
 const MANY: usize = 1000;
 
-/// A script and what it comes to without faults.
+/// A script and its result without faults.
 pub struct Reference {
     pub script: Script,
     played: OnceLock<Played>,
@@ -58,18 +58,19 @@ impl Reference {
 /// A family of faults.
 pub struct FaultFamily {
     pub name: &'static str,
-    /// The scripts that it can be done to.
+    /// The scripts that it can be applied to.
     pub fits: fn(&Script) -> bool,
-    /// The seed's own.
+    /// The fault for a seed.
     pub any: fn(&Reference, &mut Rng) -> Plan,
-    /// All there are, where they can be numbered.
+    /// All faults, if they can be numbered.
     pub all: Option<fn(&Reference) -> Vec<Plan>>,
-    /// What is wrong with what came out.
+    /// What is wrong with the result.
     pub judge: fn(&Reference, &Played) -> Vec<String>,
 }
 
-/// Scripts that can be played with faults: those in which a panic is timed to one look cannot, nor
-/// those in which Git is away, since what it said before is known to one process alone.
+/// Scripts that can be played with faults. Excluded are those in which a panic is timed to one
+/// reconcile, and those in which Git is unavailable, because only one process knows its previous
+/// manifests.
 fn scripts() -> Vec<Reference> {
     let scripts = chosen()
         .into_iter()
@@ -82,7 +83,7 @@ fn scripts() -> Vec<Reference> {
         .collect()
 }
 
-/// How many cases are asked for, if not all.
+/// How many cases are requested, if not all.
 fn asked() -> Option<usize> {
     match std::env::var("TIPHYS_FAULTS") {
         Err(_) => Some(FEW),
@@ -95,7 +96,7 @@ fn asked() -> Option<usize> {
     }
 }
 
-/// Works on the items side by side; the answer is what was wrong, in no order.
+/// Processes the items concurrently; returns what was wrong, in no particular order.
 fn side_by_side<T: Sync>(items: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let lane = || {
@@ -110,7 +111,7 @@ fn side_by_side<T: Sync>(items: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -
     wrong.into_inner().expect("no panic")
 }
 
-/// The cases of a table: all of them, or those with `TIPHYS_CASE` in their names.
+/// The cases of a table: all, or those with `TIPHYS_CASE` in their names.
 fn cases<T>(table: &[T], name: fn(&T) -> &str) -> Vec<&T> {
     let part = std::env::var("TIPHYS_CASE").unwrap_or_default();
     table
@@ -119,7 +120,7 @@ fn cases<T>(table: &[T], name: fn(&T) -> &str) -> Vec<&T> {
         .collect()
 }
 
-/// A few of the cases, other ones for each commit, unless more are asked for or one is named.
+/// A few of the cases, different ones for each commit, unless more or a specific one is requested.
 fn some<T>(cases: Vec<T>, few: usize) -> Vec<T> {
     if std::env::var_os("TIPHYS_CASE").is_some() {
         return cases;
@@ -135,7 +136,7 @@ fn some<T>(cases: Vec<T>, few: usize) -> Vec<T> {
     .collect()
 }
 
-/// Injects the faults into the scripts; panics when something came out otherwise.
+/// Injects the faults into the scripts; panics if a result differs.
 fn run_family(fault: &FaultFamily) {
     let (references, began, seed) = (scripts(), Instant::now(), first_seed());
     assert!(!references.is_empty(), "no script of that name");

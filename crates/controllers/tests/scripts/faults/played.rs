@@ -1,4 +1,4 @@
-//! What a script came to. Main type: [`Played`].
+//! The result of a script. Main type: [`Played`].
 
 use crate::scripts::{
     ground::Ground,
@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// What of an operation's table is the same however often it was interrupted: all but the messages.
+/// The columns of an operation's table that do not depend on interruptions: all except the
+/// messages.
 const COLUMNS: usize = 4;
 /// How long nothing may be written at the end.
 const QUIET: Duration = Duration::from_secs(30);
@@ -24,7 +25,7 @@ pub struct Played {
     steps: Vec<String>,
     pub writes: Vec<Write>,
     pub events: usize,
-    /// What was changed after the end.
+    /// Changes after the end.
     pub restless: Vec<String>,
     pub repeated_hooks: Vec<String>,
     pub faults: BTreeMap<&'static str, usize>,
@@ -33,7 +34,7 @@ pub struct Played {
 }
 
 impl Played {
-    /// Plays a script in a cluster and a time of its own.
+    /// Plays a script in its own cluster and virtual time.
     pub fn of(script: &Script, plan: Plan) -> Self {
         let wire = Wire::new(plan);
         let run = || {
@@ -48,8 +49,7 @@ impl Played {
                 sleep(QUIET).await;
                 let before = wire.writes().len();
                 sleep(QUIET).await;
-                // The comparison that comes every few minutes may ask the API server what would
-                // come of a write.
+                // The periodic comparison may ask the API server for dry runs.
                 let restless = wire
                     .writes()
                     .split_off(before)
@@ -80,7 +80,7 @@ impl Played {
         }
     }
 
-    /// What was deleted, without the parts of names that differ from run to run.
+    /// The deleted objects, without the parts of names that differ from run to run.
     pub fn deletions(&self) -> BTreeSet<String> {
         let plain = |what: &str| {
             what.split('-')
@@ -101,13 +101,13 @@ impl Played {
             .collect()
     }
 
-    /// What is seen otherwise than in the reference after some step; messages of operations aside.
+    /// What differs from the reference after some step; messages of operations aside.
     pub fn differences(&self, reference: &Self) -> Vec<String> {
         if let Some(panic) = &self.panic {
             return vec![format!("it was not played to its end: {panic}")];
         }
         let steps = self.states.iter().zip(&reference.states).zip(&self.steps);
-        // What is otherwise after one step may be so after the next ones.
+        // A difference after one step may also be there after the next ones.
         let first = steps
             .map(|((now, then), step)| (step, differences(now, then)))
             .find(|(_, lines)| !lines.is_empty());
@@ -121,7 +121,8 @@ fn by_title(sections: Vec<Section>) -> BTreeMap<String, Vec<String>> {
     let shorter = |(title, lines): Section| {
         let lines = match lines.first() {
             Some(_) if title.ends_with("operation") => without_messages(&lines),
-            // Of one that is deleted only who compared it before knows how its resources do.
+            // For an Application in deletion, only a process that compared it before knows the
+            // health of its resources.
             Some(first) if first.ends_with("being deleted") => {
                 lines.iter().map(|line| cells(line, 2)).collect()
             }
@@ -147,7 +148,7 @@ fn without_messages(lines: &[String]) -> Vec<String> {
         true => cells(line, COLUMNS),
         false => line.split(": ").next().unwrap_or_default().to_owned(),
     };
-    // A message may have several lines; results come in the order in which they are known.
+    // A message may have several lines; results are in the order in which they became known.
     let (first, rest) = lines
         .split_first()
         .map_or((None, lines), |(first, rest)| (Some(first), rest));
@@ -160,8 +161,8 @@ fn without_messages(lines: &[String]) -> Vec<String> {
     first.map(row).into_iter().chain(rows).collect()
 }
 
-/// Who dies before it could note what it had applied does not always apply it again: a hook of a
-/// later wave, or the live object, shows that it was done. The results then lack it.
+/// A process that dies before it could record what it applied does not always apply it again, if a
+/// hook of a later wave or the live object shows that it was done. The results then lack it.
 fn may_be_lost(row: &&String) -> bool {
     row.starts_with("Sync  ") && (row.contains("  Synced  ") || row.contains("  Pruned  "))
 }

@@ -1,9 +1,9 @@
 //! Prune safety: whatever goes wrong with Git, manifests, settings or the cluster, nothing is
 //! deleted.
 //!
-//! Each case is an Application that is synced, pruned and healed by itself, to which something bad
-//! happens; it is then refreshed, synced by hand with pruning, and left alone for some minutes.
-//! What it wanted before is there at the end, and not one deletion was sent.
+//! Each case is an Application with automated sync, prune and self-heal, to which something bad
+//! happens; it is then refreshed, synced manually with prune, and left alone for some minutes. Its
+//! previous resources exist at the end, and not a single deletion was sent.
 
 use super::{
     cases, side_by_side,
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::scripts::wire::{Moment, Plan};
 
-/// What every case begins with: objects of several kinds, two of them in a chart's or another
-/// source's stead.
+/// The beginning of every case: objects of several kinds, two of them in place of a chart's or
+/// another source's.
 const BEGIN: &str = "commit
   configmap one
   configmap two
@@ -33,12 +33,12 @@ const KEPT: [&str; 5] = [
     "Widget/five",
 ];
 
-/// A case: its name, what happens, in the notation of scripts, and what is done to the wire then.
+/// A case: its name, what happens, in the notation of scripts, and the change on the wire.
 struct Case(&'static str, &'static str, fn(&Stage));
 
 const NOTHING: fn(&Stage) = |_| {};
 
-/// The controller starts again; what its requests meet then.
+/// Restarts the controller with these refusals.
 fn restarted(stage: &Stage, refusals: &[(&str, u16, &str)]) {
     let writes = stage.wire.writes().len();
     let refusals = refusals
@@ -181,7 +181,7 @@ const CASES: &[Case] = &[
         "settings\n  application.instanceLabelKey: example.org/other\n  application.resourceTrackingMethod: annotation+label",
         NOTHING,
     ),
-    // The cluster, of which a controller that starts sees a part.
+    // The cluster, part of which is not visible to a restarted controller.
     Case("a kind that cannot be listed", "", |s| {
         restarted(
             s,
@@ -221,7 +221,7 @@ const CASES: &[Case] = &[
     Case("one that answers nothing in time", "", |s| {
         restarted(s, &[("GET /api", 504, "timeout")])
     }),
-    // Marks.
+    // Tracking metadata.
     Case(
         "a mark copied to something else",
         "create configmap stranger annotation:argocd.argoproj.io/tracking-id=$APP:/ConfigMap:$NS/one",
@@ -240,7 +240,8 @@ async fn survives(stage: &mut Stage<'_>, case: &Case) -> Result<(), String> {
     inject(stage);
     stage.play(happens).await;
     stage.play("refresh hard\npass 3m").await;
-    // Who asks for nothing gets it; who asks for what cannot be had does not.
+    // A manual sync with prune does prune if Git is really empty, so those cases skip it; it must
+    // not if the content is unavailable.
     if !name.contains("nothing") || name.contains("nothing in time") {
         stage.play("sync prune\npass 1m\nrefresh").await;
     }

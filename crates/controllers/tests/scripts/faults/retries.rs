@@ -1,5 +1,5 @@
-//! Syncs that are tried again, ended or resumed: when that happens, with which revision, and what
-//! is told of it.
+//! Syncs that are retried, terminated or resumed: when that happens, with which revision, and what
+//! is reported.
 
 use super::stage::stage;
 use crate::scripts::wire::{Moment, Plan};
@@ -8,8 +8,8 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// With a factor of one the pause is the same each time, and the time that is told is the one at
-/// which it happens.
+/// With a factor of one the delay is always the same, and the reported time is the one at which it
+/// happens.
 #[test]
 fn c59_the_time_of_the_next_attempt_is_told_and_kept() {
     stage(Plan::default(), async |stage| {
@@ -54,20 +54,20 @@ fn c59_the_time_of_the_next_attempt_is_told_and_kept() {
     });
 }
 
-/// The worker has an old record when a user ends the sync: what it writes then is refused, and the
-/// user's word counts.
+/// The worker has an old record when a user terminates the sync: its write is refused, and the
+/// termination is obeyed.
 #[test]
 fn c63_a_sync_that_is_ended_while_the_worker_runs_stays_ended() {
     stage(Plan::default(), async |stage| {
         stage
             .play("commit\n  deployment web never-ready\n  configmap later wave=1\napp\nsync")
             .await;
-        // The news of it come two seconds late.
+        // Its watch event comes two seconds late.
         stage.wire.plan(|plan| plan.lag = 1000);
         stage.act("terminate").await;
         sleep(Duration::from_millis(20)).await;
         stage.wire.plan(|plan| plan.lag = 0);
-        // Meanwhile the sync fails by itself.
+        // Meanwhile the sync fails on its own.
         stage.act("delete deployment/web").await;
         stage.play("pass 1m").await;
         let app = stage.first().await;
@@ -125,8 +125,8 @@ fn c64_a_dry_run_is_no_reason_to_compare_again() {
     });
 }
 
-/// What was pushed between two waves belongs to the next sync, although the process that resumes
-/// this one could see it: with one source and with several, named and not.
+/// Commits pushed between two waves belong to the next sync, although the process that resumes this
+/// one could see them: with one source and with several, named and not.
 #[test]
 fn a_sync_that_is_resumed_keeps_its_revision_from_the_first_write_on() {
     for (several, revision) in [(false, ""), (false, " revision=1"), (true, "")] {
@@ -192,8 +192,8 @@ fn a_sync_that_is_resumed_keeps_its_revision_from_the_first_write_on() {
     }
 }
 
-/// A new process whose first list of Applications comes from the past sees a sync that ended long
-/// ago as running. Who went on with it would run its hooks again.
+/// A new process whose first list of Applications is stale sees a sync that ended long ago as
+/// running. Resuming it would run its hooks again.
 #[test]
 fn a_sync_that_has_ended_is_not_resumed_by_whoever_sees_the_past() {
     stage(Plan::default(), async |stage| {
@@ -213,7 +213,7 @@ fn a_sync_that_has_ended_is_not_resumed_by_whoever_sees_the_past() {
             stage.first().await["status"]["operationState"]["phase"],
             "Succeeded"
         );
-        // The third has the Application as the second first had it, and the news come late.
+        // The third has the Application as the second first had it, and watch events are late.
         let next = stage.wire.writes().len();
         stage.wire.plan(|plan| {
             (plan.deaths, plan.old_lists, plan.lag) =

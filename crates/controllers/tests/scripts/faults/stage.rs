@@ -1,4 +1,4 @@
-//! Where a test plays steps of a script by itself and looks at what it likes. Main type: [`Stage`].
+//! Lets a test play steps of a script itself and inspect the state. Main type: [`Stage`].
 
 use crate::scripts::{
     ground::Ground,
@@ -9,13 +9,13 @@ use crate::scripts::{
 use serde_json::Value;
 use std::path::Path;
 
-/// A script being played, with what harms its controller.
+/// A script being played, with the faults of its controller.
 pub struct Stage<'a> {
     pub play: Play<'a>,
     pub wire: Wire,
 }
 
-/// Plays in a cluster and a time of its own.
+/// Plays in its own cluster and virtual time.
 pub fn stage<R>(plan: Plan, act: impl AsyncFnOnce(&mut Stage) -> R) -> R {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -37,7 +37,7 @@ pub fn stage<R>(plan: Plan, act: impl AsyncFnOnce(&mut Stage) -> R) -> R {
 }
 
 impl Stage<'_> {
-    /// Plays steps as a file of a script has them; the answer is what is to be told of them.
+    /// Plays steps as written in a script file; returns their output.
     pub async fn play(&mut self, text: &str) -> Vec<String> {
         let script = Script::of(Path::new("stage"), text);
         let mut said = Vec::new();
@@ -47,7 +47,7 @@ impl Stage<'_> {
         said
     }
 
-    /// Does one step, and waits for nothing that comes of it.
+    /// Performs one step without waiting for its effects.
     pub async fn act(&mut self, text: &str) -> Vec<String> {
         let script = Script::of(Path::new("stage"), text);
         self.play
@@ -56,7 +56,7 @@ impl Stage<'_> {
             .unwrap_or_else(|problem| panic!("`{text}`: {problem}"))
     }
 
-    /// An Application by its path's end; null when there is none.
+    /// An Application by the end of its path; null if there is none.
     pub async fn app(&self, name: &str) -> Value {
         self.play
             .ground

@@ -1,4 +1,4 @@
-//! A status that is larger than the API server takes.
+//! A status that is too large for the API server.
 
 use super::stage::{conditions, stage};
 use crate::scripts::wire::Plan;
@@ -37,8 +37,7 @@ fn c84_only_a_condition_tells_of_a_status_that_is_too_large() {
                     .is_none(),
                 "whoever asked is not kept waiting"
             );
-            // It is tried again, but less and less often, and nothing is written that says nothing
-            // new.
+            // It is retried with increasing delay, and nothing is written without new information.
             let before = stage.written("/applications/").len();
             sleep(Duration::from_secs(300)).await;
             let tried = stage.written("/applications/").split_off(before);
@@ -46,7 +45,7 @@ fn c84_only_a_condition_tells_of_a_status_that_is_too_large() {
                 (1..=16).contains(&tried.len()) && tried.iter().all(|w| w.ends_with(" 413")),
                 "{tried:?}"
             );
-            // What shrinks is stored again.
+            // When it shrinks it is stored again.
             stage
                 .play("commit\n  configmap first\n  configmap second")
                 .await;

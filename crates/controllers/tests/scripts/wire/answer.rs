@@ -1,4 +1,4 @@
-//! What the other side hears: refusals, whole answers, and answers that break off.
+//! What the controller receives: errors, complete responses, and responses that break off.
 
 use super::Answer;
 use bytes::Bytes;

@@ -1,18 +1,18 @@
-//! Events of a watch that are late, or come as one. Main type: [`Held`].
+//! Events of a watch that are delayed, or merged. Main type: [`Held`].
 
 use bytes::Bytes;
 use serde_json::Value;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::Instant;
 
-/// News are held back at most so long: shorter than what a script takes for rest.
+/// Maximum delay of events: shorter than what a script considers idle.
 const LONGEST_LAG: Duration = Duration::from_secs(2);
 
-/// Events on their way.
+/// Delayed events.
 #[derive(Default)]
 pub struct Held {
     lines: VecDeque<(Instant, Bytes)>,
-    /// Until then nothing is handed on, and what happened to one object becomes one event.
+    /// Until then nothing is forwarded, and the events of one object become one event.
     merging: Option<Instant>,
 }
 
@@ -49,7 +49,7 @@ impl Held {
     }
 }
 
-/// The same events with one for each object: what it came to.
+/// The same events, with only the last state of each object.
 fn merged(lines: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
     let mut events: Vec<Option<(String, Value)>> = Vec::new();
     for line in lines {

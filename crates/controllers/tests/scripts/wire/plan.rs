@@ -3,19 +3,19 @@
 use std::time::Duration;
 use tiphys_testkit::Rng;
 
-/// Whether a write had been done when the process died of it.
+/// Whether a write was executed before the process died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
     Before,
     After,
 }
 
-/// What becomes of an event of a watch.
+/// What happens to an event of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is never seen, and the watch is told that its history is gone.
+    /// It is never seen, and the watch fails because its history is gone.
     Dropped,
-    /// It is seen only as a part of what the same object became next.
+    /// It is seen only as part of the object's next event.
     Merged,
     /// The connection breaks in the middle of it.
     Broken,
@@ -24,24 +24,24 @@ pub enum Fate {
 /// The faults that are injected.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// At which writes, counted over all processes, the process dies.
+    /// The writes at which the process dies, counted over all processes.
     pub deaths: Vec<(usize, Moment)>,
-    /// The write that is refused because somebody else has written meanwhile.
+    /// The write that fails with a conflict.
     pub conflict: Option<usize>,
     /// Which event meets which fate.
     pub event: Option<(usize, Fate)>,
-    /// Watches are so many events behind.
+    /// Watches lag this many events behind.
     pub lag: usize,
-    /// A process that was started again first sees the lists whose path has this part as the one
-    /// before it saw them.
+    /// A restarted process first sees the lists whose path contains this as its predecessor saw
+    /// them.
     pub old_lists: Option<&'static str>,
     pub errors: Option<Errors>,
     /// Requests that are always refused: a part of `METHOD path` (with `$`: its end), and the
-    /// answer.
+    /// response.
     pub refusals: Vec<(String, u16, String)>,
-    /// Requests that take so long to arrive: a part of `METHOD path`, and the time.
+    /// Requests that arrive with a delay: a part of `METHOD path`, and the delay.
     pub slow: Vec<(String, Duration)>,
-    /// Writes of more bytes are refused as too large.
+    /// Larger writes, in bytes, are refused as too large.
     pub largest: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The health of an Application, from its resources.
+//! The health of an Application, computed from its resources.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn c33_a_missing_resource_does_not_make_the_others_unwell() {
         (missing, c.health.status),
         (Some(HealthStatus::Missing), HealthStatus::Healthy)
     );
-    // A hook that lives is not one of those expected.
+    // A live hook is not one of the expected resources.
     let hook = annotated(config_map("hook", "1"), marks::HOOK, "PreSync");
     assert_eq!(
         run(vec![config_map("a", "1")], vec![live(hook)]).health,
@@ -21,7 +21,7 @@ fn c33_a_missing_resource_does_not_make_the_others_unwell() {
     );
 }
 
-/// Rules by which a script says how objects of a kind do.
+/// Rules with a health script for objects of a kind.
 fn judging(kind: &str, script: &str) -> CompareRules {
     let config = BTreeMap::from([(
         format!("resource.customizations.health.{kind}"),

@@ -1,10 +1,10 @@
-//! What a comparison says, one scenario each. Texts are Argo CD's. A test that proves one of the
-//! behaviours in `docs/behaviours/controller.md` begins with its id. Those of C-10, C-26, C-30 and
-//! C-40, local manifests, settings and what goes into the status, are in the controllers; of C-26
-//! only what concerns one source, and nothing checks the integrity of a source. Argo CD's error for
-//! a permission that cannot be checked (C-21) does not happen: projects and clusters are in memory,
-//! and a pattern that cannot be read permits nothing. Nor is a project asked about a kind without
-//! API information (C-69): discovery's reason comes first.
+//! The results of comparisons, one scenario each, with Argo CD's messages. A test that proves one
+//! of the behaviours in `docs/behaviours/controller.md` begins with its id. Those of C-10, C-26,
+//! C-30 and C-40 (local manifests, settings and the content of the status) are tested in the
+//! controllers crate; C-26 only for a single source, because the integrity of sources is not
+//! verified yet. Argo CD's error for a permission that cannot be checked (C-21) cannot occur:
+//! projects and clusters are in memory, and an invalid pattern permits nothing. Nor is a project
+//! asked about a kind without API information (C-69): discovery's error is reported first.
 
 mod health;
 mod pairs;
@@ -477,7 +477,7 @@ fn c13_rules_that_cannot_be_followed_make_everything_unknown() {
     let text = "ComparisonError: Failed to compare desired state to live state: ignoreDifferences: jqPathExpressions \".data | mop(.)\": \
         function not defined: mop/1; or name the fields in jsonPointers";
     assert_eq!(messages(&c), [text]);
-    // One that can be read but names no field of this object leaves it as it is.
+    // A valid expression that matches no field of this object changes nothing.
     let unfit = ignoring(IgnoreRule {
         jq_path_expressions: vec![".data | map(.)".into(), ".data.key".into()],
         ..Default::default()
@@ -511,7 +511,7 @@ fn c23_a_namespace_in_git_wins_over_the_metadata_of_the_application() {
         |desired: Vec<Object>| run_with(&rules, desired, vec![there.clone()]).entries[0].status;
     assert_eq!(with(vec![namespace("a")]), Some(SyncStatus::Synced));
     assert_eq!(with(vec![]), Some(SyncStatus::OutOfSync));
-    // Neither something else of that name nor another namespace is the destination.
+    // Neither another object of that name nor another namespace is the destination.
     let elsewhere =
         object(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}}));
     for other in [config_map("prod", "1"), elsewhere] {
@@ -527,7 +527,8 @@ fn c23_a_namespace_in_git_wins_over_the_metadata_of_the_application() {
     }
 }
 
-/// What was applied by a client once, and is no longer wanted, is only taken away by a client.
+/// A field that was applied client-side and is no longer desired can only be removed by a
+/// client-side apply.
 #[test]
 fn c28_with_server_side_apply_only_owned_fields_count() {
     let mut there = live(config_map("a", "1"));
@@ -749,7 +750,7 @@ fn c27_what_was_added_to_an_answer_counts_where_it_is_wanted() {
     answer
         .0
         .insert("data".into(), json!({"key": "1", "added": "by a webhook"}));
-    // Nobody owns what was added.
+    // No manager owns the field that was added.
     let owned = json!({"f:metadata": {"f:annotations": {"f:argocd.argoproj.io/tracking-id": {}}}, "f:data": {"f:key": {}}});
     let entry = json!({"manager": "argocd-controller", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": owned});
     answer

@@ -1,4 +1,4 @@
-//! What belongs together, and what an earlier comparison is asked for.
+//! Pairing, and which pairs an earlier comparison is asked for.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn keys(comparison: &Comparison) -> Vec<String> {
     comparison.entries.iter().map(shown).collect()
 }
 
-/// Nothing of a kind that the cluster does not know.
+/// An object of a kind that the cluster does not know.
 fn widget(name: &str) -> Object {
     object(json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}}))
 }
@@ -44,7 +44,7 @@ fn of_an_unknown_kind_both_scopes_are_looked_at() {
             SyncStatus::Synced
         )
     );
-    // What is there under the key itself is meant, and the other one is something else.
+    // A live object with the exact key is preferred; the other one is a different object.
     let mut twin = at_cluster_scope(widget("a"));
     twin.metadata_mut().insert("uid".into(), "another".into());
     let c = run(vec![widget("a")], vec![twin, live(widget("a"))]);
@@ -60,7 +60,7 @@ fn of_an_unknown_kind_both_scopes_are_looked_at() {
             .as_deref(),
         Some("prod")
     );
-    // Two that are wanted do not share one.
+    // Two desired objects cannot share one live object.
     let mut elsewhere = widget("a");
     elsewhere.set_namespace("other");
     let c = run(
@@ -159,7 +159,7 @@ fn twins_that_nobody_wants_become_one() {
         ],
     );
     assert_eq!(keys(&c), ["extra c.io/prod/i"]);
-    // Two pairs of twins do not count as one, and what has no uid is nobody's twin.
+    // Two pairs of twins are independent, and an object without uid has no twin.
     let c = run(
         vec![],
         vec![
@@ -210,7 +210,7 @@ fn twins_of_what_is_wanted_go_and_wanted_twins_stay() {
     );
 }
 
-/// A twin that may not be looked after is no reason to leave out the other one.
+/// A twin that the project does not permit does not hide the other one.
 #[test]
 fn a_forbidden_twin_does_not_count() {
     let mut rules = rules();
@@ -274,7 +274,7 @@ fn a_managed_namespace_is_only_added_where_it_is_and_git_has_none() {
     );
     let c = run_with(&rules, vec![], vec![there.clone()]);
     assert_eq!(keys(&c), ["wanted //prod"]);
-    // It is in its place among the others, and taken over like them.
+    // It is ordered among the others, and reused like them.
     let pod = || object(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}));
     let all = by_key(vec![live(pod()), there]);
     let first = compare(
@@ -409,7 +409,7 @@ fn only_what_is_the_same_is_taken_over() {
     assert_eq!(with(state("u", "7")), [true], "read twice");
     assert_eq!(with(state("u", "8")), [false]);
     assert_eq!(with(state("v", "7")), [false]);
-    // Without a version nobody knows.
+    // Without a resourceVersion, nothing can be reused.
     let unknown = || (vec![config_map("a", "1")], vec![state("u", "")]);
     assert_eq!(again(unknown(), unknown(), &Kinds), [false]);
     let mut later = state("u", "7");
@@ -425,7 +425,7 @@ fn only_what_is_the_same_is_taken_over() {
         )
     };
     assert_eq!(again(three("1"), three("2"), &Kinds), [true, false, true]);
-    // An extra one that became wanted, and the other way round.
+    // An extra object that became desired, and vice versa.
     let there = || vec![live(config_map("a", "1"))];
     assert_eq!(
         again(
@@ -491,7 +491,7 @@ fn a_live_hook_is_judged_anew_when_the_targets_are_others() {
     );
 }
 
-/// A cluster that has learnt of a kind.
+/// A cluster that has learned about a kind since.
 struct Later;
 
 impl KindInfo for Later {

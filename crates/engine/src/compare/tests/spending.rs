@@ -1,9 +1,9 @@
-//! What users' programs may take of a whole comparison.
+//! The budget of users' programs in a whole comparison.
 
 use super::*;
 use crate::{compare::compare_within, spending::Spending};
 
-/// Some thousand steps for each object, whatever is in it.
+/// Several thousand steps for each object, whatever its content.
 const LONG: &str = r#".data | select(last(range(10000)) == 0)"#;
 
 fn spent(steps: u64, previous: Option<&Comparison>, expression: &str) -> Comparison {
@@ -75,7 +75,7 @@ fn objects_for_which_nothing_is_left_are_named_with_the_expression() {
             .all(|e| e.judged == Judged::Refused)
     );
 
-    // What was judged is taken over, so that the next comparison comes further.
+    // Entries that were judged are reused, so the next comparison gets further.
     let next = spent(100_000, Some(&c), LONG);
     assert!(
         unknown(&next).len() < unknown_first.len(),

@@ -1,4 +1,4 @@
-//! Defaults of Pods, and of what else is in the core group.
+//! Defaults of Pods and of other kinds in the core group.
 
 use super::{
     Fields, Rule,
@@ -95,7 +95,7 @@ fn container(container: &mut Fields) {
     set_text(container, "terminationMessagePolicy", "File");
 }
 
-/// The tag of an image; `latest` when there is neither a tag nor a digest.
+/// The tag of an image; `latest` if there is neither a tag nor a digest.
 fn image_tag(image: &str) -> Option<&str> {
     if image.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Ways to fill in a field that is not there.
+//! Helpers to fill in missing fields.
 
 use super::Fields;
 use serde_json::{Map, Value};
@@ -8,14 +8,14 @@ pub fn is_unset(map: &Fields, field: &str) -> bool {
     map.get(field).is_none_or(Value::is_null)
 }
 
-/// A field that is there only when it was set.
+/// Sets a field that is missing or null.
 pub fn set(map: &mut Fields, field: &str, value: impl Into<Value>) {
     if is_unset(map, field) {
         map.insert(field.to_owned(), value.into());
     }
 }
 
-/// A text for which empty means not set.
+/// Sets a text field that is missing or empty.
 pub fn set_text(map: &mut Fields, field: &str, value: &str) {
     if text(map, field).is_empty()
         && !map
@@ -26,14 +26,14 @@ pub fn set_text(map: &mut Fields, field: &str, value: &str) {
     }
 }
 
-/// A number for which zero means not set.
+/// Sets a number field that is missing or zero.
 pub fn set_number(map: &mut Fields, field: &str, value: i64) {
     if is_unset(map, field) || map.get(field).and_then(Value::as_i64) == Some(0) {
         map.insert(field.to_owned(), value.into());
     }
 }
 
-/// A list for which empty means not set.
+/// Sets a list field that is missing or empty.
 pub fn set_list(map: &mut Fields, field: &str, value: Value) {
     if is_unset(map, field)
         || map
@@ -49,13 +49,13 @@ pub fn text<'a>(map: &'a Fields, field: &str) -> &'a str {
     map.get(field).and_then(Value::as_str).unwrap_or("")
 }
 
-/// The map in a field, made when it is not there. `None` when something else is in its place.
+/// The map in a field, created if it is missing. `None` if the field holds something else.
 pub fn map<'a>(parent: &'a mut Fields, field: &str) -> Option<&'a mut Fields> {
     set(parent, field, Map::new());
     parent.get_mut(field)?.as_object_mut()
 }
 
-/// The map in a field, when it is there.
+/// The map in a field, if there is one.
 pub fn existing<'a>(parent: &'a mut Fields, field: &str) -> Option<&'a mut Fields> {
     parent.get_mut(field)?.as_object_mut()
 }

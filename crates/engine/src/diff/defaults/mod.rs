@@ -1,8 +1,8 @@
-//! The values that the API server fills in, so that what it added is not taken for drift.
+//! Fills in the API server's default values, so that they do not show as drift.
 //!
-//! Main function: [`apply`]. A value is walked along its type, and each type that has defaults has
-//! a rule under its name; so the defaults of a container hold wherever containers are. Rules add,
-//! they never overwrite.
+//! Main function: [`apply`]. It walks a value along its type; the rule for a type is found by the
+//! type's name, so the defaults of a container apply wherever containers occur. Rules only add
+//! fields, they never overwrite one.
 
 mod core;
 mod fields;

@@ -1,4 +1,4 @@
-//! Defaults of the kinds that make Pods.
+//! Defaults of the kinds that create Pods.
 
 use super::{
     Fields, Rule,
@@ -26,8 +26,8 @@ fn with_spec(object: &mut Fields, fill: impl FnOnce(&mut Fields)) {
 }
 
 fn deployment(deployment: &mut Fields) {
-    // Versions that no cluster serves any more differ here; objects of that age are still compared
-    // as recorded.
+    // API versions that no cluster serves any more have different defaults here; objects of that
+    // age are still compared as recorded.
     let beta = text(deployment, "apiVersion") == "apps/v1beta1";
     if beta {
         labels_from_template(deployment);
@@ -160,7 +160,7 @@ fn set_labels(object: &mut Fields, labels: Value) {
     }
 }
 
-/// Before `apps/v1`, selector and labels were taken from the template.
+/// Before `apps/v1`, selector and labels defaulted to the template's labels.
 fn labels_from_template(object: &mut Fields) {
     let Some(labels) = template_labels(object) else {
         return;

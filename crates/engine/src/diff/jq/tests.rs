@@ -17,7 +17,7 @@ fn document() -> Value {
     })
 }
 
-/// The document after deleting, or the reason why not.
+/// The document after the deletion, or the error.
 fn after(expression: &str) -> Result<Value, String> {
     let mut document = document();
     let paths = Paths::parse(expression).map_err(|e| e.to_string())?;
@@ -27,7 +27,7 @@ fn after(expression: &str) -> Result<Value, String> {
     Ok(document)
 }
 
-/// The document without what the pointers name; the last element of a list first.
+/// The document without what the pointers select; the last element of a list first.
 fn without(pointers: &[&str]) -> Value {
     let mut document = document();
     for pointer in pointers {
@@ -122,7 +122,7 @@ fn named_fields_are_deleted() {
             &["/spec/replicas"],
         ),
         (".spec.replicas, .spec.replicas", &["/spec/replicas"]),
-        // The text is put between the parentheses as it is.
+        // The text is inserted between the parentheses unchanged.
         (
             ".spec.replicas) | del(.webhooks[0]",
             &["/spec/replicas", "/webhooks/0"],

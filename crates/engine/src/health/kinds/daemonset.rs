@@ -1,4 +1,4 @@
-//! DaemonSet: has every node the newest Pod, and is it available?
+//! DaemonSet: does every node run the newest Pod, and is it available?
 
 use crate::{
     error::EngineError,

@@ -11,7 +11,7 @@ use tiphys_apimachinery::Object;
 
 const CONDITIONS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
-/// Pairs of condition type and reason which people have to repair.
+/// Pairs of condition type and reason that need manual repair.
 const DEGRADED: [(&str, &str); 8] = [
     ("AbleToScale", "FailedGetScale"),
     ("AbleToScale", "FailedUpdateScale"),
@@ -28,7 +28,7 @@ pub fn check(object: &Object) -> Result<Health, EngineError> {
     if object.gvk().version == "v2" {
         return Ok(judge(view.list("/status/conditions")));
     }
-    // Version 1 has no field for conditions: the API server hands them over as an annotation.
+    // Version 1 has no field for conditions: the API server returns them in an annotation.
     let Some(text) = object.annotation(CONDITIONS_ANNOTATION) else {
         return Ok(judge(&[]));
     };

@@ -1,4 +1,4 @@
-//! Ingress: has a load balancer taken it?
+//! Ingress: has a load balancer been assigned?
 
 use crate::{
     error::EngineError,

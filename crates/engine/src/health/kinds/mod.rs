@@ -1,5 +1,5 @@
-//! One file a kind: what its status fields say about its health. Every status and message is what
-//! Argo CD 3.6 says.
+//! One file per kind: its health, computed from its status. Every status and message is that of
+//! Argo CD 3.6.
 
 mod apiservice;
 mod daemonset;
@@ -19,7 +19,7 @@ use tiphys_apimachinery::Object;
 
 pub(super) type Check = fn(&Object) -> Result<Health, EngineError>;
 
-/// The check of a kind, whatever its version.
+/// The check of a kind, for all its versions.
 pub(super) fn check_for(group: &str, kind: &str) -> Option<Check> {
     Some(match (group, kind) {
         ("", "Pod") => pod::check,

@@ -19,8 +19,8 @@ pub fn check(object: &Object) -> Result<Health, EngineError> {
     let long_running = policy == "Always" || asked_as_long_running;
     let containers = view.list("/status/containerStatuses");
 
-    // A Pod that is to end (a hook, a Job) is not called broken while it waits: its image may still
-    // arrive, and then it would run although the sync was already given up.
+    // A Pod that runs to completion (a hook, a Job) is not Degraded while it waits: its image may
+    // still be pulled, and it would then run although the sync had already failed.
     if long_running {
         let broken: Vec<&str> = containers.iter().filter_map(waiting_error).collect();
         if !broken.is_empty() {
@@ -74,7 +74,7 @@ fn waiting_error(container: &Value) -> Option<&str> {
     error.then(|| text_of(waiting, "message"))
 }
 
-/// Why a container ended, when it ended badly.
+/// Why a container terminated, if it failed.
 fn failure(container: &Value) -> Option<String> {
     let terminated = container.pointer("/state/terminated")?;
     let (message, reason) = (

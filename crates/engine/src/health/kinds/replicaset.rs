@@ -1,4 +1,4 @@
-//! ReplicaSet: are its Pods there?
+//! ReplicaSet: do its Pods exist and are they available?
 
 use crate::{
     error::EngineError,

@@ -1,4 +1,4 @@
-//! Service: only one that asked for a load balancer has something to wait for.
+//! Service: only one of type LoadBalancer has something to wait for.
 
 use crate::{
     error::EngineError,

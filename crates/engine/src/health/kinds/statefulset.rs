@@ -64,7 +64,7 @@ pub fn check(object: &Object) -> Result<Health, EngineError> {
     ))
 }
 
-/// `due`: how many Pods are to be replaced, when the partition says so.
+/// `due`: how many Pods the partition lets be updated.
 fn partitioned(due: Option<i64>, updated: i64) -> Health {
     match due.filter(|due| updated < *due) {
         Some(due) => {

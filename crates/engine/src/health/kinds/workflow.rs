@@ -1,4 +1,4 @@
-//! Argo Workflow: the phase says it all.
+//! Argo Workflow: the phase decides.
 
 use crate::{
     error::EngineError,

@@ -1,7 +1,7 @@
-//! Applying a parsed rule to an object.
+//! Applies a parsed rule to an object.
 //!
-//! Main functions: [`judge`] and [`decide`]. They cannot fail: what is missing is missing, and a
-//! comparison of things that cannot be compared does not hold.
+//! Main functions: [`judge`] and [`decide`]. They cannot fail: a missing field is a missing value,
+//! and a comparison of incomparable values is false.
 
 use super::{
     syntax::{Comparison, Expr, Function, ListFunction, Statement},
@@ -11,12 +11,12 @@ use crate::types::Health;
 use serde_json::{Map, Value};
 use std::{borrow::Cow, cmp::Ordering};
 
-/// The first verdict that holds; `None` if none does, which means that the object has no health.
+/// The first verdict that applies; `None` if none does, which means that the object has no health.
 pub fn judge(rules: &[Statement], object: &Map<String, Value>) -> Option<Health> {
     decide(rules, object).map(|(_, health)| health)
 }
 
-/// As [`judge`], with the statement that decided.
+/// Like [`judge`], with the statement that decided.
 pub fn decide<'a>(
     rules: &'a [Statement],
     object: &'a Map<String, Value>,
@@ -29,11 +29,11 @@ pub fn decide<'a>(
     .run(rules)
 }
 
-/// What expressions can refer to at one place of a rule.
+/// What expressions can refer to at one place in a rule.
 struct Scope<'a> {
     object: &'a Map<String, Value>,
     names: Vec<Val<'a>>,
-    /// The items at hand with their places, innermost last.
+    /// The current items with their indices, innermost last.
     items: Vec<(Val<'a>, usize)>,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What `each` is worth for one item.
+    /// The value of `each` for one item.
     fn of_item(&mut self, item: &Val<'a>, at: usize, each: Option<&'a Expr>) -> Val<'a> {
         let Some(each) = each else {
             return item.clone();
@@ -285,7 +285,7 @@ fn by_key(a: &Val, b: &Val) -> Ordering {
         .then_with(|| a.order(b).unwrap_or(Ordering::Equal))
 }
 
-/// The two parts of a text around a mark; missing if the mark is.
+/// The two parts of a text around a separator; missing if the separator is not found.
 fn parts(text: &Val, mark: &Val) -> Option<(String, String)> {
     let (Val::Text(text), Val::Text(mark)) = (text, mark) else {
         return None;

@@ -1,8 +1,8 @@
-//! The smallest objects for which each rule decides, from `examples/`, and that there is one for
-//! every rule and every kind.
+//! Minimal objects for which each rule decides, from `examples/`. The tests check that every rule
+//! and every kind has one.
 //!
-//! An example is a line `STATUS "message" {object}` (or `none {object}`) below `kind GROUP/KIND`;
-//! what Argo CD 3.6 says of it stands there.
+//! An example is a line `STATUS "message" {object}` (or `none {object}`) below `kind GROUP/KIND`,
+//! with the result of Argo CD 3.6.
 
 use super::{COMMON, FILES, Known, eval, syntax::Statement};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ fn read(file: &str, text: &str) -> Vec<Example> {
     examples
 }
 
-/// The verdicts of a block and of the blocks in it.
+/// The verdicts of a block and of its nested blocks.
 fn verdicts<'a>(block: &'a [Statement], into: &mut Vec<&'a Statement>) {
     for statement in block {
         match statement {
@@ -83,8 +83,8 @@ fn verdicts<'a>(block: &'a [Statement], into: &mut Vec<&'a Statement>) {
     }
 }
 
-/// Shared rules are read once for each kind that uses them, where names have other numbers; one
-/// example is enough for them all.
+/// Shared rules are parsed once for each kind that uses them, with different numbers for names; one
+/// example is enough for all of them.
 fn as_written(rule: &Statement) -> String {
     let text = format!("{rule:?}");
     let mut parts = text.split("Name(");

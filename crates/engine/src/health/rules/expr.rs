@@ -1,7 +1,7 @@
-//! Reading what stands within a line of a rule: conditions, values, messages.
+//! Parses the content of a line of a rule: conditions, values, messages.
 //!
-//! Main type: [`Reader`], a recursive descent over the text. It knows which names exist, so that a
-//! misspelt one is an error of the rule and not a value that is always missing.
+//! Main type: [`Reader`], a recursive-descent parser. It knows the defined names, so that a
+//! misspelt one is an error in the rule and not a value that is always missing.
 
 use super::syntax::{Comparison, Expr, Function, ListFunction};
 
@@ -9,7 +9,7 @@ use super::syntax::{Comparison, Expr, Function, ListFunction};
 #[derive(Default)]
 pub struct Names {
     names: Vec<String>,
-    /// How many lists are being gone through.
+    /// Nesting depth of loops over lists.
     pub items: usize,
 }
 
@@ -26,7 +26,7 @@ impl Names {
         self.names.extend(name);
     }
 
-    /// The latest of this name.
+    /// The most recent definition of this name.
     fn find(&self, name: &str) -> Option<usize> {
         self.names.iter().rposition(|known| known == name)
     }
@@ -40,7 +40,7 @@ pub struct Reader<'t> {
 
 type Read<T> = Result<T, String>;
 
-/// Nesting that no rule needs.
+/// Deeper nesting than any rule needs.
 const MAX_DEPTH: usize = 64;
 
 const COMPARISONS: [(&str, Comparison); 6] = [
@@ -61,7 +61,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Nothing may be left.
+    /// Fails if text remains.
     pub fn end(&self) -> Read<()> {
         if self.rest.trim().is_empty() {
             Ok(())
@@ -201,7 +201,7 @@ impl<'t> Reader<'t> {
         self.path(start)
     }
 
-    /// `.field` and `["field"]`, as often as they follow.
+    /// Any number of `.field` and `["field"]`.
     fn path(&mut self, mut of: Expr) -> Read<Expr> {
         loop {
             if self.rest.starts_with('.') {
@@ -223,8 +223,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What follows `TYPE is`: a status, `not` a status, or `present`. Of the item at hand, else of
-    /// any of the object's conditions.
+    /// Parses what follows `TYPE is`: a status, `not` a status, or `present`. It tests the current
+    /// item, or outside of a loop any of the object's conditions.
     fn condition(&mut self, kind: String) -> Read<Expr> {
         let negated = self.word("not");
         let status = self
@@ -306,8 +306,8 @@ impl<'t> Reader<'t> {
         Ok(values)
     }
 
-    /// A text in quotes, with `{holes}`, `\n` for a line's end and `\` before a quote or brace that
-    /// is meant.
+    /// A quoted text, with `{expressions}`, `
+    /// ` for a newline, and `\` to escape a quote or brace.
     fn quoted(&mut self, quote: char) -> Read<Expr> {
         self.take(1);
         let mut parts = Vec::new();
@@ -345,7 +345,7 @@ impl<'t> Reader<'t> {
         Ok(Expr::Template(parts))
     }
 
-    /// A name after this word, if the word is there.
+    /// A name after this keyword, if the keyword is next.
     pub fn name_after(&mut self, word: &str) -> Read<Option<String>> {
         if !self.word(word) {
             return Ok(None);
@@ -369,7 +369,7 @@ impl<'t> Reader<'t> {
         (!name.is_empty()).then_some(name)
     }
 
-    /// Takes a whole word if it is next.
+    /// Consumes a whole word if it is next.
     pub fn word(&mut self, word: &str) -> bool {
         let Some(rest) = self.rest.trim_start().strip_prefix(word) else {
             return false;

@@ -1,9 +1,9 @@
-//! What is known of custom kinds, written down as rules: one file of `data/` for each API group, or
-//! a few related ones.
+//! Health of custom kinds, written as rules: one file in `data/` for each API group or a few
+//! related ones.
 //!
 //! Main function: [`judge`]. The language is described in docs/guide/health-rules.md; [`parse`] and
-//! [`expr`] read it into [`syntax`], [`eval`] applies it. Every status and message is what Argo CD
-//! 3.6 says. Kinds that need code are in `super::kinds`.
+//! [`expr`] parse it into [`syntax`], [`eval`] applies it. Every status and message is that of Argo
+//! CD 3.6. Kinds that need code are in `super::kinds`.
 
 mod eval;
 mod expr;
@@ -17,7 +17,7 @@ use std::{collections::HashMap, sync::LazyLock};
 use syntax::Statement;
 use tiphys_apimachinery::Object;
 
-/// The names of the files, handed to a macro that reads them.
+/// The names of the files, passed to a macro that reads them.
 macro_rules! families {
     ($read:ident) => {
         $read![
@@ -63,18 +63,18 @@ macro_rules! rules_files {
     };
 }
 
-/// What the files share.
+/// Rules that the files share.
 const COMMON: (&str, &str) = ("common.health", include_str!("data/common.health"));
 
-/// The files with their texts.
+/// The files with their content.
 const FILES: &[(&str, &str)] = &families!(rules_files);
 
 static KNOWN: LazyLock<Known> = LazyLock::new(|| {
     Known::read(FILES).expect("the files are part of the program, and a test reads them")
 });
 
-/// What the rules say of an object; `None` for kinds without rules. Some objects of a kind with
-/// rules have no health either.
+/// The result of the rules for an object; `None` for kinds without rules. Some objects of a kind
+/// with rules have no health either.
 pub fn judge(live: &Object) -> Option<Option<Health>> {
     KNOWN
         .rules_of(live.group(), live.kind())
@@ -90,10 +90,10 @@ pub fn knows(group: &str, kind: &str) -> bool {
 #[derive(Debug, Default)]
 struct Known {
     rules: Vec<Vec<Statement>>,
-    /// Kind, then group, to the place in `rules`.
+    /// Kind and group, with the index in `rules`.
     exact: HashMap<String, Vec<(String, usize)>>,
-    /// Group or `*` with its end, and the place in `rules`: for all kinds of these groups that have
-    /// no rules of their own.
+    /// Group or `*` with a suffix, and the index in `rules`: for all kinds of these groups that
+    /// have no rules of their own.
     groups: Vec<(String, usize)>,
 }
 
@@ -134,7 +134,7 @@ impl Known {
     }
 }
 
-/// Whether a group is the pattern's, or ends as a pattern that begins with `*`.
+/// Whether a group equals the pattern, or ends with it if the pattern begins with `*`.
 fn covers(pattern: &str, group: &str) -> bool {
     pattern
         .strip_prefix('*')

@@ -1,8 +1,7 @@
-//! Reading rule files: their lines and blocks.
+//! Parses rule files: their lines and blocks.
 //!
-//! Main function: [`parse`]. A file has `kind GROUP/KIND, …` blocks and `rules NAME` blocks that
-//! kinds can `use`; blocks are what is indented deeper. What stands within a line is read by
-//! [`super::expr`].
+//! Main function: [`parse`]. A file contains `kind GROUP/KIND, …` blocks and `rules NAME` blocks
+//! that kinds can `use`; blocks are indented. The content of a line is parsed by [`super::expr`].
 
 use super::{
     expr::{Names, Reader},
@@ -11,7 +10,7 @@ use super::{
 use crate::types::HealthStatus;
 use std::collections::BTreeMap;
 
-/// What is wrong with a rule file.
+/// An error in a rule file.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{file}:{line}: {why}")]
 pub struct RuleError {
@@ -23,7 +22,7 @@ pub struct RuleError {
 /// The rules of one or more kinds.
 #[derive(Debug)]
 pub struct KindRules {
-    /// Group and kind; `*` in them stands for any text.
+    /// Group and kind; `*` in them matches any text.
     pub kinds: Vec<(String, String)>,
     pub rules: Vec<Statement>,
 }
@@ -41,7 +40,7 @@ pub struct Line<'t> {
 /// `rules` blocks by name.
 pub type Shared<'t> = BTreeMap<String, Vec<Line<'t>>>;
 
-/// Parses the text of one file. Its kinds can use its own `rules` blocks and the `common` ones.
+/// Parses one file. Its kinds can use its own `rules` blocks and the `common` ones.
 pub fn parse(file: &str, text: &str, common: &Shared) -> Result<Vec<KindRules>, RuleError> {
     let mut own = Shared::new();
     let mut found = Vec::new();
@@ -67,7 +66,7 @@ pub fn parse(file: &str, text: &str, common: &Shared) -> Result<Vec<KindRules>, 
     Ok(found)
 }
 
-/// The `rules` blocks of a file that has nothing else.
+/// The `rules` blocks of a file that contains nothing else.
 pub fn shared<'t>(file: &'t str, text: &str) -> Result<Shared<'t>, RuleError> {
     blocks(file, text)?
         .into_iter()
@@ -78,7 +77,7 @@ pub fn shared<'t>(file: &'t str, text: &str) -> Result<Shared<'t>, RuleError> {
         .collect()
 }
 
-/// Kinds without a group take that of the kind before.
+/// A kind without a group has that of the kind before it.
 fn kinds_of(text: &str) -> Option<Vec<(String, String)>> {
     let mut group = None;
     text.split(',')
@@ -95,7 +94,7 @@ fn kinds_of(text: &str) -> Option<Vec<(String, String)>> {
         .collect()
 }
 
-/// Puts lines below the line that they belong to. `#` starts a comment line.
+/// Nests lines below the line that they belong to. `#` starts a comment line.
 fn blocks<'t>(file: &'t str, text: &str) -> Result<Vec<Line<'t>>, RuleError> {
     let mut open: Vec<Line> = vec![Line {
         number: 0,
@@ -127,7 +126,7 @@ fn blocks<'t>(file: &'t str, text: &str) -> Result<Vec<Line<'t>>, RuleError> {
     Ok(open.pop().map_or_else(Vec::new, |top| top.block))
 }
 
-/// Ends the blocks that a line of this indent is not part of.
+/// Closes the blocks that a line of this indentation is not part of.
 fn close(open: &mut Vec<Line>, indent: usize) {
     while open.last().is_some_and(|line| line.indent >= indent) {
         let Some(done) = open.pop() else { return };
@@ -146,7 +145,7 @@ impl Line<'_> {
         }
     }
 
-    /// The line with those that go on with it.
+    /// The line joined with its continuation lines.
     fn joined(&self) -> String {
         self.block.iter().fold(self.text.clone(), |text, more| {
             format!("{text} {}", more.joined())
@@ -154,7 +153,7 @@ impl Line<'_> {
     }
 }
 
-/// Deeper than any file needs; a block that uses itself is found by it.
+/// Deeper than any file needs; catches a block that uses itself.
 const MAX_USES: usize = 8;
 
 struct Parser<'s, 't> {
@@ -213,7 +212,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// The statements of a `rules` block, as if they stood here.
+    /// The statements of a `rules` block, as if they were written here.
     fn shared(
         &mut self,
         line: &Line,
@@ -273,7 +272,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Reads all of a text.
+    /// Parses all of a text.
     fn read<T>(
         &mut self,
         line: &Line,

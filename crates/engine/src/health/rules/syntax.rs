@@ -1,15 +1,15 @@
-//! The form of a parsed rule.
+//! The syntax tree of a rule.
 //!
-//! Main types: [`Statement`], a line of a rule file with its block; [`Expr`], what stands in a
-//! line. Nothing here reads text or objects.
+//! Main types: [`Statement`], a line of a rule file with its block; [`Expr`], an expression in a
+//! line. Nothing here parses text or reads objects.
 
 use crate::types::HealthStatus;
 
-/// Statements are tried from top to bottom; the first verdict that holds decides.
+/// Statements are tried from top to bottom; the first verdict that applies decides.
 #[derive(Debug)]
 pub enum Statement {
-    /// `let NAME = EXPR`. Names are numbered from the outermost block on; a block's names end with
-    /// it.
+    /// `let NAME = EXPR`. Names are numbered starting with the outermost block; they are in scope
+    /// until the end of their block.
     Let(Expr),
     /// `each LIST [as NAME]`: the block is tried for each item, in order.
     Each {
@@ -17,7 +17,7 @@ pub enum Statement {
         named: bool,
         body: Vec<Statement>,
     },
-    /// `if EXPR`: the block is tried only if this holds.
+    /// `if EXPR`: the block is tried only if this is true.
     If { when: Expr, body: Vec<Statement> },
     /// `STATUS [if EXPR][: MESSAGE]`.
     Verdict {
@@ -33,28 +33,28 @@ pub enum Expr {
     Bool(bool),
     Number(f64),
     Text(String),
-    /// A text with `{holes}`.
+    /// A text with `{expressions}`.
     Template(Vec<Expr>),
     /// A field of the object.
     Root(String),
-    /// The item at hand, `.`.
+    /// The current item, `.`.
     Item,
-    /// The place of the item at hand, from 1.
+    /// The index of the current item, from 1.
     Index,
-    /// A name given by `let` or `as`.
+    /// A name defined by `let` or `as`.
     Name(usize),
     Field(Box<Expr>, String),
     Not(Box<Expr>),
-    /// The second if the first is neither missing nor false, else missing.
+    /// The second value if the first is neither missing nor false, else missing.
     And(Box<Expr>, Box<Expr>),
-    /// The first of both that is neither missing nor false.
+    /// The first of the two that is neither missing nor false.
     Or(Box<Expr>, Box<Expr>),
     Compare(Comparison, Box<Expr>, Box<Expr>),
     In(Box<Expr>, Vec<Expr>),
     Add(Box<Expr>, Box<Expr>),
     Subtract(Box<Expr>, Box<Expr>),
-    /// What goes through the items of a list: the list, what is asked of each item (nothing: the
-    /// item itself), and more.
+    /// A function over the items of a list: the list, the expression evaluated for each item (none:
+    /// the item itself), and further arguments.
     OverList {
         what: ListFunction,
         list: Box<Expr>,
@@ -125,7 +125,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// With the number of its arguments.
+    /// The function, with the number of its arguments.
     pub fn named(name: &str) -> Option<(Self, usize)> {
         Some(match name {
             "empty" => (Self::Empty, 1),

@@ -1,5 +1,5 @@
-//! The rule language on small rules of its own; that what ships can be read. What the rules say is
-//! measured on recorded cases.
+//! The rule language, tested on small rules; and that the shipped rules can be parsed. The results
+//! of the shipped rules are tested on recorded cases.
 
 use super::{
     FILES, Known, eval,
@@ -7,7 +7,7 @@ use super::{
 };
 use serde_json::{Value, json};
 
-/// `STATUS message` of the rules of one kind on an object.
+/// `STATUS message`: the result of one kind's rules on an object.
 fn judged(rules: &str, object: &Value) -> String {
     let text = format!("kind g/K\n{rules}");
     let kinds = parse("test", &text, &Shared::new()).expect("rules");

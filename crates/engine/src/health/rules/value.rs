@@ -1,6 +1,6 @@
-//! What an expression is worth: a borrowed view of the object, or a small value of its own.
+//! The value of an expression: a borrowed part of the object, or a small owned value.
 //!
-//! Main type: [`Val`]. A field that is missing and one that is null are the same here.
+//! Main type: [`Val`]. A missing field and null are the same here.
 
 use serde_json::Value;
 use std::{borrow::Cow, cmp::Ordering};
@@ -29,7 +29,7 @@ impl<'a> From<&'a Value> for Val<'a> {
 }
 
 impl<'a> Val<'a> {
-    /// A field of a map; missing for everything else.
+    /// A field of a map; missing for all other values.
     pub fn field(&self, name: &str) -> Val<'a> {
         match self {
             Self::Json(value) => value.get(name).map_or(Self::Null, Self::from),
@@ -71,7 +71,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// As it stands in a message; missing values leave nothing.
+    /// As text for a message; a missing value is empty.
     pub fn into_text(self) -> Cow<'a, str> {
         match self {
             Self::Null => Cow::Borrowed(""),
@@ -88,7 +88,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Order of two numbers or two texts; others have none.
+    /// The order of two numbers or two texts; other values have none.
     pub fn order(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => a.partial_cmp(b),
@@ -98,7 +98,7 @@ impl<'a> Val<'a> {
     }
 }
 
-/// Values of different types are different, never an error.
+/// Values of different types are unequal, never an error.
 impl PartialEq for Val<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

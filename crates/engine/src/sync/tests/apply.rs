@@ -56,7 +56,8 @@ fn s21_s22_an_unknown_kind_that_is_expected() {
     }
 }
 
-/// As [`s21_s22_an_unknown_kind_that_is_expected`]: that a kind is still to come is no permission.
+/// As [`s21_s22_an_unknown_kind_that_is_expected`]: that a kind is expected does not make it
+/// permitted.
 #[test]
 fn s25_a_kind_that_is_expected_needs_permission() {
     for (crd, annotation) in [(true, ""), (false, "SkipDryRunOnMissingResource=true")] {
@@ -202,7 +203,7 @@ fn s29_the_namespace_is_made_before_the_dry_run() {
         .existing(make("Namespace", NS));
     existing.run();
     assert_eq!(existing.log[..2], ["dry-run app-ns", "dry-run a"]);
-    // What was begun before the dry run is not waited for when that fails.
+    // What was started before the dry run is not waited for if the dry run fails.
     let mut refused = Sim::new(vec![make("ConfigMap", "c")])
         .sync_options(&["CreateNamespace=true"])
         .error("dry-run c", "no");
@@ -311,7 +312,7 @@ fn s35_a_crd_is_established_before_anything_else_is_written() {
     let waiting = sim.turn();
     assert_eq!(says(&waiting), "Running: one or more tasks are running");
     assert_eq!(waiting.wake_after.map(|d| d.as_millis()), Some(100));
-    // After three seconds it goes on regardless.
+    // After three seconds it continues anyway.
     for _ in 0..30 {
         sim.idle(&waiting);
     }
@@ -331,7 +332,7 @@ fn s35_an_established_crd_is_not_waited_for() {
     sim.unknown_kinds.insert("Widget".into());
     assert_eq!(sim.run().phase, OperationPhase::Succeeded);
     assert_eq!(sim.now, sim.request.started_at);
-    // Another condition is no promise.
+    // Another condition is not a promise.
     let mut other = Sim::new(vec![widget_crd(), make("Widget", "w")]);
     other.unknown_kinds.insert("Widget".into());
     while other.wet_log().is_empty() {
@@ -371,7 +372,7 @@ fn field_managers_are_migrated_once() {
     assert_eq!(sim.wet_log(), ["migrate managers of c", "apply c"]);
 }
 
-/// When the notes are lost, the results tell whether the dry run is over.
+/// If the notes are lost, the results show whether the dry run is finished.
 #[test]
 fn a_dry_run_is_not_repeated_when_something_was_applied() {
     let wanted = || vec![make("ConfigMap", "c"), wave(make("Deployment", "d"), 1)];
@@ -382,7 +383,7 @@ fn a_dry_run_is_not_repeated_when_something_was_applied() {
     sim.restart(false);
     assert_eq!(sim.run().phase, OperationPhase::Succeeded);
     assert_eq!(sim.log, ["dry-run c", "dry-run d", "apply c", "apply d"]);
-    // The destination namespace is made before it; another one is not.
+    // The destination namespace is created before it; any other is not.
     for (namespace, dry_runs_before) in [(NS, 0), ("other", 1)] {
         let mut sim = Sim::new([wanted(), vec![make("Namespace", namespace)]].concat());
         while sim.wet_log().is_empty() {
@@ -527,7 +528,7 @@ fn s57_s58_only_what_is_out_of_sync_is_applied() {
     .existing(wave(make("Deployment", "also-same"), 1))
     .existing(make("ConfigMap", "extra"))
     .sync_options(&["ApplyOutOfSyncOnly=true"])
-    // Would be waited for for ever, if it was.
+    // If it counted, the sync would wait for it forever.
     .healthy("also-same", &[HealthStatus::Progressing]);
     for name in ["same", "missing", "role", "also-same"] {
         sim.modified.insert(name.into(), false);
@@ -590,7 +591,7 @@ fn s73_s74_the_namespace_is_created_when_it_is_missing() {
     );
     assert_eq!(existing.log, ["dry-run c", "apply c"]);
 
-    // The cache need not know the namespace.
+    // The cache may not have the namespace.
     let mut unseen = Sim::new(vec![make("ConfigMap", "c")])
         .sync_options(&["CreateNamespace=true"])
         .existing(make("Namespace", NS));

@@ -1,4 +1,4 @@
-//! Crashes: a sync that is killed and forgotten at any point ends like one that is not, and no hook
+//! Crashes: a sync that is killed at any point and resumed ends like one that is not, and no hook
 //! runs twice.
 
 use super::{
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// What counts of the end: phase, what is in the cluster, results and how often each hook was
+/// The relevant part of the end: phase, cluster content, results and how often each hook was
 /// created.
 #[derive(Clone, Debug, PartialEq)]
 struct End {
@@ -24,8 +24,8 @@ struct End {
 }
 
 impl End {
-    /// A namespace that was made just before the crash is not reported when the annotation is lost:
-    /// it was there already.
+    /// If the annotation is lost, a namespace that was created just before the crash is not
+    /// reported, because it exists already.
     fn is_as_good_as(&self, other: &Self, annotation_kept: bool) -> bool {
         let reported = |end: &Self| {
             let counts = |key: &str| annotation_kept || !key.starts_with("/Namespace/");
@@ -57,7 +57,7 @@ fn end(sim: Sim, phase: OperationPhase, message: String) -> End {
             " (held)"
         }
     };
-    // Whether the very last wave is looked at again depends on when the crash was.
+    // Whether the very last wave is checked again depends on when the crash was.
     let verdict = |r: &crate::sync::ResourceResult| {
         let phase = r
             .hook_phase
@@ -67,8 +67,7 @@ fn end(sim: Sim, phase: OperationPhase, message: String) -> End {
     };
     End {
         phase,
-        // Which of the two texts says so depends on it as well; why a wave took too long is in the
-        // annotation only.
+        // The wording depends on it as well; why a wave timed out is only in the annotation.
         message: [" (", ", reason: wave"]
             .iter()
             .fold(message.as_str(), |m, end| m.split(end).next().unwrap_or(m))
@@ -89,7 +88,7 @@ fn end(sim: Sim, phase: OperationPhase, message: String) -> End {
     }
 }
 
-/// Runs to the end with a user who looks on; if the process dies, it is started again. Gives the
+/// Runs to the end with a user who acts on the way; a process that dies is restarted. Returns the
 /// number of points passed too.
 fn run(mut sim: Sim, user: scenarios::User, keep_annotation: bool) -> (End, usize) {
     for _ in 0..400 {
@@ -110,7 +109,7 @@ fn run(mut sim: Sim, user: scenarios::User, keep_annotation: bool) -> (End, usiz
 }
 
 /// Kills it at every point in turn; then after every write without the annotation, and with the
-/// effects of a group in the other order.
+/// effects of a group in reverse order.
 fn killed_anywhere(name: &str, make_sim: fn() -> Sim, user: scenarios::User) -> (End, usize) {
     let (expected, points) = run(make_sim(), user, true);
     assert!(
@@ -118,7 +117,7 @@ fn killed_anywhere(name: &str, make_sim: fn() -> Sim, user: scenarios::User) -> 
         "{name}: {:?}",
         expected.created
     );
-    // The points after a write and before the next differ in little but the time.
+    // Points after a write and before the next one differ in little but the time.
     for (keep, backwards, every) in [(true, false, 1), (false, false, 2), (true, true, 2)] {
         for point in (every - 1..points).step_by(every) {
             let mut sim = make_sim();
@@ -136,7 +135,7 @@ fn killed_anywhere(name: &str, make_sim: fn() -> Sim, user: scenarios::User) -> 
     (expected, points)
 }
 
-/// Every fourth scenario, so that they share the cores.
+/// Every fourth scenario, so that they run in parallel.
 fn killed_at_any_point(first: usize) {
     let mut wrong = Vec::new();
     for (name, make_sim, user, phase, deleted) in SCENARIOS.iter().skip(first).step_by(4) {
@@ -196,8 +195,8 @@ fn killed_in_every_single_turn_it_ends_the_same() {
         let mut sim = rich();
         let last = (0..400).find_map(|_| {
             let decision = sim.turn();
-            // Without the annotation and with no result but the namespace's, an operation has not
-            // begun.
+            // Without the annotation and with no result except the namespace's, an operation has
+            // not begun.
             sim.restart(keep || sim.progress.results.len() < 2);
             sim.pass(decision.wake_after.unwrap_or_default());
             decision.phase.completed().then_some(decision)
@@ -295,7 +294,7 @@ fn results_are_durable_before_a_hook_is_let_go() {
 #[test]
 fn a_namespace_made_just_before_a_crash_is_reported() {
     let mut sim = Sim::new(vec![make("ConfigMap", "c")]).sync_options(&["CreateNamespace=true"]);
-    // A caller need not store what it only read.
+    // A caller need not store a decision that only reads.
     sim.turn();
     sim.stored = None;
     sim.turn_unrecorded();
@@ -326,7 +325,7 @@ impl Dice {
     }
 }
 
-/// A sync of a few things of all sorts, some of which go wrong.
+/// A sync of a few objects of all sorts, some of which fail.
 fn random(seed: u64) -> Sim {
     let mut dice = Dice(seed);
     let mut desired = Vec::new();

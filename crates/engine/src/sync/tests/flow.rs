@@ -1,4 +1,4 @@
-//! Waves, phases and waiting: S-49 to S-56, S-59, S-60, and what is shown meanwhile.
+//! Waves, phases and waiting: S-49 to S-56, S-59, S-60, and the messages shown meanwhile.
 
 use super::sim::{Sim, hook_job, make, says, wave};
 use crate::{
@@ -185,7 +185,7 @@ fn s54_what_the_health_of_a_hook_means() {
         assert_eq!(says(&sim.run_to_wait()), message);
         assert_eq!(sim.result("j"), result);
     }
-    // It is over, although nobody knows how it went.
+    // It finishes, although the hook's health cannot be read.
     let mut untold = Sim::new(vec![hook_job("j", "PreSync", ""), make("ConfigMap", "c")])
         .error("health j", "no");
     assert_eq!(
@@ -283,7 +283,7 @@ fn an_object_that_never_reaches_the_cache_is_read() {
     assert_eq!(sim.result("d"), "Synced Succeeded d is Healthy");
 }
 
-/// Runs on with a cache that does not show an object, until the API server was asked for it.
+/// Continues with a cache that does not show an object, until it is read from the API server.
 fn until_read(sim: &mut Sim, name: &str) {
     for _ in 0..20 {
         sim.unseen.insert(name.into());
@@ -434,9 +434,9 @@ fn s59_waves_may_be_spaced() {
     assert_eq!(unspaced.now, started);
 }
 
-/// Argo CD lets a callback stop the sync between two waves. Here nothing is called there that could
-/// fail, the pause being part of the request; the one thing that stops a sync between waves is a
-/// termination, and it leaves behind what such a failure would.
+/// Argo CD allows a callback to stop the sync between two waves. Here no callback is called that
+/// could fail, because the pause is part of the request. The only thing that stops a sync between
+/// waves is a termination, and it leaves the same state as such a failure.
 #[test]
 fn s60_a_sync_that_is_stopped_between_waves_ends_its_hooks_and_runs_no_others() {
     let later = wave(make("ConfigMap", "later"), 1);

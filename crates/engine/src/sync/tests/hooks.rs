@@ -39,7 +39,8 @@ fn s61_an_old_hook_is_deleted_before_the_new_one_is_made() {
     assert_eq!(sim.created_hooks.len(), 1);
 }
 
-/// Its deletion may not show yet, or may have been lost: it is asked for again, but not at once.
+/// Its deletion may not be visible yet, or the request may have been lost: it is requested again,
+/// but not immediately.
 #[test]
 fn an_old_hook_that_does_not_go_is_deleted_again_after_five_seconds() {
     let mut sim = Sim::new(vec![hook_job("j", "PreSync", "")])
@@ -100,7 +101,7 @@ fn s62_an_old_hook_that_is_gone_already() {
     let old = sim.live("Job", "j").cloned().expect("the old hook");
     sim.turn();
     sim.turn();
-    // The cache may go on showing the one that is gone.
+    // The cache may still show the deleted one.
     sim.world.insert(old.key(), old.clone());
     assert_eq!(sim.decide().effects.len(), 1);
     assert_eq!(sim.decide().effects[0].verb(), "run hook");
@@ -220,7 +221,7 @@ fn s66_a_hook_that_cannot_be_deleted_at_the_end() {
     assert_eq!(gone.result("j"), "Synced Succeeded j is Healthy");
 }
 
-/// The hook of the last sync, and the one that this sync has run.
+/// The hook of the previous sync, and the one that this sync ran.
 #[test]
 fn s66_hooks_are_deleted_as_what_is_pruned() {
     for (option, expected) in [
@@ -411,7 +412,7 @@ fn a_running_hook_that_somebody_deletes_fails() {
     );
 }
 
-/// Ours runs, is deleted with force, and somebody makes another of its name.
+/// Our hook runs, is force-deleted, and someone creates another one of the same name.
 fn recreated(copy_marks: bool) -> Sim {
     let mut sim = Sim::new(vec![
         hook_job("j", "PreSync", "HookSucceeded,HookFailed"),
@@ -468,7 +469,7 @@ fn a_hook_that_its_ttl_deletes_has_ended_as_it_ended() {
         let mut sim = Sim::new(vec![hook_job("j", "PreSync", ""), make("ConfigMap", "c")])
             .healthy("j", &[Progressing]);
         let waiting = sim.run_to_wait();
-        // It ends and is deleted before anybody looks; our finalizer holds it.
+        // It finishes and is deleted before the sync sees it; our finalizer holds it.
         let key = make("Job", "j").key();
         let mut job = sim.world[&key].clone();
         job.metadata_mut()
@@ -530,7 +531,7 @@ fn a_resource_that_becomes_a_hook_stays_when_nothing_may_be_pruned() {
     sim.request.prune = false;
     let lines: Vec<String> = sim.plan().blocked.into_iter().map(|b| b.reason).collect();
     assert_eq!(lines, ["ignored (requires pruning)"]);
-    // What becomes a hook for failures only is pruned like anything else.
+    // A resource that becomes a SyncFail hook only is pruned like any other.
     let mut sim = Sim::new(vec![hook_job("j", "SyncFail", "")]).existing(make("Job", "j"));
     sim.run();
     assert_eq!(sim.wet_log(), ["prune j"]);

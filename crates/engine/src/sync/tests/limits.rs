@@ -1,4 +1,4 @@
-//! Syncs that are ended before their time: waves that take too long, and newer revisions.
+//! Syncs that end early: waves that time out, and newer revisions.
 
 use super::sim::{Sim, hook_job, make, says, wave};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Two waves, of which the first may be waited for a minute.
+/// Two waves; the first may be waited for up to a minute.
 fn two_waves() -> Sim {
     let mut sim = Sim::new(vec![
         make("Deployment", "a"),
@@ -75,7 +75,7 @@ fn without_a_limit_nothing_is_timed() {
 #[test]
 fn a_restart_keeps_the_time_and_each_wave_has_its_own() {
     let mut sim = two_waves().healthy("b", &[Progressing]);
-    // The last wave is not waited for.
+    // The sync does not wait for the last wave.
     sim.desired.push(wave(make("ConfigMap", "last"), 2));
     sim.run_to_wait();
     sim.pass(Duration::from_secs(50));
@@ -173,7 +173,7 @@ fn nobody_is_hurried_to_confirm() {
     }
 }
 
-/// A newer revision is there from now on.
+/// A newer revision is available from now on.
 fn superseded(mut sim: Sim) -> Sim {
     sim.request.superseded_by = Some("fedcba9".into());
     sim

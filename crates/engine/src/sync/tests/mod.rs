@@ -1,6 +1,5 @@
-//! Tests of the sync engine: tables for what a plan is made of, and a small simulated cluster in
-//! which whole syncs run. A test that proves one of the behaviours in `docs/behaviours/sync.md`
-//! begins with its id.
+//! Tests of the sync engine: tables for plans, and a small simulated cluster in which whole syncs
+//! run. A test that proves one of the behaviours in `docs/behaviours/sync.md` begins with its id.
 
 mod apply;
 mod crash;

@@ -1,4 +1,4 @@
-//! Objects to sync, in few words.
+//! Concise constructors for objects to sync.
 
 use serde_json::{Value, json};
 use tiphys_apimachinery::Object;

@@ -1,4 +1,4 @@
-//! In which order steps run: S-1 to S-4, and the waves of prunes (S-45, S-46).
+//! The order in which steps run: S-1 to S-4, and the waves of prunes (S-45, S-46).
 
 use super::{
     plans::lines,
@@ -136,7 +136,7 @@ fn s46_prune_last() {
 
 #[test]
 fn only_a_definition_with_group_and_kind_defines_a_kind() {
-    // Neither an object that looks like one, nor one without a group.
+    // Neither an object that resembles one, nor one without a group.
     let mut like_one = widget_crd();
     like_one
         .0

@@ -1,4 +1,4 @@
-//! What a plan is made of: S-5 to S-20, what needs no dry run (S-22), and whether a step makes the
+//! The content of plans: S-5 to S-20, what needs no dry run (S-22), and whether a step creates the
 //! namespace (S-72, S-73).
 
 use super::sim::{NS, Sim, hook_job, make, object, options, wave, widget_crd, with};
@@ -288,7 +288,7 @@ fn s17_targets_get_the_destination_namespace() {
         .steps()
         .map(|s| (s.key.to_string(), s.result_namespace.clone()))
         .collect();
-    // A cluster-scoped object shows the namespace in its result only.
+    // For a cluster-scoped object only the result contains the namespace.
     assert_eq!(
         seen,
         [
@@ -391,7 +391,7 @@ fn s72_s73_create_namespace() {
         lines(&managed),
         ["Sync/0 Namespace app-ns", "Sync/0 ConfigMap c"]
     );
-    // Another namespace, something else of that name, or a kind of another group is not the
+    // Another namespace, another object of that name, or a kind in another group is not the
     // destination.
     let of_another_group = object(
         json!({"apiVersion": "example.com/v1", "kind": "Namespace", "metadata": {"name": NS}}),
@@ -548,8 +548,7 @@ blocked
     assert!(Object::default().0.is_empty());
 }
 
-/// Somebody deleted the definition a moment ago: discovery may still know the kind, and the API
-/// server does not.
+/// The CRD was just deleted: discovery may still know the kind, but the API server does not.
 #[test]
 fn a_kind_that_the_sync_defines_again_is_not_checked_before() {
     let told = Sim::new(vec![widget_crd(), make("Widget", "w")])

@@ -111,7 +111,7 @@ fn s43_confirmation() {
         let mut sim = Sim::new(vec![make("ConfigMap", "c")])
             .existing(options(make("Pod", "p"), annotation))
             .sync_options(&list);
-        // The confirmation counts for a plan that was made before it as well.
+        // The confirmation also applies to a plan made before it.
         sim.keep_plan();
         assert_eq!(
             says(&sim.run_to_wait()),
@@ -213,7 +213,7 @@ fn a_resource_that_is_gone_already_counts_as_pruned() {
 fn only_the_object_that_was_compared_is_pruned() {
     let mut sim = Sim::new(vec![]).existing(make("Pod", "p"));
     let plan = sim.plan();
-    // Somebody makes a new one under the same name.
+    // Someone creates a new one under the same name.
     let key = make("Pod", "p").key();
     sim.world.clear();
     sim.put(make("Pod", "p"));
@@ -285,8 +285,8 @@ fn only_begun_prunes_whose_object_has_left_the_plan_are_closed() {
     assert_eq!(sim.result("left"), "SyncFailed Failed ");
 }
 
-/// The cache may still show what was deleted a moment ago as if nobody had asked; after ten seconds
-/// it is believed.
+/// The cache may still show a deleted object without a deletionTimestamp; after ten seconds it is
+/// believed.
 #[test]
 fn a_deletion_that_does_not_show_yet_is_waited_for() {
     let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("Pod", "p"));
@@ -307,7 +307,7 @@ fn a_deletion_that_does_not_show_yet_is_waited_for() {
     sim.pass(Duration::from_millis(1));
     assert_eq!(sim.run().phase, OperationPhase::Succeeded);
     assert_eq!(sim.wet_log(), ["prune p", "apply c"]);
-    // Another object of that name is nobody's business.
+    // Another object of that name does not matter.
     let mut sim = Sim::new(vec![wave(make("ConfigMap", "c"), 1)]).existing(make("Pod", "p"));
     while !sim.log.contains(&"prune p".to_owned()) {
         sim.turn();
@@ -342,7 +342,7 @@ fn a_prune_is_large_when_it_leaves_less_than_half() {
         (10, 0, 11, DEFAULT_LIMIT, true),
         (11, 0, 11, DEFAULT_LIMIT, false),
         (3, 0, 10, DEFAULT_LIMIT, false),
-        // What says `Prune=false` stays.
+        // A resource with `Prune=false` stays.
         (3, 8, 10, DEFAULT_LIMIT, false),
         (0, 0, 3, 2, true),
         (0, 0, 500, 0, false),
@@ -364,7 +364,7 @@ fn a_prune_is_large_when_it_leaves_less_than_half() {
             "{wanted} {refused} {gone} {limit}"
         );
     }
-    // Whatever has another name now has not gone.
+    // Renamed resources are not lost: as many are created as pruned.
     let mut renamed = Sim::new(named("new", 20));
     for object in named("old", 20) {
         renamed = renamed.existing(object);

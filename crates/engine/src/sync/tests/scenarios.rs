@@ -1,7 +1,7 @@
-//! Named syncs of every sort, each to be killed at every point by `crash`.
+//! Named syncs of every sort; `crash` kills each of them at every point.
 //!
-//! A scenario says what is to come out of it, too: an end that is merely the same every time could
-//! be the wrong one.
+//! A scenario also states its expected result, because a result that is the same every time could
+//! still be wrong.
 
 use super::sim::{NS, Sim, hook_job, make, options, wave, widget_crd, with};
 use crate::{
@@ -15,10 +15,10 @@ use crate::{
 use serde_json::json;
 use tiphys_apimachinery::Object;
 
-/// What a user does who sees this decision; true: the operation goes on though it ended.
+/// What a user does on seeing this decision; true: the operation continues although it ended.
 pub type User = fn(&mut Sim, &Decision) -> bool;
 
-/// Name, how it begins, who looks on, how it ends, and what is deleted how often.
+/// Name, initial state, user, expected end, and how often each object is deleted.
 pub type Scenario = (
     &'static str,
     fn() -> Sim,
@@ -383,7 +383,7 @@ fn terminates(sim: &mut Sim, _: &Decision) -> bool {
     false
 }
 
-/// Terminates, and then the hook that is running completes before anybody looks at it.
+/// Terminates, and then the running hook completes before the sync sees it.
 fn completes(sim: &mut Sim, decision: &Decision) -> bool {
     if decision.effects.is_empty() && sim.live("Job", "sync").is_some() {
         sim.request.terminate = true;
@@ -392,7 +392,7 @@ fn completes(sim: &mut Sim, decision: &Decision) -> bool {
     false
 }
 
-/// A newer revision comes while this is waited for.
+/// A newer revision becomes available while the sync waits.
 fn supersedes(sim: &mut Sim, _: &Decision) -> bool {
     if sim.live("Deployment", "w1").is_some() || sim.live("Job", "sync").is_some() {
         sim.request.superseded_by = Some("fedcba9".into());
@@ -400,7 +400,7 @@ fn supersedes(sim: &mut Sim, _: &Decision) -> bool {
     false
 }
 
-/// Once, when what was wrong has been put right.
+/// Retries once, after the cause has been fixed.
 fn retries(sim: &mut Sim, decision: &Decision) -> bool {
     let again = decision.phase == Failed && sim.request.operation_id != "op-2";
     if again {
@@ -411,7 +411,7 @@ fn retries(sim: &mut Sim, decision: &Decision) -> bool {
     again
 }
 
-/// A sync with everything in it.
+/// A sync with every feature.
 pub fn rich() -> Sim {
     let mut sim = Sim::new(vec![
         make("Namespace", NS),
@@ -457,7 +457,7 @@ pub fn refused() -> Sim {
         .healthy("mid", &[Progressing, Healthy])
 }
 
-/// As an earlier sync left it that was never finished.
+/// A hook left over from an earlier sync that never finished.
 fn held(mut hook: Object) -> Object {
     hook.set_finalizers(vec![hook::HOOK_FINALIZER.into()]);
     hook
@@ -500,7 +500,8 @@ fn hooks(policies: &str) -> Sim {
     .healthy("sync", &[Progressing, Healthy])
 }
 
-/// With its hooks still there from the sync before, one of them let go and one not.
+/// With the hooks of the previous sync still in the cluster, one of them without our finalizer and
+/// one with it.
 fn left_over(mut sim: Sim) -> Sim {
     sim.put(hook_job("pre", "PreSync", ""));
     sim.put(held(hook_job("sync", "Sync", "")));
@@ -576,7 +577,7 @@ fn becomes_resource() -> Sim {
         .existing(held(hook_job("j", "PreSync", "")))
 }
 
-/// A new resource, and one to be pruned in each of these waves (or three in wave 0).
+/// A new resource, and one to prune in each of these waves (or three in wave 0).
 fn pruning(waves: &[i64]) -> Sim {
     let waves = if waves.is_empty() { &[0, 0, 0] } else { waves };
     let old = waves
@@ -698,7 +699,7 @@ fn limited(mut sim: Sim) -> Sim {
     sim
 }
 
-/// This object never goes away.
+/// This object is never removed after its deletion.
 fn stuck(mut sim: Sim, name: &str) -> Sim {
     sim.slow_deletions.insert(name.into(), usize::MAX);
     limited(sim)

@@ -1,5 +1,4 @@
-//! A cluster in a map: carries effects out, lets time pass, and can forget everything between two
-//! steps.
+//! A cluster in a map: executes effects, advances time, and can lose all state between two steps.
 
 pub use super::objects::{
     NS, cluster_scoped, hook_job, make, object, options, wave, widget_crd, with,
@@ -31,16 +30,16 @@ pub struct Sim {
     pub hooks: Vec<Object>,
     pub request: SyncRequest,
     pub world: BTreeMap<ResourceKey, Object>,
-    /// Health by name; what comes next is taken each time the sync waits. The last one stays.
+    /// Health by name; each wait of the sync advances to the next one. The last one stays.
     pub health: BTreeMap<String, Vec<HealthStatus>>,
-    /// Errors by `<verb> <name>`; `!` in front of the message means "not found".
+    /// Errors by `<verb> <name>`; a message that starts with `!` means "not found".
     pub errors: BTreeMap<String, String>,
     pub unknown_kinds: BTreeSet<String>,
-    /// Groups that discovery could not ask, and why.
+    /// Groups whose discovery failed, and why.
     pub unasked_groups: BTreeMap<String, String>,
     pub not_permitted: BTreeSet<String>,
     pub modified: BTreeMap<String, bool>,
-    /// Objects that stay when they are deleted, until the sync waited this often.
+    /// Objects that stay after their deletion until the sync has waited this many times.
     pub slow_deletions: BTreeMap<String, usize>,
     pub progress: Progress,
     pub stored: Option<(String, String)>,
@@ -53,15 +52,14 @@ pub struct Sim {
     pub ignored: Vec<String>,
     /// Names that the cache does not show yet.
     pub unseen: BTreeSet<String>,
-    /// How often an object was deleted that was not being deleted yet, by key.
+    /// How often each object was deleted while it was not being deleted yet, by key.
     pub deleted: BTreeMap<String, usize>,
     /// Fields of these objects cannot be changed in place.
     pub immutable: BTreeSet<String>,
-    /// Effects of one group are carried out from the last to the first: their order must not
-    /// matter.
+    /// Effects of one group are executed from the last to the first: their order must not matter.
     pub backwards: bool,
-    /// After this many further points the process dies; `None`: never. A point is before and after
-    /// each write to the cluster or the status.
+    /// The process dies after this many further points; `None`: never. There is a point before and
+    /// after each write to the cluster or the status.
     pub dies_in: Option<usize>,
     /// How many points were passed.
     pub points: usize,
@@ -148,7 +146,7 @@ impl Sim {
         self
     }
 
-    /// Puts an object into the cluster, as if it had always been there.
+    /// Adds an object to the cluster, as if it had always existed.
     pub fn existing(mut self, object: Object) -> Self {
         self.put(object);
         self
@@ -218,7 +216,7 @@ impl Sim {
         }
     }
 
-    /// Keeps the plan as it is now, instead of making it anew in every turn.
+    /// Keeps the current plan instead of planning again in every turn.
     pub fn keep_plan(&mut self) {
         self.kept = None;
         self.kept = Some(self.plan());
@@ -283,12 +281,12 @@ impl Sim {
         )
     }
 
-    /// One turn of the caller's loop.
+    /// One iteration of the caller's loop.
     pub fn turn(&mut self) -> Decision {
         self.turn_or_die().expect("nothing was to kill it")
     }
 
-    /// One turn of the caller's loop, unless the process dies in it.
+    /// One iteration of the caller's loop, unless the process dies in it.
     pub fn turn_or_die(&mut self) -> Option<Decision> {
         let (plan, decision, outcomes) = self.act()?;
         let health = |o: &Object| self.health_of(o);
@@ -304,7 +302,7 @@ impl Sim {
         Some(decision)
     }
 
-    /// A turn of which all was done, but nothing recorded.
+    /// An iteration whose effects were executed but not recorded.
     pub fn turn_unrecorded(&mut self) {
         let _ = self.act();
     }
@@ -362,7 +360,7 @@ impl Sim {
         Some(())
     }
 
-    /// Forgets everything that was not stored, and lives.
+    /// Restarts the process without everything that was not stored.
     pub fn restart(&mut self, keep_annotation: bool) {
         self.dies_in = None;
         let (results, annotation) = self
@@ -375,14 +373,14 @@ impl Sim {
         self.progress = Progress::from_annotation(results, annotation, &self.request.operation_id);
     }
 
-    /// The next attempt, as a retry makes it.
+    /// Starts the next attempt, as a retry does.
     pub fn retry(&mut self, operation_id: &str) {
         self.request.operation_id = operation_id.into();
         self.progress = Progress::new(operation_id);
         self.stored = None;
     }
 
-    /// Lets time pass until the sync has something to do.
+    /// Advances time until the sync has something to do.
     pub fn idle(&mut self, decision: &Decision) {
         let wake = decision
             .wake_after
@@ -407,7 +405,7 @@ impl Sim {
         self.collect();
     }
 
-    /// Runs to the end and gives the last decision.
+    /// Runs to the end and returns the last decision.
     pub fn run(&mut self) -> Decision {
         for _ in 0..300 {
             let decision = self.turn();
@@ -425,7 +423,7 @@ impl Sim {
         panic!("the sync did not end: {:#?}", self.messages);
     }
 
-    /// Runs until it waits, and gives the decision that says for what.
+    /// Runs until it waits, and returns the decision with the reason.
     pub fn run_to_wait(&mut self) -> Decision {
         for _ in 0..300 {
             let decision = self.turn();
@@ -436,7 +434,8 @@ impl Sim {
         panic!("the sync neither waits nor ends: {:#?}", self.log);
     }
 
-    /// `<status> <hookPhase> <message>` of a result, by name; of the last one if there are several.
+    /// `<status> <hookPhase> <message>` of the result with this name; of the last one if there are
+    /// several.
     pub fn result(&self, name: &str) -> String {
         let Some(r) = self.progress.results.iter().rfind(|r| r.name == name) else {
             return "none".into();
@@ -446,7 +445,7 @@ impl Sim {
         format!("{status} {phase} {}", r.message)
     }
 
-    /// What was done, without dry runs.
+    /// The executed effects, without dry runs.
     pub fn wet_log(&self) -> Vec<&str> {
         self.log
             .iter()

@@ -1,4 +1,4 @@
-//! What is stored: Argo CD's results and the annotation.
+//! The stored form: Argo CD's results and the annotation.
 
 use super::sim::{Sim, hook_job, make, wave};
 use crate::{
@@ -52,7 +52,7 @@ fn the_annotation_round_trips() {
     assert!(text.len() < 300, "{text}");
 }
 
-/// All that marks can say, of all steps that may still ask for it.
+/// Every field of the recorded writes, for all steps that may still need it.
 #[test]
 fn marks_that_may_still_matter_are_stored_whole() {
     let result = |name: &str, status: &str, phase: &str, hook: &str| {

@@ -1,4 +1,4 @@
-//! The API server of the simulation: what effects do to the objects in the map.
+//! The API server of the simulation: applies effects to the objects in the map.
 
 use super::sim::Sim;
 use crate::sync::{ApplyMode, Effect, Outcome, Write};
@@ -151,7 +151,7 @@ impl Sim {
         Outcome::ok(index, Some(live), "")
     }
 
-    /// Removes deleted objects that nothing holds any more.
+    /// Removes deleted objects without finalizers.
     pub fn collect(&mut self) {
         let slow = &mut self.slow_deletions;
         self.world.retain(|_, o| {

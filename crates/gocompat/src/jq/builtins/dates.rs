@@ -1,5 +1,4 @@
-//! Points in time: seconds since 1970, as lists of year to day of the year, and as texts. All in
-//! UTC.
+//! Times: seconds since 1970, lists from year to day of the year, and texts. All in UTC.
 //!
 //! Main value: [`TABLE`]. There is no clock: `now` does not exist.
 
@@ -41,7 +40,7 @@ fn seconds(moment: &Zoned) -> Val {
     Val::Float(timestamp.as_second() as f64 + f64::from(timestamp.subsec_nanosecond()) / 1e9)
 }
 
-/// The moment of so many seconds since 1970.
+/// The time this many seconds after 1970.
 fn at(seconds: f64) -> Option<Zoned> {
     let nanos = ((seconds - seconds.floor()) * 1e9) as i32;
     Some(
@@ -74,8 +73,8 @@ fn fields(moment: &Zoned) -> Val {
     ])
 }
 
-/// The moment of a list of year, month, day, hour, minute and second; each may be more than its
-/// unit holds.
+/// The time for a list of year, month, day, hour, minute and second; each may exceed its unit's
+/// range.
 fn moment(value: &Val) -> Option<Zoned> {
     let list = value.as_list()?;
     if !list.iter().take(8).all(Val::is_number) {
@@ -128,8 +127,8 @@ fn formatted(name: &str, value: &Val, format: &Val) -> Out {
     }
 }
 
-/// Reads a text by a format. What the format does not name is the start of 1900; `%z` may be a Z
-/// too.
+/// Parses a text by a format. Parts that the format does not contain default to the start of 1900;
+/// `%z` also accepts a Z.
 fn parsed(value: &Val, format: &Val) -> Out {
     let (Some(text), Some(pattern)) = (value.as_text(), format.as_text()) else {
         return refuses_with("strptime", value, format);

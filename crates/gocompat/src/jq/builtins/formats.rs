@@ -63,7 +63,7 @@ pub const TABLE: &[Native] = &[
     Native::deep("format", 1, |budget, v, a| format(budget, v, &a[0])),
 ];
 
-/// Standard letters, the end as it comes.
+/// The standard alphabet, with or without padding.
 const DECODER: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -156,7 +156,7 @@ fn from_base64(value: &Val, text: &str) -> Out {
     }
 }
 
-/// The values of a list, separated: texts as the format escapes them.
+/// The values of a list, separated; texts are escaped by the format.
 fn row(name: &str, value: &Val, separator: &str, escape: impl Fn(&str) -> String) -> Out {
     let Some(list) = value.as_list() else {
         return refuses(&format!("@{name}"), value);

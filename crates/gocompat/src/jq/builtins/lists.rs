@@ -84,7 +84,7 @@ pub const TABLE: &[Native] = &[
     }),
 ];
 
-/// The sum of all. Texts and lists are put together at once.
+/// The sum of all values. Texts and lists are concatenated in one go.
 pub fn sum(budget: &mut Budget, values: Vec<Val>) -> Out {
     let mut texts = String::new();
     let mut all_text = !values.is_empty();
@@ -181,7 +181,7 @@ fn extreme(name: &str, value: &Val, keys: &Val, better: Ordering) -> Out {
     let (values, keys) = keyed(name, value, keys)?;
     let mut best = 0;
     for at in 1..keys.len() {
-        // The last of equal ones is the largest, the first the smallest.
+        // Of equal values the last counts as the largest, the first as the smallest.
         let is_better =
             (order(&keys[best], &keys[at]) == Ordering::Greater) == (better == Ordering::Greater);
         if is_better {

@@ -1,4 +1,4 @@
-//! Functions of numbers. All compute with floats, as gojq's do.
+//! Functions of numbers. All compute with floats, as in gojq.
 //!
 //! Main value: [`TABLE`].
 
@@ -125,12 +125,12 @@ fn two(name: &str, arguments: Args<'_>, compute: fn(f64, f64) -> f64) -> Out {
     }
 }
 
-/// A fraction from a half to one, and the power of two it is multiplied with.
+/// A fraction between a half and one, and the exponent of two it is multiplied with.
 fn parts(x: f64) -> (f64, i64) {
     if x == 0.0 || !x.is_finite() {
         return (x, 0);
     }
-    // Subnormal numbers are made normal first.
+    // Subnormal numbers are normalized first.
     let (x, shift) = if x.is_normal() {
         (x, 0)
     } else {

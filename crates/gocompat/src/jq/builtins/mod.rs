@@ -1,5 +1,5 @@
-//! The functions that every program has: those that are nodes of the machine, those written in jq,
-//! and those of values.
+//! The builtin functions: those that are nodes of the machine, those written in jq, and native
+//! ones.
 //!
 //! Main functions: [`find`], [`operator`] and [`format`]; main type: [`Native`].
 
@@ -23,12 +23,12 @@ use super::{
 
 type Run = fn(&mut Budget, &Val, &[Val]) -> Out;
 
-/// A function of values: of the input and of its arguments.
+/// A native function of the input and the arguments.
 #[derive(Debug)]
 pub struct Native {
     pub name: &'static str,
     arity: usize,
-    /// Whether it looks at all of what it gets, not only at the top.
+    /// Whether it reads its whole input, not only the top level.
     deep: bool,
     run: Run,
 }
@@ -84,7 +84,7 @@ fn known(name: &str, arity: usize) -> Option<&'static Native> {
         .find(|native| native.name == name && native.arity == arity)
 }
 
-/// A function of the tables that is known to be there.
+/// A function that is known to be in the tables.
 pub fn native(name: &str, arity: usize) -> &'static Native {
     known(name, arity).expect("the tables hold what the language itself needs")
 }
@@ -94,7 +94,7 @@ pub fn operator(sign: &str) -> &'static Native {
     found.expect("the table holds every operator of the grammar")
 }
 
-/// What `@name` does with a value. One that does not exist fails when it is used.
+/// The node for `@name`. An unknown format fails when it is used.
 pub fn format(name: &str) -> Result<Node, JqError> {
     Ok(match name {
         "text" => Node::call(native("tostring", 0), []),
@@ -109,7 +109,7 @@ pub fn format(name: &str) -> Result<Node, JqError> {
     })
 }
 
-/// Functions that need what an expression does not have here.
+/// Functions that need something that is not available here.
 const REFUSED: &[(&str, usize, &str)] = &[
     ("input", 0, "input(s)/0 is not allowed"),
     ("inputs", 0, "input(s)/0 is not allowed"),
@@ -125,7 +125,7 @@ const REFUSED: &[(&str, usize, &str)] = &[
     ),
 ];
 
-/// Functions of numbers that nobody needs to name fields.
+/// Functions of numbers that are not needed to select fields.
 const SPECIAL: &[(&str, usize)] = &[
     ("gamma", 0),
     ("lgamma", 0),
@@ -140,7 +140,7 @@ const SPECIAL: &[(&str, usize)] = &[
     ("yn", 2),
 ];
 
-/// A call of a function that every program has.
+/// A call of a builtin function.
 pub fn find(name: &str, arguments: Vec<Node>) -> Result<Option<Node>, JqError> {
     let arity = arguments.len();
     if SPECIAL.contains(&(name, arity)) {
@@ -165,8 +165,8 @@ pub fn find(name: &str, arguments: Vec<Node>) -> Result<Option<Node>, JqError> {
     Ok(known(name, arity).map(|native| Node::call(native, arguments)))
 }
 
-/// Functions that are made of nodes, without bindings of their own. Gives the arguments back if it
-/// is none.
+/// Functions composed of nodes, without bindings of their own. Returns the arguments if it is not
+/// one of them.
 fn composed(name: &str, arguments: Vec<Node>) -> Result<Node, Vec<Node>> {
     let each = |f: Node| {
         Node::Array(Box::new(Node::pipe(
@@ -216,7 +216,7 @@ fn composed(name: &str, arguments: Vec<Node>) -> Result<Node, Vec<Node>> {
     })
 }
 
-/// What `builtins` gives.
+/// The result of `builtins`.
 fn all_names() -> Val {
     let composed = [
         "empty/0",
@@ -252,7 +252,7 @@ fn all_names() -> Val {
     Val::list(all.into_iter().map(Val::text).collect())
 }
 
-/// The error of a function that does not take such a value.
+/// The error of a function that does not accept such a value.
 fn refuses(name: &str, value: &Val) -> Out {
     fail(format!("{name} cannot be applied to: {}", described(value)))
 }

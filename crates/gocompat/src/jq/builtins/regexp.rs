@@ -1,7 +1,7 @@
-//! Regular expressions: what `test`, `match` and their kin are made of.
+//! Regular expressions, the basis of `test`, `match` and similar functions.
 //!
-//! Main value: [`TABLE`]. Expressions are Go's, translated, matched in linear time, and limited in
-//! size.
+//! Main value: [`TABLE`]. Expressions have Go's syntax; they are translated, matched in linear
+//! time, and limited in size.
 
 use super::Native;
 use crate::{
@@ -20,7 +20,7 @@ use std::{cell::RefCell, collections::HashMap};
 const SIZE: usize = 1 << 18;
 /// Longest expression.
 const LONGEST: usize = 16 << 10;
-/// How many expressions are kept.
+/// How many expressions are cached.
 const KEPT: usize = 32;
 
 thread_local! {
@@ -136,7 +136,7 @@ fn found(budget: &mut Budget, value: &Val, pattern: &Val, flags: &Val, test: boo
     Ok(Val::list(all))
 }
 
-/// A match as an object. Places are counted in characters, from the one that the match starts at.
+/// A match as an object. Positions are counted in characters, relative to where matching starts.
 fn described_match(
     text: &str,
     regex: &Regex,

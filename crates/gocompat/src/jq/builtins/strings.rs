@@ -74,7 +74,7 @@ pub const TABLE: &[Native] = &[
     Native::deep("implode", 0, |_, v, _| implode(v)),
     Native::deep("split", 1, |budget, v, a| match (v, &a[0]) {
         (Val::Text(text), Val::Text(separator)) => {
-            // Each part is a text of its own.
+            // Each part becomes a separate text.
             budget.bytes(number::parts(text, separator).saturating_mul(48))?;
             Ok(number::split(text, separator))
         }
@@ -115,7 +115,7 @@ fn implode(value: &Val) -> Out {
     }
 }
 
-/// Numbers and booleans are joined as JSON; nulls as nothing.
+/// Numbers and booleans are joined as JSON; nulls as empty texts.
 fn join(budget: &mut Budget, value: &Val, separator: &Val) -> Out {
     let Some(values) = value.values() else {
         return refuses_with("join", value, separator);

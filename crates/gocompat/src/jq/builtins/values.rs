@@ -176,7 +176,7 @@ fn from_json(value: &Val, text: &str) -> Out {
         Ok(parsed) => Ok(Val::from(&parsed)),
         Err(e) if e.is_eof() && text.trim().is_empty() => fails_on("fromjson", value, "EOF"),
         Err(e) if e.is_eof() => fails_on("fromjson", value, "unexpected EOF"),
-        // Something that comes after a value is not said.
+        // The message does not mention text after a value.
         Err(e) if e.to_string().starts_with("trailing") => refuses("fromjson", value),
         Err(e) => fails_on(
             "fromjson",
@@ -218,7 +218,7 @@ fn contains(budget: &mut super::Budget, value: &Val, part: &Val) -> Result<bool,
     }
 }
 
-/// Inside of containers, what cannot be compared is not contained.
+/// Inside containers, values that cannot be compared are not contained.
 fn holds(budget: &mut super::Budget, value: &Val, part: &Val) -> Result<bool, Fault> {
     match contains(budget, value, part) {
         Err(Fault::Message(_)) => Ok(false),
@@ -246,7 +246,7 @@ fn entries(value: &Val) -> Out {
     }
 }
 
-/// A map of entries: the key is the first of `key`, `Key`, `name` and `Name` that is true.
+/// A map from entries: the key is the first of `key`, `Key`, `name` and `Name` that is truthy.
 fn from_entries(value: &Val) -> Out {
     let Some(entries) = value.values() else {
         return fail(format!("cannot iterate over: {}", described(value)));

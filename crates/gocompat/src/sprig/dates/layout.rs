@@ -1,6 +1,6 @@
-//! Go's time layouts: `2006-01-02 15:04:05 MST` and what is printed for them.
+//! Go's time layouts, such as `2006-01-02 15:04:05 MST`.
 //!
-//! Main functions: [`format()`] and [`chunk`], which finds the next element of a layout.
+//! Main functions: [`format()`] and [`chunk`], which finds the next element in a layout.
 
 use super::moment::Moment;
 
@@ -28,7 +28,7 @@ pub(super) const DAYS: [&str; 7] = [
     "Saturday",
 ];
 
-/// The elements; of those that begin the same, the first that fits counts.
+/// The elements, in order: the first one that matches is used.
 const ELEMENTS: [&str; 35] = [
     "January",
     "Jan",
@@ -67,8 +67,8 @@ const ELEMENTS: [&str; 35] = [
     "",
 ];
 
-/// What stands before the next element, the element, and what follows. Without one, all stands
-/// before.
+/// The text before the next element, the element, and the rest. Without an element, everything is
+/// before it.
 pub(super) fn chunk(layout: &str) -> (&str, &str, &str) {
     for (at, _) in layout.char_indices() {
         let here = &layout[at..];
@@ -96,7 +96,7 @@ pub(super) fn chunk(layout: &str) -> (&str, &str, &str) {
     (layout, "", "")
 }
 
-/// The length of `.000` or `,999` in front, when no other digit follows.
+/// The length of a leading `.000` or `,999` that is not followed by another digit.
 fn fraction(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let digit = *bytes.get(1).filter(|b| matches!(b, b'0' | b'9'))?;
@@ -164,7 +164,7 @@ fn shown(moment: &Moment, element: &str) -> String {
     }
 }
 
-/// An offset as `-0700` and its like say.
+/// An offset in the form of `-0700` or a similar element.
 fn offset_text(element: &str, offset: i32) -> String {
     let size = offset.unsigned_abs();
     let (hours, minutes, seconds) = (size / 3600, size / 60 % 60, size % 60);
@@ -178,7 +178,7 @@ fn offset_text(element: &str, offset: i32) -> String {
     }
 }
 
-/// The fraction of a second after its separator; nines leave trailing zeros out.
+/// The fraction of a second with its separator; with nines, trailing zeros are omitted.
 fn fraction_text(element: &str, nanos: i32) -> String {
     let digits = format!("{nanos:09}");
     let shown: String = digits

@@ -21,15 +21,15 @@ static WEEKDAY: Named = Named {
     underlying: Some(INT),
 };
 
-/// The type of a parameter that takes a time.
+/// The type of a parameter for a time.
 pub(in super::super) const TYPE: Type = Type::Named(&TIME);
 
-/// A point in time, as it is seen in a zone.
+/// A point in time in a time zone.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Moment {
     pub at: Timestamp,
     pub zone: TimeZone,
-    /// The name of a zone that is no more than an offset.
+    /// The name of a zone that is only an offset.
     pub name: Option<String>,
 }
 
@@ -62,7 +62,7 @@ impl Moment {
         self.zone.to_offset(self.at).seconds()
     }
 
-    /// The abbreviation of the zone; empty when it has none.
+    /// The abbreviation of the zone; empty if it has none.
     pub fn zone_name(&self) -> String {
         match &self.name {
             Some(name) => name.clone(),
@@ -74,7 +74,7 @@ impl Moment {
         Self::new(self.at, zone)
     }
 
-    /// The time after nanoseconds; at the ends of time it stays.
+    /// The time plus nanoseconds; clamped to the representable range.
     pub fn after(&self, nanos: i64) -> Self {
         Self {
             at: self
@@ -85,7 +85,7 @@ impl Moment {
         }
     }
 
-    /// Nanoseconds from another time to this one, as far as they can be counted.
+    /// Nanoseconds from another time to this one, clamped to the range.
     pub fn since(&self, other: &Self) -> i64 {
         let nanos = self.at.as_nanosecond() - other.at.as_nanosecond();
         i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
@@ -299,7 +299,7 @@ pub(super) fn argument(call: &Call<'_>, index: usize) -> Result<Moment, Error> {
         .map_or_else(|| fails("not a time"), Ok)
 }
 
-/// Years, months and days later; days that a month does not have run over into the next.
+/// Adds years, months and days; days that a month does not have overflow into the next.
 fn add_date(call: &mut Call<'_>) -> Out {
     let moment = me(call)?;
     let civil = moment.civil();

@@ -1,4 +1,4 @@
-//! Times read by Go's layouts, with the errors of `time.ParseInLocation`.
+//! Parses times by Go's layouts, with the errors of `time.ParseInLocation`.
 //!
 //! Main function: [`parse`].
 
@@ -6,13 +6,13 @@ use super::layout::{DAYS, MONTHS, chunk};
 use super::moment::{Moment, fixed};
 use jiff::{Timestamp, civil, tz::TimeZone};
 
-/// Why an element of the layout does not fit.
+/// Why an element of the layout does not match.
 enum Misfit {
     Other,
     Range(&'static str),
 }
 
-/// What was read so far.
+/// The values parsed so far.
 #[derive(Default)]
 struct Parts {
     year: i16,
@@ -62,7 +62,7 @@ pub(super) fn parse(layout: &str, text: &str, local: &TimeZone) -> Result<Moment
         .map_err(|why| refused(&format!(": {why}")))
 }
 
-/// The text after what the layout has literally; spaces stand for any number of them.
+/// The text after the literal prefix of the layout; a space matches any number of them.
 fn skip<'t>(mut text: &'t [u8], mut prefix: &[u8]) -> Result<&'t [u8], &'t [u8]> {
     fn without_spaces(text: &[u8]) -> &[u8] {
         &text[text.iter().take_while(|b| **b == b' ').count()..]
@@ -83,7 +83,7 @@ fn skip<'t>(mut text: &'t [u8], mut prefix: &[u8]) -> Result<&'t [u8], &'t [u8]>
     Ok(text)
 }
 
-/// A text in quotes, as errors of times have it.
+/// A text in quotes, as in the errors of package time.
 fn quote(text: &[u8]) -> String {
     let mut out = String::from("\"");
     for b in text {
@@ -240,7 +240,7 @@ impl Parts {
         Ok(&text[digits..])
     }
 
-    /// As many digits as the layout has zeros; with nines any number, or none.
+    /// As many digits as the layout has zeros; for nines any number, or none.
     fn take_fraction<'t>(
         &mut self,
         text: &'t [u8],
@@ -311,7 +311,7 @@ impl Parts {
         Ok(&text[len..])
     }
 
-    /// The day in its month, from that of the year where it is given.
+    /// The date, from the day of the year if that is given.
     fn date(&self) -> Result<civil::Date, &'static str> {
         let Some(year_day) = self.year_day else {
             let (month, day) = (
@@ -386,7 +386,7 @@ impl Parts {
     }
 }
 
-/// The offset that a zone has under an abbreviation around a time.
+/// The offset of an abbreviation in a zone around a time.
 fn named_offset(zone: &TimeZone, name: &str, around: Timestamp) -> Option<i32> {
     [0, 90, 180, 270].into_iter().find_map(|days| {
         let at = around

@@ -1,8 +1,8 @@
-//! Functions of regular expressions in Go's syntax.
+//! Functions of regular expressions with Go's syntax.
 //!
 //! Main value: [`TABLE`]. An expression is translated ([`syntax`]) and then matched in linear time,
-//! as Go does it; its size is limited. The last ones are kept. Bytes that are not UTF-8 match
-//! nothing, where Go takes each for U+FFFD.
+//! as in Go; its size is limited. Recent ones are cached. Bytes that are not UTF-8 match nothing,
+//! where Go treats each as U+FFFD.
 
 pub(crate) mod syntax;
 
@@ -79,14 +79,14 @@ pub(super) const TABLE: &[(&str, Function)] = &[
 const SIZE: usize = 2 << 20;
 /// Longest expression.
 const LONGEST: usize = 64 << 10;
-/// How many expressions are kept.
+/// How many expressions are cached.
 const KEPT: usize = 64;
 
 thread_local! {
     static LAST: RefCell<HashMap<String, Regex>> = RefCell::default();
 }
 
-/// The expression in the first argument. `panics` is how Go's `MustCompile` words its failure.
+/// The expression in the first argument. `panics`: word the error like Go's `MustCompile`.
 fn compiled(call: &Call<'_>, panics: bool) -> Result<Regex, Error> {
     let pattern = call.string(0)?;
     compile(pattern, call.budget()).map_err(|e| match e {
@@ -133,7 +133,7 @@ fn compile(pattern: &Str, budget: &Budget) -> Result<Regex, Error> {
     Ok(regex)
 }
 
-/// Charges a pass over a text.
+/// Charges for a pass over a text.
 fn charge(call: &Call<'_>) -> Result<(), Error> {
     call.budget().steps(16 + call.string(1)?.len() as u64 / 4)
 }
@@ -152,8 +152,8 @@ fn find(call: &Call<'_>, panics: bool) -> Out {
     string(call.budget(), found)
 }
 
-/// Goes through the matches as Go does: none is empty right after another, and none lies inside of
-/// a character.
+/// Iterates over the matches as Go does: no empty match directly after another match, and none
+/// inside a character.
 fn each_match(
     text: &[u8],
     regex: &Regex,
@@ -189,7 +189,7 @@ fn each_match(
     Ok(())
 }
 
-/// Whether a position is not between two characters.
+/// Whether a position is inside a character.
 fn within(text: &[u8], at: usize) -> bool {
     (1..=3.min(at)).any(|back| width(&text[at - back..]) > back)
 }
@@ -284,7 +284,7 @@ fn replace(call: &Call<'_>, panics: bool, literal: bool) -> Out {
     string(call.budget(), out)
 }
 
-/// Writes `$1`, `$name` and `${name}` as what the groups matched, and `$$` as `$`.
+/// Replaces `$1`, `$name` and `${name}` by the text of the groups, and `$$` by `$`.
 fn expand(template: &[u8], captures: &Captures<'_>, out: &mut Vec<u8>) {
     let mut rest = template;
     while let Some(at) = rest.iter().position(|b| *b == b'$') {
@@ -310,7 +310,7 @@ fn expand(template: &[u8], captures: &Captures<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// The name after a `$`, in braces or not, and what follows.
+/// The name after a `$`, with or without braces, and the rest.
 fn group_name(text: &[u8]) -> Option<(String, &[u8])> {
     let (braced, body) = match text[1..].strip_prefix(b"{") {
         Some(body) => (true, body),

@@ -1,12 +1,12 @@
-//! Go's regular expressions in the syntax of the regex crate.
+//! Translates Go's regular expressions to the syntax of the regex crate.
 //!
-//! Main function: [`translate`]. The two differ in small things: Perl classes and word boundaries
-//! are ASCII in Go, `\Q…\E` and octal escapes exist, a brace that counts nothing is a brace, and
-//! repeating a repetition is an error. Errors are in Go's words.
+//! Main function: [`translate`]. They differ in details: Perl classes and word boundaries are ASCII
+//! in Go, `\Q…\E` and octal escapes exist, a brace that is not a repetition is literal, and
+//! repeating a repetition is an error. Error texts are Go's.
 
 /// Deepest nesting of groups; Go's is 1000.
 const DEPTH: usize = 250;
-/// Largest count of a repetition.
+/// Maximum count of a repetition.
 const REPEATS: u32 = 1000;
 
 pub(crate) fn translate(pattern: &str) -> Result<String, String> {
@@ -110,7 +110,7 @@ impl<'p> Translator<'p> {
                     &here[..here.len() - after.len()]
                 ));
             }
-            // A name may begin with a digit in Go.
+            // In Go a name may begin with a digit.
             self.out.push_str(&format!(
                 "(?P<{}{name}>",
                 if name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -186,7 +186,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// `{n}`, `{n,}` or `{n,m}`; anything else is a brace.
+    /// `{n}`, `{n,}` or `{n,m}`; any other brace is literal.
     fn brace(&mut self) -> Result<(), String> {
         let here = self.rest;
         let Some((inner, after)) = here[1..].split_once('}') else {
@@ -279,8 +279,8 @@ impl<'p> Translator<'p> {
             if rest.starts_with(']') && !first {
                 break;
             }
-            // A dash stands for itself only at the ends, unless Perl classes are allowed
-            // everywhere, as they are here.
+            // A dash is literal only at the ends, unless Perl classes are enabled, as they are
+            // here.
             first = false;
             if let Some((class, after)) = inner_class(rest)? {
                 self.out.push_str(&class);
@@ -319,7 +319,7 @@ fn push_literal(out: &mut String, c: char) {
     }
 }
 
-/// The class of `\d` and its like.
+/// The class of `\d` and similar.
 fn perl_class(c: char) -> Option<&'static str> {
     Some(match c {
         'd' => "[0-9]",
@@ -332,7 +332,7 @@ fn perl_class(c: char) -> Option<&'static str> {
     })
 }
 
-/// A class inside of a class: `\d`, `\pL` or `[:alpha:]`.
+/// A class inside brackets: `\d`, `\pL` or `[:alpha:]`.
 fn inner_class(text: &str) -> Result<Option<(String, &str)>, String> {
     if text.starts_with("[:")
         && let Some(end) = text[2..].find(":]")
@@ -414,7 +414,7 @@ fn escaped(text: &str) -> Result<(char, &str), String> {
         'v' => '\x0b',
         'x' => return hexadecimal(after).map_or_else(invalid, Ok),
         '0'..='7' => {
-            // A single digit other than 0 would refer to a group.
+            // A single digit other than 0 would be a backreference.
             if c != '0' && !after.starts_with(|d: char| ('0'..='7').contains(&d)) {
                 return invalid(after);
             }
@@ -432,7 +432,7 @@ fn escaped(text: &str) -> Result<(char, &str), String> {
     Ok((simple, after))
 }
 
-/// `41` or `{263a}`; the text after the mistake.
+/// `41` or `{263a}`; or the text after the error.
 fn hexadecimal(text: &str) -> Result<(char, &str), &str> {
     if let Some(body) = text.strip_prefix('{') {
         let len = body.bytes().take_while(u8::is_ascii_hexdigit).count();

@@ -1,5 +1,5 @@
-//! `eq`, `ne` and the orders. Numbers of different kinds do not compare, except integers with and
-//! without a sign.
+//! `eq`, `ne` and the ordering functions. Numbers of different kinds cannot be compared, except
+//! signed and unsigned integers.
 
 use super::super::error::Error;
 use super::super::format::sprintf;
@@ -7,7 +7,7 @@ use super::super::function::Call;
 use super::super::value::Value;
 use std::{cmp::Ordering, rc::Rc};
 
-/// What can be compared with what.
+/// The kinds that can be compared with each other.
 #[derive(Clone, Copy, PartialEq)]
 enum Basic {
     Bool(bool),
@@ -67,7 +67,7 @@ fn equal(a: &Value, b: &Value) -> Result<bool, Error> {
     }
 }
 
-/// Lists, maps and objects: only against nil, and objects by identity.
+/// Lists, maps and objects: comparable only with nil; objects also by identity.
 fn equal_composite(a: &Value, b: &Value) -> Result<bool, Error> {
     let (a_inner, b_inner) = (a.underlying(), b.underlying());
     let (a_kind, b_kind) = (kind(&a_inner), kind(&b_inner));

@@ -8,7 +8,7 @@ use super::super::value::Value;
 use super::text;
 use crate::text::is_print;
 
-/// The arguments as text; nothing at all reads `<no value>`.
+/// The arguments as text; no arguments give `<no value>`.
 fn joined(call: &Call<'_>) -> Result<Vec<u8>, Error> {
     let args: Vec<Value> = call
         .rest(0)

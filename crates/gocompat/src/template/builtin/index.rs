@@ -6,7 +6,7 @@ use super::super::types::UintKind;
 use super::super::value::{Str, Value};
 use super::text;
 
-/// A position in something of a length; Go lets the length itself pass here.
+/// An index in a sequence of this length; Go also permits the length itself here.
 fn position(index: &Value, cap: usize) -> Result<usize, Error> {
     let number = match index.underlying().as_ref() {
         Value::Int(_, i) => *i,
@@ -79,7 +79,7 @@ fn pointed_type(value: &Value) -> String {
         .to_owned()
 }
 
-/// What Go's reflection panics with.
+/// The panic message of Go's reflection.
 fn out_of_range(string: bool) -> Error {
     Error::function(format!(
         "reflect: {} index out of range",

@@ -1,4 +1,4 @@
-//! The functions of text/template itself.
+//! The builtin functions of text/template.
 //!
 //! Main value: [`TABLE`].
 

@@ -1,4 +1,4 @@
-//! Calls of functions and methods, and what stands for their arguments.
+//! Calls of functions and methods, and their arguments.
 
 use super::super::code::{Constant, Literal, Op};
 use super::super::function::Body;
@@ -8,7 +8,7 @@ use super::super::types::{INT, IntKind, Type};
 use super::{Builder, Input};
 
 impl Builder {
-    /// A function. `node` is its name, `call` what an error of it is reported at.
+    /// A function. `node` is its name; errors are reported at `call`.
     pub(super) fn function(
         &mut self,
         input: Input<'_>,
@@ -45,7 +45,7 @@ impl Builder {
             self.arg(input, *arg, function.param(i));
         }
         let args = u16::try_from(args.len()).unwrap_or(u16::MAX);
-        // As an argument or at the start of a chain, a name alone stays what its result type says.
+        // As an argument or at the start of a chain, a bare name keeps its declared result type.
         self.ops.push(Op::Call {
             at: call,
             function: index,
@@ -55,7 +55,7 @@ impl Builder {
         });
     }
 
-    /// `and` and `or`: no argument after the one that decides is evaluated.
+    /// `and` and `or`: arguments after the deciding one are not evaluated.
     fn short(&mut self, input: Input<'_>, args: &[Id], piped: bool, on: bool) {
         let mut jumps = Vec::new();
         for (i, arg) in args.iter().enumerate() {
@@ -67,7 +67,7 @@ impl Builder {
                 end: 0,
             });
         }
-        // What came down the pipeline lies below, and is the result when nothing before it decided.
+        // The piped value is below, and is the result if nothing before it decided.
         if piped && !jumps.is_empty() {
             let over = self.ops.len();
             self.ops.push(Op::Jump(0));
@@ -151,7 +151,7 @@ impl Builder {
         }
     }
 
-    /// A literal where its own type counts.
+    /// A literal without an expected type.
     pub(super) fn open_literal(&mut self, input: Input<'_>, node: Id) {
         let Some(literal) = literal(input.nodes, node) else {
             return;
@@ -173,7 +173,7 @@ fn literal(nodes: &Nodes, node: Id) -> Option<Literal> {
     }
 }
 
-/// What a literal is as a value of a type; `text` tells how it is written.
+/// A literal as a value of a type; `text` is its source text.
 pub(in super::super) fn typed(
     literal: &Literal,
     wanted: Type,
@@ -212,7 +212,7 @@ pub(in super::super) fn typed(
     found.ok_or_else(|| format!("expected {kind}; found {}", text()))
 }
 
-/// A literal where no type is asked for.
+/// A literal if no type is expected.
 fn ideal(literal: &Literal, text: impl Fn() -> String) -> Result<Constant, String> {
     Ok(match literal {
         Literal::Nil => Constant::Nil,

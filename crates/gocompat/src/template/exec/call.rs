@@ -1,4 +1,4 @@
-//! Calling functions and methods: the checks of their arguments, and what comes of them.
+//! Calls functions and methods: checks of their arguments, and their results.
 
 use super::super::code::Template;
 use super::super::error::Error;
@@ -15,13 +15,13 @@ pub(super) struct Target<'t> {
     /// The node that its error is reported at.
     pub at: Id,
     pub name: &'t [u8],
-    /// Whether the result is taken out of its interface.
+    /// Whether the result is unwrapped from its interface.
     pub strip: bool,
 }
 
 impl Machine<'_> {
-    /// Calls with the arguments on top of the stack; what came down the pipeline lies below them
-    /// and is the last one.
+    /// Calls with the arguments on top of the stack; the piped value is below them and is the last
+    /// argument.
     pub(super) fn call(
         &mut self,
         template: &Template,
@@ -73,7 +73,7 @@ impl Machine<'_> {
     }
 }
 
-/// `call`: there are no functions among the values, so it only has its errors.
+/// `call`: no value is a function, so it only produces its errors.
 fn invoke(template: &Template, at: Id, function: &Value, written: usize) -> Error {
     let name = match template.nodes.get(at) {
         Node::Command(args) if written > 0 => template.nodes.write(args[1]),
@@ -88,7 +88,7 @@ fn invoke(template: &Template, at: Id, function: &Value, written: usize) -> Erro
     }
 }
 
-/// Makes sure that a value can be passed where a type is wanted.
+/// Checks that a value can be passed for this type.
 pub(super) fn validate(slot: &mut Slot, wanted: Type) -> Result<(), String> {
     if matches!(wanted, Type::Any | Type::Reflect) {
         return Ok(());

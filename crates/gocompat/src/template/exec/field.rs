@@ -1,4 +1,4 @@
-//! Following fields: entries of maps, fields and methods of objects.
+//! Field access: entries of maps, fields and methods of objects.
 
 use super::super::code::{Base, Op, Template};
 use super::super::compile::typed;
@@ -160,7 +160,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Finds the method that gets arguments. No value at all has every method, and gives no value.
+    /// Finds the method that gets arguments. An invalid value has every method, and returns no
+    /// value.
     fn bind(
         &mut self,
         template: &Template,

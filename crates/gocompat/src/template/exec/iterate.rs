@@ -1,7 +1,7 @@
-//! `with`, and the rounds of `range`.
+//! `with`, and the iterations of `range`.
 //!
-//! Main type: [`Iterator`]. A map is gone through in the order of the keys it had at the start; a
-//! list has the length it had then, and the elements of now.
+//! Main type: [`Iterator`]. A map is iterated in the order of the keys it had at the start; a list
+//! has its initial length, but current elements.
 
 use super::super::code::Op;
 use super::super::format::default_text;
@@ -113,7 +113,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// What `range` goes through; `None` when there is nothing.
+    /// The iterator for `range`; `None` if there is nothing to iterate over.
     fn iterator(&mut self, value: &Value, variables: u8) -> Result<Option<Iterator>, Fault> {
         let inner = value.underlying();
         let iterator = match inner.as_ref() {

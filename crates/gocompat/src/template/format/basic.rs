@@ -1,6 +1,6 @@
-//! Padding, integers, floats and strings below flags, width and precision.
+//! Formats integers, floats and strings with flags, width and precision.
 //!
-//! Main type: [`Plain`], the part of a printer that knows nothing of values.
+//! Main type: [`Plain`], the part of a printer that does not depend on values.
 
 use super::super::unicode::{count, decode};
 use super::float::format_float;
@@ -43,7 +43,7 @@ impl Plain {
         self.out.extend(std::iter::repeat_n(fill, count));
     }
 
-    /// Writes text, filled up to the width.
+    /// Writes text, padded to the width.
     pub fn pad(&mut self, text: &[u8]) {
         let missing = self.flags.width.unwrap_or(0).saturating_sub(count(text));
         if !self.flags.minus {
@@ -234,7 +234,7 @@ fn rune(code: u64) -> char {
         .unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// What `#` makes of a float: always a point, and the zeros at the end stay.
+/// The effect of `#` on a float: always a point, and trailing zeros stay.
 fn with_point(text: &str, format: u8, precision: Option<usize>) -> String {
     let tail_at = match format {
         b'x' | b'X' => text.find(['p', 'P']),

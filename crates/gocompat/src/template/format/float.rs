@@ -1,13 +1,13 @@
-//! Floating-point numbers as `strconv.FormatFloat` writes them.
+//! Floating-point numbers as printed by `strconv.FormatFloat`.
 //!
-//! Main function: [`format_float`]. Digits come from Rust's own printing, which is exact, too; the
-//! layout is Go's.
+//! Main function: [`format_float`]. The digits come from Rust's own formatting, which is exact,
+//! too; the layout is Go's.
 
-/// More digits than any float64 has; what is asked for beyond them is zeros.
+/// More digits than any float64 has; further ones are zeros.
 const MOST_DIGITS: usize = 1100;
 
-/// A number in one of Go's formats (`e E f g G b x X`); without a precision, as few digits as read
-/// back the same. Always signed when negative, `+Inf` for infinity.
+/// A number in one of Go's formats (`e E f g G b x X`); without a precision, with as few digits as
+/// parse to the same number. Negative numbers always have a sign; infinity is `+Inf`.
 pub fn format_float(number: f64, format: u8, precision: Option<usize>) -> String {
     if number.is_nan() {
         return "NaN".into();
@@ -103,7 +103,7 @@ fn general(size: f64, precision: Option<usize>) -> String {
     layout(digits, exponent)
 }
 
-/// Digits with the point where the exponent says, without one.
+/// Digits with the point at the position given by the exponent, without an exponent.
 fn layout(digits: &str, exponent: i32) -> String {
     if exponent < 0 {
         let zeros = "0".repeat(usize::try_from(-exponent - 1).unwrap_or(0));
@@ -116,7 +116,7 @@ fn layout(digits: &str, exponent: i32) -> String {
     format!("{}.{}", &digits[..whole], &digits[whole..])
 }
 
-/// The fraction and the power of two that make a number.
+/// The integer significand and the binary exponent of a number.
 fn parts(size: f64) -> (u64, i64) {
     let bits = size.to_bits();
     let exponent = i64::try_from(bits >> 52 & 0x7ff).unwrap_or(0);

@@ -1,8 +1,8 @@
-//! Go's package fmt: `Sprint`, `Sprintln` and `Sprintf` of values.
+//! Go's package fmt: `Sprint`, `Sprintln` and `Sprintf`.
 //!
-//! Main functions: [`sprint`], [`sprintln`] and [`sprintf`]. A verb that does not fit its value is
-//! no error, but text such as `%!d(string=x)`, as in Go. What may hold itself is cut off by depth
-//! and size with an error.
+//! Main functions: [`sprint`], [`sprintln`] and [`sprintf`]. As in Go, a verb that does not match
+//! its value is not an error, but prints text such as `%!d(string=x)`. A value that may contain
+//! itself is limited by depth and size, with an error.
 
 mod basic;
 mod float;
@@ -19,10 +19,10 @@ pub use printf::sprintf;
 
 /// Nesting of values that are printed.
 const DEPTH: usize = 200;
-/// No text is longer.
+/// Maximum length of a text.
 const LONGEST: usize = 16 << 20;
 
-/// Prints values with their default formats; a space between two that both are no strings.
+/// Prints values with their default formats; adds a space between two that are both not strings.
 pub fn sprint<'a>(values: impl IntoIterator<Item = &'a Value>) -> Result<Vec<u8>, Error> {
     let mut printer = Printer::default();
     let mut after_string = true;
@@ -37,7 +37,7 @@ pub fn sprint<'a>(values: impl IntoIterator<Item = &'a Value>) -> Result<Vec<u8>
     Ok(printer.plain.out)
 }
 
-/// Prints values with a space between them and a line end.
+/// Prints values separated by spaces, with a newline.
 pub fn sprintln<'a>(values: impl IntoIterator<Item = &'a Value>) -> Result<Vec<u8>, Error> {
     let mut printer = Printer::default();
     for (i, value) in values.into_iter().enumerate() {
@@ -50,7 +50,7 @@ pub fn sprintln<'a>(values: impl IntoIterator<Item = &'a Value>) -> Result<Vec<u
     Ok(printer.plain.out)
 }
 
-/// Prints a value as an action of a template does: structs without a sign that they are pointers.
+/// Prints a value like an action of a template: structs without the sign of a pointer.
 pub(super) fn print_value(value: &Value, longest: usize) -> Result<Vec<u8>, Error> {
     let mut printer = Printer {
         longest: longest.min(LONGEST),
@@ -74,7 +74,7 @@ fn fields_text(object: &dyn Object) -> Result<Vec<u8>, Error> {
     Ok(printer.plain.out)
 }
 
-/// Text of one value as error messages show what is behind a pointer.
+/// The text of a value behind a pointer in error messages.
 pub(super) fn default_text(value: &Value) -> String {
     let text = match value {
         Value::Object(object) if object.underlying().is_none() => fields_text(object.as_ref()),
@@ -89,7 +89,7 @@ pub(super) fn default_text(value: &Value) -> String {
 struct Printer {
     plain: Plain,
     longest: usize,
-    /// While a bad verb is reported, methods are not asked.
+    /// While a bad verb is reported, methods are not called.
     erroring: bool,
     depth: usize,
 }
@@ -138,7 +138,7 @@ impl Printer {
         Ok(())
     }
 
-    /// There are no addresses here: a pointer prints as one that is the same for all.
+    /// There are no addresses here: all pointers print the same.
     fn pointer(&mut self, value: &Value, verb: char) -> Result<(), Error> {
         const ADDRESS: u64 = 0xc0_0000_0000;
         if !matches!(
@@ -311,7 +311,8 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints by the `String` or `Error` method, where there is one and the verb takes a string.
+    /// Prints the result of the `String` or `Error` method, if there is one and the verb accepts a
+    /// string.
     fn by_method(&mut self, object: &dyn Object, verb: char) -> Result<bool, Error> {
         if self.erroring || self.plain.flags.sharp_v || !matches!(verb, 'v' | 's' | 'x' | 'X' | 'q')
         {
@@ -332,7 +333,7 @@ impl Printer {
         signed: bool,
         verb: char,
     ) -> Result<(), Error> {
-        // What a negative number is as 64 bits.
+        // A negative number in 64 bits.
         let code = if negative { size.wrapping_neg() } else { size };
         match verb {
             'v' if self.plain.flags.sharp_v && !signed => {
@@ -434,7 +435,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Nil bytes, which are a list here.
+    /// Nil bytes, which are represented as a list here.
     fn no_bytes(&mut self, value: &Value, verb: char) -> Result<(), Error> {
         match verb {
             'v' | 'd' if self.plain.flags.sharp_v => self.plain.write("[]byte(nil)"),
@@ -453,7 +454,7 @@ impl Printer {
         if !matches!(value, Value::Nil) {
             self.plain.write(&format!("{}=", value.go_type()));
             match value {
-                // A pointer prints what it leads to.
+                // A pointer prints what it points to.
                 Value::Object(object) if object.underlying().is_none() => {
                     self.nested(|p| p.arg(value, 'v'))?
                 }

@@ -5,7 +5,7 @@
 use super::super::unicode::decode;
 use super::{Error, Flags, LONGEST, Printer, Value};
 
-/// Widths and precisions beyond this are not taken.
+/// Larger widths and precisions are refused.
 const LARGEST: usize = 1_000_000;
 
 /// Formats values as `fmt.Sprintf` does.
@@ -29,7 +29,7 @@ struct State<'a> {
     args: &'a [Value],
     /// Where in the format.
     at: usize,
-    /// The argument that comes next.
+    /// The next argument.
     next: usize,
     reordered: bool,
     good_index: bool,
@@ -60,7 +60,7 @@ impl State<'_> {
         self.format.get(self.at).copied()
     }
 
-    /// One directive, its `%` is behind.
+    /// One directive, after its `%`.
     fn directive(&mut self) -> Result<(), Error> {
         self.good_index = true;
         self.printer.plain.flags = Flags::default();
@@ -95,7 +95,7 @@ impl State<'_> {
         }
     }
 
-    /// Takes an explicit argument index, such as `[3]`. Whether there was one.
+    /// Reads an explicit argument index, such as `[3]`. Returns whether there was one.
     fn index(&mut self) -> bool {
         if self.peek() != Some(b'[') {
             return false;
@@ -168,7 +168,7 @@ impl State<'_> {
         after_index
     }
 
-    /// Digits of the format; one that is too large takes the rest of the format with it, as in Go.
+    /// Digits in the format; as in Go, a number that is too large discards the rest of the format.
     fn literal_number(&mut self) -> Option<usize> {
         match number(&self.format[self.at..]) {
             Some((n, used)) => {
@@ -234,7 +234,8 @@ impl State<'_> {
     }
 }
 
-/// Leading digits as a number and how many there are; `None` without any, or when it is too large.
+/// Leading digits as a number and their count; `None` if there are none, or the number is too
+/// large.
 fn number(text: &[u8]) -> Option<(usize, usize)> {
     let used = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let mut value = 0;

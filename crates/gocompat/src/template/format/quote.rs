@@ -1,4 +1,4 @@
-//! Go's quoted strings and characters: `strconv.Quote` and what reads it back.
+//! Go's quoted strings and characters: `strconv.Quote` and `Unquote`.
 //!
 //! Main functions: [`quote`], [`quote_rune`] and [`unquote`].
 
@@ -109,8 +109,8 @@ pub fn unquote(literal: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// `strconv.UnquoteChar` of a character constant without its first quote: the character and what
-/// follows it.
+/// `strconv.UnquoteChar` for a character constant without its opening quote: the character and the
+/// rest.
 pub fn unquote_char(body: &[u8]) -> Option<(u32, &[u8])> {
     let (unit, tail) = unquote_unit(body, b'\'')?;
     let code = match unit {

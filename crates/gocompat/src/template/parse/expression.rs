@@ -62,7 +62,7 @@ impl Parser<'_> {
         Ok(pipe)
     }
 
-    /// `$x :=`, `$x =`, and in a range `$i, $x :=`. Whether it assigns.
+    /// `$x :=`, `$x =`, and in a range `$i, $x :=`. Returns whether it assigns.
     fn declarations(&mut self, context: &str, declared: &mut Vec<Id>) -> Parsed<bool> {
         loop {
             let variable = self.peek_non_space();

@@ -1,12 +1,12 @@
 //! Texts, numbers, booleans and dates.
 //!
-//! Main functions: [`read`] for words, and the strings of the reader.
+//! Main functions: [`read`] for words, and the reader's methods for strings.
 
 use super::{Reader, float};
 use crate::toml::TomlError;
 use serde_json::Value;
 
-/// What a word is; nothing when it is no value, a text when it is a wrong one.
+/// The value of a word; None if it is not a value, an error text if it is malformed.
 pub fn read(word: &str) -> Option<Result<Value, String>> {
     let unsigned = word.trim_start_matches(['+', '-']);
     let value = match word {
@@ -15,7 +15,7 @@ pub fn read(word: &str) -> Option<Result<Value, String>> {
             return Some(Err(format!("{word} has no place in a document")));
         }
         _ if !unsigned.starts_with(|c: char| c.is_ascii_digit()) => return None,
-        // A date stays the text it is.
+        // A date stays text.
         _ if is_date(word.get(..10).unwrap_or_default()) || word.get(2..3) == Some(":") => {
             Value::String(word.to_owned())
         }
@@ -120,8 +120,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A text over several lines, after its opening quotes. Up to two quotes may stand before the
-    /// closing ones.
+    /// A multi-line string, after its opening quotes. Up to two quotes may precede the closing
+    /// ones.
     pub(super) fn long_string(&mut self, mark: char) -> Result<String, TomlError> {
         self.take("\n");
         let closing = mark.to_string().repeat(3);

@@ -1,6 +1,6 @@
 //! The files of a chart archive: gzip and tar, with Helm's rules for names.
 //!
-//! Main function: [`files`]. Links are refused; Helm takes them for empty files.
+//! Main function: [`files`]. Links are refused; Helm would read them as empty files.
 
 use super::{File, Meter, without_mark};
 use crate::helm::{HelmError, Limits};
@@ -10,7 +10,7 @@ use tiphys_gocompat::text::quote;
 
 const GZIP_HEADER: usize = 10;
 const BLOCK: usize = 512;
-/// Longest extended header, which holds little more than a name.
+/// Longest extended header. It holds little more than a name.
 const MAX_HEADER: u64 = 1 << 20;
 
 pub(super) fn files(
@@ -66,7 +66,7 @@ pub(super) fn files(
     Ok(files)
 }
 
-/// The path inside the chart: without the first folder, which is the chart's.
+/// The path inside the chart: without the first folder, which is the chart itself.
 fn file_name(full: &str) -> Result<String, HelmError> {
     let delimiter = if full.contains('\\') { '\\' } else { '/' };
     let (top, rest) = full.split_once(delimiter).unwrap_or((full, ""));
@@ -95,7 +95,7 @@ fn file_name(full: &str) -> Result<String, HelmError> {
     Ok(name)
 }
 
-/// Go's `path.Clean` of a relative path.
+/// Go's `path.Clean` for a relative path.
 fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -129,7 +129,7 @@ struct Entry {
 
 struct Tar<R> {
     input: R,
-    /// What an extended header says about the next entry.
+    /// The name that an extended header sets for the next entry.
     name: Option<String>,
     size: Option<u64>,
 }
@@ -266,7 +266,7 @@ impl Header<'_> {
         }
     }
 
-    /// The size, once the checksum is right.
+    /// The size, after the checksum was verified.
     fn size(&self) -> Result<u64, HelmError> {
         let sum: u64 = self
             .0
@@ -307,7 +307,7 @@ fn octal(field: &[u8]) -> Option<u64> {
     }
 }
 
-/// Up to the first NUL.
+/// The text up to the first NUL.
 fn text(field: &[u8]) -> String {
     let end = field.iter().position(|b| *b == 0).unwrap_or(field.len());
     String::from_utf8_lossy(&field[..end]).into_owned()

@@ -1,7 +1,9 @@
-//! YAML values put into fields as `sigs.k8s.io/yaml` and `encoding/json` put them into Go structs.
+//! Decodes YAML values into fields as `sigs.k8s.io/yaml` and `encoding/json` decode them into Go
+//! structs.
 //!
-//! Main type: [`Decoder`]. Scalars become text where text is wanted, names are found without regard
-//! to case, `null` changes nothing, and the first field that does not fit is the error.
+//! Main type: [`Decoder`]. Scalars are converted where a string is expected, names match
+//! case-insensitively, `null` changes nothing, and the first field with the wrong type is the
+//! error.
 
 use serde_json::Value;
 use tiphys_gocompat::json::kind;
@@ -15,7 +17,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// The fields of a document, each given to `field`. The name is the struct's, with its package.
+    /// Passes each field of a document to `field`. The name is the struct's, with its package.
     pub fn run(
         name: &'static str,
         value: &Value,
@@ -101,7 +103,7 @@ impl Decoder {
         }
     }
 
-    /// The pairs of a map of texts.
+    /// The pairs of a map of strings.
     pub fn pairs(
         &mut self,
         field: &'static str,
@@ -121,7 +123,7 @@ impl Decoder {
         }
     }
 
-    /// The fields of a struct inside another, given its type; false for `null`.
+    /// Passes the fields of a nested struct, given its type; false for `null`.
     pub fn inner(
         &mut self,
         field: &'static str,
@@ -149,7 +151,7 @@ impl Decoder {
     }
 }
 
-/// A type without its package.
+/// The type name without its package.
 fn plain(name: &'static str) -> &'static str {
     name.rsplit('.').next().unwrap_or(name)
 }

@@ -9,7 +9,7 @@ use crate::helm::{HelmError, Limits, log};
 use crate::{FileKind, SourceFiles};
 use tiphys_gocompat::text::quote;
 
-/// The files, and what is to say of links among them.
+/// The files, and warnings about links among them.
 pub(super) fn files(
     source: &dyn SourceFiles,
     top: &str,

@@ -1,4 +1,4 @@
-//! `.helmignore`: which files of a folder do not belong to the chart.
+//! `.helmignore`: which files of a folder are not part of the chart.
 //!
 //! Main type: [`Rules`].
 
@@ -11,12 +11,12 @@ struct Rule {
     /// Everything that does not match is ignored.
     negated: bool,
     folders_only: bool,
-    /// The pattern is for the last part of a path.
+    /// The pattern is matched against the last part of a path.
     base_only: bool,
 }
 
 impl Rules {
-    /// The lines of the file, and what Helm always ignores.
+    /// Parses the file and adds the patterns that Helm always ignores.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut rules = Self(Vec::new());
         for line in text.lines().chain(["templates/.?*"]) {

@@ -1,4 +1,4 @@
-//! From files to a chart: what each name means, and the subcharts.
+//! From files to a chart: dispatches files by name and loads the subcharts.
 //!
 //! Main functions: [`chart`] and [`parse_values`].
 
@@ -80,8 +80,8 @@ impl Loader<'_> {
         Ok(chart)
     }
 
-    /// One file that is no subchart's. True when it describes a chart, which requirements.yaml
-    /// does, too.
+    /// Adds a file that belongs to no subchart. True if it describes a chart, as Chart.yaml and
+    /// requirements.yaml do.
     fn file(&mut self, chart: &mut Chart, file: File) -> Result<bool, HelmError> {
         let failed = |e: HelmError, name: &str| e.within(&format!("cannot load {name}"));
         match file.name.as_str() {
@@ -113,7 +113,7 @@ impl Loader<'_> {
         Ok(false)
     }
 
-    /// What only charts of version 1 should have.
+    /// A file that only charts of API version v1 should have.
     fn old_file(&mut self, chart: &mut Chart, file: File, hint: &str) {
         let Metadata { api_version, .. } = &chart.metadata;
         if api_version == "v1" {
@@ -189,7 +189,7 @@ pub fn parse_values(data: &[u8], limits: &Limits) -> Result<Map<String, Value>, 
     Ok(values)
 }
 
-/// Go decodes every number of a document into a float.
+/// Go decodes every number of a document as a float.
 pub fn floats(value: Value) -> Value {
     match value {
         Value::Number(n) => n
@@ -206,7 +206,7 @@ pub fn floats(value: Value) -> Value {
     }
 }
 
-/// Writes `from` over `into`; maps in both are merged.
+/// Merges `from` into `into`, overwriting; maps on both sides are merged.
 pub fn merge_maps(into: &mut Map<String, Value>, from: Map<String, Value>) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {

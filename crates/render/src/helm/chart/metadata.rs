@@ -1,4 +1,4 @@
-//! Chart.yaml: fields, and what Helm refuses in them.
+//! Chart.yaml: its fields and their validation.
 //!
 //! Main type: [`Metadata`].
 
@@ -10,7 +10,7 @@ use tiphys_gocompat::semver::Version;
 use tiphys_gocompat::text::{is_print, is_space, quote};
 use tiphys_gocompat::yaml::{self, Duplicates};
 
-/// Chart.yaml, and what requirements.yaml adds to it.
+/// Chart.yaml, with the dependencies from requirements.yaml.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     pub name: String,
@@ -27,14 +27,14 @@ pub struct Metadata {
     pub app_version: String,
     pub deprecated: bool,
     pub annotations: BTreeMap<String, String>,
-    /// Constraint on the version of Kubernetes.
+    /// Constraint on the Kubernetes version.
     pub kube_version: String,
-    /// None when there is no such field, which is not the same as an empty list: only a list makes
-    /// Helm look at the subcharts' conditions.
+    /// None if the field is missing, which is not the same as an empty list: only with a list does
+    /// Helm evaluate the subcharts' conditions.
     pub dependencies: Option<Vec<Dependency>>,
-    /// `type`: application, library or nothing.
+    /// `type`: application, library or empty.
     pub kind: String,
-    /// Lists that hold a `null`.
+    /// Whether a list contains a `null`.
     null_maintainer: bool,
     null_dependency: bool,
 }
@@ -46,14 +46,14 @@ pub struct Maintainer {
     pub url: String,
 }
 
-/// A chart that another needs.
+/// A dependency on another chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dependency {
     pub name: String,
-    /// Version or constraint.
+    /// Version or version constraint.
     pub version: String,
     pub repository: String,
-    /// Paths of values, separated by commas; the first that is a boolean decides.
+    /// Paths of values, separated by commas. The first one that is a boolean decides.
     pub condition: String,
     pub tags: Vec<String>,
     pub enabled: bool,
@@ -61,7 +61,7 @@ pub struct Dependency {
     pub alias: String,
 }
 
-/// The fields of Chart.yaml, of maintainers and of dependencies, in small letters.
+/// The field names of Chart.yaml, of maintainers and of dependencies, in lower case.
 const FIELDS: [&str; 17] = [
     "name",
     "home",
@@ -94,7 +94,7 @@ const DEPENDENCY_FIELDS: [&str; 8] = [
 ];
 
 impl Metadata {
-    /// Chart.yaml as it stands, and its document.
+    /// Parses Chart.yaml without validating it; also returns the document.
     pub(in crate::helm) fn parse(text: &[u8], limits: &Limits) -> Result<(Self, Value), String> {
         let document = document(text, limits)?;
         let mut metadata = Self::default();
@@ -102,7 +102,7 @@ impl Metadata {
         Ok((metadata, document))
     }
 
-    /// Refuses keys that are there twice or that nobody knows.
+    /// Refuses duplicate and unknown keys.
     pub(in crate::helm) fn check_strictly(text: &[u8], limits: &Limits) -> Result<(), String> {
         let parsed = yaml::parse_document(text, &limits.yaml, Duplicates::Refuse);
         let document = parsed.map_err(|e| e.json_text())?;
@@ -119,7 +119,7 @@ impl Metadata {
         self.null_maintainer
     }
 
-    /// Writes the fields of a document over what is there.
+    /// Overwrites the fields that the document sets.
     pub(super) fn decode(&mut self, document: &Value) -> Result<(), String> {
         Decoder::run("v2.Metadata", document, |d, key, value| match key {
             "name" => d.text("name", value, &mut self.name),
@@ -170,7 +170,7 @@ impl Metadata {
         }
     }
 
-    /// Cleans the texts and says what is wrong.
+    /// Sanitizes the texts and validates the fields.
     pub(super) fn validate(&mut self) -> Result<(), String> {
         let texts = [
             &mut self.name,
@@ -258,7 +258,7 @@ impl Metadata {
         }
     }
 
-    /// As templates see it in `.Chart`, by the names of Go's fields.
+    /// `.Chart` as templates see it: keyed by the names of Go's fields.
     pub fn to_value(&self) -> Value {
         let maintainers: Vec<Value> = self
             .maintainers
@@ -284,7 +284,7 @@ fn document(text: &[u8], limits: &Limits) -> Result<Value, String> {
     yaml::parse_document(text, &limits.yaml, Duplicates::LastWins).map_err(|e| e.json_text())
 }
 
-/// The first key, in order, that no field has.
+/// The first key, in order, that is no known field.
 fn unknown_field(document: &Value) -> Option<&str> {
     let known = |fields: &[&str], key: &str| fields.contains(&key.to_ascii_lowercase().as_str());
     document.as_object()?.iter().find_map(|(key, value)| {
@@ -334,7 +334,7 @@ fn decode_dependencies(d: &mut Decoder, value: &Value) -> (Vec<Dependency>, bool
     (list.collect(), null)
 }
 
-/// What a lock file pins.
+/// The versions that a lock file pins.
 pub(super) fn decode_lock(document: &Value) -> Result<Vec<Dependency>, String> {
     let mut locked = Vec::new();
     Decoder::run("v2.Lock", document, |d, key, value| match key {
@@ -377,7 +377,7 @@ impl Dependency {
     }
 }
 
-/// Every space is a plain one, and what cannot be printed is gone.
+/// Replaces every kind of space by a plain one and removes unprintable characters.
 fn sanitize(text: &mut String) {
     if text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
         return;

@@ -1,6 +1,7 @@
-//! A chart: metadata, values, templates and subcharts, from the files of a folder or an archive.
+//! A chart: metadata, values, templates and subcharts, read from the files of a folder or an
+//! archive.
 //!
-//! Main type: [`Chart`]; [`Chart::from_folder`] and [`Chart::from_archive`] make it.
+//! Main type: [`Chart`], created by [`Chart::from_folder`] and [`Chart::from_archive`].
 
 mod archive;
 mod decode;
@@ -31,25 +32,25 @@ pub struct File {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
     pub metadata: Metadata,
-    /// What Chart.lock or requirements.lock pins.
+    /// The versions that Chart.lock or requirements.lock pins.
     pub locked: Vec<Dependency>,
     pub templates: Vec<File>,
-    /// Defaults; numbers are floats, as Helm reads them.
+    /// The default values; numbers are floats, as Helm reads them.
     pub values: Arc<Map<String, Value>>,
     pub schema: Option<Arc<[u8]>>,
-    /// Everything else, crds/ included.
+    /// All other files, crds/ included.
     pub files: Vec<File>,
     pub dependencies: Vec<Chart>,
 }
 
-/// A chart and what Helm would print to standard error about it.
+/// A chart and the warnings that Helm would print to standard error about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     pub chart: Chart,
     pub warnings: Vec<String>,
 }
 
-/// What is left of the limits of one chart with its subcharts.
+/// What remains of the limits of one chart and its subcharts.
 struct Meter {
     bytes: u64,
     files: usize,
@@ -83,12 +84,12 @@ impl Meter {
     }
 }
 
-/// Without the mark that some editors put in front of UTF-8.
+/// Strips the byte order mark that some editors put before UTF-8.
 fn without_mark(data: &[u8]) -> &[u8] {
     data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data)
 }
 
-/// The files of a chart archive as a folder, its first folder left out.
+/// The files of a chart archive as a folder, without the top-level folder.
 pub fn archive_files(bytes: &[u8], limits: &Limits) -> Result<MemoryFiles, HelmError> {
     let files = archive::files(bytes, limits, &mut Meter::new(limits))?;
     Ok(MemoryFiles(
@@ -100,7 +101,7 @@ pub fn archive_files(bytes: &[u8], limits: &Limits) -> Result<MemoryFiles, HelmE
 }
 
 impl Chart {
-    /// From a folder, obeying its `.helmignore`. Links are followed as far as the source allows.
+    /// Loads a folder, honouring its `.helmignore`. Links are followed if the source allows it.
     pub fn from_folder(
         files: &dyn SourceFiles,
         path: &str,
@@ -113,7 +114,7 @@ impl Chart {
         Ok(loaded)
     }
 
-    /// From the bytes of a `.tgz`.
+    /// Loads the bytes of a `.tgz`.
     pub fn from_archive(bytes: &[u8], limits: &Limits) -> Result<Loaded, HelmError> {
         let mut meter = Meter::new(limits);
         let files = archive::files(bytes, limits, &mut meter)?;
@@ -124,13 +125,13 @@ impl Chart {
         &self.metadata.name
     }
 
-    /// Its templates are for others to include.
+    /// A library chart: it renders nothing, its templates are included by others.
     pub fn is_library(&self) -> bool {
         self.metadata.kind.eq_ignore_ascii_case("library")
     }
 
-    /// The manifests in `crds/` of this chart and its subcharts, by the path that Helm prints in
-    /// front.
+    /// The manifests in `crds/` of this chart and its subcharts, with the path that Helm prints as
+    /// their source.
     pub fn crds(&self) -> Vec<(String, &File)> {
         let mut found = Vec::new();
         self.collect_crds("", &mut found);

@@ -1,5 +1,5 @@
-//! Functions of durations that Helm has after 4.2: `durationSeconds` and its relatives. What is no
-//! duration counts as none.
+//! Duration functions that Helm added after 4.2: `durationSeconds` and the like. Anything that is
+//! not a duration counts as zero.
 //!
 //! Main value: [`TABLE`].
 
@@ -80,7 +80,7 @@ impl Object for Duration {
     }
 }
 
-/// A number counts seconds, and so does a text that is one.
+/// A number, or a text that is one, counts as seconds.
 fn nanos(value: &Value) -> i64 {
     match value {
         Value::Object(object) => object
@@ -117,7 +117,8 @@ fn units(call: &Call<'_>, unit: i64) -> Value {
     Value::Float((nanos / unit) as f64 + (nanos % unit) as f64 / unit as f64)
 }
 
-/// To a multiple of a step; to the next one when it is half way or more. Without a step it stays.
+/// Rounds to a multiple of a step; with `nearest`, half a step or more rounds away from zero.
+/// Without a step the value is unchanged.
 fn stepped(call: &mut Call<'_>, nearest: bool) -> Result<Value, Error> {
     let (nanos, step) = (nanos(call.arg(0)), nanos(call.arg(1)));
     let mut out = nanos;

@@ -1,14 +1,14 @@
-//! Errors of templates in Helm's words.
+//! Template errors with Helm's messages.
 //!
-//! Main functions: [`parse`] and [`execute`]. Helm takes Go's texts apart and puts the places below
-//! each other; where it cannot, it leaves them as they are. The same is done here, from the same
-//! texts.
+//! Main functions: [`parse`] and [`execute`]. Helm parses Go's error texts and puts the locations
+//! on separate lines; where it cannot parse them, it leaves them unchanged. This module does the
+//! same with the same texts.
 
 use super::functions::{WARN_END, WARN_START};
 use crate::helm::HelmError;
 use tiphys_gocompat::template::{Error, ErrorKind};
 
-/// A template that cannot be parsed.
+/// The error for a template that cannot be parsed.
 pub fn parse(name: &str, error: &Error) -> HelmError {
     let text = error.to_string();
     if error.kind() == ErrorKind::Limit {
@@ -22,7 +22,7 @@ pub fn parse(name: &str, error: &Error) -> HelmError {
     })
 }
 
-/// A template that failed.
+/// The error for a template that failed.
 pub fn execute(name: &str, error: &Error) -> HelmError {
     let text = error.to_string();
     match error.kind() {
@@ -31,7 +31,7 @@ pub fn execute(name: &str, error: &Error) -> HelmError {
     }
 }
 
-/// What `fail` or `required` said, at the place where it was called first.
+/// The message of `fail` or `required`, with the location of the outermost call.
 fn told(name: &str, text: &str) -> Option<String> {
     let mut parts = text.splitn(3, ": ");
     let (Some(_), Some(place), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
@@ -45,7 +45,7 @@ fn told(name: &str, text: &str) -> Option<String> {
     ))
 }
 
-/// Where and why, on lines below each other; nothing when one of the texts is none of
+/// Locations and reason on separate lines; None if one of the texts does not have the form of
 /// text/template.
 fn compact(error: &Error) -> Option<String> {
     let mut places: Vec<Place> = Vec::new();
@@ -59,8 +59,7 @@ fn compact(error: &Error) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// The text of a link, as far as it is looked at: what follows the next place is told by the next
-/// link.
+/// The text of one link of the error chain, up to the next location, which the next link reports.
 fn from(link: &Error) -> String {
     let mut text = link.message().to_owned();
     if let Some(cause) = link.cause() {
@@ -125,7 +124,7 @@ impl Place {
     }
 }
 
-/// Without what the next template says.
+/// The message without what the nested template reports.
 fn own(why: &str) -> String {
     why.find(" template:")
         .map_or(why, |at| &why[..at])

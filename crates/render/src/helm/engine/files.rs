@@ -1,4 +1,4 @@
-//! `.Files`: what is in a chart besides its templates.
+//! `.Files`: the files of a chart other than its templates.
 //!
 //! Main type: [`Files`].
 
@@ -49,7 +49,7 @@ static METHODS: &[(&str, Function)] = &[
 pub struct Files(Map);
 
 impl Files {
-    /// Shares the contents with the chart.
+    /// Shares the contents with the chart instead of copying them.
     pub fn value(files: &[File]) -> Value {
         let entries = files.iter().map(|f| {
             (
@@ -99,7 +99,7 @@ fn content(call: &Call<'_>) -> Result<Option<Str>, Error> {
     Ok(Files::of(call).get(call.string(0)?).map(bytes))
 }
 
-/// The files whose names match; a pattern that cannot be read matches everything.
+/// The files whose names match. An invalid pattern matches everything.
 fn glob(call: &mut Call<'_>) -> Result<Value, Error> {
     let pattern = call.text(0)?.into_owned();
     let glob = Glob::new(&pattern, &['/'])
@@ -136,7 +136,7 @@ fn lines(call: &mut Call<'_>) -> Result<Value, Error> {
     Ok(Value::strings(lines))
 }
 
-/// YAML of the contents by the last part of their names.
+/// The contents as YAML, keyed by the last part of their names.
 fn as_map(call: &mut Call<'_>, shown: fn(Str) -> Value) -> Result<Value, Error> {
     let mut entries = Vec::new();
     for (name, data) in Files::of(call).entries() {

@@ -1,8 +1,8 @@
 //! Helm's functions that read and write YAML, JSON and TOML.
 //!
-//! Main value: [`TABLE`]. What cannot be written becomes an empty text, and what cannot be read a
-//! map or list with the error in it, unless the function's name begins with `must`; only the end of
-//! the budget is an error in every case.
+//! Main value: [`TABLE`]. As in Helm, a value that cannot be encoded becomes an empty text, and a
+//! text that cannot be parsed becomes a map or list with the error in it, unless the function's
+//! name begins with `must`. Exceeding the budget is always an error.
 
 use serde_json::Value as Json;
 use tiphys_gocompat::sprig;
@@ -54,12 +54,12 @@ pub(super) const TABLE: &[(&str, Function)] = &[
     ),
 ];
 
-/// Charges for a list or map of so many elements.
+/// Charges the budget for a list or map with this many elements.
 pub(super) fn charge(budget: &Budget, elements: usize) -> Result<(), Error> {
     budget.memory(elements.saturating_mul(size_of::<(Str, Value)>()))
 }
 
-/// What cannot be written is empty.
+/// A value that cannot be encoded becomes an empty text.
 fn swallowed(written: Result<Value, Error>) -> Result<Value, Error> {
     match written {
         Err(e) if e.kind() != ErrorKind::Limit => Ok("".into()),
@@ -67,7 +67,7 @@ fn swallowed(written: Result<Value, Error>) -> Result<Value, Error> {
     }
 }
 
-/// YAML without its last line end.
+/// YAML without the trailing newline.
 pub(super) fn yaml_of(value: &Value, budget: &Budget) -> Result<Value, Error> {
     let marshal = |value: &Json| {
         yaml::marshal(value).map_err(|e| Error::function(format!("yaml: {}", e.go_text())))
@@ -90,10 +90,10 @@ fn emitted(mut text: String, budget: &Budget) -> Result<Value, Error> {
     Ok(text.into())
 }
 
-/// The value of a text and the words in front of what is wrong with its type, or why it is none.
+/// The parsed value and the prefix of the error if its type is wrong, or why it cannot be parsed.
 type Read = Result<Result<(Value, &'static str), String>, Error>;
 
-/// What sigs.k8s.io/yaml says when the YAML is fine, but not what was asked for.
+/// The prefix of sigs.k8s.io/yaml when the YAML is valid but has the wrong type.
 const DECODING: &str = "error unmarshaling JSON: while decoding JSON: ";
 
 fn read_yaml(call: &Call<'_>) -> Read {
@@ -107,7 +107,7 @@ fn read_yaml(call: &Call<'_>) -> Read {
     }
 }
 
-/// Aliases can make much out of little.
+/// A short text with aliases can expand to a large value.
 fn charged(json: &Json, budget: &Budget) -> Result<Value, Error> {
     charge(budget, nodes(json))?;
     Ok(Value::from_json(json))
@@ -139,7 +139,7 @@ fn toml_of(call: &Call<'_>) -> Result<Result<Value, toml::TomlError>, Error> {
     Ok(written.map(Value::from))
 }
 
-/// What cannot be written becomes the reason; what is no value at all is an error even here.
+/// A value that cannot be encoded becomes the error text; an invalid value is an error even here.
 fn to_toml(call: &mut Call<'_>) -> Result<Value, Error> {
     match toml_of(call)? {
         Err(e) if !matches!(call.arg(0), Value::Nil) => Ok(e.to_string().into()),
@@ -163,7 +163,7 @@ fn from_toml(call: &mut Call<'_>) -> Result<Value, Error> {
     }
 }
 
-/// A map; `null` is what stands for null.
+/// A map; `null` is returned for null.
 fn as_map(read: Read, null: Map) -> Result<Value, Error> {
     let why = match read? {
         Ok((map @ Value::Map(_), _)) => return Ok(map),

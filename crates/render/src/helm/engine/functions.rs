@@ -1,7 +1,7 @@
 //! Helm's own functions: `include`, `tpl`, `required`, `fail` and `lookup`.
 //!
-//! Main values: [`TABLE`], all functions that templates know, and [`RenderHost`], what they
-//! remember during a render.
+//! Main values: [`TABLE`], all functions that templates can call, and [`RenderHost`], the state
+//! that they share during a render.
 
 use super::{ROOT, durations, formats};
 use crate::helm::RenderOptions;
@@ -15,15 +15,15 @@ use tiphys_gocompat::template::{
 };
 use tiphys_gocompat::text::quote;
 
-/// How often a template may be in the middle of being included.
+/// How often a template may be nested in itself by `include`.
 const NESTED: u32 = 1000;
-/// How often a text may be executed inside a text. Helm ends with its own stack.
+/// How deep `tpl` may be nested. Helm's limit is its stack.
 const NESTED_TEXTS: u32 = 1000;
 
-/// What a parsed text is charged with, besides its length.
+/// Charged for a parsed text, in addition to its length.
 const PARSED: usize = 2048;
 
-/// What stands around a text of the chart's author in an error.
+/// Marks the beginning of the chart author's text in an error.
 pub(super) const WARN_START: &str = "HELM_ERR_START";
 pub(super) const WARN_END: &str = "HELM_ERR_END";
 
@@ -47,14 +47,14 @@ pub(super) static TABLE: LazyLock<Arc<Functions>> = LazyLock::new(|| {
     Arc::new(functions)
 });
 
-/// What the functions of one render share.
+/// State that the functions of one render share.
 pub struct RenderHost {
     sources: Sources,
     lint: bool,
-    /// How many inclusions of a template wait for each other.
+    /// The number of unfinished inclusions of each template.
     included: HashMap<Str, u32>,
     texts: u32,
-    /// What `tpl` parsed already.
+    /// Texts that `tpl` has parsed.
     parsed: HashMap<Str, Parsed>,
     pub warnings: Vec<String>,
 }
@@ -116,7 +116,8 @@ fn include(call: &mut Call<'_>) -> Result<Run, Error> {
     })
 }
 
-/// Executes a text as a template that sees those of its caller; what it defines is its own.
+/// Executes a text as a template that can include its caller's templates; its own definitions stay
+/// local.
 fn tpl(call: &mut Call<'_>) -> Result<Run, Error> {
     let text = call.string(0)?.clone();
     call.budget()
@@ -126,7 +127,7 @@ fn tpl(call: &mut Call<'_>) -> Result<Run, Error> {
     let parsed = match known {
         Some(parsed) => parsed,
         None => {
-            // It is kept, and takes some times the memory of its text.
+            // The parsed text is kept, and takes several times the memory of the text.
             call.budget().memory(PARSED + 32 * text.len())?;
             let failed =
                 |e: Error| e.wrap(format!("cannot parse template {}: ", quote(&text.to_str())));

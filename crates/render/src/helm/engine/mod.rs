@@ -1,9 +1,9 @@
-//! Helm's template engine: every template of a chart and its subcharts, executed with what each of
-//! them may see.
+//! Helm's template engine: executes every template of a chart and its subcharts with the values in
+//! its scope.
 //!
-//! Main type: [`ParsedTemplates`], which remembers what it parsed, so that the same chart is
-//! rendered again without parsing; main function: [`ParsedTemplates::render`]. It must not know
-//! what the rendered files are used for.
+//! Main type: [`ParsedTemplates`], which keeps parsed templates so that a chart can be rendered
+//! again without parsing it; main function: [`ParsedTemplates::render`]. It must not know what the
+//! rendered files are used for.
 
 mod capabilities;
 mod durations;
@@ -22,10 +22,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use tiphys_gocompat::template::{self, Budget, MissingKey, Parsed, TemplateSet};
 
-/// What error texts call the set of all templates.
+/// The name of the set of all templates in error texts.
 const ROOT: &str = "gotpl";
 
-/// Templates that were parsed, by name, each with its text.
+/// Parsed templates by name, each with its text.
 #[derive(Default)]
 pub struct ParsedTemplates(Mutex<HashMap<String, Known>>);
 
@@ -58,7 +58,7 @@ impl ParsedTemplates {
         Ok(parsed)
     }
 
-    /// Executes every template but the partials. `values` are the coalesced ones.
+    /// Executes every template except the partials. `values` are the coalesced ones.
     pub(super) fn render(
         &self,
         chart: &Chart,
@@ -71,8 +71,8 @@ impl ParsedTemplates {
         self.execute(&templates, options, limits)
     }
 
-    /// Parses the templates in this order, so that later ones replace the definitions of earlier
-    /// ones, and executes them in the same.
+    /// Parses the templates in this order, so that later definitions replace earlier ones, and
+    /// executes them in the same order.
     fn execute(
         &self,
         templates: &[Renderable<'_>],
@@ -110,7 +110,7 @@ impl ParsedTemplates {
     }
 }
 
-/// A template on its own, with whatever its dot is.
+/// A template that belongs to no chart, with its dot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LooseTemplate {
     pub name: String,
@@ -119,7 +119,7 @@ pub struct LooseTemplate {
     pub dot: super::values::Values,
 }
 
-/// Executes templates that belong to no chart. They know each other.
+/// Executes templates that belong to no chart. They can include each other.
 pub fn render_templates(
     templates: &[LooseTemplate],
     options: &RenderOptions,

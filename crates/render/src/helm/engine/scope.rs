@@ -1,8 +1,8 @@
-//! What each template may see: `.Values`, `.Chart`, `.Files` and the rest, for every chart.
+//! What each template can see: `.Values`, `.Chart`, `.Files` and the rest, for every chart.
 //!
-//! Main types: [`Scopes`] and [`Renderable`]. The templates of one chart share their dot, and a
-//! subchart's values are a part of its parent's, as in Helm: what one template changes, the next
-//! one sees.
+//! Main types: [`Scopes`] and [`Renderable`]. As in Helm, the templates of one chart share their
+//! dot, and a subchart's values are part of its parent's values: what one template changes, the
+//! next one sees.
 
 use super::LooseTemplate;
 use super::table::Table;
@@ -13,12 +13,12 @@ use crate::helm::values;
 use std::sync::Arc;
 use tiphys_gocompat::template::{MAP, Map, Str, Type, Value};
 
-/// A template and what it is executed with.
+/// A template and the scope in which it is executed.
 pub struct Renderable<'c> {
-    /// Path from the chart's name on.
+    /// Path, beginning with the chart's name.
     pub name: String,
     pub file: &'c File,
-    /// `templates` of its chart.
+    /// `.Template.BasePath`: the `templates` folder of its chart.
     base_path: Arc<str>,
     dot: Map,
 }
@@ -44,7 +44,7 @@ impl<'c> Renderable<'c> {
             .is_some_and(|base| base.starts_with('_'))
     }
 
-    /// The dot, which tells from now on that this template is executed.
+    /// The dot, with `.Template` set to this template.
     pub fn dot(&self) -> Value {
         let template = Map::of(
             MAP,
@@ -58,7 +58,7 @@ impl<'c> Renderable<'c> {
     }
 }
 
-/// What is the same for all charts of a render.
+/// What all charts of a render share.
 pub struct Scopes {
     release: Value,
     capabilities: Value,
@@ -146,7 +146,7 @@ fn about(chart: &Chart, root: bool) -> Value {
             .annotations
             .iter()
             .map(|(k, v)| (Str::from(k.as_str()), Value::from(v.as_str())));
-        // Go makes no map for a key that is not there: as JSON it is null.
+        // In Go the map for a missing key is nil, which is null in JSON.
         let none = chart.metadata.annotations.is_empty();
         put(
             fields,

@@ -1,4 +1,4 @@
-//! `.Values`, `.Template` and the dot: maps of Helm's own type, which has methods.
+//! `.Values`, `.Template` and the dot: maps of Helm's own type `common.Values`, which has methods.
 //!
 //! Main type: [`Table`].
 

@@ -1,7 +1,7 @@
-//! Versions of built-in kinds that are about to go, or are gone.
+//! Deprecated and removed API versions of built-in kinds.
 //!
-//! Main function: [`check`]. The table in deprecated.txt has a line for each: version, kind, since
-//! when it is deprecated, since when it is gone, and what takes its place, as in k8s.io/api 0.36.1.
+//! Main function: [`check`]. The table in deprecated.txt has one line for each: version, kind,
+//! deprecated since, removed since, and replacement, as in k8s.io/api 0.36.1.
 
 use crate::helm::KubeVersion;
 

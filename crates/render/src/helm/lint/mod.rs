@@ -1,7 +1,7 @@
-//! What Helm's linter finds in a chart: the same rules, severities and words.
+//! Helm's linter: the same rules, severities and messages.
 //!
-//! Main function: [`lint`]; main type: [`Finding`]. [`about`] looks at Chart.yaml, [`templates`] at
-//! what is rendered, [`names`] at names and addresses, [`deprecated`] at versions of kinds.
+//! Main function: [`lint`]; main type: [`Finding`]. [`chart_yaml`] checks Chart.yaml,
+//! [`templates`] the rendered output, [`names`] names and URLs, [`deprecated`] API versions.
 
 mod chart_yaml;
 mod deprecated;
@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 use tiphys_gocompat::yaml::{self, Duplicates};
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     Info,
@@ -29,10 +29,10 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub severity: Severity,
-    /// The file inside the chart, or the chart.
+    /// The path inside the chart, or the chart's.
     pub path: String,
     pub message: String,
-    /// Where it is no YAML.
+    /// The location, if the file is not valid YAML.
     pub place: Option<Box<Place>>,
 }
 
@@ -47,14 +47,14 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How a chart is linted.
+/// The options of a lint run.
 #[derive(Clone)]
 pub struct LintOptions {
     pub namespace: String,
-    /// None for the one that Helm is made for.
+    /// None: the version that Helm is built for.
     pub kube_version: Option<KubeVersion>,
     pub skip_schema_validation: bool,
-    /// How messages name the chart.
+    /// The chart's name in messages.
     pub shown: String,
     pub sources: Arc<dyn Fn() -> Sources + Send + Sync>,
 }
@@ -69,15 +69,16 @@ struct Linter<'a> {
     warnings: Vec<String>,
 }
 
-/// What came of a chart.
+/// The result of linting a chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linted {
     pub findings: Vec<Finding>,
-    /// What Helm logs besides.
+    /// Warnings that Helm logs in addition to the findings.
     pub warnings: Vec<String>,
 }
 
-/// Looks at the chart in a folder with the user's values. What cannot be read at all is the error.
+/// Lints the chart in a folder with the user's values. An error means that the chart cannot be read
+/// at all.
 pub fn lint(
     files: &dyn SourceFiles,
     folder: &str,
@@ -105,13 +106,13 @@ pub fn lint(
     })
 }
 
-/// What stands in a list, as Go joins it.
+/// The items of a list, joined as Go does.
 fn listed(names: &[&str]) -> String {
     names.join(",")
 }
 
 impl Linter<'_> {
-    /// Notes what is wrong; true when nothing is.
+    /// Records a finding for an error; true if there is none.
     fn rule(&mut self, severity: Severity, path: &str, result: Result<(), String>) -> bool {
         let fine = result.is_ok();
         self.findings.extend(result.err().map(|message| Finding {
@@ -123,7 +124,8 @@ impl Linter<'_> {
         fine
     }
 
-    /// Notes that a file, or what a template made, cannot be read, and where if it is no YAML.
+    /// Records that a file, or a template's output, cannot be read, with the location if it is not
+    /// valid YAML.
     fn unreadable(&mut self, path: &str, text: &[u8], made: bool, message: String) {
         let place = Place::broken(path, text, made, self.limits);
         self.findings.push(Finding {
@@ -142,7 +144,7 @@ impl Linter<'_> {
         Ok(self.files.read(&join(self.folder, name))?)
     }
 
-    /// The chart as a render loads it.
+    /// Loads the chart as a render does.
     fn load(&mut self) -> Result<Chart, String> {
         let loaded =
             Chart::from_folder(self.files, self.folder, self.limits).map_err(|e| e.to_string())?;

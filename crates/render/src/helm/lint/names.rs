@@ -1,4 +1,4 @@
-//! Names of objects, as Kubernetes wants them, and addresses.
+//! Validates object names by Kubernetes' rules, URLs and mail addresses.
 //!
 //! Main function: [`object`].
 
@@ -64,7 +64,7 @@ impl Form {
     }
 }
 
-/// What is wrong with the name of an object of this kind, in Helm's words.
+/// Validates the name of an object of this kind, with Helm's messages.
 pub fn object(kind: &str, name: &str) -> Result<(), String> {
     let wrong = match kind.to_lowercase().as_str() {
         "certificatesigningrequest" => Vec::new(),
@@ -88,7 +88,7 @@ pub fn object(kind: &str, name: &str) -> Result<(), String> {
     ))
 }
 
-/// A part of a path.
+/// Validates a path segment.
 fn segment(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
@@ -100,7 +100,7 @@ fn segment(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// An address with a scheme, such as icons and sources have.
+/// A URL with a scheme, as required for icons and sources.
 pub fn is_request_url(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else {
         return false;
@@ -122,7 +122,7 @@ pub fn is_request_url(text: &str) -> bool {
     port_is_number && !host.contains([' ', '<', '>', '"', '\\', '^', '`', '{', '|', '}'])
 }
 
-/// An address, with or without a scheme.
+/// A URL, with or without a scheme.
 pub fn is_url(text: &str) -> bool {
     if text.len() <= 3
         || text.len() >= 2083
@@ -148,7 +148,7 @@ pub fn is_url(text: &str) -> bool {
     !host.is_empty() && !host.starts_with('.') && host.chars().all(inner)
 }
 
-/// An address for mail: a name and a domain.
+/// A mail address: a name and a domain.
 pub fn is_email(text: &str) -> bool {
     let Some((name, domain)) = text.rsplit_once('@') else {
         return false;

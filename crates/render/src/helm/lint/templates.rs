@@ -1,4 +1,4 @@
-//! Rules for templates and what they make.
+//! Rules for templates and their output.
 
 use super::names;
 use super::{Linter, Severity, deprecated};
@@ -16,7 +16,7 @@ const FOLDER: &str = "templates/";
 /// Rendered files by name.
 type Rendered = BTreeMap<String, String>;
 
-/// What is looked at in a document.
+/// The fields of a document that the rules check.
 #[derive(Default)]
 struct Head {
     api_version: String,
@@ -44,7 +44,7 @@ impl Linter<'_> {
         let rendered = self.load().and_then(|chart| self.rendered(chart));
         match rendered {
             Ok(Some((chart, files))) => self.all(&chart, &files),
-            // What is wrong with dependencies and values is not told here.
+            // Errors in dependencies and values are reported by other rules.
             Ok(None) => {}
             Err(why) => drop(self.rule(Severity::Error, FOLDER, Err(why))),
         }
@@ -76,15 +76,15 @@ impl Linter<'_> {
             return Ok(None);
         };
         self.warnings.extend(warnings);
-        // Helm's linter does it twice: what null took away of the defaults comes back, and schemas
-        // see it.
+        // Helm's linter coalesces the values twice: defaults that null removed come back, and the
+        // schemas see them.
         let (values, warnings) =
             values::coalesce(&chart, &values, self.limits).map_err(|e| e.to_string())?;
         self.warnings.extend(warnings);
         if !self.options.skip_schema_validation {
             let warnings =
                 values::check_schemas(&chart, &values, self.limits).map_err(|e| e.to_string())?;
-            // The rule for values.yaml told of some already.
+            // The rule for values.yaml has already reported some of them.
             let new: Vec<String> = warnings
                 .into_iter()
                 .filter(|warning| !self.warnings.contains(warning))
@@ -123,7 +123,7 @@ impl Linter<'_> {
         }
     }
 
-    /// One rendered file; false when it cannot be read, which ends the rules.
+    /// Checks one rendered file; false if it cannot be read, which stops the rules.
     fn file(&mut self, name: &str, text: &str) -> bool {
         let first = text
             .lines()
@@ -250,8 +250,8 @@ impl Linter<'_> {
     }
 }
 
-/// The documents as Kubernetes' decoder splits them: nothing is trimmed, and a separator stands
-/// alone on its line. One that does not ends the documents with an error.
+/// The documents as Kubernetes' decoder splits them: nothing is trimmed, and a separator must be
+/// alone on its line. A separator followed by other text is an error and ends the documents.
 pub(super) fn documents(text: &str) -> Vec<Result<&str, String>> {
     let (mut found, mut start, mut at) = (Vec::new(), 0, 0);
     for line in text.split_inclusive('\n') {

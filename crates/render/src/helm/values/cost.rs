@@ -1,15 +1,15 @@
-//! How much work a schema makes of values, found out before it is done: references and combinations
-//! can multiply without end.
+//! Estimates how much work a schema validation takes before running it: references and combinations
+//! can multiply exponentially.
 //!
 //! Main function: [`affordable`].
 
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Longest chain of schemas inside each other, references included.
+/// Longest chain of nested schemas, references included.
 const MAX_DEPTH: usize = 400;
 
-/// Whether the values can be checked with at most so many looks at a schema.
+/// Whether the values can be validated with at most `limit` schema evaluations.
 pub(super) fn affordable(schema: &Value, values: &Value, limit: usize) -> bool {
     let mut count = Count {
         root: schema,
@@ -22,8 +22,8 @@ pub(super) fn affordable(schema: &Value, values: &Value, limit: usize) -> bool {
 
 struct Count<'a> {
     root: &'a Value,
-    /// By the places of a schema and of a value; zero while it is being counted, as a reference to
-    /// itself is followed once.
+    /// Costs by the addresses of a schema and a value. Zero while the cost is being computed,
+    /// because a reference to itself is followed once.
     seen: HashMap<(*const Value, *const Value), u64>,
     limit: u64,
     over: bool,
@@ -118,7 +118,7 @@ impl<'a> Count<'a> {
         total
     }
 
-    /// What a reference leads to; the whole schema stands for what is not found this way.
+    /// The target of a reference. If it is not found, the whole schema.
     fn target(&self, text: &str) -> &'a Value {
         let pointer = text.split_once('#').map_or("", |(_, pointer)| pointer);
         self.root.pointer(pointer).unwrap_or(self.root)

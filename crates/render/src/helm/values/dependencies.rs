@@ -1,4 +1,4 @@
-//! Which subcharts are on, under which names, and what of their values goes to their parent.
+//! Which subcharts are enabled, under which names, and which of their values their parent imports.
 //!
 //! Main functions: [`enable`], [`import`] and [`missing_dependencies`].
 
@@ -11,19 +11,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tiphys_gocompat::semver::{Constraints, Version};
 
-/// A dependency of the chart that is not in its `charts/` folder. Whoever renders has to put it
-/// there and load the chart again.
+/// A dependency of the chart that is missing in its `charts/` folder. The caller has to add it and
+/// load the chart again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingDependency {
     pub name: String,
-    /// Constraint in Chart.yaml.
+    /// The version constraint in Chart.yaml.
     pub version: String,
     pub repository: String,
     /// The version that the lock file pins.
     pub locked: Option<String>,
 }
 
-/// What a loaded chart lacks; [`super::prepare`] must not have run.
+/// The missing dependencies of a loaded chart; must be called before [`super::prepare`].
 pub fn missing_dependencies(chart: &Chart) -> Vec<MissingDependency> {
     let wanted = chart.metadata.dependencies.iter().flatten();
     let missing = wanted.filter(|wanted| {
@@ -45,7 +45,7 @@ pub fn missing_dependencies(chart: &Chart) -> Vec<MissingDependency> {
     found.collect()
 }
 
-/// Whether the version of a chart is one that a dependency takes.
+/// Whether a chart's version satisfies a dependency's constraint.
 pub(super) fn compatible(constraint: &str, version: &str) -> bool {
     match (Constraints::parse(constraint), Version::parse(version)) {
         (Ok(constraints), Ok(version)) => constraints.check(&version),
@@ -103,7 +103,8 @@ fn enable_at(
     Ok(())
 }
 
-/// The subcharts that nobody asked for, then those that were asked for, under their aliases.
+/// The subcharts that are not declared as dependencies, then the declared ones, under their
+/// aliases.
 fn named(there: Vec<Chart>, wanted: &mut [Dependency]) -> Vec<Chart> {
     let fits = |chart: &Chart, d: &Dependency| {
         chart.name() == d.name && compatible(&d.version, &chart.metadata.version)
@@ -128,7 +129,7 @@ fn named(there: Vec<Chart>, wanted: &mut [Dependency]) -> Vec<Chart> {
     charts
 }
 
-/// Off when a tag is off and none is on.
+/// Disabled if one of its tags is false and none is true.
 fn tagged(run: &mut Coalescing<'_>, dependency: &Dependency, values: &Table) -> bool {
     let Ok(tags) = find(values, "tags") else {
         return true;
@@ -153,7 +154,7 @@ fn tagged(run: &mut Coalescing<'_>, dependency: &Dependency, values: &Table) -> 
     on || !off
 }
 
-/// What the first path that is a boolean says.
+/// The value of the first path that is a boolean.
 fn condition(
     run: &mut Coalescing<'_>,
     dependency: &Dependency,
@@ -230,7 +231,7 @@ pub(super) fn import(run: &mut Coalescing<'_>, chart: &mut Chart) -> Result<(), 
     Ok(())
 }
 
-/// The table below a path of names; `.` is the top.
+/// Nests the table below a path of names; `.` is the top.
 fn under(path: &str, table: Table) -> Table {
     if path == "." {
         return table;

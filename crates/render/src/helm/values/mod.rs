@@ -1,8 +1,8 @@
-//! The values of a chart and its subcharts: which subcharts are on, what each of them gets, and
-//! whether its schema agrees.
+//! The values of a chart and its subcharts: which subcharts are enabled, which values each one
+//! gets, and whether they match its schema.
 //!
-//! Main functions: [`prepare`] decides on the subcharts, [`coalesce`] puts the values together,
-//! [`check_schemas`] looks at them; [`Settings`] are the user's files and `--set` lines. It must
+//! Main functions: [`prepare`] selects the subcharts, [`coalesce`] merges the values,
+//! [`check_schemas`] validates them; [`Settings`] are the user's files and `--set` lines. It must
 //! not know what templates do with values.
 
 mod cost;
@@ -27,8 +27,8 @@ use tables::Coalescing;
 
 pub type Values = Map<String, Value>;
 
-/// Takes away the subcharts that conditions and tags turn off, copies those with an alias and
-/// imports their values, as Helm does before it looks at templates. Returns what Helm warns of.
+/// Removes the subcharts that conditions and tags disable, copies those with an alias and imports
+/// their values, as Helm does before it parses templates. Returns Helm's warnings.
 pub fn prepare(
     chart: &mut Chart,
     user: &Values,
@@ -40,8 +40,7 @@ pub fn prepare(
     Ok(run.warnings)
 }
 
-/// The values of a prepared chart with those of every subchart under its name, and what Helm warns
-/// of.
+/// The values of a prepared chart, with each subchart's values under its name, and Helm's warnings.
 pub fn coalesce(
     chart: &Chart,
     user: &Values,
@@ -52,8 +51,8 @@ pub fn coalesce(
     Ok((run.plain(&table)?, run.warnings))
 }
 
-/// The user's values over the defaults of one chart, its subcharts left aside, and what Helm warns
-/// of.
+/// The user's values merged over the defaults of one chart, without its subcharts, and Helm's
+/// warnings.
 pub(super) fn over_defaults(
     user: &Values,
     defaults: &Values,

@@ -1,23 +1,23 @@
-//! Nulls in the values of a chart that should take a default of its subchart away and do not.
+//! Finds nulls in a chart's values that should remove a default of its subchart but do not.
 //!
 //! Main function: [`forgotten_nulls`]. Since 4.2 Helm drops the nulls of a chart before its
-//! subcharts see them, unless the user's values name the subchart, too; in Helm 3, and as its
-//! documentation says, they remove what the subchart has there. The manifests are Helm's; the
-//! warning is ours, as nothing else tells of it.
+//! subcharts see them, unless the user's values also mention the subchart. In Helm 3, and according
+//! to its documentation, they remove the subchart's default. We render what Helm 4.2 does and add
+//! this warning, because Helm itself does not report it.
 
 use super::Values;
 use crate::helm::chart::Chart;
 use crate::helm::log;
 use serde_json::Value;
 
-/// A warning for each of them.
+/// One warning for each such null.
 pub fn forgotten_nulls(chart: &Chart, user: &Values) -> Vec<String> {
     let mut warnings = Vec::new();
     look(chart, &[user], "", &mut warnings);
     warnings
 }
 
-/// `given` is what was there before the chart's own values.
+/// `given` are the values from above the chart, in order of precedence.
 fn look(chart: &Chart, given: &[&Values], prefix: &str, warnings: &mut Vec<String>) {
     for dependency in &chart.dependencies {
         let name = dependency.name();
@@ -60,7 +60,7 @@ fn nulls<'v>(table: &'v Values, path: &mut Vec<&'v str>) -> Vec<Vec<&'v str>> {
     found
 }
 
-/// Whether the chart, or one inside of it, has a value of its own there.
+/// Whether the chart, or one of its subcharts, has a default at this path.
 fn has_default(chart: &Chart, path: &[&str]) -> bool {
     let Some((first, rest)) = path.split_first() else {
         return false;

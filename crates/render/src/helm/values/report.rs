@@ -1,16 +1,16 @@
-//! What is wrong with values, in the order and the indentation of the schema library that Helm
+//! Reports schema violations in the order and with the indentation of the schema library that Helm
 //! uses.
 //!
-//! Main function: [`lines`]. Our library gives the errors in a row, each with the keywords that led
-//! to it; [`Node`] puts them back into the tree of schemas in which Helm's library finds them, and
-//! [`Entry`] is what that one makes of a schema: a line, and what stands below it.
+//! Main function: [`lines`]. Our library returns a flat list of errors, each with the keywords that
+//! led to it. [`Node`] arranges them in the tree of schemas in which Helm's library finds them, and
+//! [`Entry`] is what that library prints for a schema: a line, and the lines below it.
 
 use super::words::{joined, message, quoted};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
-/// One line an error, its reasons indented below it.
+/// One line per error, with its causes indented below it.
 pub(super) fn lines(errors: &[ValidationError<'_>], schema: &Value, values: &Value) -> String {
     let about = About { schema, values };
     let mut out = String::new();
@@ -21,7 +21,7 @@ pub(super) fn lines(errors: &[ValidationError<'_>], schema: &Value, values: &Val
     out
 }
 
-/// What the errors are about.
+/// The schema and values that the errors refer to.
 struct About<'a> {
     schema: &'a Value,
     values: &'a Value,
@@ -38,7 +38,7 @@ struct Entry {
 enum Form {
     /// Several errors of one schema.
     Group,
-    /// What a reference leads to; with one reason, only that is shown.
+    /// The target of a reference. If it has a single cause, only that is printed.
     Reference,
     Plain,
 }
@@ -60,7 +60,7 @@ impl Entry {
         }
     }
 
-    /// What is left of a group where something else already says what it is about.
+    /// What remains of a group when a parent line already names its location.
     fn within(self) -> Vec<Self> {
         if self.form == Form::Group {
             self.causes
@@ -84,7 +84,7 @@ impl Entry {
             .for_each(|cause| cause.write(depth + usize::from(!hidden), out));
     }
 
-    /// The same about the name of a property, which is nowhere in the values.
+    /// The same for an error about the name of a property, which has no location in the values.
     fn of_a_name(mut self) -> Self {
         self.place.clear();
         self.causes = self.causes.into_iter().map(Self::of_a_name).collect();
@@ -92,15 +92,15 @@ impl Entry {
     }
 }
 
-/// A schema held against a value, or a keyword with a list of schemas.
+/// A schema applied to a value, or a keyword with a list of schemas.
 struct Node<'a, 'e> {
-    /// The value.
+    /// The location in the values.
     place: String,
     parts: Vec<Part<'a, 'e>>,
 }
 
 struct Part<'a, 'e> {
-    /// The keyword, what follows it, and where it leads to in the value.
+    /// The keyword, what follows it, and where it leads in the value.
     key: Vec<String>,
     what: What<'a, 'e>,
 }
@@ -110,8 +110,8 @@ enum What<'a, 'e> {
     Schema(Node<'a, 'e>),
 }
 
-/// How a path of keywords goes on: over so many segments, and whether into the value. None when
-/// what is left is the keyword of the error.
+/// How a path of keywords continues: over how many segments, and whether into the value. None if
+/// the rest is the keyword of the error itself.
 fn step(path: &[String], error: &ValidationError<'_>) -> Option<(usize, bool)> {
     let number = |at: usize| {
         path.get(at)
@@ -126,18 +126,17 @@ fn step(path: &[String], error: &ValidationError<'_>) -> Option<(usize, bool)> {
         | "unevaluatedProperties"
         | "unevaluatedItems" => (1, true),
         "dependentSchemas" | "dependencies" => (2, false),
-        // What is wrong with a name is inside of the error.
+        // The errors about a property name are inside this error.
         "propertyNames" => return None,
         _ => (1, false),
     };
-    // A schema that is false has no keyword of its own, unless it forbids a property without naming
-    // it.
+    // The schema `false` has no keyword of its own, unless it forbids a property without naming it.
     let no_keyword = matches!(error.kind(), Kind::FalseSchema) && path != ["additionalProperties"];
     (path.len() > width || (no_keyword && path.len() == width)).then_some((width, descends))
 }
 
 impl<'a, 'e> Node<'a, 'e> {
-    /// Errors of one schema; `from` segments of their paths are behind us.
+    /// The errors of one schema; the first `from` segments of their paths are already processed.
     fn of(
         errors: impl IntoIterator<Item = &'a ValidationError<'e>>,
         from: usize,
@@ -201,7 +200,7 @@ impl<'a, 'e> Node<'a, 'e> {
         &mut self.parts[at].what
     }
 
-    /// What is wrong here, if anything is.
+    /// The entry for this schema, if there is an error in it.
     fn entry(self, about: &About<'_>) -> Option<Entry> {
         let place = self.place.clone();
         let mut entries = self.entries(about);
@@ -214,7 +213,7 @@ impl<'a, 'e> Node<'a, 'e> {
 
     fn entries(mut self, about: &About<'_>) -> Vec<Entry> {
         self.parts.sort_by_key(Part::rank);
-        // With these a schema ends.
+        // Helm's library stops evaluating a schema after one of these.
         let ends = self
             .parts
             .first()
@@ -228,10 +227,10 @@ impl<'a, 'e> Node<'a, 'e> {
     }
 }
 
-/// The first keyword after which the rest of its schema counts, too.
+/// Rank in [`ORDER`]; a failed keyword with a lower rank ends the evaluation of its schema.
 const GOES_ON: usize = 4;
 
-/// In which order Helm's library goes through the keywords of a schema.
+/// The order in which Helm's library evaluates the keywords of a schema.
 const ORDER: &[&[&str]] = &[
     &["type"],
     &["const"],
@@ -262,7 +261,8 @@ const ORDER: &[&[&str]] = &[
 impl Part<'_, '_> {
     fn rank(&self) -> usize {
         let keyword = match &self.what {
-            // Until draft 6 a keyword beside the limit says that it is no longer allowed itself.
+            // Up to draft 6, `exclusiveMaximum` and the like are booleans next to the limit and are
+            // not errors themselves.
             What::Errors(errors) => match errors.first().map(|error| error.kind()) {
                 Some(Kind::ExclusiveMinimum { .. }) => "exclusiveMinimum",
                 Some(Kind::ExclusiveMaximum { .. }) => "exclusiveMaximum",
@@ -270,7 +270,8 @@ impl Part<'_, '_> {
             },
             What::Schema(_) => self.keyword(),
         };
-        // Schemas by properties are before the list of properties that have none.
+        // Errors inside additional properties are listed with those inside `properties`, before the
+        // list of properties that are not allowed.
         let schemas =
             usize::from(keyword == "additionalProperties" && matches!(self.what, What::Schema(_)));
         ORDER
@@ -302,7 +303,7 @@ impl Part<'_, '_> {
     }
 }
 
-/// The errors of one keyword.
+/// The entries for the errors of one keyword.
 fn told(
     errors: &[&ValidationError<'_>],
     keyword: &str,
@@ -336,8 +337,8 @@ fn missing(errors: &[&ValidationError<'_>]) -> String {
     }
 }
 
-/// What properties demand others, which only the schema says: the error has no more than the name
-/// of one that is missing.
+/// Dependent properties: the error contains only the name of one missing property; the one that
+/// requires it is looked up in the schema.
 fn depending(
     error: &ValidationError<'_>,
     keyword: &str,
@@ -373,7 +374,7 @@ fn depending(
     entries
 }
 
-/// Names that are not allowed, each with its reasons.
+/// Property names that are not allowed, each with its causes.
 fn names(errors: &[&ValidationError<'_>], about: &About<'_>) -> Vec<Entry> {
     let mut named: Vec<(String, Vec<&ValidationError<'static>>)> = Vec::new();
     for error in errors {
@@ -441,7 +442,7 @@ fn single(error: &ValidationError<'_>, place: &str, about: &About<'_>) -> Vec<En
             };
             return unexpected.iter().map(one).collect();
         }
-        // the object of which nothing is allowed is known by its place only
+        // The object in which no property is allowed is known only by its location.
         Kind::FalseSchema
             if error
                 .schema_path()
@@ -464,7 +465,7 @@ fn single(error: &ValidationError<'_>, place: &str, about: &About<'_>) -> Vec<En
     vec![Entry::new(place, message, causes)]
 }
 
-/// The keywords and indices that led to the schema.
+/// The keywords and indices on the path to the schema.
 fn segments(error: &ValidationError<'_>) -> Vec<String> {
     let path = error.evaluation_path().to_string();
     path.split('/')

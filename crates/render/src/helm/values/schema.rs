@@ -1,7 +1,7 @@
 //! values.schema.json of a chart and its subcharts, with Helm's messages.
 //!
-//! Main function: [`check`]. Nothing is fetched: a reference to another document is an error, one
-//! to a `urn:` allows everything, as in Helm.
+//! Main function: [`check`]. Nothing is fetched: a reference to another document is an error, and
+//! as in Helm a `urn:` reference allows everything.
 
 use super::{Values, cost, report};
 use crate::helm::chart::Chart;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Checks the values of every chart that has a schema. Returns what Helm warns of.
+/// Checks the values of every chart that has a schema. Returns Helm's warnings.
 pub fn check(chart: &Chart, values: &Values, limits: &Limits) -> Result<Vec<String>, HelmError> {
     let (mut messages, mut warnings) = (String::new(), Vec::new());
     chart_messages(chart, values, limits, &mut messages, &mut warnings)?;
@@ -55,7 +55,7 @@ fn chart_messages(
     Ok(())
 }
 
-/// What Helm says of the values, if it says anything.
+/// Helm's message about the values, if they do not match.
 pub fn one(
     schema: &[u8],
     values: &Values,
@@ -79,7 +79,7 @@ pub fn one(
     let built = options.build(&schema);
     for urn in &*unresolved.lock().unwrap_or_else(PoisonError::into_inner) {
         let warning = format!("{} urn={}", log::UNRESOLVED_URN, log::text(urn));
-        // Each is told once.
+        // Each warning is reported once.
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
@@ -100,7 +100,7 @@ pub fn one(
     Ok((!messages.is_empty()).then_some(messages))
 }
 
-/// Keeps the names that stand for nothing here.
+/// Collects references that cannot be resolved offline.
 struct Offline(Arc<Mutex<BTreeSet<String>>>);
 
 impl Retrieve for Offline {

@@ -1,5 +1,5 @@
-//! What the user says about values: files, then `--set-json`, `--set`, `--set-string`, `--set-file`
-//! and `--set-literal`, in Helm's order.
+//! The user's values: files, then `--set-json`, `--set`, `--set-string`, `--set-file` and
+//! `--set-literal`, in Helm's order.
 //!
 //! Main function: [`user_values`].
 
@@ -21,7 +21,7 @@ pub struct Settings {
     pub set_literal: Vec<String>,
 }
 
-/// The user's values; `read` gives the content for `--set-file`.
+/// The user's values; `read` returns the content for `--set-file`.
 pub fn user_values(
     settings: &Settings,
     read: ReadFile<'_>,
@@ -51,7 +51,7 @@ pub fn user_values(
     Ok(values)
 }
 
-/// A whole object is merged, anything else is `key=json`.
+/// A JSON object is merged; anything else is parsed as `key=json`.
 fn set_json(text: &str, values: &mut Values) -> Result<(), HelmError> {
     if !text.trim().starts_with('{') {
         let failed = |_| HelmError::chart(format!("failed parsing --set-json data {text}"));

@@ -1,6 +1,5 @@
-//! Helm's rules for values from several places, on tables that are shared as Helm's maps are: what
-//! is written through one name is seen through the other, so globals of one subchart can reach its
-//! parent.
+//! Helm's rules for merging values, on tables that are shared as Go's maps are: a write through one
+//! reference is visible through the other, so globals of a subchart can reach its parent.
 //!
 //! Main type: [`Coalescing`].
 
@@ -12,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use tiphys_gocompat::text::{float, quote};
 
-/// Deepest values; only imports into themselves come this far.
+/// Deepest nesting; only values that are imported into themselves reach it.
 const MAX_DEPTH: usize = 1000;
 
 #[derive(Clone)]
@@ -40,7 +39,7 @@ impl Node {
     }
 }
 
-/// The pairs of a table as they are now.
+/// A snapshot of the pairs of a table.
 fn pairs(table: &Table) -> Vec<(String, Node)> {
     table
         .borrow()
@@ -66,7 +65,7 @@ pub(super) fn find(table: &Table, path: &str) -> Result<Table, String> {
     })
 }
 
-/// What is at a path of names, if it is no table.
+/// The value at a path of names, if it is not a table.
 pub(super) fn scalar(table: &Table, path: &str) -> Option<Rc<Value>> {
     let (table, name) = match path.rsplit_once('.') {
         Some((tables, name)) => (find(table, tables).ok()?, name),
@@ -132,7 +131,7 @@ impl<'a> Coalescing<'a> {
         Ok(values)
     }
 
-    /// Refuses values that contain themselves, and takes them apart so that they can be freed.
+    /// Refuses values that contain themselves, and breaks the cycle so that they can be freed.
     fn guard(&self, table: &Table, depth: usize) -> Result<(), HelmError> {
         if depth > MAX_DEPTH {
             table.borrow_mut().clear();
@@ -188,7 +187,7 @@ impl<'a> Coalescing<'a> {
         Ok(())
     }
 
-    /// The defaults of one chart below what is there.
+    /// Adds the defaults of one chart where no value is set.
     fn defaults(
         &mut self,
         chart: &Chart,
@@ -275,7 +274,7 @@ impl<'a> Coalescing<'a> {
         Ok(())
     }
 
-    /// Helm's coalesceTablesFullKey: what is in `into` wins.
+    /// Helm's coalesceTablesFullKey: existing values in `into` win.
     pub fn tables(
         &mut self,
         into: &Table,
@@ -371,7 +370,7 @@ pub(super) fn printed(value: &Value) -> String {
     }
 }
 
-/// Go's `%v` with the type in front, for what `%t` cannot print.
+/// Go's `%v` with the type in front, as printed where `%t` does not apply.
 fn typed(value: &Value) -> String {
     let kind = match value {
         Value::Null => return "<nil>".to_owned(),

@@ -1,4 +1,4 @@
-//! The messages of the schema library that Helm uses, one for each keyword.
+//! The messages of the schema library that Helm uses, one per keyword.
 //!
 //! Main function: [`message`].
 

@@ -1,6 +1,5 @@
-//! Custom kinds that are made, changed and taken away inside a script, with objects of them before
-//! and after. Main function: `story`; the fields that such a kind may have lie in
-//! `samples/fields.json`.
+//! Custom kinds that are created, changed and deleted inside a script, with objects before and
+//! after. Main function: `story`; the fields of such a kind are in `samples/fields.json`.
 
 use super::super::script::Step;
 use super::mutate::pick;
@@ -13,7 +12,7 @@ use serde_json::{Map, Value, json};
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GROUP: &str = "${ns}.example.com";
 
-/// A field: forms that its schema may have, and values that fit some of them.
+/// A field: possible schemas, and values that match some of them.
 #[derive(Deserialize)]
 struct Field {
     name: String,
@@ -26,7 +25,7 @@ fn fields() -> Vec<Field> {
         .expect("the committed fields are JSON")
 }
 
-/// A version, with the form of each of its fields.
+/// A version, with the schema of each of its fields.
 #[derive(Clone)]
 struct Version {
     name: &'static str,
@@ -34,7 +33,7 @@ struct Version {
     forms: Vec<(usize, usize)>,
 }
 
-/// What the script has made of its own kind so far.
+/// The current state of the script's own kind.
 struct Definition {
     cluster: bool,
     status: bool,
@@ -42,7 +41,7 @@ struct Definition {
     columns: bool,
     versions: Vec<Version>,
     storage: usize,
-    /// Counts the changes; a field of that name tells when a server lives by the last one.
+    /// Counts the changes; a field with that name shows when a server has adopted the last one.
     change: usize,
 }
 
@@ -80,7 +79,7 @@ impl Definition {
         }
     }
 
-    /// Another version with some fields in another form, or without them.
+    /// Another version in which some fields have other schemas, or are missing.
     fn variant(of: &Version, name: &'static str, rng: &mut Rng) -> Version {
         let all = fields();
         let mut forms = of.forms.clone();
@@ -196,7 +195,7 @@ impl Definition {
         }
     }
 
-    /// Changes something; returns the patch of the definition that says so.
+    /// Changes something; returns the patch of the CRD.
     fn change(&mut self, rng: &mut Rng) -> Value {
         self.change += 1;
         match rng.below(10) {
@@ -215,7 +214,7 @@ impl Definition {
                     self.storage = self.versions.len() - 1;
                 }
             }
-            // A version that objects may be stored in stays, so that only others go.
+            // A version in which objects may be stored stays, so only others are removed.
             7 if self.versions.len() > 1
                 && self.storage != 1
                 && self.versions[1].name == "v1beta1" =>
@@ -230,7 +229,7 @@ impl Definition {
 }
 
 impl Generator {
-    /// From the first definition to the last change.
+    /// From the first CRD to the last change.
     pub(super) fn story(&mut self) {
         let mut definition = Definition::invent(&mut self.rng);
         self.push(Step {
@@ -288,7 +287,7 @@ impl Generator {
         }
     }
 
-    /// Waits until every version is served as the definition says now.
+    /// Waits until every version is served according to the current CRD.
     fn settled(&mut self, definition: &Definition) {
         for version in &definition.versions {
             let kind = definition.kind(version, &mut self.rng);
@@ -312,7 +311,7 @@ impl Generator {
                 until: Some(201),
                 ..Step::default()
             });
-            // A real server has a cache, which begins anew.
+            // A real server has a cache, which is rebuilt.
             let query =
                 "resourceVersion=0&limit=1&labelSelector=script%3D${ns},none%3Dnone".to_owned();
             self.push(Step {
@@ -332,7 +331,7 @@ impl Generator {
             .iter()
             .map(|version| definition.kind(version, &mut self.rng))
             .collect();
-        // Objects of another version are there in this one, too.
+        // Objects of another version exist in this one, too.
         let known: Vec<_> = self
             .objects
             .iter()

@@ -1,5 +1,5 @@
-//! Scripts from a seed: plausible operations on valid objects, some of them damaged. Main function:
-//! [`script`].
+//! Generates scripts from a seed: plausible operations on valid objects, some of them damaged. Main
+//! function: [`script`].
 
 mod definitions;
 mod mutate;
@@ -17,12 +17,12 @@ use samples::Kind;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// Which scripts are wanted.
+/// Which scripts to generate.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Plural names; none: all.
+    /// Plural names; empty: all.
     pub kinds: Vec<String>,
-    /// `pods`, `kinds`, `crd` or `http`; none: all.
+    /// `pods`, `kinds`, `crd` or `http`; empty: all.
     pub areas: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub fn script(seed: u64, wanted: &Wanted) -> Script {
     }
 }
 
-/// An object that a step probably made.
+/// An object that a step probably created.
 #[derive(Clone, Debug)]
 struct Made {
     kind: Kind,
@@ -95,13 +95,13 @@ struct Generator {
     rng: Rng,
     kinds: Vec<Kind>,
     objects: Vec<Made>,
-    /// Collections that have an object with a generated name; two would stand in any order.
+    /// Collections that contain an object with a generated name; two of them could be in any order.
     generated: BTreeSet<String>,
     watches: Vec<usize>,
     steps: Vec<Step>,
-    /// More of what is about the protocol and less about objects.
+    /// More steps about the protocol and fewer about objects.
     http: bool,
-    /// Scripts may make kinds of their own.
+    /// Scripts may create kinds of their own.
     stories: bool,
 }
 
@@ -138,7 +138,7 @@ impl Generator {
         let written = matches!(step.method.as_str(), "POST" | "PUT")
             && step.content_type.is_empty()
             && step.until.is_none();
-        // What a script leaves in the cluster is known by its JSON.
+        // Cluster-scoped objects that a script leaves behind are found through its JSON.
         if written
             && (step.method == "PUT" || step.path.contains("/namespaces/"))
             && self.stories
@@ -162,7 +162,7 @@ impl Generator {
         pick(&mut self.rng, &self.kinds).clone()
     }
 
-    /// An object that exists, if any should, or now and then one that does not.
+    /// An object that should exist or, sometimes, one that does not.
     fn target(&mut self) -> Option<Made> {
         if self.objects.is_empty() || self.chance(3) {
             let kind = self.kind();
@@ -190,7 +190,7 @@ impl Generator {
         }
     }
 
-    /// A whole object of a kind, damaged now and then.
+    /// A whole object of a kind, sometimes damaged.
     fn object(&mut self, kind: &Kind, name: &str) -> (Value, Map<String, Value>) {
         let sample = pick(&mut self.rng, &kind.samples).clone();
         let mut object = Value::Object(sample.clone());

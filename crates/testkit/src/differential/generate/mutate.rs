@@ -3,7 +3,7 @@
 use crate::Rng;
 use serde_json::{Map, Value, json};
 
-/// A way into a tree.
+/// A path in a tree.
 pub type Way = Vec<Step>;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub enum Step {
     Index(usize),
 }
 
-/// One of a list.
+/// One element of a list.
 pub fn pick<'a, T>(rng: &mut Rng, list: &'a [T]) -> &'a T {
     &list[usize::try_from(rng.below(list.len() as u64)).unwrap_or_default()]
 }
@@ -22,7 +22,7 @@ pub fn chance(rng: &mut Rng, percent: u64) -> bool {
     rng.below(100) < percent
 }
 
-/// All ways to parts of a tree below its root.
+/// All paths to parts of a tree below its root.
 pub fn ways(value: &Value) -> Vec<Way> {
     let mut out = Vec::new();
     let mut queue: Vec<(Way, &Value)> = vec![(Vec::new(), value)];
@@ -55,7 +55,7 @@ pub fn at<'a>(value: &'a mut Value, way: &[Step]) -> Option<&'a mut Value> {
         })
 }
 
-/// Changes one place; identity (type and name) is left alone, since other operations test it.
+/// Changes one place, but not the identity (type and name), which other operations test.
 pub fn mutate(rng: &mut Rng, object: &mut Value, donor: &Map<String, Value>) {
     let kept = |way: &Way| {
         let key = |n: usize| match way.get(n) {
@@ -80,7 +80,7 @@ pub fn mutate(rng: &mut Rng, object: &mut Value, donor: &Map<String, Value>) {
     }
 }
 
-/// Takes a field over from another object of the kind.
+/// Copies a field from another object of the kind.
 fn borrow(rng: &mut Rng, object: &mut Value, donor: &Map<String, Value>) {
     let donor = Value::Object(donor.clone());
     let ways = ways(&donor);

@@ -1,10 +1,10 @@
-//! The operations on objects that a script is made of.
+//! The operations on objects in a script.
 
 use super::super::script::{Step, Watch};
 use super::{Generator, Made, mutate::mutate, mutate::pick, samples::Kind};
 use serde_json::{Value, json};
 
-/// Parameters of a query.
+/// Query parameters.
 #[derive(Default)]
 pub struct Parameters(Vec<String>);
 
@@ -46,7 +46,7 @@ impl Generator {
         }
     }
 
-    /// What every write may say.
+    /// The common parameters of writes.
     pub(super) fn write_parameters(&mut self, kind: &Kind) -> Parameters {
         let mut out = Parameters::default();
         if kind.dry_run || self.chance(7) {
@@ -116,7 +116,7 @@ impl Generator {
                 &mut self.rng,
                 &["Bad_Name", "a..b", "", "-x", "ok.dotted", "a/b"],
             );
-            // Other scripts see the objects of the cluster, too.
+            // Other scripts see cluster-scoped objects, too.
             let name = if kind.cluster && !bad.is_empty() {
                 format!("${{ns}}-{bad}")
             } else {
@@ -172,7 +172,7 @@ impl Generator {
     fn update(&mut self) {
         let Some(made) = self.target() else { return };
         let (mut object, _) = self.object(&made.kind, &made.name);
-        // Most updates change little of what is there.
+        // Most updates change little.
         if self.chance(60) {
             let metadata = object["metadata"].clone();
             object = Value::Object(made.sample.clone());
@@ -445,7 +445,7 @@ impl Generator {
                 ],
             ));
         }
-        // How much is left of a list depends on what others keep in the same collection.
+        // The remaining count of a list depends on what others store in the same collection.
         let pages = !kind.cluster && !everywhere && self.chance(15);
         if pages {
             query.add(*pick(
@@ -535,7 +535,7 @@ impl Generator {
     }
 }
 
-/// Where an object is.
+/// The path of an object.
 pub fn path_of(made: &Made) -> String {
     format!("{}/{}", made.kind.collection(), made.name)
 }

@@ -1,4 +1,4 @@
-//! Requests to the parts of objects that are neither status nor scale.
+//! Requests to subresources other than status and scale.
 
 use super::super::script::Step;
 use super::Generator;

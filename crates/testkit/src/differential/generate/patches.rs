@@ -53,7 +53,7 @@ impl Generator {
         });
     }
 
-    /// One place of a changed object, with the maps around it.
+    /// One place of a changed object, with its enclosing maps.
     fn partial(&mut self, made: &Made) -> Value {
         let (object, way, value) = self.changed_place(made);
         if way.is_empty() {
@@ -148,7 +148,7 @@ impl Generator {
     fn applied(&mut self, made: &Made) -> Value {
         let (mut object, _) = self.object(&made.kind, &made.name);
         if self.chance(50) {
-            // Only a part of what there is, as another manager would.
+            // Only a part of the object, as another manager would apply.
             let part = self.partial(made);
             let metadata = object["metadata"].clone();
             object = if part.is_object() { part } else { json!({}) };

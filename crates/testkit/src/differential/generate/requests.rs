@@ -6,7 +6,7 @@ use super::mutate::pick;
 use super::operations::path_of;
 use serde_json::json;
 
-/// What does not depend on who else uses the server.
+/// Documents that do not depend on other users of the server.
 const DOCUMENTS: [&str; 22] = [
     "/version",
     "/healthz",
@@ -128,7 +128,7 @@ impl Generator {
         let kind = self.kind();
         let (api, name) = (kind.api_version.clone(), self.name(&kind));
         let k = &kind.kind;
-        // A LimitRange without a name gets one at random, and would stand anywhere in a list.
+        // A LimitRange without a name gets a random one, and could be anywhere in a list.
         let nameless = if k == "LimitRange" { "[]" } else { "{}" };
         let texts = [
             String::new(),

@@ -1,10 +1,10 @@
-//! The kinds that scripts are about, with valid objects of each. Main type: [`Kind`]; the data lies
-//! in `samples/`.
+//! The kinds in scripts, with valid objects of each. Main type: [`Kind`]; the data is in
+//! `samples/`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// A kind, where it is served, and valid objects of it (without type and metadata).
+/// A kind, its path, and valid objects (without type and metadata).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Kind {
@@ -18,7 +18,7 @@ pub struct Kind {
     /// The only name that objects of this kind can have.
     #[serde(default)]
     pub name: Option<String>,
-    /// Only ever written with `dryRun=All`: what follows from a real write happens at no known
+    /// Only written with `dryRun=All`, because the effects of a real write happen at an unknown
     /// time.
     #[serde(default)]
     pub dry_run: bool,
@@ -37,7 +37,7 @@ const FILES: [(&str, &str); 4] = [
 /// All kinds of all areas.
 ///
 /// # Panics
-/// When a committed file is broken.
+/// If a committed file is invalid.
 pub fn all() -> Vec<Kind> {
     let read = |(area, text): (&'static str, &str)| {
         let kinds: Vec<Kind> = serde_json::from_str(text).expect("the committed samples are JSON");
@@ -46,17 +46,17 @@ pub fn all() -> Vec<Kind> {
     FILES.into_iter().flat_map(read).collect()
 }
 
-/// The CustomResourceDefinitions that must be there before a script with custom kinds runs.
+/// The CRDs that must exist before a script with custom kinds runs.
 ///
 /// # Panics
-/// When the committed file is broken.
+/// If the committed file is invalid.
 pub fn definitions() -> Vec<Value> {
     serde_json::from_str(include_str!("../samples/definitions.json"))
         .expect("the committed definitions are JSON")
 }
 
 impl Kind {
-    /// The collection in the script's namespace, or of the cluster.
+    /// The collection in the script's namespace, or in the cluster.
     pub fn collection(&self) -> String {
         let root = if self.api_version.contains('/') {
             "/apis"
@@ -71,7 +71,7 @@ impl Kind {
         format!("{root}/{}{scope}/{}", self.api_version, self.plural)
     }
 
-    /// The collection of all namespaces.
+    /// The collection in all namespaces.
     pub fn everywhere(&self) -> String {
         self.collection().replace("/namespaces/${ns}", "")
     }

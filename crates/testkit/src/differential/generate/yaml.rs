@@ -1,10 +1,10 @@
-//! Request bodies as people write them: YAML in blocks. Main function: [`text`].
+//! Request bodies as users write them: YAML in block style. Main function: [`text`].
 
 use super::mutate::chance;
 use crate::Rng;
 use serde_json::Value;
 
-/// A document that means the same as the JSON.
+/// A document equivalent to the JSON.
 pub fn text(rng: &mut Rng, value: &Value) -> String {
     let mut out = String::new();
     if chance(rng, 20) {
@@ -33,7 +33,7 @@ fn block(rng: &mut Rng, value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// What follows a key or a dash: on the same line, or below it.
+/// The value after a key or a dash: on the same line, or below it.
 fn below(rng: &mut Rng, value: &Value, depth: usize, out: &mut String) {
     let nested = match value {
         Value::Object(map) => !map.is_empty(),

@@ -1,4 +1,4 @@
-//! What is compared of what a server makes up.
+//! How generated values are compared.
 
 use super::*;
 use serde_json::json;
@@ -48,7 +48,7 @@ fn objects_with_made_up_names_are_listed_as_they_came() {
         ),
         (json!(0), json!(0))
     );
-    // That is no order of names.
+    // That is not sorted by name.
     assert_eq!(listed(["bbbbb", "zzzzz"], [1, 0]), json!(1));
 }
 

@@ -23,7 +23,7 @@ fn scaler(kind: &str, spec: Value) -> Value {
     with(base, json!({"spec": spec}))
 }
 
-/// A node that only pods of this scenario go to.
+/// A node for pods of this scenario only.
 fn node() -> Value {
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "$NS-a", "labels": {"only": "$NS", "kubernetes.io/hostname": "$NS-a"}}, "spec": {"taints": [{"key": "only", "value": "$NS", "effect": "NoSchedule"}]}})
 }
@@ -205,7 +205,7 @@ fn delete_node() -> Step {
     Step::Delete("nodes/$NS-a".into(), json!({}))
 }
 
-/// A taint that evicts Pods, beside the one that keeps others away.
+/// A taint that evicts Pods, in addition to the one that keeps others away.
 fn evicting_taints() -> Value {
     json!({"spec": {"taints": [{"key": "only", "value": "$NS", "effect": "NoSchedule"}, {"key": "away", "effect": "NoExecute"}]}})
 }

@@ -1,4 +1,4 @@
-//! How things end: cascading deletes, owners, finalizers, namespaces.
+//! Deletion: cascading deletes, owners, finalizers, namespaces.
 
 use super::*;
 

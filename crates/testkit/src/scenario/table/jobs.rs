@@ -230,7 +230,7 @@ fn crons() -> Vec<Scenario> {
     let sleeper = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": IMAGE, "command": ["sleep", "600"]}]}}}});
     let long =
         |policy: &str| cron(json!({"concurrencyPolicy": policy, "jobTemplate": sleeper.clone()}));
-    // The next minute may be just over: two are waited for at most.
+    // The next minute may have just passed: wait for two at most.
     let ran = || until("cronjobs/w", "/status/active", Value::Null);
     vec![
         scenario(

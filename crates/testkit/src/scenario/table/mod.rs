@@ -1,5 +1,4 @@
-//! The scenarios: each workload in good and bad health, what routes to it, what stores for it, and
-//! how things end.
+//! The scenarios: each workload, healthy and failing, its networking and storage, and deletion.
 
 mod budgets;
 mod ends;
@@ -59,7 +58,7 @@ fn delete(target: &str, policy: &str) -> Step {
     )
 }
 
-/// `base` with the fields of `more`, deeply; an object in `more` is merged, anything else replaces.
+/// `base` merged with `more`: maps are merged recursively, anything else is replaced.
 fn with(mut base: Value, more: Value) -> Value {
     merge(&mut base, more);
     base

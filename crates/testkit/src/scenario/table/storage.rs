@@ -1,4 +1,4 @@
-//! Claims and volumes that an administrator made. What a provisioner makes is not compared: the
+//! Claims and volumes created by an administrator. What a provisioner creates is not compared: the
 //! real cluster has none.
 
 use super::*;

@@ -1,5 +1,5 @@
-//! Deployments, ReplicaSets, ReplicationControllers, StatefulSets and DaemonSets: start, update,
-//! scale, fail.
+//! Deployments, ReplicaSets, ReplicationControllers, StatefulSets and DaemonSets: starting,
+//! updating, scaling, failing.
 
 use super::*;
 
@@ -111,7 +111,7 @@ fn deployments() -> Vec<Scenario> {
     ]
 }
 
-/// A Deployment that becomes available, the steps after that, and a look at the end.
+/// A Deployment that becomes available, the steps after that, and a recorded state at the end.
 fn once_available(spec: Value, steps: Vec<Step>) -> Vec<Step> {
     let start = vec![
         deployment(IMAGE, json!({}), spec.clone()),
@@ -170,7 +170,7 @@ fn rollouts() -> Vec<Scenario> {
     ]
 }
 
-/// Rollbacks, the limit of the history, and a rollout while it is paused.
+/// Rollbacks, the history limit, and a rollout while it is paused.
 fn revisions() -> Vec<Scenario> {
     vec![
         scenario(

@@ -58,8 +58,8 @@ impl Export {
     }
 }
 
-/// An object without what the API server adds. Its namespace is kept only if it is not the
-/// installation's.
+/// An object without the fields that the API server adds. Its namespace is kept only if it is not
+/// the installation's.
 fn exported(object: &Object, namespace: &str) -> Value {
     let mut metadata = Map::new();
     for field in ["name", "labels", "annotations", "finalizers"] {

@@ -20,7 +20,7 @@ use tiphys_cluster::{
 };
 use tiphys_gocompat::{duration, yaml};
 
-/// How often a write that met another one is tried again, with --override-on-conflict.
+/// How often a conflicting write is retried with --override-on-conflict.
 const ATTEMPTS: usize = 5;
 const TRACKING: &str = "argocd.argoproj.io/tracking-id";
 const INSTANCE: &str = "app.kubernetes.io/instance";
@@ -67,7 +67,7 @@ impl Import {
     }
 
     async fn all(&self) -> Result<(), HintedError> {
-        // Before anything is changed: one document that is wrong leaves the cluster as it is.
+        // Before anything is changed: an invalid document leaves the cluster untouched.
         let objects = self.read()?;
         let target = self.place.kube.connect().await?;
         let backup = Backup::new(&target, &self.place).await;
@@ -153,7 +153,7 @@ impl Import {
         Ok(objects)
     }
 
-    /// Creates or replaces an object, unless it is as it should be.
+    /// Creates or replaces an object, unless it is up to date.
     async fn one(
         &self,
         backup: &Backup<'_>,
@@ -209,7 +209,7 @@ impl Import {
         Ok(())
     }
 
-    /// Writes over what is there; whether it was done.
+    /// Replaces the live object; returns whether it was done.
     async fn replace(
         &self,
         backup: &Backup<'_>,
@@ -253,7 +253,7 @@ impl Import {
         }
     }
 
-    /// What the cluster has and the backup has not.
+    /// Objects in the cluster that the backup does not contain.
     async fn left_over(
         &self,
         backup: &Backup<'_>,
@@ -268,7 +268,7 @@ impl Import {
             ));
             return Ok(());
         }
-        // The settings themselves are never deleted: without them nothing works.
+        // The settings themselves are never deleted: nothing works without them.
         if !self.prune || part == Part::ConfigMap {
             output::print(&format!("{told} needs pruning\n"));
             return Ok(());
@@ -281,7 +281,7 @@ impl Import {
                 output::print(&format!("The command to prune {told} was cancelled.\n"));
                 return Ok(());
             }
-            // Only the Application goes: what it deployed stays.
+            // Only the Application is deleted; its resources stay.
             if part == Part::Application && !live.finalizers().is_empty() {
                 live.set_finalizers(Vec::new());
                 self.replace(backup, part, &told, live.clone())
@@ -306,8 +306,8 @@ impl Import {
         Ok(())
     }
 
-    /// Sends a call, if this is no dry run. `false`: it is not allowed, or there is no such thing;
-    /// the rest goes on.
+    /// Sends a call, unless this is a dry run. `false`: it is forbidden, or the object does not
+    /// exist; the import continues.
     async fn does(&self, backup: &Backup<'_>, told: &str, call: &Call) -> Result<bool, Error> {
         if self.dry_run {
             return Ok(true);
@@ -354,7 +354,7 @@ fn contents(part: Part) -> &'static [&'static str] {
     }
 }
 
-/// Whether nothing would change. When an Application was looked at is no difference.
+/// Whether nothing would change. The time of an Application's last reconciliation is ignored.
 fn is_same(part: Part, object: &Object, live: &Object) -> bool {
     let without_times = |o: &Object, field: &str| {
         let mut map =
@@ -379,7 +379,7 @@ fn is_same(part: Part, object: &Object, live: &Object) -> bool {
             .all(|field| without_times(object, field) == without_times(live, field))
 }
 
-/// The live object with what the backup says of it.
+/// The live object with the fields from the backup.
 fn replaced(part: Part, object: &Object, live: &Object, stop: bool) -> Object {
     let mut new = live.clone();
     let metadata: &mut Map<String, Value> = new.metadata_mut();
@@ -392,7 +392,7 @@ fn replaced(part: Part, object: &Object, live: &Object, stop: bool) -> Object {
     for field in contents(part) {
         match object.0.get(*field) {
             Some(value) => new.0.insert((*field).into(), value.clone()),
-            // A backup may be written without what the controller says.
+            // A backup may lack what the controller writes.
             None if *field == "status" => None,
             None => new.0.remove(*field),
         };
@@ -403,7 +403,7 @@ fn replaced(part: Part, object: &Object, live: &Object, stop: bool) -> Object {
     new
 }
 
-/// Leaves an object to the Application that has it in this cluster.
+/// Keeps the tracking metadata that an object has in this cluster.
 fn keep_tracking(object: &mut Object, live: &Object) {
     if let (Some(id), true) = (
         live.annotation(TRACKING),

@@ -1,5 +1,5 @@
 //! `admin export` and `admin import`: everything that an installation consists of, as one file in
-//! the format of Argo CD's commands. Main type: [`Backup`], which says what belongs to it.
+//! the format of Argo CD's commands. Main type: [`Backup`], which decides what belongs to it.
 
 mod export;
 mod import;
@@ -75,7 +75,7 @@ impl Part {
         }
     }
 
-    /// The path of all of them in a namespace, or in all namespaces.
+    /// The path of the collection in a namespace, or in all namespaces.
     fn path(self, namespace: &str) -> String {
         let base = if self.group().is_empty() {
             "/api/v1"
@@ -110,8 +110,8 @@ struct Place {
     kube: KubeArgs,
 }
 
-/// The namespace of the installation: what `-n` says, the kubeconfig's otherwise; `argocd` rather
-/// than `default`, where nothing is installed.
+/// The namespace of the installation: from `-n`, else from the kubeconfig; `argocd` instead of
+/// `default`, where nothing is installed.
 pub fn namespace(kube: &KubeArgs, target: &Target) -> String {
     match kube.namespace() {
         None if target.namespace == "default" => "argocd".to_owned(),
@@ -119,7 +119,7 @@ pub fn namespace(kube: &KubeArgs, target: &Target) -> String {
     }
 }
 
-/// An installation, and which namespaces beside its own belong to it.
+/// An installation, and the other namespaces that belong to it.
 struct Backup<'a> {
     target: &'a Target,
     namespace: String,
@@ -128,7 +128,7 @@ struct Backup<'a> {
 }
 
 impl<'a> Backup<'a> {
-    /// What is not given is what the parameters of the installation say.
+    /// Values that are not given come from the parameters of the installation.
     async fn new(target: &'a Target, place: &Place) -> Result<Self, Error> {
         let namespace = namespace(&place.kube, target);
         let path = Part::ConfigMap.object_path(&namespace, PARAMETERS);
@@ -186,8 +186,8 @@ impl<'a> Backup<'a> {
             })
     }
 
-    /// What is in the cluster, in the order of namespaces and names. `None`: the cluster does not
-    /// have this kind, or does not show it.
+    /// The objects in the cluster, ordered by namespace and name. `None`: the cluster does not have
+    /// this kind, or forbids access.
     async fn live(&self, part: Part) -> Result<Option<Vec<Object>>, Error> {
         let place = if self.others(part).is_empty() {
             self.namespace.as_str()
@@ -229,7 +229,7 @@ impl<'a> Backup<'a> {
 }
 
 /// Whether a Secret belongs to the settings: the installation's own, repositories, clusters, and
-/// what the API made.
+/// those created by the API.
 fn is_setting(secret: &Object) -> bool {
     secret.name() == "argocd-secret"
         || secret.label(constants::SECRET_TYPE_LABEL).is_some()

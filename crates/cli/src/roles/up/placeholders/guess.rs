@@ -1,15 +1,16 @@
-//! What can be said of a kind by its name and by the manifests that use it. No IO.
+//! Guesses the definition of a kind from its name and the manifests that use it. No I/O.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tiphys_apimachinery::{Gvk, Object};
 
-/// The label of definitions that were made up.
+/// The label of placeholders.
 pub const PLACEHOLDER: &str = "tiphys.dev/placeholder";
-/// How healthy objects are that nobody works on.
+/// The health script for objects without a controller.
 pub const HEALTH: &str = "hs = {}\nhs.status = \"Healthy\"\nhs.message = \"placeholder definition: no controller works on this kind\"\nreturn hs\n";
 
-/// Groups of the API server itself: a kind or version that it lacks was removed or is misspelt.
+/// Groups of the API server itself: a kind or version that is missing there was removed or is
+/// misspelt.
 const BUILT_IN: [&str; 20] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -32,10 +33,11 @@ const BUILT_IN: [&str; 20] = [
     "rbac.authorization.k8s.io",
     "scheduling.k8s.io",
 ];
-/// Of `argoproj.io` these are ours; the others (Rollouts, Workflows) are as any other kind.
+/// Tiphys's own kinds in `argoproj.io`; the others (Rollouts, Workflows) are treated like any other
+/// kind.
 const OURS: [&str; 3] = ["Application", "ApplicationSet", "AppProject"];
 
-/// Cluster-wide kinds of widely used operators whose names do not begin with `Cluster`.
+/// Cluster-scoped kinds of widely used operators whose names do not begin with `Cluster`.
 const CLUSTER_WIDE: [(&str, &str); 34] = [
     ("gateway.networking.k8s.io", "GatewayClass"),
     ("snapshot.storage.k8s.io", "VolumeSnapshotClass"),
@@ -73,11 +75,11 @@ const CLUSTER_WIDE: [(&str, &str); 34] = [
     ("capsule.clastix.io", "Tenant"),
 ];
 
-/// A kind that manifests use.
+/// A kind used in manifests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     pub gvk: Gvk,
-    /// A manifest names a namespace.
+    /// A manifest sets a namespace.
     named_namespace: bool,
 }
 
@@ -106,7 +108,7 @@ impl Missing {
         let listed = CLUSTER_WIDE
             .iter()
             .any(|(g, k)| g == group && (k.is_empty() || k == kind));
-        // `Cluster` itself is a database or a cluster-api object, which are in namespaces, as is
+        // `Cluster` itself is a database or a cluster-api object. These are namespaced, as is
         // everything else of cluster-api.
         let by_name = kind.starts_with("Cluster")
             && kind != "Cluster"
@@ -114,7 +116,7 @@ impl Missing {
         self.named_namespace || !(listed || by_name)
     }
 
-    /// As kubectl guesses it, but for `gateways`.
+    /// kubectl's guess, except for `gateways`.
     fn plural(&self) -> String {
         let singular = self.gvk.kind.to_lowercase();
         match singular.strip_suffix('y') {
@@ -126,7 +128,7 @@ impl Missing {
         }
     }
 
-    /// Of its definition.
+    /// The name of its CRD.
     pub fn name(&self) -> String {
         format!("{}.{}", self.plural(), self.gvk.group)
     }
@@ -163,12 +165,12 @@ fn schema() -> Value {
     json!({"type": "object", "description": "A placeholder: anything is taken.", "x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// Whether a definition is marked as made up.
+/// Whether a CRD is marked as a placeholder.
 pub fn is_placeholder(definition: &Value) -> bool {
     definition["metadata"]["labels"][PLACEHOLDER] == "true"
 }
 
-/// Whether a placeholder still is what was made.
+/// Whether a placeholder is unchanged.
 pub fn is_untouched(definition: &Value) -> bool {
     let versions = definition["spec"]["versions"]
         .as_array()
@@ -185,14 +187,14 @@ pub fn same_kind(a: &Value, b: &Value) -> bool {
         && a["spec"]["names"]["kind"] == b["spec"]["names"]["kind"]
 }
 
-/// Whether the API server would refuse to make this of the placeholder, or would have both.
+/// Whether the API server would refuse to update the placeholder to this CRD, or would keep both.
 pub fn cannot_be_applied_over(wanted: &Value, placeholder: &Value) -> bool {
     wanted["spec"]["scope"] != placeholder["spec"]["scope"]
         || wanted["metadata"]["name"] != placeholder["metadata"]["name"]
 }
 
-/// Makes a saved object ready to be created again; its namespace, or `None` when it has none and
-/// needs one.
+/// Prepares a saved object for creation; returns its namespace, or `None` if it has none and needs
+/// one.
 pub fn place(object: &mut Object, namespaced: bool) -> Option<String> {
     let metadata = object
         .0
@@ -219,20 +221,20 @@ pub fn place(object: &mut Object, namespaced: bool) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// What the Applications are made of.
+/// The kinds that the Applications use.
 #[derive(Default)]
 pub struct Used {
-    /// Kinds that may need a definition, by group and kind.
+    /// Kinds that may need a CRD, by group and kind.
     pub kinds: BTreeMap<(String, String), Missing>,
     versions: Vec<Gvk>,
-    /// Names of definitions that some Application brings.
+    /// Names of CRDs that an Application contains.
     brought: Vec<String>,
     /// Their manifests.
     pub definitions: Vec<Value>,
 }
 
 impl Used {
-    /// Takes note of a resource; whether its manifest may tell more.
+    /// Records a resource; returns whether its manifest must be read.
     pub fn add(&mut self, gvk: &Gvk, name: &str) -> bool {
         if gvk.kind == "CustomResourceDefinition" {
             self.brought.push(name.to_owned());
@@ -256,7 +258,7 @@ impl Used {
         true
     }
 
-    /// `usual`: the namespace of the destination, which manifests that name none are given.
+    /// `usual`: the destination namespace, used for manifests that set none.
     pub fn read(&mut self, manifest: &Value, usual: &str) {
         let text = |pointer: &str| {
             manifest
@@ -274,7 +276,7 @@ impl Used {
         }
     }
 
-    /// Whether some Application brings the definition itself.
+    /// Whether an Application contains the CRD itself.
     pub fn brings(&self, missing: &Missing) -> bool {
         let by_name = |name: &String| {
             let kind = missing.gvk.kind.to_lowercase();
@@ -287,7 +289,7 @@ impl Used {
             || self.brought.iter().any(by_name)
     }
 
-    /// A version that manifests use and the placeholder does not have.
+    /// A version that is used in manifests and missing in the placeholder.
     pub fn version_lacking(&self, placeholder: &Value) -> Option<String> {
         let has = |version: &str| {
             placeholder["spec"]["versions"]

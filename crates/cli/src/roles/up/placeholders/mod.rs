@@ -1,9 +1,9 @@
-//! Definitions for kinds that manifests use and nobody defined, so that people's repositories can
-//! be tried without their operators.
+//! Placeholders: CRDs for kinds that manifests use and nothing defines, so that users can try their
+//! repositories without the operators.
 //!
-//! Main function: [`run`]. A placeholder takes any content, is marked, and counts as healthy:
-//! nobody works on its objects. When the real definition comes, in whatever scope or plural, it
-//! takes the placeholder's place, and the objects stay.
+//! Main function: [`run`]. A placeholder accepts any content, is labelled, and its objects count as
+//! healthy, because no controller handles them. When the real CRD is created, with any scope or
+//! plural, it replaces the placeholder, and the objects stay.
 
 mod guess;
 
@@ -24,11 +24,11 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// Besides at every change of an Application.
+/// In addition to every change of an Application.
 const TICK: Duration = Duration::from_secs(1);
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// Runs until it is stopped. `tell` takes lines for the terminal.
+/// Runs until stopped. `tell` receives lines for the terminal.
 pub async fn run(
     records: Records,
     states: AppStates,
@@ -48,12 +48,12 @@ pub async fn run(
     let mut changes = maker.records.applications.changes();
     loop {
         if let Err(error) = maker.look().await {
-            // The next look tries again.
+            // The next iteration retries.
             tracing::warn!(error = format!("{error:#}"), "placeholder definitions");
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            // Applications change in bursts; one look is enough for a burst.
+            // Applications change in bursts; one iteration is enough for a burst.
             _ = changes.recv() => tokio::time::sleep(SETTLE).await,
             () = tokio::time::sleep(TICK) => {}
         }
@@ -65,10 +65,9 @@ struct Maker {
     states: AppStates,
     discovery: Discovery,
     tell: UnboundedSender<String>,
-    /// Objects of placeholders that made room, until their real definition serves them; by group
-    /// and kind.
+    /// Objects of removed placeholders, until the real CRD serves them; by group and kind.
     saved: BTreeMap<(String, String), Vec<Object>>,
-    /// Kinds that are known to have a definition of their own.
+    /// Kinds that are known to have a real CRD.
     settled: BTreeSet<(String, String)>,
     has_placeholders: bool,
 }
@@ -79,7 +78,7 @@ impl Maker {
     }
 
     fn say(&self, text: String) {
-        // Nobody may be listening any more.
+        // There may be no receiver any more.
         let _ = self.tell.send(text);
     }
 
@@ -103,7 +102,7 @@ impl Maker {
                 Some(definition) if guess::is_placeholder(definition) => {}
                 Some(_) => drop(self.settled.insert(kind.clone())),
                 None if found.brings(missing) => {}
-                // What the API server has built in, in this or another version, is not made up.
+                // Built-in kinds, in this or another version, get no placeholder.
                 None => match self.discovery.resolve(&missing.gvk).await {
                     Err(Error::UnknownKind { .. }) => {
                         self.define(missing).await?;
@@ -119,8 +118,8 @@ impl Maker {
         Ok(())
     }
 
-    /// What the Applications are made of. Manifests are read only of those whose kinds are not
-    /// known for sure.
+    /// The kinds that the Applications use. Manifests are read only for Applications with unknown
+    /// kinds.
     fn used(&self) -> guess::Used {
         let mut used = guess::Used::default();
         for record in self.records.applications.list() {
@@ -177,8 +176,8 @@ impl Maker {
         Ok(())
     }
 
-    /// Nobody works on objects of a placeholder: they are healthy as they are. What a user set for
-    /// the kind stays.
+    /// Objects of a placeholder have no controller, so they are always healthy. A user's
+    /// customization of the kind stays.
     async fn note_health(&self, missing: &Missing, placeholder: bool) -> anyhow::Result<()> {
         let path = format!(
             "/api/v1/namespaces/{}/configmaps/argocd-cm",
@@ -205,7 +204,7 @@ impl Maker {
         Ok(())
     }
 
-    /// Lets real definitions take the places of placeholders.
+    /// Replaces placeholders by the real CRDs.
     async fn make_room(&mut self, used: &guess::Used, definitions: &[Value]) -> anyhow::Result<()> {
         for placeholder in definitions.iter().filter(|d| guess::is_placeholder(d)) {
             let Some(missing) = Missing::of_definition(placeholder) else {
@@ -214,7 +213,8 @@ impl Maker {
             let name = placeholder["metadata"]["name"].as_str().unwrap_or_default();
             let path = format!("{CRDS}/{name}");
             if !guess::is_untouched(placeholder) {
-                // It was applied over the placeholder: same name, same scope. Nothing moves.
+                // It was applied over the placeholder with the same name and scope, so the objects
+                // stay.
                 self.patch(path, &json!({"metadata": {"labels": {PLACEHOLDER: null}}}))
                     .await?;
                 self.note_health(&missing, false).await?;
@@ -302,7 +302,7 @@ impl Maker {
         }
     }
 
-    /// Creates what was saved, as soon as the real definition serves it.
+    /// Recreates saved objects as soon as the real CRD is served.
     async fn bring_back(&mut self) -> anyhow::Result<()> {
         let waiting: Vec<(String, String)> = self.saved.keys().cloned().collect();
         for key in waiting {
@@ -339,8 +339,8 @@ impl Maker {
                 match self.cluster().http().json::<Value>(&call).await {
                     Ok(_) => {}
                     Err(e) if e.is_already_exists() => {}
-                    // The real definition may not take what a placeholder took; the Application
-                    // that brought it says so.
+                    // The real CRD may reject what the placeholder accepted; the Application that
+                    // contains the object reports it.
                     Err(e) => self.say(format!(
                         "{} {} is not kept: {e}",
                         object.kind(),

@@ -1,5 +1,5 @@
-//! Where the keys come from that sign: the environment, a web identity, profiles, the container,
-//! the machine. The order is AWS' own.
+//! Finds the AWS credentials for signing: environment, web identity, profiles, container, instance.
+//! The order is AWS's own.
 
 use super::{
     super::{Env, read, web},
@@ -10,15 +10,16 @@ use http::Uri;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// A profile may name another as its source, and that another.
+/// Longest chain of profiles that use each other as their source.
 const DEPTH: usize = 8;
-/// Addresses that credentials may be asked of without TLS, beside this machine's.
+/// Addresses besides localhost from which credentials may be requested without TLS.
 const NEIGHBOURS: [&str; 3] = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"];
 const MACHINE: &str = "http://169.254.169.254";
-/// How a session is called that nobody gave a name.
+/// The default session name.
 const SESSION: &str = "tiphys";
 
-/// `chosen`: the profile was named by the cluster's Secret, and wins over the environment.
+/// `chosen`: the cluster's Secret names the profile, which then takes precedence over the
+/// environment.
 pub async fn keys(
     env: &Env,
     profiles: &Profiles,
@@ -139,7 +140,7 @@ async fn of_profile(
     Ok(keys)
 }
 
-/// Keys of a role, for those who may take it.
+/// Assumes a role and returns its credentials.
 pub async fn assume(sts: &Sts, keys: &Keys, role: &str, session: &str) -> Result<Keys, String> {
     let fields = [
         ("Action", "AssumeRole"),
@@ -180,7 +181,7 @@ async fn web_identity(sts: &Sts, file: &str, role: &str, session: &str) -> Resul
     of_xml(&web::send(web::post(&format!("{}/", sts.url), &[], &fields)?).await?)
 }
 
-/// The credentials in an answer of STS.
+/// The credentials in an STS response.
 fn of_xml(xml: &str) -> Result<Keys, String> {
     let value = |name: &str| {
         let after = xml.split_once(&format!("<{name}>"))?.1;
@@ -195,7 +196,7 @@ fn of_xml(xml: &str) -> Result<Keys, String> {
     })
 }
 
-/// What containers and machines answer.
+/// The response of container and instance metadata services.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Answer {
@@ -219,7 +220,7 @@ impl From<Answer> for Keys {
     }
 }
 
-/// A pod's identity, or an ECS task's; `None` where there is none.
+/// Credentials of EKS Pod Identity or of an ECS task; `None` if not available.
 async fn of_container(env: &Env) -> Result<Option<Keys>, String> {
     let url = match (
         env.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
@@ -252,7 +253,7 @@ async fn of_container(env: &Env) -> Result<Option<Keys>, String> {
     Ok(Some(answer.into()))
 }
 
-/// The role of the machine.
+/// Credentials of the instance's role.
 async fn of_machine(env: &Env) -> Result<Keys, String> {
     if env
         .get("AWS_EC2_METADATA_DISABLED")

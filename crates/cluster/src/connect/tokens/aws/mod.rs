@@ -1,7 +1,7 @@
-//! Tokens for EKS: a request to STS, signed and not sent, which the cluster sends itself to learn
-//! who signed it.
+//! Tokens for EKS: a signed but unsent request to STS, which the cluster sends itself to learn who
+//! signed it.
 //!
-//! Main type: [`Login`], what `awsAuthConfig` says.
+//! Main type: [`Login`], the content of `awsAuthConfig`.
 
 mod chain;
 mod profile;
@@ -16,10 +16,10 @@ use serde::Deserialize;
 use sigv4::{Keys, Scope};
 
 const PREFIX: &str = "k8s-aws-v1.";
-/// A presigned URL is good for a quarter of an hour.
+/// A presigned URL is valid for 15 minutes.
 const GOOD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
-/// What a cluster's Secret says.
+/// The settings in a cluster's Secret.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Login {
@@ -29,11 +29,11 @@ pub struct Login {
     profile: String,
 }
 
-/// Where STS is.
+/// The address of STS.
 struct Sts {
     region: String,
     url: String,
-    /// As it is signed.
+    /// The host name that is signed.
     host: String,
 }
 

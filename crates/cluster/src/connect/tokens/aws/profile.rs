@@ -1,12 +1,12 @@
 //! Profiles: `~/.aws/config` and `~/.aws/credentials`.
 //!
-//! Main type: [`Profiles`]. Sections and keys; what is indented below a key belongs to other
-//! services and is left out.
+//! Main type: [`Profiles`]. Sections and keys; keys indented below another key configure other
+//! services and are ignored.
 
 use super::super::{Env, read};
 use std::{collections::BTreeMap, path::Path};
 
-/// The keys of each profile; those of the credentials' file win.
+/// The keys of each profile; those in the credentials file take precedence.
 #[derive(Default)]
 pub struct Profiles(BTreeMap<String, BTreeMap<String, String>>);
 
@@ -25,7 +25,7 @@ impl Profiles {
         Ok(profiles)
     }
 
-    /// `prefixed`: sections are called `profile NAME`, all but `default`.
+    /// `prefixed`: sections are named `profile NAME`, except `default`.
     pub fn add(&mut self, text: &str, prefixed: bool) {
         let mut section = None;
         for line in text.lines() {

@@ -1,4 +1,4 @@
-//! AWS' Signature Version 4, as far as STS needs it. Pure: the time is an argument.
+//! AWS Signature Version 4, as far as STS needs it. Pure: the time is an argument.
 
 use super::super::web::{escape, form};
 use hmac::{Hmac, Mac};
@@ -6,21 +6,21 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
-/// The host is signed, and the cluster that the token is for.
+/// The signed headers: the host, and the cluster that the token is for.
 const PRESIGNED: &str = "host;x-k8s-aws-id";
 
-/// Who signs.
+/// The signing credentials.
 #[derive(Clone)]
 pub struct Keys {
     pub id: String,
     pub secret: String,
-    /// Of temporary ones.
+    /// Of temporary credentials.
     pub session: Option<String>,
-    /// Until when they are good, where somebody says so.
+    /// When they expire, if known.
     pub until: Option<Timestamp>,
 }
 
-/// What a signature is good for.
+/// The scope of a signature.
 pub struct Scope<'a> {
     pub keys: &'a Keys,
     pub region: &'a str,
@@ -60,8 +60,8 @@ impl Scope<'_> {
         hex(&key)
     }
 
-    /// The query of a `GetCallerIdentity` that whoever has it may ask, and be told who signed it.
-    /// It is valid for a quarter of an hour.
+    /// The query of a presigned `GetCallerIdentity` request: anyone who sends it learns who signed
+    /// it. It is valid for 15 minutes.
     pub fn presigned(&self, cluster: &str) -> String {
         let (time, credential) = (self.time(), format!("{}/{}", self.keys.id, self.name()));
         let mut fields = vec![
@@ -70,7 +70,7 @@ impl Scope<'_> {
             ("X-Amz-Algorithm", ALGORITHM),
             ("X-Amz-Credential", &credential),
             ("X-Amz-Date", &time),
-            // EKS demands it, and nobody heeds it.
+            // EKS requires it, but nothing enforces it.
             ("X-Amz-Expires", "60"),
         ];
         fields.extend(
@@ -132,8 +132,8 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The signatures are those of AWS' own library for Go (aws-sdk-go-v2, sts 1.45.6) with these
-    /// keys at this time.
+    /// The signatures come from AWS's own Go library (aws-sdk-go-v2, sts 1.45.6) with these keys at
+    /// this time.
     #[test]
     fn urls_are_signed_as_awss_own_library_signs_them() {
         let beginning = "Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIDEXAMPLE%2F20260102%2F";

@@ -18,17 +18,17 @@ pub struct Case {
     pub happens: &'static str,
     /// Requests that are refused from then on.
     pub refused: &'static [(&'static str, u16, &'static str)],
-    /// And the controller is started again.
+    /// The controller is restarted, too.
     pub restarted: bool,
-    /// The deletion waits, and a condition has this text. Empty: there is none.
+    /// The deletion waits, with a condition that contains this text. Empty: no condition.
     pub waits: Option<&'static str>,
-    /// Objects that are not being deleted while it waits.
+    /// Objects that are not in deletion while it waits.
     pub meanwhile: &'static [&'static str],
-    /// What ends that; nothing is refused any more.
+    /// What resolves it; nothing is refused any more.
     pub then: &'static str,
-    /// Objects that are not there at the end.
+    /// Objects that do not exist at the end.
     pub gone: &'static [&'static str],
-    /// Objects that are there at the end; those that were there before with their uids.
+    /// Objects that exist at the end; those that existed before with the same uids.
     pub kept: &'static [&'static str],
 }
 
@@ -45,7 +45,7 @@ const CASE: Case = Case {
     kept: &[],
 };
 
-/// A mark that was made for the ConfigMap `one`.
+/// Tracking metadata written for the ConfigMap `one`.
 macro_rules! copied {
     ($object:literal) => {
         concat!(
@@ -57,7 +57,7 @@ macro_rules! copied {
 }
 
 pub const CASES: &[Case] = &[
-    // What goes, and what asks to be kept.
+    // What is deleted, and what asks to be kept.
     Case {
         name: "nothing happens",
         ..CASE
@@ -262,7 +262,7 @@ pub const CASES: &[Case] = &[
         meanwhile: &["configmap/one", "service/two", "deployment/three"],
         ..CASE
     },
-    // Copies of the mark.
+    // Copied tracking metadata.
     Case {
         name: "a mark copied to another name",
         happens: copied!("configmap stranger"),
@@ -343,7 +343,7 @@ pub const CASES: &[Case] = &[
         kept: &["configmap/one"],
         ..CASE
     },
-    // Others hold it.
+    // Held by others.
     Case {
         name: "a foreign finalizer",
         happens: "edit configmap/one finalizer=example.org/hold",

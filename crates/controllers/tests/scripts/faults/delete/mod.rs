@@ -1,10 +1,10 @@
-//! Deletion safety: whatever goes wrong, what an Application had goes with it, and nothing else
-//! does.
+//! Deletion safety: whatever fails, an Application's resources are deleted with it, and nothing
+//! else is.
 //!
-//! Each case is an Application that was synced and is then deleted. What must wait says why, and
-//! goes on when its cause is gone; at the end what is the Application's is gone, and what is not is
-//! there with the uid that it had. The same with the controller killed before and after each of its
-//! writes.
+//! Each case is an Application that was synced and is then deleted. A deletion that must wait
+//! reports why, and continues when the cause is gone. At the end the Application's resources are
+//! gone, and others exist with the same uid as before. The same with the controller killed before
+//! and after each of its writes.
 
 mod cases;
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 use tiphys_testkit::{Rng, first_seed};
 use tokio::time::sleep;
 
-/// The object; `None`: it is not there, or its kind is not.
+/// The object; `None`: it does not exist, or its kind does not.
 async fn find(stage: &Stage<'_>, target: &str) -> Option<Value> {
     let path = stage.play.target(target).await?;
     stage.play.ground.find(&path).await
@@ -38,7 +38,7 @@ async fn uids(stage: &Stage<'_>, targets: &[&'static str]) -> Vec<(&'static str,
     uids
 }
 
-/// Plays a case; the answer is which writes of the controller belong to the deletion.
+/// Plays a case; returns which writes of the controller belong to the deletion.
 async fn goes(
     stage: &mut Stage<'_>,
     case: &Case,
@@ -65,7 +65,7 @@ async fn goes(
         stage.play("refresh").await;
     }
     stage.play("delete app\npass 100s").await;
-    // What one process knew already another cannot read, so that it waits where the first did not.
+    // What one process knew, another cannot read, so it waits where the first did not.
     let unreadable = killed && !case.refused.is_empty() && !stage.first().await.is_null();
     if let Some(text) = case
         .waits
@@ -208,8 +208,8 @@ fn the_same_with_a_death_at_each_write() {
     );
 }
 
-/// An object is deleted as it was judged: what somebody keeps at the last moment stays, and any
-/// other change does not matter.
+/// An object is deleted in the state in which it was judged: one that is kept at the last moment
+/// stays, and other changes do not matter.
 #[test]
 fn what_changes_while_it_is_deleted_is_judged_again() {
     for (change, stays) in [
@@ -258,7 +258,7 @@ fn what_changes_while_it_is_deleted_is_judged_again() {
     }
 }
 
-/// Whether a Deployment waits for what it owns, and whether that goes with it.
+/// Whether the deletion waits for what a Deployment owns, and whether that is deleted.
 #[test]
 fn c86_the_finalizer_is_the_policy() {
     for (finalizer, waits) in [
