@@ -3,6 +3,7 @@
 
 use super::{
     context::ReconcileContext,
+    error::CompareError,
     impersonation, known,
     memo::Outage,
     refresh::{Level, Refresh},
@@ -24,9 +25,6 @@ use tiphys_engine::{
 };
 use tiphys_gocompat::yaml;
 
-/// The prefix of the error if the comparison failed because of the cluster.
-pub const NO_LIVE_STATE: &str = "Failed to load live state";
-
 /// A comparison and its inputs.
 pub struct CompareResult {
     pub comparison: Arc<Comparison>,
@@ -40,7 +38,7 @@ pub struct CompareResult {
 pub async fn run(
     ctx: &mut ReconcileContext<'_>,
     refresh: &Refresh,
-) -> Result<CompareResult, String> {
+) -> Result<CompareResult, CompareError> {
     let wanted = RequestedSources::of(&ctx.app)?;
     if refresh.hard {
         // The result of a dry run may change without either side changing, because of a policy or a
@@ -147,7 +145,7 @@ async fn with_manifests(
     ctx: &mut ReconcileContext<'_>,
     cluster: Arc<LiveCluster>,
     manifests: &[String],
-) -> Result<CompareResult, String> {
+) -> Result<CompareResult, CompareError> {
     let facts = status::ComparisonFacts {
         reconciled: true,
         ..facts(ctx)
@@ -207,11 +205,11 @@ async fn load(
 }
 
 /// The destination cluster, with its cache ready.
-pub async fn cluster(ctx: &ReconcileContext<'_>) -> Result<Arc<LiveCluster>, String> {
+pub async fn cluster(ctx: &ReconcileContext<'_>) -> Result<Arc<LiveCluster>, CompareError> {
     let destination = spec::destination(&ctx.app.spec.destination, &ctx.controller.destinations())?;
     standing(ctx.controller.clusters.get(&destination))
         .await
-        .map_err(|e| format!("{NO_LIVE_STATE}: {e}"))
+        .map_err(|e| CompareError::NoLiveState(e.to_string()))
 }
 
 /// Compares the cluster with Git, or with local manifests.
@@ -220,7 +218,7 @@ pub async fn with_live(
     cluster: &LiveCluster,
     desired: Option<&RenderedSources>,
     local: &[String],
-) -> Result<Arc<Comparison>, String> {
+) -> Result<Arc<Comparison>, CompareError> {
     let target = match desired.filter(|_| local.is_empty()) {
         Some(desired) => Desired {
             objects: desired.objects(),
@@ -237,7 +235,7 @@ async fn with_target(
     ctx: &mut ReconcileContext<'_>,
     cluster: &LiveCluster,
     desired: Desired,
-) -> Result<Arc<Comparison>, String> {
+) -> Result<Arc<Comparison>, CompareError> {
     let rules = rules(ctx)?;
     let kinds = cluster.cache.kinds();
     let mut keys = target_keys(&desired.objects, &rules, &*kinds);
@@ -262,7 +260,7 @@ async fn with_target(
         Ok(live) => live,
         Err(unreadable) => {
             ctx.memo.unseen = had.into_iter().chain(keys).collect();
-            return Err(format!("{NO_LIVE_STATE}: {unreadable}"));
+            return Err(CompareError::NoLiveState(unreadable.to_string()));
         }
     };
     if helper

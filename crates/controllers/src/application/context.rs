@@ -8,8 +8,9 @@
 use super::{
     Controller, Memo,
     auto_sync::{self, AutoSyncDecision},
-    compare::NO_LIVE_STATE,
+    error::CompareError,
     error::Error,
+    next::{Driven, Next},
     refresh::{self, Cause, Expiry, Level, Reason, Refresh},
     repeats::Repeats,
     rollback, status, touched,
@@ -43,9 +44,6 @@ use tracing::Instrument as _;
 
 /// How long to wait for a cluster that is being opened, if its opening is not reported.
 const WHILE_OPENING: Duration = Duration::from_secs(5);
-
-/// When to reconcile again if nothing happens before.
-pub type Again = Option<(Reason, Duration)>;
 
 /// One reconcile of one Application.
 pub struct ReconcileContext<'a> {
@@ -85,11 +83,11 @@ impl<'a> ReconcileContext<'a> {
     }
 
     /// Does everything that is due.
-    pub async fn run(mut self, reason: Reason) -> Result<Again, Error> {
+    pub async fn run(mut self, reason: Reason) -> Result<Next, Error> {
         if spec::destination(&self.app.spec.destination, &self.controller.destinations())
             .is_ok_and(|d| self.controller.clusters.is_opening(&d))
         {
-            return Ok(Some((reason, WHILE_OPENING)));
+            return Ok(Next::with(reason, WHILE_OPENING));
         }
         if self.app.metadata.deletion_timestamp.is_some() {
             return Box::pin(super::delete::run(&mut self)).await;
@@ -99,7 +97,7 @@ impl<'a> ReconcileContext<'a> {
             soft: super::timeouts::soft(&settings, self.memo.share),
             hard: super::timeouts::hard(&settings),
         };
-        let mut again: Again = None;
+        let mut next = Next::Event;
         let called_for = refresh::needed(&self.app, reason, expiry, self.now);
         if called_for.is_none() && self.app.operation.is_none() && self.is_out_of_sight().await {
             return Ok(self.look_for_cluster());
@@ -142,31 +140,32 @@ impl<'a> ReconcileContext<'a> {
                 "Reconciliation completed"
             );
             if !operating {
-                again = self.auto_sync().await;
+                next = self.auto_sync().await;
             }
-            again = soonest(again, self.look_for_cluster());
+            next = next.or_sooner(self.look_for_cluster());
         }
         if self.app.operation.is_some() {
-            let next = Box::pin(super::operation::run(&mut self))
-                .instrument(tracing::trace_span!("sync"))
-                .await?;
-            again = soonest(again, next);
+            let operation =
+                Box::pin(super::operation::run(&mut self)).instrument(tracing::trace_span!("sync"));
+            if let Driven::Waits(wait) = operation.await? {
+                next = next.or_sooner(wait);
+            }
             if self.app.operation.is_none() {
                 // The operation ended and the Application was compared again: resources that are
                 // still OutOfSync may require another one.
-                again = soonest(again, self.auto_sync().await);
+                next = next.or_sooner(self.auto_sync().await);
             }
         }
         self.store().await?;
-        if self.app.operation.is_some() && again.is_none() {
-            again = Some((Reason::RECONCILE, Duration::from_millis(1)));
+        if self.app.operation.is_some() && next == Next::Event {
+            next = Next::after(Duration::from_millis(1));
         }
-        Ok(soonest(again, self.expires(expiry)))
+        Ok(next.or_sooner(self.expires(expiry)))
     }
 
     /// When to reconcile again if nothing happens: the comparison expires, or the reason why it
     /// could not be renewed may be gone.
-    fn expires(&self, expiry: Expiry) -> Again {
+    fn expires(&self, expiry: Expiry) -> Next {
         if let Some(outage) = self.memo.untold_outage() {
             // Whether or not comparisons expire. It may already have expired if this reconcile did
             // not get that far.
@@ -176,12 +175,12 @@ impl<'a> ReconcileContext<'a> {
                 .try_into()
                 .ok()
                 .filter(|pause: &Duration| !pause.is_zero());
-            return Some((
+            return Next::with(
                 Reason::at(Level::Latest),
                 pause.unwrap_or(PAUSE_AFTER_FAILURE),
-            ));
+            );
         }
-        refresh::next_expiry(&self.app, expiry, self.now).map(|d| (Reason::RECONCILE, d))
+        refresh::next_expiry(&self.app, expiry, self.now).into()
     }
 
     /// Validates the spec, compares, and stores the result in the status. An error of Git or the
@@ -243,13 +242,12 @@ impl<'a> ReconcileContext<'a> {
                     .publish(self.key, &compared.comparison, published.as_deref(), tree);
                 self.remember_healthy();
             }
-            Err(message) => {
-                self.memo.lost_sight = if message.starts_with(NO_LIVE_STATE) {
-                    self.memo.lost_sight + 1
-                } else {
-                    0
+            Err(e) => {
+                self.memo.lost_sight = match &e {
+                    CompareError::NoLiveState(_) => self.memo.lost_sight + 1,
+                    CompareError::Other(_) => 0,
                 };
-                let condition = Condition::new(ConditionType::ComparisonError, message);
+                let condition = Condition::new(ConditionType::ComparisonError, e.to_string());
                 status::set_conditions(
                     &mut self.app.status,
                     &[condition],
@@ -277,13 +275,9 @@ impl<'a> ReconcileContext<'a> {
     }
 
     /// An unreachable cluster is retried before the comparison expires, with increasing delay.
-    fn look_for_cluster(&self) -> Again {
-        (self.memo.lost_sight > 0).then(|| {
-            (
-                Reason::RECONCILE,
-                PAUSE_AFTER_FAILURE * self.memo.lost_sight.min(6),
-            )
-        })
+    fn look_for_cluster(&self) -> Next {
+        let lost = self.memo.lost_sight;
+        (lost > 0).then(|| PAUSE_AFTER_FAILURE * lost.min(6)).into()
     }
 
     /// The URL of its cluster; empty if there is no such cluster.
@@ -369,13 +363,13 @@ impl<'a> ReconcileContext<'a> {
     }
 
     /// Starts an automatic sync if policy and status require it.
-    async fn auto_sync(&mut self) -> Again {
+    async fn auto_sync(&mut self) -> Next {
         if self.memo.untold_outage().is_some() && self.memo.desired.is_none() {
             // The status is from another process, and Git's current state is unknown.
-            return None;
+            return Next::Event;
         }
-        if let ControlFlow::Break(again) = self.heed_windows() {
-            return again;
+        if let ControlFlow::Break(next) = self.check_windows() {
+            return next;
         }
         let settings = self.controller.records.settings();
         let options = self
@@ -415,24 +409,24 @@ impl<'a> ReconcileContext<'a> {
             large_prune: comparison.and_then(|c| LargePrune::of(c, limit)),
         };
         let backoff = super::timeouts::self_heal(&settings);
-        let mut verdict = auto_sync::decide(&self.app, &compared, backoff, self.now);
-        if let AutoSyncDecision::Start(operation) = &verdict
+        let mut decision = auto_sync::decide(&self.app, &compared, backoff, self.now);
+        if let AutoSyncDecision::Start(operation) = &decision
             && let Some((wait, told)) =
                 Repeats::pause(self.memo.automated.as_ref(), operation, backoff, self.now)
         {
-            verdict = AutoSyncDecision::Later(wait, Some(told));
+            decision = AutoSyncDecision::Later(wait, Some(told));
         }
-        self.follow(verdict, backoff)
+        self.follow(decision, backoff)
     }
 
     /// Executes the decision.
-    fn follow(&mut self, decision: AutoSyncDecision, backoff: auto_sync::Backoff) -> Again {
+    fn follow(&mut self, decision: AutoSyncDecision, backoff: auto_sync::Backoff) -> Next {
         let mut conditions = Vec::new();
-        let mut again = None;
+        let mut next = Next::Event;
         match decision {
             AutoSyncDecision::Nothing => {}
             AutoSyncDecision::Later(wait, told) => {
-                again = Some((Reason::at(Level::Latest), wait));
+                next = Next::with(Reason::at(Level::Latest), wait);
                 conditions.extend(told.map(|told| Condition::new(ConditionType::SyncError, told)));
             }
             AutoSyncDecision::Refused(message) => {
@@ -462,11 +456,11 @@ impl<'a> ReconcileContext<'a> {
             &[ConditionType::SyncError],
             self.now,
         );
-        again
+        next
     }
 
     /// Whether sync windows block an automatic sync, and when to reconcile again.
-    fn heed_windows(&mut self) -> ControlFlow<Again> {
+    fn check_windows(&mut self) -> ControlFlow<Next> {
         let Some(project) = self.controller.project(spec::project_name(&self.app)) else {
             return ControlFlow::Continue(());
         };
@@ -484,13 +478,15 @@ impl<'a> ReconcileContext<'a> {
                 self.now,
             );
             // A change of the project triggers a reconcile.
-            return ControlFlow::Break(None);
+            return ControlFlow::Break(Next::Event);
         }
         if windows.can_sync(false, None, self.now) == Ok(true) {
             return ControlFlow::Continue(());
         }
-        let wait = windows.wait(self.now);
-        ControlFlow::Break(wait.map(|wait| (Reason::at(Level::Recent), wait)))
+        let next = windows.wait(self.now).map_or(Next::Event, |wait| {
+            Next::with(Reason::at(Level::Recent), wait)
+        });
+        ControlFlow::Break(next)
     }
 
     /// Stores the changes since the last write, if there are any.
@@ -612,13 +608,5 @@ fn set_annotation(part: &mut Value, name: &str, value: Option<String>) {
         Some(value) => annotations[name] = value.into(),
         None if annotations.is_null() => *annotations = json!({}),
         None => {}
-    }
-}
-
-/// The earlier of two.
-pub fn soonest(a: Again, b: Again) -> Again {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(if b.1 < a.1 { b } else { a }),
-        (a, b) => a.or(b),
     }
 }

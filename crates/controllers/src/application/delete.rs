@@ -6,10 +6,11 @@
 
 use super::{
     Controller, compare,
-    context::{Again, ReconcileContext},
+    context::ReconcileContext,
     delete_hooks::{self, When},
-    error::Error,
+    error::{CompareError, Error},
     impersonation, known,
+    next::Next,
     refresh::{self, Cause, Expiry, Level, Reason, Refresh},
     sources::RequestedSources,
     status,
@@ -65,6 +66,12 @@ impl From<String> for Stop {
     }
 }
 
+impl From<CompareError> for Stop {
+    fn from(e: CompareError) -> Self {
+        Self::Refused(e.to_string())
+    }
+}
+
 /// The state of a stage of a deletion.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -77,8 +84,8 @@ pub enum Progress {
 }
 
 /// Continues the deletion as far as possible, and handles a refresh.
-pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
-    let again = advance(ctx).await?;
+pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Next, Error> {
+    let next = advance(ctx).await?;
     if ctx.app.metadata.annotations.contains_key(REFRESH) && !ctx.app.metadata.finalizers.is_empty()
     {
         let never = Expiry {
@@ -90,12 +97,12 @@ pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
             ctx.store().await?;
         }
     }
-    Ok(again)
+    Ok(next)
 }
 
-async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
+async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Next, Error> {
     let Some(stage) = stage(&ctx.app.metadata.finalizers) else {
-        return Ok(None);
+        return Ok(Next::Event);
     };
     // Only the project defines what the Application may delete.
     if let Err(text) = project(ctx) {
@@ -109,7 +116,7 @@ async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
                 f.starts_with(PRE_DELETE_FINALIZER) || f.starts_with(POST_DELETE_FINALIZER)
             };
             release(ctx, |f| CASCADE.contains(&f) || of_hooks(f)).await?;
-            return Ok(None);
+            return Ok(Next::Event);
         }
         Err(text) => return refused(ctx, text.into()).await,
     }
@@ -126,7 +133,7 @@ async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
     match done {
         Ok(Progress::Done) => {
             release(ctx, |f| stage.is_held_by(f)).await?;
-            return Ok(None);
+            return Ok(Next::Event);
         }
         Ok(Progress::Waits) => {
             show(ctx).await?;
@@ -145,7 +152,7 @@ async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
         }
         Err(why) => return refused(ctx, why).await,
     }
-    Ok(Some((Reason::RECONCILE, pause)))
+    Ok(Next::after(pause))
 }
 
 /// Shows what still exists and what is being deleted, as far as that is known without Git, which a
@@ -255,7 +262,7 @@ pub(super) fn is_told(ctx: &ReconcileContext<'_>, text: &str) -> bool {
 }
 
 /// Reports why the deletion is blocked.
-async fn refused(ctx: &mut ReconcileContext<'_>, why: Stop) -> Result<Again, Error> {
+async fn refused(ctx: &mut ReconcileContext<'_>, why: Stop) -> Result<Next, Error> {
     let text = why.to_string();
     if !is_told(ctx, &text) {
         ctx.event(
@@ -277,7 +284,7 @@ async fn refused(ctx: &mut ReconcileContext<'_>, why: Stop) -> Result<Again, Err
         ctx.now,
     );
     ctx.store().await?;
-    Ok(Some((Reason::RECONCILE, POLL)))
+    Ok(Next::after(POLL))
 }
 
 /// Deletes the resources whose turn it is.

@@ -17,6 +17,7 @@ mod impersonation;
 mod known;
 mod lookup;
 mod memo;
+mod next;
 mod operation;
 mod prepare;
 mod projects;
@@ -41,6 +42,7 @@ use crate::{
 };
 use context::ReconcileContext;
 use memo::Memo;
+use next::Next;
 use refresh::{Level, Reason};
 pub use shards::Sharding;
 use shards::{Shards, Turn};
@@ -334,9 +336,9 @@ impl Controller {
                 self.queue
                     .add_after(key.clone(), reason, pause(memo.failures));
             }
-            Some(Ok(again)) => {
+            Some(Ok(next)) => {
                 memo.failures = 0;
-                if let Some((reason, wait)) = again {
+                if let Next::After { wait, reason } = next {
                     self.queue.add_after(key.clone(), reason, wait);
                 }
             }

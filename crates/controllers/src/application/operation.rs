@@ -4,12 +4,12 @@
 //! records it. It may stop at any point: the stored status is enough to resume.
 
 use super::{
-    context::{Again, ReconcileContext, soonest},
+    context::ReconcileContext,
     ending::{self, finish},
     error::Error,
     identity,
+    next::{Begun, Driven, Next},
     prepare::{self, Running},
-    refresh::Reason,
     results::to_wire,
     retry, sources,
     start::Start,
@@ -33,15 +33,15 @@ use tiphys_engine::{
 const UNTIL_TOLD: Duration = Duration::from_millis(250);
 
 /// Continues the operation as far as possible now.
-pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
+pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Driven, Error> {
     if !is_current(ctx).await? {
-        return Ok(Some((Reason::RECONCILE, UNTIL_TOLD)));
+        return Ok(Driven::Waits(Next::after(UNTIL_TOLD)));
     }
-    if let Some(again) = begin(ctx).await? {
-        return Ok(again);
+    if let Begun::Not(driven) = begin(ctx).await? {
+        return Ok(driven);
     }
     if let Some(wait) = barred(ctx).await? {
-        return Ok(Some((Reason::RECONCILE, wait)));
+        return Ok(Driven::Waits(Next::after(wait)));
     }
     let id = operation_id(ctx);
     let mut running = match ctx
@@ -58,21 +58,21 @@ pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Again, Error> {
             }
             Err(failure) => {
                 finish(ctx, failure.phase, failure.message, None).await?;
-                return Ok(None);
+                return Ok(Driven::Ended);
             }
         },
     };
-    let again = limit(ctx);
+    let limit = limit(ctx);
     running.request.terminate = state(ctx).phase == "Terminating";
     running.request.prune_confirmed = prepare::prune_confirmed(ctx, running.request.started_at);
     running.request.superseded_by = supersede::newer(ctx);
-    let again = drive(ctx, &mut running)
-        .await
-        .map(|next| next.map(|next| soonest(Some(next), again).unwrap_or(next)));
-    if matches!(again, Ok(Some(_)) | Err(_)) {
-        ctx.memo.running = Some(running);
-    }
-    again
+    let driven = match drive(ctx, &mut running).await {
+        Ok(Driven::Ended) => return Ok(Driven::Ended),
+        Ok(Driven::Waits(next)) => Ok(Driven::Waits(next.or_sooner(limit))),
+        Err(e) => Err(e),
+    };
+    ctx.memo.running = Some(running);
+    driven
 }
 
 /// Whether an operation that this process did not start is still in the state that was read:
@@ -121,7 +121,7 @@ pub fn state(ctx: &ReconcileContext<'_>) -> OperationState {
 
 /// Creates the state of a new operation, or checks whether a failed one is due for a retry. `Some`:
 /// nothing more to do in this reconcile, because it waits for that, or has ended.
-async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Option<Again>, Error> {
+async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Begun, Error> {
     let operation = ctx.app.operation.as_deref().cloned().unwrap_or_default();
     let stored = ctx
         .app
@@ -142,10 +142,10 @@ async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Option<Again>, Error> {
         ctx.app.status.operation_state = Some(state.into());
         ctx.forget_progress();
         ctx.store().await?;
-        return Ok(None);
+        return Ok(Begun::Active);
     };
     let (Some(finished), "Running") = (state.finished_at, state.phase.as_str()) else {
-        return Ok(None);
+        return Ok(Begun::Active);
     };
     if let Some(newer) = supersede::newer(ctx) {
         let old = state
@@ -162,7 +162,7 @@ async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Option<Again>, Error> {
             Some(Ending::Superseded),
         )
         .await?;
-        return Ok(Some(None));
+        return Ok(Begun::Not(Driven::Ended));
     }
     let due = match retry::next_at(
         &state.operation.retry,
@@ -172,21 +172,26 @@ async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Option<Again>, Error> {
         Ok(due) => due,
         Err(message) => {
             finish(ctx, OperationPhase::Error, message, None).await?;
-            return Ok(Some(None));
+            return Ok(Begun::Not(Driven::Ended));
         }
     };
     // With OnTimeout=retry each attempt has the full time limit; otherwise the delays between
     // attempts count, too.
     let each_has_its_time = limits(ctx).then == OnTimeout::Retry;
-    let left = if each_has_its_time { None } else { limit(ctx) };
+    let left = if each_has_its_time {
+        Next::Event
+    } else {
+        limit(ctx)
+    };
     if self::state(ctx).phase == "Terminating" {
         ctx.memo.running = None;
-        return Ok(None);
+        return Ok(Begun::Active);
     }
     if let Ok(wait) = Duration::try_from(due.duration_since(ctx.now))
         && !wait.is_zero()
     {
-        return Ok(Some(soonest(Some((Reason::RECONCILE, wait)), left)));
+        let next = Next::after(wait).or_sooner(left);
+        return Ok(Begun::Not(Driven::Waits(next)));
     }
     retry::begin(&mut state);
     if each_has_its_time {
@@ -196,7 +201,7 @@ async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Option<Again>, Error> {
     ctx.memo.running = None;
     ctx.forget_progress();
     ctx.store().await?;
-    Ok(None)
+    Ok(Begun::Active)
 }
 
 /// The time limits of the operation and its waves. `prepare` has already reported an invalid
@@ -207,10 +212,12 @@ fn limits(ctx: &ReconcileContext<'_>) -> Timeouts {
 }
 
 /// Terminates an operation that exceeds its time limit; otherwise returns when to check again.
-fn limit(ctx: &mut ReconcileContext<'_>) -> Again {
+fn limit(ctx: &mut ReconcileContext<'_>) -> Next {
     let limit = limits(ctx).sync_secs;
-    let left = ending::limit(ctx.app.status.operation_state.as_mut()?, limit, ctx.now)?;
-    Some((Reason::RECONCILE, left))
+    let state = ctx.app.status.operation_state.as_mut();
+    state
+        .and_then(|state| ending::limit(state, limit, ctx.now))
+        .into()
 }
 
 /// How long to wait if a sync window blocks the operation, which stays unchanged meanwhile. One
@@ -250,7 +257,7 @@ fn operation_id(ctx: &ReconcileContext<'_>) -> String {
 }
 
 /// Repeats `next`, store, execute and `record` until there is nothing to do now.
-async fn drive(ctx: &mut ReconcileContext<'_>, running: &mut Running) -> Result<Again, Error> {
+async fn drive(ctx: &mut ReconcileContext<'_>, running: &mut Running) -> Result<Driven, Error> {
     loop {
         let decision = decide(running, ctx.controller.now());
         running.progress = decision.progress.clone();
@@ -258,7 +265,7 @@ async fn drive(ctx: &mut ReconcileContext<'_>, running: &mut Running) -> Result<
             note(ctx, running, &decision);
             let message = with_plan(ctx, running, decision.message);
             finish(ctx, decision.phase, message, decision.progress.notes.ending).await?;
-            return Ok(None);
+            return Ok(Driven::Ended);
         }
         note(ctx, running, &decision);
         if decision.must_store || decision.effects.is_empty() {
@@ -266,7 +273,7 @@ async fn drive(ctx: &mut ReconcileContext<'_>, running: &mut Running) -> Result<
         }
         if decision.effects.is_empty() {
             let wait = decision.wake_after.unwrap_or(Duration::from_secs(10));
-            return Ok(Some((Reason::RECONCILE, wait)));
+            return Ok(Driven::Waits(Next::after(wait)));
         }
         for (start, effects) in decision.batches() {
             let outcomes = standing(running.executor.run_batch(start, effects)).await;

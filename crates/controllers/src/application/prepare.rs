@@ -218,7 +218,7 @@ async fn compared(
     }
     let comparison = compare::with_live(ctx, cluster, desired.as_ref(), &operation.manifests)
         .await
-        .map_err(comparison_error)?;
+        .map_err(|e| comparison_error(e.to_string()))?;
     match status::error_text(&comparison.conditions) {
         Some(text) => Err(Failure::error(text)),
         None => Ok((desired, comparison)),
