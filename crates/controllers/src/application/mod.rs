@@ -12,6 +12,7 @@ mod delete;
 mod delete_hooks;
 mod ending;
 mod error;
+mod feeds;
 mod identity;
 mod impersonation;
 mod known;
@@ -38,12 +39,13 @@ mod touched;
 
 use crate::{
     metrics::Metrics,
-    runtime::{Clock, Queue, Seats},
+    runtime::{self, Clock, Queue, Seats, pause},
 };
 use context::ReconcileContext;
+use feeds::Feed;
 use memo::Memo;
 use next::Next;
-use refresh::{Level, Reason};
+use refresh::Reason;
 pub use shards::Sharding;
 use shards::{Shards, Turn};
 use std::{
@@ -53,23 +55,17 @@ use std::{
 };
 use tiphys_api::{Application, constants};
 use tiphys_cluster::{
-    Change,
     app_state::{AppKey, AppStates},
-    clusters::{Clusters, LiveCluster},
-    records::{Events, RecordChange, Records},
+    clusters::Clusters,
+    records::{Events, Records},
 };
 use tiphys_sources::Sources;
-use tokio::{
-    sync::broadcast::{Receiver, error::RecvError},
-    task::JoinSet,
-};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 /// Live objects change in bursts; one reconcile is enough for a burst.
 const SETTLE: Duration = Duration::from_millis(10);
-/// Maximum delay before a failed reconcile is retried.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What the controller depends on.
 #[derive(Clone)]
@@ -134,13 +130,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
         memos,
     });
     let mut tasks = JoinSet::new();
-    for feed in [
-        Feed::Applications,
-        Feed::Projects,
-        Feed::Clusters,
-        Feed::Settings,
-        Feed::Shards,
-    ] {
+    for feed in Feed::ALL {
         let (controller, shutdown) = (controller.clone(), shutdown.clone());
         tasks.spawn(async move {
             tokio::select! { () = shutdown.cancelled() => {}, () = controller.follow(feed) => {} }
@@ -152,7 +142,15 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     });
     let time = controller.clone();
     tasks.spawn(async move { time.queue.keep_time().await });
-    tasks.spawn(controller.clone().work(Seats::new(workers)));
+    let reconcile = async |controller: Arc<Controller>, key, reason| {
+        controller.reconcile(&key, reason).await;
+    };
+    tasks.spawn(runtime::work(
+        controller.clone(),
+        |controller| &controller.queue,
+        Seats::new(workers),
+        reconcile,
+    ));
     shutdown.cancelled().await;
     controller.queue.close();
     while tasks.join_next().await.is_some() {}
@@ -161,125 +159,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     }
 }
 
-/// The feeds that trigger reconciles.
-#[derive(Clone, Copy)]
-enum Feed {
-    Applications,
-    Projects,
-    Clusters,
-    Settings,
-    Shards,
-}
-
 impl Controller {
-    /// Takes ready keys, as far as there are seats, until the queue is closed.
-    async fn work(self: Arc<Self>, seats: Seats) {
-        let mut looks = JoinSet::new();
-        loop {
-            let seat = seats.take().await;
-            let Some((key, reason)) = self.queue.take().await else {
-                break;
-            };
-            let controller = self.clone();
-            looks.spawn(async move {
-                seat.with(controller.reconcile(&key, reason)).await;
-                controller.queue.done(&key);
-            });
-            while looks.try_join_next().is_some() {}
-        }
-        while looks.join_next().await.is_some() {}
-    }
-
-    async fn follow(self: Arc<Self>, feed: Feed) {
-        match feed {
-            Feed::Applications => self.follow_applications().await,
-            Feed::Projects => {
-                let mut changes = self.records.projects.changes();
-                while next(&mut changes).await.is_some() {
-                    self.add_all(Reason::at(Level::Recent));
-                }
-            }
-            Feed::Settings => {
-                let mut settings = self.records.watch_settings();
-                while settings.changed().await.is_ok() {
-                    self.add_all(Reason::at(Level::Recent));
-                }
-            }
-            Feed::Clusters => self.follow_clusters().await,
-            Feed::Shards => self.follow_shards().await,
-        }
-    }
-
-    async fn follow_applications(&self) {
-        let mut changes = self.records.applications.changes();
-        self.add_all(Reason::RECONCILE);
-        while let Some(change) = next(&mut changes).await {
-            match change {
-                Some(change) if concerns_us(&change) => {
-                    let meta = &change.record.meta;
-                    let key = AppKey::new(&meta.namespace, &meta.name);
-                    match is_request(&change) {
-                        true => self.queue.add_together(key, reason_of(&change)),
-                        false => self.queue.add(key, reason_of(&change)),
-                    }
-                }
-                Some(_) => {}
-                None => self.add_all(Reason::RECONCILE),
-            }
-        }
-    }
-
-    async fn follow_clusters(self: Arc<Self>) {
-        let mut opened = self.clusters.opened();
-        let mut tasks = JoinSet::new();
-        for cluster in self.clusters.list() {
-            tasks.spawn(self.clone().follow_cluster(cluster));
-        }
-        while let Some(cluster) = next(&mut opened).await {
-            if let Some(cluster) = cluster {
-                tasks.spawn(self.clone().follow_cluster(cluster));
-            }
-            // Some Applications have waited for it.
-            self.add_all(Reason::RECONCILE);
-        }
-    }
-
-    async fn follow_cluster(self: Arc<Self>, cluster: Arc<LiveCluster>) {
-        let mut changes = cluster.cache.changes();
-        loop {
-            let change = tokio::select! {
-                () = cluster.closed() => return,
-                change = next(&mut changes) => change,
-            };
-            let Some(change) = change else { return };
-            match change {
-                Some(change) => self.live_changed(&change),
-                None => self.add_all(Reason::at(Level::Recent)),
-            }
-        }
-    }
-
-    fn live_changed(&self, change: &Change) {
-        let level = if change.managed {
-            Level::Recent
-        } else {
-            Level::Tree
-        };
-        for instance in &change.apps {
-            let key = AppKey::from_instance(instance, &self.records.namespace);
-            self.queue.add_after(key, Reason::at(level), SETTLE);
-        }
-    }
-
-    fn add_all(&self, reason: Reason) {
-        for record in self.records.applications.list() {
-            self.queue.add(
-                AppKey::new(&record.meta.namespace, &record.meta.name),
-                reason,
-            );
-        }
-    }
-
     /// One reconcile, isolated: errors and panics do not affect other Applications.
     async fn reconcile(&self, key: &AppKey, reason: Reason) {
         let Some(record) = self.records.applications.get(&key.namespace, &key.name) else {
@@ -391,81 +271,4 @@ fn skips(app: &Application) -> Option<&str> {
         .annotations
         .get(constants::SKIP_RECONCILE)
         .map(String::as_str)
-}
-
-/// The old and new record; `None`: it is new, or cannot be parsed.
-fn both(change: &RecordChange<Application>) -> Option<(Arc<Application>, Arc<Application>)> {
-    change
-        .before
-        .as_ref()?
-        .value()
-        .ok()
-        .zip(change.record.value().ok())
-}
-
-/// Whether a change of an Application is more than the status that we wrote ourselves.
-fn concerns_us(change: &RecordChange<Application>) -> bool {
-    let Some((before, after)) = both(change) else {
-        return true;
-    };
-    let (old, new) = (&before.metadata, &after.metadata);
-    change.change_type == tiphys_cluster::ChangeType::Deleted
-        || before.spec != after.spec
-        || before.operation != after.operation
-        || (old.deletion_timestamp, &old.finalizers) != (new.deletion_timestamp, &new.finalizers)
-        || (old.annotations != new.annotations && old.annotations.len() <= new.annotations.len())
-        || skips(&before) != skips(&after)
-        || after
-            .status
-            .operation_state
-            .as_ref()
-            .is_some_and(|s| s.phase == "Terminating")
-}
-
-/// How thorough a reconcile a changed record requires. The compared source and destination are in
-/// the status; changes of the rest of the spec, such as the project, cannot be detected from it.
-fn reason_of(change: &RecordChange<Application>) -> Reason {
-    let Some((before, after)) = both(change) else {
-        return Reason::RECONCILE;
-    };
-    let approval = |app: &Application| {
-        app.metadata
-            .annotations
-            .get(constants::DELETION_APPROVED)
-            .cloned()
-    };
-    // Changes while it was skipped have been missed.
-    let resumed =
-        before.spec.sync_policy != after.spec.sync_policy || skips(&before) != skips(&after);
-    match (
-        resumed,
-        before.spec != after.spec || approval(&before) != approval(&after),
-    ) {
-        (true, _) => Reason::at(Level::Latest),
-        (false, true) => Reason::at(Level::Recent),
-        (false, false) => Reason::RECONCILE,
-    }
-}
-
-/// Whether someone requests a refresh, as a webhook does for each Application of a repository.
-fn is_request(change: &RecordChange<Application>) -> bool {
-    change
-        .record
-        .value()
-        .is_ok_and(|app| app.metadata.annotations.contains_key(constants::REFRESH))
-}
-
-/// The next value of a feed; `Some(None)` if some were missed, `None` at its end.
-async fn next<T: Clone>(feed: &mut Receiver<T>) -> Option<Option<T>> {
-    match feed.recv().await {
-        Ok(value) => Some(Some(value)),
-        Err(RecvError::Lagged(_)) => Some(None),
-        Err(RecvError::Closed) => None,
-    }
-}
-
-fn pause(failures: u32) -> Duration {
-    Duration::from_millis(250)
-        .saturating_mul(1 << failures.min(8))
-        .min(LONGEST_PAUSE)
 }

@@ -1,7 +1,8 @@
 //! Deletion of projects: a finalizer keeps a project while an Application refers to it. Main
 //! function: [`follow`].
 
-use super::{Controller, next};
+use super::Controller;
+use crate::runtime::next;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tiphys_api::{AppProject, Application, constants::RESOURCES_FINALIZER};

@@ -2,8 +2,7 @@
 //! other Applications continue. Main function: [`contain`].
 
 use super::{Controller, Memo, context::ReconcileContext, ending, operation};
-use futures::FutureExt as _;
-use std::{any::Any, panic::AssertUnwindSafe};
+use crate::runtime;
 use tiphys_api::operation::OperationState;
 use tiphys_cluster::app_state::AppKey;
 use tiphys_engine::sync::OperationPhase;
@@ -15,27 +14,24 @@ pub async fn contain<T>(
     key: &AppKey,
     reconcile: impl Future<Output = T>,
 ) -> Option<T> {
-    let panic = match AssertUnwindSafe(reconcile).catch_unwind().await {
+    let text = match runtime::contain(reconcile).await {
         Ok(answer) => return Some(answer),
-        Err(panic) => panic,
+        Err(text) => text,
     };
-    let text = words(panic.as_ref());
     controller.metrics.panicked(key);
     tracing::error!(
         panic = text,
         "reconciling the Application panicked; it is tried again later"
     );
     // The same cause may make this panic, too. Boxed: it is as large as a reconcile.
-    let told = AssertUnwindSafe(Box::pin(tell(controller, key, &text)))
-        .catch_unwind()
-        .await;
-    if !matches!(told, Ok(Ok(()))) {
+    let reported = runtime::contain(Box::pin(report(controller, key, &text))).await;
+    if !matches!(reported, Ok(Ok(()))) {
         tracing::error!("and its operation could not be ended");
     }
     None
 }
 
-async fn tell(
+async fn report(
     controller: &Controller,
     key: &AppKey,
     text: &str,
@@ -72,11 +68,4 @@ async fn tell(
     }
     ending::finish(&mut ctx, OperationPhase::Error, text.to_owned(), None).await?;
     ctx.store().await
-}
-
-/// The message of a panic.
-fn words(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without words".to_owned())
 }

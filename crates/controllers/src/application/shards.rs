@@ -4,7 +4,8 @@
 //! Main type: [`Shards`]. Replicas may learn about a new cluster at different times and until then
 //! both consider it theirs; the resourceVersion of the Application lets only one of them proceed.
 
-use super::{Controller, next};
+use super::Controller;
+use crate::runtime::next;
 use crate::sharding::{Apart, Distribution, Member, Method};
 use std::{
     collections::HashMap,

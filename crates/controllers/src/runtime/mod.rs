@@ -1,10 +1,15 @@
-//! What every reconcile loop needs: a work queue, and a clock.
+//! What every reconcile loop needs: a work queue, workers that contain failures, feeds of changes,
+//! and a clock.
 
+mod feed;
 mod queue;
 mod seats;
+mod worker;
 
 /// The clock. Tests advance it together with tokio's time, which the queue and all delays use.
 pub type Clock = std::sync::Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 
+pub use feed::next;
 pub use queue::{Merge, Queue};
 pub use seats::{Seats, standing};
+pub use worker::{contain, pause, work};
