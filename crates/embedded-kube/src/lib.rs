@@ -6,9 +6,7 @@
 
 pub mod auth;
 pub mod catalog;
-mod cel;
 mod edge;
-mod gotypes;
 mod http;
 mod lifecycle;
 mod outbound;
@@ -19,7 +17,6 @@ pub mod sim;
 pub mod status;
 pub mod store;
 mod strategy;
-mod structural;
 mod tls;
 
 pub use edge::Limits;

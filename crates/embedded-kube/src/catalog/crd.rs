@@ -4,14 +4,14 @@
 //! the same is skipped.
 
 use super::{Resource, Subresource};
-use crate::cel::rules::Compiled;
-use crate::structural::Node;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::schema::{self, Schema};
+use tiphys_kube_schema::cel::rules::Compiled;
+use tiphys_kube_schema::structural::Node;
 
 /// One version of a custom resource.
 #[derive(Debug)]

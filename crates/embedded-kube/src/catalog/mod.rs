@@ -6,7 +6,6 @@
 pub mod builtin;
 pub mod crd;
 
-use crate::gotypes;
 use crate::registry::Stored;
 use crd::Custom;
 use std::collections::{BTreeMap, HashMap};
@@ -14,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use tiphys_apimachinery::gvk::{join_api_version, split_api_version};
 use tiphys_apimachinery::schema::{self, TypeRef};
 use tiphys_apimachinery::{Gvk, Gvr, Object};
+use tiphys_kube_schema::gotypes;
 
 /// Where the definitions of custom resources are kept.
 pub const CRD_TABLE: &str = "apiextensions.k8s.io/customresourcedefinitions";

@@ -3,7 +3,6 @@
 use super::negotiate::{self, Form};
 use super::{Call, bytes_response, json_response, table};
 use crate::catalog::Resource;
-use crate::gotypes;
 use crate::registry::{Registry, Stored, convert};
 use crate::status::Status;
 use crate::strategy::{TEMPLATE_GENERATION, annotated};
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 use std::num::IntErrorKind;
 use std::sync::Arc;
 use tiphys_apimachinery::{Object, object::map_entry};
+use tiphys_kube_schema::gotypes;
 
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     if call.query.flag("export") {

@@ -2,7 +2,6 @@
 //! binding to a node.
 
 use super::{Call, body, bytes_response, delete_options, negotiate, with_warnings, write};
-use crate::gotypes;
 use crate::registry::{DeleteOptions, Part, WriteOptions, check_preconditions, meta};
 use crate::status::{Cause, Status};
 use crate::strategy;
@@ -14,6 +13,7 @@ use std::sync::Arc;
 use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::selector::LabelSelector;
 use tiphys_apimachinery::{Gvk, Gvr, Object};
+use tiphys_kube_schema::gotypes;
 
 /// How many evicted pods a budget waits for at most.
 const MAX_DISRUPTED: usize = 2_000;
@@ -502,7 +502,7 @@ async fn bound(
     if name.is_empty() {
         return Err(Status::bad_request("Name parameter required."));
     }
-    let problems = strategy::validate::formats::path_segment(&name);
+    let problems = tiphys_kube_schema::formats::path_segment(&name);
     if !problems.is_empty() {
         return Err(Status::bad_request(format!(
             "Name parameter invalid: {name:?}: {}",

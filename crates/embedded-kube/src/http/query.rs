@@ -3,12 +3,12 @@
 
 use super::delete_options::dry_run_problem;
 use super::route::decode;
-use crate::gotypes;
 use crate::registry::FieldValidation;
 use crate::status::{Cause, Status};
 use crate::strategy::validate::{meta::manager_problems, rules::At};
 use serde_json::Value;
 use tiphys_gocompat::duration;
+use tiphys_kube_schema::gotypes;
 
 /// The parameters of a request, in order.
 #[derive(Clone, Debug, Default)]

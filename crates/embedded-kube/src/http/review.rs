@@ -6,7 +6,6 @@ use super::negotiate::{self, Form};
 use super::{Call, body, json_response, object, with_warnings, write};
 use crate::auth::{Attributes, Auth, UserInfo, together};
 use crate::catalog::Resource;
-use crate::gotypes;
 use crate::registry::{Part, meta};
 use crate::status::{Cause, Status};
 use crate::strategy;
@@ -15,6 +14,7 @@ use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::selector::{FieldSelector, LabelSelector};
+use tiphys_kube_schema::gotypes;
 
 /// Resources that are asked, not kept.
 pub fn is_review(resource: &Resource) -> bool {

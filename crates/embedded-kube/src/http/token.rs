@@ -6,7 +6,6 @@ use super::{Call, body, json_response, with_warnings, write};
 use crate::auth::Auth;
 use crate::auth::jwt::{Bound, Claims, Ref};
 use crate::catalog::Resource;
-use crate::gotypes;
 use crate::registry::{Part, WriteOptions, meta};
 use crate::status::{Cause, Status};
 use crate::strategy;
@@ -16,6 +15,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::{Gvk, Gvr, Object};
+use tiphys_kube_schema::gotypes;
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";

@@ -5,7 +5,6 @@ use super::selectors::Filter;
 use super::{
     Call, body, delete_options, json_response, list, object, patch_body, table, with_warnings,
 };
-use crate::gotypes;
 use crate::registry::{
     DeleteOptions, Deleted, FieldValidation, Part, Registry, Sender, WriteOptions, Written,
 };
@@ -15,6 +14,7 @@ use http::header::USER_AGENT;
 use http::{Response, StatusCode};
 use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::gotypes;
 
 /// Options from the query; the manager's name defaults to the client's name.
 pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {

@@ -4,9 +4,9 @@
 //! as JSON in an older form of the same metrics, and, for the behavior, in that of the server's own
 //! structs.
 
-use crate::structural::gofmt;
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::{Object, object::map_entry};
+use tiphys_kube_schema::gofmt;
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";

@@ -7,12 +7,12 @@
 
 use super::autoscaler;
 use crate::catalog::{CRD_TABLE, Resource};
-use crate::gotypes;
 use crate::strategy::TEMPLATE_GENERATION;
-use crate::structural::{Node, shape};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::{holds_null, map_entry};
+use tiphys_kube_schema::gotypes;
+use tiphys_kube_schema::structural::{Node, shape};
 
 /// Makes an object of the resource's version one of its storage version. If it gets defaults then,
 /// which a real server's store would not hold, gives the object without them.

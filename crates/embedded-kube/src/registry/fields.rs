@@ -6,7 +6,6 @@ use super::options::{Part, WriteOptions};
 use super::patches::scale_type;
 use super::{Registry, convert, meta};
 use crate::catalog::{Catalog, Resource};
-use crate::gotypes;
 use crate::status::{Cause, Status};
 use crate::strategy;
 use serde_json::{Map, Value};
@@ -15,6 +14,7 @@ use std::sync::Arc;
 use tiphys_apimachinery::patch::apply::{self, ApplyError, ApplyOptions, Conflict, Versions};
 use tiphys_apimachinery::schema::{ListType, TypeRef};
 use tiphys_apimachinery::{Gvk, Object};
+use tiphys_kube_schema::gotypes;
 
 /// The manager of requests that name none.
 const UNKNOWN: &str = "unknown";

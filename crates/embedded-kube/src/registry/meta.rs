@@ -4,12 +4,12 @@
 use super::Registry;
 use super::options::Part;
 use crate::catalog::Resource;
-use crate::gotypes;
 use crate::status::{Cause, Status};
 use jiff::Timestamp;
 use rand::Rng;
 use serde_json::Value;
 use tiphys_apimachinery::{Gvk, Object};
+use tiphys_kube_schema::gotypes;
 
 /// Fields of `metadata` that clients cannot set on new objects.
 const SYSTEM: [&str; 5] = [

@@ -35,13 +35,13 @@ use crate::catalog::{Catalog, Resource};
 use crate::status::Status;
 use crate::store::{Store, StoreError};
 use crate::strategy::admission::{self, Hooks};
-use crate::strategy::validate::formats;
 use commit::Committer;
 use jiff::Timestamp;
 use state::State;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tiphys_apimachinery::{Gvk, Gvr, Object};
+use tiphys_kube_schema::formats;
 use tokio::sync::mpsc;
 
 /// After a restart revisions continue this far above the last durable one, so that no revision a

@@ -5,16 +5,17 @@ use super::MAX_DEPTH;
 use super::meta::{group_version, is_version};
 use super::options::{Patch, Spelling, WriteOptions};
 use crate::catalog::Resource;
-use crate::gotypes::{self, AsWritten};
 use crate::status::{Cause, Status};
 use crate::strategy::{Unreadable, judge};
-use crate::structural::gofmt;
 use serde_json::Value;
 use tiphys_apimachinery::object::is_deeper_than;
 use tiphys_apimachinery::patch::{self, PatchError};
 use tiphys_apimachinery::schema::{self, TypeRef};
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_gocompat::json;
+use tiphys_kube_schema::gofmt;
+use tiphys_kube_schema::gotypes;
+use tiphys_kube_schema::gotypes::AsWritten;
 
 /// The refusal of a patch whose result cannot be read as the kind it should be. `result` is the
 /// patched object.

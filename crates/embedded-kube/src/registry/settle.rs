@@ -9,9 +9,9 @@ use crate::catalog::Resource;
 use crate::status::Status;
 use crate::strategy;
 use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
-use crate::structural::gofmt;
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::gofmt;
 
 /// Why a write did not happen.
 pub(super) enum Refused {

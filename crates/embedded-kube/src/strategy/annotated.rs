@@ -4,8 +4,8 @@
 //! Main functions: [`key`], [`read`] and [`keep`].
 
 use super::TEMPLATE_GENERATION;
-use crate::gotypes;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::gotypes;
 
 /// To which revision of its template a Deployment is to go back.
 pub const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";

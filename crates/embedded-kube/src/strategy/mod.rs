@@ -17,11 +17,8 @@ pub(crate) mod validate;
 mod warnings;
 
 use crate::catalog::{CRD_TABLE, Resource};
-use crate::gotypes;
 use crate::registry::{FieldValidation, Part, Registry, WriteOptions, autoscaler};
 use crate::status::{Cause, Status};
-use crate::structural::gofmt;
-pub(crate) use definition::go_regex;
 pub use definition::{
     CLEANUP, is_established, is_terminating, mark_deleted as mark_definition_deleted,
     mark_emptied as mark_definition_emptied, mark_emptying as mark_definition_emptying,
@@ -30,6 +27,8 @@ pub use definition::{
 pub use prepare::{asked_by, complete, forgets, prepare_create, prepare_update, share_labels};
 use serde_json::Value;
 use tiphys_apimachinery::{Gvk, Object, schema};
+use tiphys_kube_schema::gofmt;
+use tiphys_kube_schema::gotypes;
 
 /// Keep a claim that a pod uses, and a volume that is bound.
 pub const CLAIM_IN_USE: &str = "kubernetes.io/pvc-protection";
@@ -491,16 +490,4 @@ pub(crate) fn embedded_metadata(metadata: &Value, path: &str) -> Vec<crate::stat
 /// Reads the metadata of an object inside an object.
 pub(crate) fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, String> {
     custom::read_metadata(metadata, path)
-}
-
-/// A path that a rule names, as messages show it.
-pub(crate) fn definition_path(path: &str, node: &crate::structural::Node) -> Option<String> {
-    definition::path::resolve(path, node, true)
-        .ok()
-        .map(|(found, _)| found)
-}
-
-/// A rule as the real server's messages show it.
-pub(crate) fn rule_as_json(rule: &Value) -> String {
-    definition::internal::rule(rule)
 }

@@ -408,7 +408,7 @@ fn name_problems(name: &str, unnamed: bool) -> Vec<String> {
     let problem = |detail: String| format!("{FIELD}: Invalid value: {name:?}: {detail}");
     match name {
         "" => vec![format!("{FIELD}: Required value")],
-        name => validate::formats::path_segment(name)
+        name => tiphys_kube_schema::formats::path_segment(name)
             .into_iter()
             .map(problem)
             .collect(),

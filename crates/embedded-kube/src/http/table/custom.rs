@@ -3,11 +3,11 @@
 use super::age;
 use super::definition;
 use crate::catalog::crd::Custom;
-use crate::gotypes;
-use crate::structural::gofmt;
 use jiff::Timestamp;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::gofmt;
+use tiphys_kube_schema::gotypes;
 
 pub fn definitions(custom: &Custom) -> Vec<Value> {
     let mut list = vec![definition("Name", "string", "name", 0, "Name")];

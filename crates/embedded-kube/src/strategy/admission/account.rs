@@ -6,10 +6,10 @@ use crate::catalog::Resource;
 use crate::registry::{Registry, WriteOptions};
 use crate::status::Status;
 use crate::strategy::validate::MIRROR;
-use crate::strategy::validate::formats::path_segment;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvk, Gvr, Object};
+use tiphys_kube_schema::formats::path_segment;
 
 const DEFAULT: &str = "default";
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";

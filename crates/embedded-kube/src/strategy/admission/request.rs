@@ -2,12 +2,12 @@
 
 use crate::auth::{Attributes, Policy, UserInfo};
 use crate::catalog::Resource;
-use crate::cel::authz::{Judge, Question};
 use crate::registry::{Registry, Sender};
 use crate::status::Status;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use tiphys_apimachinery::{Gvk, Object};
+use tiphys_kube_schema::cel::authz::{Judge, Question};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {

@@ -5,9 +5,6 @@
 
 mod conversion;
 mod defaults;
-pub mod go_regex;
-pub mod internal;
-pub mod path;
 mod schema;
 mod spec;
 mod structure;
@@ -16,12 +13,12 @@ mod visit;
 use crate::catalog::CRD_TABLE;
 use crate::registry::{Registry, meta::timestamp};
 use crate::status::Cause;
-use crate::structural::gofmt;
-use crate::structural::problem::Problem;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
+use tiphys_kube_schema::gofmt;
+use tiphys_kube_schema::structural::problem::Problem;
 
 /// Keeps a definition until its objects are gone.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -90,7 +87,7 @@ pub fn fill_in(object: &mut Object) {
 fn tidy(schema: &mut Value, depth: usize) {
     let (Some(map), Some(of)) = (
         schema.as_object_mut(),
-        crate::gotypes::find(crate::gotypes::SCHEMA),
+        tiphys_kube_schema::gotypes::find(tiphys_kube_schema::gotypes::SCHEMA),
     ) else {
         return;
     };
@@ -98,7 +95,7 @@ fn tidy(schema: &mut Value, depth: usize) {
         return;
     }
     // What has the wrong type has been refused before.
-    let _ = crate::gotypes::read_into(map, of, false);
+    let _ = tiphys_kube_schema::gotypes::read_into(map, of, false);
     // Below `items` and the like nobody tells of fields that Go does not have.
     map.retain(|key, value| {
         of.fields.iter().any(|f| f.name == key)
@@ -568,8 +565,8 @@ pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
 /// the value by it, within the same budgets as the server; the error is the first thing that is
 /// wrong.
 pub fn try_schema(bytes: &[u8]) -> Result<(), String> {
-    use crate::cel::rules::{Budget, Compiled};
-    use crate::structural::{Node, lists, shape, validate};
+    use tiphys_kube_schema::cel::rules::{Budget, Compiled};
+    use tiphys_kube_schema::structural::{Node, lists, shape, validate};
     let mut document: Value = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
     let raw = json!({"openAPIV3Schema": document["schema"].take()});
     let mut value = document["value"].take();

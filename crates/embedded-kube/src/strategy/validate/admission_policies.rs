@@ -1,13 +1,14 @@
 //! Admission policies and their bindings; expressions are compiled as they will be run.
 
-use super::formats::{self, Format};
 use super::nodes;
 use super::rules::{self, At, Check};
 use super::webhooks::{conditions, one_of, rule};
-use crate::cel::admission::{Returns, Scope};
-use crate::cel::declare::is_reserved;
 use crate::status::Cause;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::cel::admission::{Returns, Scope};
+use tiphys_kube_schema::cel::declare::is_reserved;
+use tiphys_kube_schema::formats;
+use tiphys_kube_schema::formats::Format;
 
 const MAX_ANNOTATIONS: usize = 20;
 const MAX_ANNOTATION_BYTES: usize = 5 * 1024;

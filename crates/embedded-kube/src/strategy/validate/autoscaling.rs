@@ -1,10 +1,10 @@
 //! Horizontal pod autoscalers, in the form of version 2.
 
-use super::formats;
 use super::rules::{At, Check};
 use super::volumes;
 use crate::status::Cause;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 const SOURCES: &[&str] = &[
     "ContainerResource",

@@ -1,8 +1,6 @@
 //! Certificate signing requests. Main function: [`request`].
 
-use super::formats;
 use super::rules::{At, Check};
-use crate::gotypes;
 use crate::registry::Part;
 use crate::status::Cause;
 use base64::Engine;
@@ -10,6 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
+use tiphys_kube_schema::gotypes;
 
 /// What a certificate can be for, in the order in which it is told.
 const USAGES: [&str; 23] = [

@@ -6,7 +6,6 @@
 use super::devices::{
     Names, configuration, driver, each, each_once, request_name, request_names, requests_by_name,
 };
-use super::formats;
 use super::nodes;
 use super::rules::At;
 use super::slice_devices::binding_conditions;
@@ -16,6 +15,7 @@ use crate::status::Cause;
 use serde_json::Value;
 use std::collections::HashSet;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 const MAX_CONSUMERS: usize = 256;
 const MAX_RESULTS: usize = 32;

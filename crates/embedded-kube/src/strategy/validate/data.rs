@@ -1,12 +1,12 @@
 //! ConfigMaps and Secrets.
 
-use super::formats;
 use super::rules::At;
 use crate::status::Cause;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 const MAX_SIZE: usize = 1024 * 1024;
 const FROZEN: &str = "field is immutable when `immutable` is set";
@@ -163,6 +163,6 @@ fn not_a_json_map(base64: &str) -> Option<String> {
             ))
         }
         // What only Go takes is no mistake.
-        Err(_) => crate::gotypes::syntax_error(&bytes),
+        Err(_) => tiphys_kube_schema::gotypes::syntax_error(&bytes),
     }
 }

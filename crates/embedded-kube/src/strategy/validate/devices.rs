@@ -2,17 +2,17 @@
 //!
 //! Main functions: [`claim`], [`template`], [`class`].
 
-use super::formats;
 use super::meta;
 use super::pod::resources::is_extended;
 use super::rules::{At, Check};
 use super::slice_devices::EFFECTS;
-use crate::cel;
 use crate::registry::Part;
 use crate::status::Cause;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::cel;
+use tiphys_kube_schema::formats;
 
 const MAX_ITEMS: usize = 32;
 const MAX_ALTERNATIVES: usize = 8;

@@ -1,12 +1,12 @@
 //! Endpoint slices, endpoints and events.
 
-use super::formats;
 use super::rules::{self, At, Check, Rule};
 use super::webhooks::one_of;
 use crate::status::Cause;
 use serde_json::Value;
 use std::net::IpAddr;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const MAX_PORTS: usize = 20_000;

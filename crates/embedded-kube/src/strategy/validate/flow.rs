@@ -1,9 +1,9 @@
 //! Priority and fairness of requests, and controller revisions.
 
-use super::formats;
 use super::rules::{At, Check};
 use crate::status::Cause;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 const VERBS: &[&str] = &[
     "create",
@@ -41,7 +41,10 @@ pub fn schema(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
     let whole = spec.get("distinguisherMethod");
     if !whole.is_null() && !matches!(method.text(), "ByNamespace" | "ByUser") {
-        let shown = crate::gotypes::internal(whole.value, "flowcontrol/v1.FlowDistinguisherMethod");
+        let shown = tiphys_kube_schema::gotypes::internal(
+            whole.value,
+            "flowcontrol/v1.FlowDistinguisherMethod",
+        );
         let message =
             format!("Unsupported value: {shown}: supported values: \"ByNamespace\", \"ByUser\"");
         causes.push(Cause {

@@ -67,7 +67,7 @@ pub fn limit_range(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause
     for (i, limit) in limits.iter().enumerate() {
         let kind = limit.get("type");
         let before = causes.len();
-        kind.form(super::formats::qualified_name, causes);
+        kind.form(tiphys_kube_schema::formats::qualified_name, causes);
         let known = matches!(kind.text(), "Pod" | "Container" | "PersistentVolumeClaim");
         if causes.len() == before && !kind.text().contains('/') && !known {
             causes.push(kind.invalid("must be a standard limit type or fully qualified"));

@@ -4,7 +4,6 @@
 //! rules for names and finalizers, and reports what it finds as often: [`Plan`] says how often for
 //! a kind.
 
-use super::formats::{self, Format};
 use super::rules::{self, At};
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::registry::Part;
@@ -12,6 +11,8 @@ use crate::status::Cause;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 use tiphys_gocompat::text::is_print;
+use tiphys_kube_schema::formats;
+use tiphys_kube_schema::formats::Format;
 
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 const MAX_MANAGER: usize = 128;

@@ -10,7 +10,6 @@ mod data;
 mod devices;
 mod endpoints;
 mod flow;
-pub mod formats;
 mod labels;
 mod limits;
 pub mod meta;

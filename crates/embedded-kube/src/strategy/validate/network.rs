@@ -1,11 +1,11 @@
 //! Ingresses, their classes, network policies, addresses and service networks.
 
-use super::formats;
 use super::rules::{self, At};
 use crate::status::Cause;
 use serde_json::Value;
 use std::net::IpAddr;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 const CLASS: &str = "kubernetes.io/ingress.class";
 

@@ -2,10 +2,10 @@
 
 use super::nodes::node_taints;
 use super::rules::At;
-use crate::gotypes;
 use crate::status::Cause;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::gotypes;
 
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
 const AVOIDED: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";

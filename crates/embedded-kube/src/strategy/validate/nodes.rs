@@ -1,6 +1,5 @@
 //! Disruption budgets, priority and runtime classes, namespaces and nodes.
 
-use super::formats;
 use super::node_annotations;
 use super::pod::{affinity, resources};
 use super::rules::{self, At, Check};
@@ -10,6 +9,7 @@ use regex::Regex;
 use serde_json::Value;
 use std::sync::LazyLock;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const HIGHEST_PRIORITY: i64 = 1_000_000_000;
@@ -202,7 +202,7 @@ fn duplicate_struct(at: &At<'_>, of: &str, detail: &str) -> Cause {
     };
     let message = format!(
         "Duplicate value: {}{tail}",
-        crate::gotypes::internal(at.value, of)
+        tiphys_kube_schema::gotypes::internal(at.value, of)
     );
     Cause {
         reason: "FieldValueDuplicate",

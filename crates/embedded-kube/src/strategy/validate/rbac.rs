@@ -1,9 +1,9 @@
 //! Roles and their bindings.
 
-use super::formats;
 use super::rules::{self, At};
 use crate::status::Cause;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

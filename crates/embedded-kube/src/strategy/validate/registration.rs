@@ -1,11 +1,11 @@
 //! APIServices: which server answers for a version of a group. Main function: [`service`].
 
-use super::formats;
 use super::rules::At;
 use crate::status::Cause;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 pub fn service(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let spec = At::of(object, old, "spec");

@@ -5,11 +5,11 @@
 //! the API server reports them. What does not fit a table is a function in it ([`Rule::By`]). It
 //! knows no kind.
 
-use super::formats::Format;
-use crate::gotypes;
 use crate::status::Cause;
 use serde_json::{Value, json};
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats::Format;
+use tiphys_kube_schema::gotypes;
 
 /// A value, its field path, and what it was before an update.
 #[derive(Clone, Debug)]
@@ -285,7 +285,7 @@ impl<'v> At<'v> {
             Check::Between(low, high) => {
                 let problem = self
                     .int()
-                    .and_then(|n| super::formats::in_range(n, low, high));
+                    .and_then(|n| tiphys_kube_schema::formats::in_range(n, low, high));
                 causes.extend(problem.map(|p| self.invalid(&p)));
             }
             Check::MaxBytes(max) if self.len() > max => causes.push(self.too_long(max)),
@@ -327,12 +327,12 @@ pub fn label_selector(at: &At<'_>, causes: &mut Vec<Cause>) {
         operator(&requirement, false, causes);
         requirement
             .get("key")
-            .form(super::formats::qualified_name, causes);
+            .form(tiphys_kube_schema::formats::qualified_name, causes);
         requirement
             .get("values")
             .items()
             .iter()
-            .for_each(|value| value.form(super::formats::label_value, causes));
+            .for_each(|value| value.form(tiphys_kube_schema::formats::label_value, causes));
     }
 }
 
@@ -363,12 +363,12 @@ pub fn selector_attributes(attributes: &At<'_>, causes: &mut Vec<Cause>) {
             }
             operator(&requirement, true, causes);
             if name == "labelSelector" {
-                key.form(super::formats::qualified_name, causes);
+                key.form(tiphys_kube_schema::formats::qualified_name, causes);
                 requirement
                     .get("values")
                     .items()
                     .iter()
-                    .for_each(|value| value.form(super::formats::label_value, causes));
+                    .for_each(|value| value.form(tiphys_kube_schema::formats::label_value, causes));
             }
         }
     }
@@ -398,12 +398,12 @@ fn operator(requirement: &At<'_>, any: bool, causes: &mut Vec<Cause>) {
 pub fn labels(at: &At<'_>, causes: &mut Vec<Cause>) {
     for (key, value) in at.entries() {
         causes.extend(
-            super::formats::qualified_name(key)
+            tiphys_kube_schema::formats::qualified_name(key)
                 .iter()
                 .map(|p| at.invalid_as(key, p)),
         );
         causes.extend(
-            super::formats::label_value(value.text())
+            tiphys_kube_schema::formats::label_value(value.text())
                 .iter()
                 .map(|p| at.invalid_as(value.text(), p)),
         );
@@ -412,8 +412,8 @@ pub fn labels(at: &At<'_>, causes: &mut Vec<Cause>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::formats;
     use super::*;
+    use tiphys_kube_schema::formats;
 
     #[test]
     fn a_table_reports_field_by_field() {

@@ -1,11 +1,11 @@
 //! Services.
 
-use super::formats;
 use super::network;
 use super::rules::{self, At};
 use crate::status::Cause;
 use serde_json::{Value, json};
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 const RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
@@ -286,7 +286,7 @@ fn used_twice(spec: &At<'_>, causes: &mut Vec<Cause>) {
                 json!({"port": port.get("port").value, "protocol": port.get("protocol").value});
             let message = format!(
                 "Duplicate value: {}",
-                crate::gotypes::internal(&key, "core/v1.ServicePort")
+                tiphys_kube_schema::gotypes::internal(&key, "core/v1.ServicePort")
             );
             causes.push(Cause {
                 reason: "FieldValueDuplicate",

@@ -2,7 +2,6 @@
 //! function: [`device`].
 
 use super::devices::{each, each_once, qualified};
-use super::formats;
 use super::rules::At;
 use super::slices::{exactly_one, flag, node_name, node_selector};
 use super::volumes::quantity;
@@ -11,6 +10,7 @@ use regex::Regex;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::LazyLock;
+use tiphys_kube_schema::formats;
 
 const MAX_ATTRIBUTES: usize = 32;
 const MAX_VALUES: usize = 48;

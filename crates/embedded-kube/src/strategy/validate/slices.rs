@@ -2,13 +2,13 @@
 //! is in `slice_devices`.
 
 use super::devices::{driver, each_once};
-use super::formats;
 use super::rules::At;
 use super::slice_devices::{counters, device};
 use super::volumes;
 use crate::status::Cause;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 const MAX_DEVICES: usize = 128;
 /// Where devices have taints or consume counters.

@@ -1,11 +1,11 @@
 //! Storage classes, CSI drivers and their nodes, attachments and capacities.
 
-use super::formats;
 use super::rules::{self, At, Check};
 use super::volumes;
 use crate::status::Cause;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::formats;
 
 const MAX_PARAMETERS: usize = 512;
 const MAX_PARAMETER_BYTES: usize = 256 * 1024;

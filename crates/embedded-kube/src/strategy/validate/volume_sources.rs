@@ -1,11 +1,11 @@
 //! What a PersistentVolume is made of: one source, by a table of the sources. Main function:
 //! [`one`].
 
-use super::formats::{dns_label, dns_subdomain};
 use super::pod::volume as of_pods;
 use super::rules::{At, Check, Rule};
 use super::volumes::driver_name;
 use crate::status::Cause;
+use tiphys_kube_schema::formats::{dns_label, dns_subdomain};
 
 const TEXT: &[Check] = &[Check::Required("")];
 const OWNED_SECRET: Rule = Rule::In(

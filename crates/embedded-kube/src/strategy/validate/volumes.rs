@@ -1,15 +1,15 @@
 //! Persistent volumes and claims.
 
-use super::formats;
 use super::labels;
 use super::pod;
 use super::rules::{At, Check};
 use super::volume_sources::{self, SOURCES};
-use crate::gotypes;
 use crate::status::Cause;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::quantity::Quantity;
+use tiphys_kube_schema::formats;
+use tiphys_kube_schema::gotypes;
 
 const MODES: &[&str] = &[
     "ReadOnlyMany",

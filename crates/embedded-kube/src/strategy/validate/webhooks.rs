@@ -1,11 +1,11 @@
 //! Webhook configurations.
 
-use super::formats;
 use super::rules::{self, At, Check};
-use crate::cel::admission::{Returns, Scope};
 use crate::status::Cause;
 use crate::strategy::url;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::cel::admission::{Returns, Scope};
+use tiphys_kube_schema::formats;
 
 const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];

@@ -5,12 +5,12 @@ mod pod;
 mod volume;
 mod workloads;
 
-use super::validate::formats;
 use super::validate::rules::At;
 use crate::catalog::Resource;
 use crate::registry::Part;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::quantity::Quantity;
+use tiphys_kube_schema::formats;
 
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";

@@ -1,11 +1,11 @@
 //! Warnings about pods and templates. Main functions: [`of_pod`] and [`of_template`].
 
-use super::super::validate::formats::{dns_label, ip_warning, label_value};
 use super::super::validate::rules::At;
 use super::volume;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use tiphys_apimachinery::quantity::Quantity;
+use tiphys_kube_schema::formats::{dns_label, ip_warning, label_value};
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const SECCOMP: [&str; 2] = [

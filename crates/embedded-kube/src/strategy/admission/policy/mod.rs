@@ -10,10 +10,10 @@ pub use mutating::mutate;
 pub use run::Run;
 pub use validating::validate;
 
-use crate::cel::Program;
-use crate::cel::admission::{Returns, Scope};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::cel::Program;
+use tiphys_kube_schema::cel::admission::{Returns, Scope};
 
 /// An expression with its source; one that does not compile fails when it is needed.
 pub struct Expression {

@@ -4,7 +4,6 @@
 use super::run::Run;
 use super::{Expression, Mutation, Policy, params};
 use crate::catalog::Resource;
-use crate::cel::admission::{misnamed, to_json};
 use crate::registry::patch_refused;
 use crate::status::{Cause, Status};
 use crate::strategy::admission::hooks::Bound;
@@ -17,6 +16,7 @@ use tiphys_apimachinery::patch::apply::{ApplyOptions, apply_in};
 use tiphys_apimachinery::patch::{self, PatchError};
 use tiphys_apimachinery::schema::{ListType, MapType, TypeKind, TypeRef};
 use tiphys_apimachinery::{Object, object::map_entry};
+use tiphys_kube_schema::cel::admission::{misnamed, to_json};
 
 /// Nobody's name: what a policy sets is owned by nobody.
 const NOBODY: &str = "mutating-admission-policy";
@@ -223,7 +223,7 @@ fn patched(expression: &Expression, run: &Run<'_>, object: &Object) -> Result<Ob
     let value = run
         .evaluate(expression)
         .map_err(super::run::Stopped::text)?;
-    let crate::cel::value::Value::List(list) = &value else {
+    let tiphys_kube_schema::cel::value::Value::List(list) = &value else {
         return Err("type mismatch: expression should evaluate to array".to_owned());
     };
     let mut operations = Vec::new();
@@ -268,18 +268,18 @@ fn is_test(error: &PatchError) -> bool {
 }
 
 /// Objects of a `value` must be called like the place where they stand.
-fn misnamed_value(operation: &crate::cel::value::Value) -> Result<(), String> {
-    use crate::cel::value::{Key, Value};
+fn misnamed_value(operation: &tiphys_kube_schema::cel::value::Value) -> Result<(), String> {
+    use tiphys_kube_schema::cel::value::{Key, Value};
     let Value::Opaque(made) = operation else {
         return Ok(());
     };
-    let crate::cel::Opaque::Made(_, fields) = &**made else {
+    let tiphys_kube_schema::cel::Opaque::Made(_, fields) = &**made else {
         return Ok(());
     };
     let Some(value @ Value::Opaque(inner)) = fields.get(&Key::String("value".into())) else {
         return Ok(());
     };
-    let crate::cel::Opaque::Made(name, _) = &**inner else {
+    let tiphys_kube_schema::cel::Opaque::Made(name, _) = &**inner else {
         return Ok(());
     };
     let problems = misnamed(value, name);

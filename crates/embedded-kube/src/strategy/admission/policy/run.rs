@@ -3,12 +3,12 @@
 
 use super::{Expression, Policy};
 use crate::catalog::Resource;
-use crate::cel::value::{Map, Value};
-use crate::cel::{EvalError, Evaluated, declare};
 use crate::strategy::admission::request::{Objects, Request};
 use serde_json::Value as Json;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use tiphys_kube_schema::cel::value::{Map, Value};
+use tiphys_kube_schema::cel::{EvalError, Evaluated, declare};
 
 /// What one expression may cost, and all of a policy together.
 const CALL_LIMIT: u64 = 1_000_000;

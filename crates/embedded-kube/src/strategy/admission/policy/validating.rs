@@ -2,13 +2,13 @@
 
 use super::run::{Run, Stopped};
 use super::{Policy, Validation, params, text};
-use crate::cel::value::Value;
 use crate::status::{Cause, Status};
 use crate::strategy::admission::hooks::Bound;
 use crate::strategy::admission::matching::matches;
 use crate::strategy::admission::request::{Objects, Request};
 use crate::strategy::admission::{Answers, refusal};
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::cel::value::Value;
 
 /// Longer messages of expressions are not shown.
 const MESSAGE_LIMIT: usize = 5 * 1024;

@@ -1,9 +1,9 @@
 //! Where pods go: affinities, spread and tolerations.
 
-use super::super::formats::{dns_label, dns_subdomain, label_value, qualified_name};
 use super::super::rules::{At, Check, Rule, label_selector};
 use crate::status::Cause;
 use std::collections::HashSet;
+use tiphys_kube_schema::formats::{dns_label, dns_subdomain, label_value, qualified_name};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";

@@ -1,10 +1,10 @@
 //! The spec of a PersistentVolumeClaim, which pods and StatefulSets hold as templates. Main
 //! function: [`spec`].
 
-use super::super::formats::{dns_label, dns_subdomain};
 use super::super::rules::{At, Check, Rule, label_selector};
 use crate::status::Cause;
 use tiphys_apimachinery::quantity::Quantity;
+use tiphys_kube_schema::formats::{dns_label, dns_subdomain};
 
 const MODES: [&str; 4] = [
     "ReadOnlyMany",

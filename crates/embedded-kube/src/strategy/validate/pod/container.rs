@@ -1,11 +1,11 @@
 //! Containers of the three kinds. Main function: [`all`].
 
-use super::super::formats::{dns_label, port_name, port_number};
 use super::super::rules::{At, Check};
 use super::{Pod, env, probe, resources, security, volume};
 use crate::status::Cause;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
+use tiphys_kube_schema::formats::{dns_label, port_name, port_number};
 
 const PULL: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const NOT_EPHEMERAL: &str = "cannot be set for an Ephemeral Container";

@@ -1,12 +1,12 @@
 //! Environment variables and the selectors of pod fields that they share with volumes.
 
-use super::super::formats::{
-    config_key, dns_label, dns_subdomain, qualified_name, relaxed_env_var_name,
-};
 use super::super::rules::{At, Check, Rule};
 use super::volume::no_backsteps;
 use crate::status::Cause;
 use tiphys_apimachinery::quantity::Quantity;
+use tiphys_kube_schema::formats::{
+    config_key, dns_label, dns_subdomain, qualified_name, relaxed_env_var_name,
+};
 
 const ENV_FIELDS: [&str; 9] = [
     "metadata.name",

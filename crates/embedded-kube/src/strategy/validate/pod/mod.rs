@@ -19,11 +19,11 @@ pub mod update;
 pub mod volume;
 mod windows;
 
-use super::formats::{dns_label, dns_subdomain, qualified_name};
 use super::rules::{At, Check, Rule, labels};
 use crate::status::Cause;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use tiphys_kube_schema::formats::{dns_label, dns_subdomain, qualified_name};
 
 /// The field of what is wrong with a pod as a whole.
 const NOWHERE: &str = "[]";

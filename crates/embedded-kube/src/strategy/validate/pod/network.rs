@@ -1,8 +1,8 @@
 //! Names and addresses that a pod sees.
 
-use super::super::formats::{dns_subdomain, dns_subdomain_underscore, ip};
 use super::super::rules::{At, Check};
 use crate::status::Cause;
+use tiphys_kube_schema::formats::{dns_subdomain, dns_subdomain_underscore, ip};
 
 /// `dnsPolicy` and `dnsConfig`.
 pub fn dns(spec: &At<'_>, causes: &mut Vec<Cause>) {

@@ -1,10 +1,10 @@
 //! Probes and lifecycle hooks: what a kubelet does to see or tell a container something.
 
-use super::super::formats::{http_header_name, port_name, port_number};
 use super::super::rules::{At, Check, Rule};
 use super::Pod;
 use crate::status::Cause;
 use serde_json::Value;
+use tiphys_kube_schema::formats::{http_header_name, port_name, port_number};
 
 /// A handler's kinds, in the order in which they are looked at.
 const KINDS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];

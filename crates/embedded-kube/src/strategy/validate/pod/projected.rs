@@ -1,11 +1,11 @@
 //! Volumes that are put together from several sources, and those that show a pod to itself.
 
-use super::super::formats::qualified_name;
 use super::super::rules::{At, Check, Rule, label_selector};
 use super::env::{field_selector, resource_selector};
 use super::volume::{file_path, key_to_path, mode};
 use crate::status::Cause;
 use std::collections::HashSet;
+use tiphys_kube_schema::formats::qualified_name;
 
 const VOLUME_FIELDS: [&str; 5] = [
     "metadata.annotations",

@@ -1,11 +1,11 @@
 //! Requests and limits of containers and pods.
 
-use super::super::formats::{dns_label, qualified_name};
 use super::super::rules::{At, Check};
 use crate::status::Cause;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tiphys_apimachinery::quantity::Quantity;
+use tiphys_kube_schema::formats::{dns_label, qualified_name};
 
 /// Names without a domain that mean something to Kubernetes.
 const STANDARD: [&str; 20] = [

@@ -1,12 +1,12 @@
 //! The status of a pod, as a kubelet writes it. Main function: [`check`].
 
-use super::super::formats::{dns_label, dns_subdomain, ip, is_ip, qualified_name};
 use super::super::rules::{At, Check};
 use super::update::annotation_changes;
 use crate::status::Cause;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::net::IpAddr;
+use tiphys_kube_schema::formats::{dns_label, dns_subdomain, ip, is_ip, qualified_name};
 
 const SYSTEM: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
 const ID: &[Check] = &[Check::Between(0, i32::MAX as i64)];

@@ -2,10 +2,10 @@
 
 use super::super::rules::{At, Check};
 use super::{affinity, annotations, container};
-use crate::gotypes;
 use crate::status::Cause;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::gotypes;
 
 const FROZEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,\
                       `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\

@@ -1,7 +1,6 @@
 //! Volumes of a pod: one source each, by a table of the sources. Main function: [`volumes`], which
 //! also says which volumes there are to be mounted.
 
-use super::super::formats::{dns_label, dns_subdomain};
 use super::super::meta;
 use super::super::rules::{At, Check, Rule};
 use super::super::webhooks::one_of;
@@ -13,6 +12,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 use tiphys_apimachinery::quantity::Quantity;
+use tiphys_kube_schema::formats::{dns_label, dns_subdomain};
 
 const MORE_THAN_ONE: &str = "may not specify more than 1 volume type";
 const TEXT: &[Check] = &[Check::Required("")];

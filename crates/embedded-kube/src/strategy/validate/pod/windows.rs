@@ -1,11 +1,11 @@
 //! Pods of Windows nodes: their options, and what only Linux has.
 
-use super::super::formats::dns_subdomain;
 use super::super::rules::At;
 use super::Pod;
 use crate::status::Cause;
 use regex::Regex;
 use std::sync::LazyLock;
+use tiphys_kube_schema::formats::dns_subdomain;
 
 const NOT_ON_WINDOWS: &str = "cannot be set for a windows pod";
 

@@ -100,7 +100,7 @@ fn not_supported_struct(at: &At<'_>, of: &str, allowed: &[&str]) -> Cause {
         .unwrap_or(("", ""));
     cause.message = format!(
         "Unsupported value: {}: supported values{tail}",
-        crate::gotypes::internal(at.value, of)
+        tiphys_kube_schema::gotypes::internal(at.value, of)
     );
     cause
 }

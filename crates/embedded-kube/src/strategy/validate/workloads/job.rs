@@ -2,10 +2,10 @@
 
 use super::job_policy;
 use super::*;
-use crate::strategy::validate::formats::{dns_label, dns_subdomain};
 use regex::Regex;
 use serde_json::json;
 use std::sync::LazyLock;
+use tiphys_kube_schema::formats::{dns_label, dns_subdomain};
 
 const SOFT_LIMIT: i64 = 100_000;
 const HIGH_LIMIT: i64 = 10_000;

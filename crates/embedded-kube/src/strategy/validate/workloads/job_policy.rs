@@ -1,8 +1,8 @@
 //! When a Job's pods count as failed or enough of them as succeeded.
 
 use super::*;
-use crate::strategy::validate::formats::qualified_name;
 use std::collections::HashSet;
+use tiphys_kube_schema::formats::qualified_name;
 
 const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
 

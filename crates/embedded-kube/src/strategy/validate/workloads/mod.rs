@@ -12,7 +12,6 @@ mod job_status;
 mod stateful;
 mod status;
 
-use super::formats::percentage;
 use super::meta;
 use super::pod;
 use super::rules::{At, Check, Rule, label_selector};
@@ -22,6 +21,7 @@ use crate::status::Cause;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::selector::LabelSelector;
+use tiphys_kube_schema::formats::percentage;
 
 const AT_LEAST_0: &[Check] = &[Check::AtLeast(0)];
 
@@ -180,7 +180,7 @@ fn runs_for_ever(template: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
 /// A number, or a percentage that is written as one.
 fn int_or_percent(at: &At<'_>, causes: &mut Vec<Cause>) {
     match at.value {
-        Value::String(_) => at.form(super::formats::percent, causes),
+        Value::String(_) => at.form(tiphys_kube_schema::formats::percent, causes),
         _ => at.check(AT_LEAST_0, causes),
     }
 }

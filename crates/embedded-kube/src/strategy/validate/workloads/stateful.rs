@@ -1,8 +1,8 @@
 //! StatefulSets.
 
 use super::*;
-use crate::strategy::validate::formats::dns_label;
 use serde_json::json;
+use tiphys_kube_schema::formats::dns_label;
 
 const RETENTION: &[&str] = &["Retain", "Delete"];
 const FROZEN: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \

@@ -4,7 +4,7 @@
 
 use super::eval::{EvalError, Evaluated, failed};
 use super::value::{Key, Map, Value};
-use crate::structural::gofmt;
+use crate::gofmt;
 use std::cmp::Ordering;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tiphys_apimachinery::quantity::{Quantity, QuantityError};
@@ -678,7 +678,7 @@ fn quantity(function: &str, q: &Quantity, rest: &[Value]) -> Option<Evaluated> {
 
 /// What is wrong with a text, by the name of a format of the `format` library.
 fn format_problems(name: &str, text: &str) -> Vec<String> {
-    use crate::strategy::validate::formats;
+    use crate::formats;
     use crate::structural::formats as known;
     let prefix = |check: fn(&str) -> Vec<String>| {
         check(&format!("{}a", text.strip_suffix('-').unwrap_or(text)))

@@ -8,10 +8,10 @@ use super::estimate::{self, Sizes};
 use super::types::Type;
 use super::value::Value;
 use super::{COST_TEXT, Env, EvalError, Program, Vars};
-use crate::strategy::{definition_path, rule_as_json};
+use crate::gofmt;
 use crate::structural::problem::Problem;
 use crate::structural::validate::{is_unchanged, old_item};
-use crate::structural::{Node, Rule, gofmt};
+use crate::structural::{Node, Rule, internal, path};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ impl Compiling {
         let message = (!rule.message_expression.is_empty())
             .then(|| Program::compile(&env, &rule.message_expression).ok())
             .flatten();
-        let field_path = definition_path(&rule.field_path, node).unwrap_or_default();
+        let field_path = path::shown(&rule.field_path, node).unwrap_or_default();
         Self {
             program,
             message,
@@ -519,7 +519,7 @@ impl<'n> Definitions<'n> {
                 continue;
             }
             let env = env(&ty, rule.optional_old_self == Some(true));
-            let shown = rule_as_json(&schema["x-kubernetes-validations"][i]);
+            let shown = internal::rule(&schema["x-kubernetes-validations"][i]);
             let mut bad = |key: &str, detail: String| {
                 let text = format!("Invalid value: {shown}: {detail}");
                 problems.push(Problem {

@@ -4,7 +4,7 @@
 use super::ast::{Expr, Kind, Literal};
 use super::lexer::Issue;
 use super::time;
-use crate::strategy::go_regex;
+use crate::go_regex;
 
 pub fn check(expr: &Expr, issues: &mut Vec<Issue>) {
     expr.visit(&mut |e| {

@@ -105,6 +105,11 @@ pub fn resolve<'a>(
     Ok((resolved, node))
 }
 
+/// A path that a rule names, as messages show it.
+pub fn shown(path: &str, node: &Node) -> Option<String> {
+    resolve(path, node, true).ok().map(|(found, _)| found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use super::kinds::Opaque;
 use super::time;
-use crate::structural::gofmt;
+use crate::gofmt;
 use jiff::Timestamp;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

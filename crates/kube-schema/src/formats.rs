@@ -1,6 +1,5 @@
 //! What strings must look like: names, labels, keys, ports, addresses. Each function returns what
-//! is wrong with a string, in the API server's words; nothing when it fits. They know no fields:
-//! see [`super::rules`].
+//! is wrong with a string, in the API server's words; nothing when it fits. They know no fields.
 
 use regex::Regex;
 use std::net::{IpAddr, Ipv4Addr};

@@ -6,20 +6,20 @@
 
 pub mod embedded;
 pub mod formats;
-pub mod gofmt;
+pub mod internal;
 pub mod lists;
+pub mod path;
 pub mod problem;
 pub mod shape;
 pub mod validate;
 
+use crate::go_regex::compile_pattern;
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Deeper schemas are cut off: an object cannot be nested deeper than the decoder allows either.
 const MAX_DEPTH: usize = 200;
-/// A pattern may not grow into a larger program than this.
-const MAX_PATTERN: usize = 1 << 20;
 
 /// What `additionalProperties` says.
 #[derive(Debug, Default)]
@@ -109,77 +109,6 @@ pub struct Node {
     pub rules: Vec<Rule>,
     /// Whether any rule stands here or below.
     pub has_rules: bool,
-}
-
-/// A pattern of Go's in our library's dialect: there `\d` and the like mean more than ASCII, and a
-/// bracket in a class begins another class.
-pub fn from_go(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 8);
-    let mut chars = text.chars().peekable();
-    let (mut class, mut first) = (false, false);
-    while let Some(c) = chars.next() {
-        let was_first = std::mem::take(&mut first);
-        match c {
-            '\\' => match chars.next() {
-                Some('d') => out.push_str("[0-9]"),
-                Some('D') => out.push_str("[^0-9]"),
-                Some('w') => out.push_str("[0-9A-Za-z_]"),
-                Some('W') => out.push_str("[^0-9A-Za-z_]"),
-                Some('s') => out.push_str("[\\t\\n\\x0c\\r ]"),
-                Some('S') => out.push_str("[^\\t\\n\\x0c\\r ]"),
-                Some('b') if !class => out.push_str("(?-u:\\b)"),
-                Some('B') if !class => out.push_str("(?-u:\\B)"),
-                Some('Q') => {
-                    let rest: String = chars.clone().collect();
-                    let end = rest.find("\\E").unwrap_or(rest.len());
-                    out.push_str(&regex::escape(&rest[..end]));
-                    chars
-                        .by_ref()
-                        .take(rest[..end].chars().count() + 2)
-                        .for_each(|_| {});
-                }
-                Some(other) => out.extend(['\\', other]),
-                None => out.push('\\'),
-            },
-            '[' if class && chars.peek() == Some(&':') => {
-                // A named class, such as `[:alpha:]`.
-                out.push('[');
-                for inner in chars.by_ref() {
-                    out.push(inner);
-                    if inner == ']' {
-                        break;
-                    }
-                }
-            }
-            '[' if class => out.push_str("\\["),
-            '[' => {
-                (class, first) = (true, true);
-                out.push('[');
-            }
-            '^' if class && was_first => {
-                first = true;
-                out.push('^');
-            }
-            ']' if class && was_first => out.push_str("\\]"),
-            ']' if class => {
-                class = false;
-                out.push(']');
-            }
-            '&' | '~' if class => out.extend(['\\', c]),
-            '-' if class && chars.peek() == Some(&'-') => out.push_str("\\-"),
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// Compiles a pattern as Go would, as far as the two languages agree.
-pub fn compile_pattern(text: &str) -> Option<Regex> {
-    regex::RegexBuilder::new(&from_go(text))
-        .size_limit(MAX_PATTERN)
-        .dfa_size_limit(MAX_PATTERN)
-        .build()
-        .ok()
 }
 
 fn text(map: &Map<String, Value>, key: &str) -> String {

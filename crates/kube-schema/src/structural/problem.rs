@@ -2,8 +2,8 @@
 //!
 //! Main type: [`Problem`], which becomes a cause of a `Status`.
 
-use super::gofmt;
-use crate::status::Cause;
+use crate::Cause;
+use crate::gofmt;
 use serde_json::Value;
 
 /// A field error. The path is complete.

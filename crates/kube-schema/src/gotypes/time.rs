@@ -1,7 +1,7 @@
 //! Texts that say a time or a number as Go reads them, and what it says of those that do not. Main
 //! functions: [`parse`], [`read_int`].
 
-use crate::structural::gofmt;
+use crate::gofmt;
 use serde_json::Value;
 use std::num::{IntErrorKind, ParseIntError};
 

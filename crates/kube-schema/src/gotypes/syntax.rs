@@ -1,7 +1,7 @@
 //! What Go's decoder says about text that is no JSON. Main function: [`syntax_error`]; it is asked
 //! only when decoding has failed.
 
-use crate::structural::gofmt;
+use crate::gofmt;
 
 /// As Go's limit of nested lists and maps.
 const MAX_DEPTH: usize = 10_000;

@@ -3,7 +3,7 @@
 //!
 //! Main functions: [`versions`], [`schema`], [`rule`].
 
-use crate::structural::gofmt;
+use crate::gofmt;
 use serde_json::{Map, Value};
 
 /// How Go shows a field.

@@ -3,7 +3,8 @@
 use super::eval::{Evaluated, failed};
 use super::time;
 use super::value::{Key, Value};
-use crate::structural::{compile_pattern, gofmt};
+use crate::go_regex::compile_pattern;
+use crate::gofmt;
 
 /// None when the function is none of strings.
 pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
@@ -16,7 +17,7 @@ pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
         ("endsWith", [Value::String(other)]) => Ok(Value::Bool(text.ends_with(&**other))),
         ("matches", [Value::String(pattern)]) => match compile_pattern(pattern) {
             Some(regex) => Ok(Value::Bool(regex.is_match(text))),
-            None => failed(crate::strategy::go_regex::error(pattern).unwrap_or_default()),
+            None => failed(crate::go_regex::error(pattern).unwrap_or_default()),
         },
         ("find" | "findAll", [Value::String(pattern), limit @ ..]) => {
             find(function, text, pattern, limit)
@@ -50,7 +51,7 @@ fn find(function: &str, text: &str, pattern: &str, limit: &[Value]) -> Evaluated
     let Some(regex) = compile_pattern(pattern) else {
         return failed(format!(
             "Illegal regex: {}",
-            crate::strategy::go_regex::error(pattern).unwrap_or_default()
+            crate::go_regex::error(pattern).unwrap_or_default()
         ));
     };
     if function == "find" {

@@ -5,7 +5,7 @@
 //! in order of the keys; everything else stays as it was written, wherever it is moved to.
 
 use super::{Message, Struct, Type, find};
-use crate::structural::gofmt;
+use crate::gofmt;
 use serde_json::{Map, Value};
 
 /// The key under which a map says which struct it is. No field of a struct has such a name.

@@ -7,7 +7,8 @@
 mod allowed;
 
 use super::problem::Problem;
-use super::{Additional, Bound, Node, formats, gofmt};
+use super::{Additional, Bound, Node, formats};
+use crate::gofmt;
 use serde_json::Value;
 
 const MAX_DEPTH: usize = 250;
