@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value, json};
 use std::fmt;
+use tiphys_apimachinery::patch::PatchError;
 pub use tiphys_kube_schema::Cause;
 use tiphys_kube_schema::gofmt;
 
@@ -320,6 +321,35 @@ impl Details {
             );
         }
         Value::Object(map)
+    }
+}
+
+/// Why a patch does not apply, as the real server answers it.
+pub(crate) fn patch_refused(error: &PatchError) -> Status {
+    match error {
+        // No more is said of what the document does not allow.
+        PatchError::Operation { .. } | PatchError::ListOfLists => Status::new(
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        )
+        .with_causes(Vec::new()),
+        PatchError::TooManyOperations { .. } => Status::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: {error}"),
+        ),
+        PatchError::Format(_) => Status::bad_request(error.to_string()),
+        // The server looks at Go structs, which are called like the last word of the type's name.
+        PatchError::UnknownField { type_name, field } => {
+            let name = type_name.rsplit('.').next().unwrap_or(type_name);
+            Status::new(
+                500,
+                "",
+                format!("unable to find api field in struct {name} for the json field {field:?}"),
+            )
+        }
+        _ => Status::new(500, "", error.to_string()),
     }
 }
 

@@ -2,9 +2,9 @@
 //! connections is asked before that is said. Main function: [`connect`].
 
 use super::{Call, write};
-use crate::sim;
+use crate::admission::{Answers, Objects, Operation, Request};
 use crate::status::Status;
-use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
+use crate::{admission, sim};
 use axum::body::Body;
 use http::{Method, Response};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 //! functions: [`sent`], [`understood`].
 
 use super::{Call, body};
-use crate::registry::{DeleteOptions, Propagation, Sender};
+use crate::base::{DeleteOptions, Propagation, Sender};
 use crate::status::{Cause, Status};
 use axum::body::Body;
 use serde_json::{Map, Value, json};

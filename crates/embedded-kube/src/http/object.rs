@@ -2,10 +2,13 @@
 
 use super::negotiate::{self, Form};
 use super::{Call, bytes_response, json_response, table};
+use crate::base::Stored;
 use crate::catalog::Resource;
-use crate::registry::{Registry, Stored, convert};
+use crate::convert;
+use crate::convert::annotated;
+use crate::convert::annotated::TEMPLATE_GENERATION;
+use crate::registry::Registry;
 use crate::status::Status;
-use crate::strategy::{TEMPLATE_GENERATION, annotated};
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};

@@ -3,9 +3,8 @@
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
-use tiphys_kube_schema::gofmt;
-use tiphys_kube_schema::gotypes;
 use tiphys_kube_schema::gotypes::{Struct, Type};
+use tiphys_kube_schema::{gofmt, gotypes};
 
 /// The fields of an operation of a JSON patch.
 const OPERATION: [&str; 4] = ["from", "op", "path", "value"];

@@ -5,9 +5,8 @@ use super::selectors::Filter;
 use super::{
     Call, body, delete_options, json_response, list, object, patch_body, table, with_warnings,
 };
-use crate::registry::{
-    DeleteOptions, Deleted, FieldValidation, Part, Registry, Sender, WriteOptions, Written,
-};
+use crate::base::{DeleteOptions, Deleted, FieldValidation, Part, Sender, WriteOptions, Written};
+use crate::registry::Registry;
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
 use http::header::USER_AGENT;

@@ -1,8 +1,9 @@
 //! Custom resources against the schema of their definition. Main functions: [`read`], [`check`],
 //! [`warnings`].
 
+use crate::base::Part;
 use crate::catalog::{Resource, crd::Custom};
-use crate::registry::{Part, convert};
+use crate::convert;
 use crate::status::Cause;
 use serde_json::Value;
 use tiphys_apimachinery::{Object, gvk::split_api_version, schema};

@@ -1,11 +1,10 @@
 //! Expressions of admission policies: which variables they have, and what they must come to. Main
 //! types: [`Scope`], [`Returns`].
 
-use super::authz;
 use super::kinds::Opaque;
 use super::types::{ObjectType, Type};
 use super::value::{Key, Value};
-use super::{Env, Program};
+use super::{Env, Program, authz};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

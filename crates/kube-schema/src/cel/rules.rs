@@ -3,11 +3,10 @@
 //! Main types: [`Compiled`] (a schema's rules, ready to run), [`Definitions`] (the checks when a
 //! definition is written).
 
-use super::declare;
 use super::estimate::{self, Sizes};
 use super::types::Type;
 use super::value::Value;
-use super::{COST_TEXT, Env, EvalError, Program, Vars};
+use super::{COST_TEXT, Env, EvalError, Program, Vars, declare};
 use crate::gofmt;
 use crate::structural::problem::Problem;
 use crate::structural::validate::{is_unchanged, old_item};

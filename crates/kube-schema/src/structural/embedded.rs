@@ -5,8 +5,7 @@
 
 use super::Node;
 use super::problem::Problem;
-use crate::Cause;
-use crate::formats;
+use crate::{Cause, formats};
 use serde_json::{Map, Value};
 
 /// What is wrong with embedded objects, anywhere below (`root`: the value itself counts as one).

@@ -2,8 +2,7 @@
 //!
 //! Main type: [`Problem`], which becomes a cause of a `Status`.
 
-use crate::Cause;
-use crate::gofmt;
+use crate::{Cause, gofmt};
 use serde_json::Value;
 
 /// A field error. The path is complete.

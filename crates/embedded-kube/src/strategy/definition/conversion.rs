@@ -3,7 +3,7 @@
 
 use super::spec::{Problems, one_of, text};
 use crate::outbound;
-use crate::strategy::url;
+use crate::validation::url;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tiphys_kube_schema::formats;

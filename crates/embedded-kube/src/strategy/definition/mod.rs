@@ -10,14 +10,15 @@ mod spec;
 mod structure;
 mod visit;
 
+use crate::base::timestamp;
 use crate::catalog::CRD_TABLE;
-use crate::registry::{Registry, meta::timestamp};
+use crate::catalog::crd::{TERMINATING, condition, is_established};
+use crate::reader::Reader;
 use crate::status::Cause;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
-use tiphys_kube_schema::gofmt;
 use tiphys_kube_schema::structural::problem::Problem;
 
 /// Keeps a definition until its objects are gone.
@@ -121,30 +122,6 @@ fn tidy(schema: &mut Value, depth: usize) {
     }
 }
 
-/// Brings a definition to the form in which it is kept: whole numbers as such, and no webhook about
-/// which nothing is said.
-pub fn write_down(object: &mut Object) {
-    let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) else {
-        return;
-    };
-    spec.get_mut("versions")
-        .into_iter()
-        .for_each(gofmt::make_whole);
-    let Some(conversion) = spec.get_mut("conversion").and_then(Value::as_object_mut) else {
-        return;
-    };
-    let says = |webhook: &Value| {
-        !webhook["clientConfig"].is_null()
-            || !spec::list(webhook, "conversionReviewVersions").is_empty()
-    };
-    if conversion
-        .get("webhook")
-        .is_some_and(|webhook| !says(webhook))
-    {
-        conversion.remove("webhook");
-    }
-}
-
 /// Its name may be missing; that is found later.
 fn storage_version(object: &Object) -> Option<String> {
     let versions = object
@@ -191,9 +168,9 @@ pub fn prepare_update(old: &Object, object: &mut Object) {
     note_storage(object);
 }
 
-fn names_in_use(registry: &Registry, object: &Object) -> (BTreeSet<String>, BTreeSet<String>) {
+fn names_in_use(reader: &dyn Reader, object: &Object) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
-    for other in registry.read().list(CRD_TABLE, None) {
+    for other in reader.all_stored(CRD_TABLE, None) {
         let other = other.object();
         if other.name() == object.name()
             || other.str_at("/spec/group") != object.str_at("/spec/group")
@@ -225,8 +202,8 @@ struct Naming {
 }
 
 /// Which of the wanted names the definition may have.
-fn accept_names(registry: &Registry, object: &Object) -> Naming {
-    let (resources, kinds) = names_in_use(registry, object);
+fn accept_names(reader: &dyn Reader, object: &Object) -> Naming {
+    let (resources, kinds) = names_in_use(reader, object);
     let wanted = object
         .pointer("/spec/names")
         .cloned()
@@ -295,13 +272,6 @@ fn copy(from: &Value, key: &str, to: &mut Map<String, Value>) {
     };
 }
 
-fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
-    status["conditions"]
-        .as_array()?
-        .iter()
-        .find(|c| c["type"] == kind)
-}
-
 /// Puts a condition in place; its time changes with its status.
 fn set_condition(
     status: &mut Map<String, Value>,
@@ -329,16 +299,15 @@ fn set_condition(
     }
 }
 
-const TERMINATING: &str = "Terminating";
 const INITIAL_NAMES: &str = "the initial names have been accepted";
 
 /// What the real server's own controllers do next with a definition soon after it is written:
 /// accept names, and then establish it. None when nothing changes.
-pub fn settle(registry: &Registry, object: &Object) -> Option<Object> {
+pub fn settle(reader: &dyn Reader, object: &Object) -> Option<Object> {
     let mut settled = object.clone();
-    let now = timestamp(registry.now());
+    let now = timestamp(reader.now());
     if object.pointer("/spec/names") != object.pointer("/status/acceptedNames") {
-        let naming = accept_names(registry, object);
+        let naming = accept_names(reader, object);
         let good = naming.reason == "NoConflicts";
         let status = map_entry(&mut settled.0, "status");
         status.insert("acceptedNames".into(), naming.accepted.into());
@@ -428,21 +397,6 @@ pub fn mark_emptied(object: &mut Object) -> bool {
         &since,
     );
     true
-}
-
-/// Whether names are accepted and the definition is served.
-pub fn is_established(object: &Object) -> bool {
-    is_true(object, "Established")
-}
-
-/// Whether the objects of the definition are about to go with it.
-pub fn is_terminating(object: &Object) -> bool {
-    is_true(object, TERMINATING)
-}
-
-fn is_true(object: &Object, kind: &str) -> bool {
-    let status = object.0.get("status").unwrap_or(&Value::Null);
-    condition(status, kind).is_some_and(|c| c["status"] == "True")
 }
 
 /// A new definition is called by what it defines, which is said after what else is wrong with its

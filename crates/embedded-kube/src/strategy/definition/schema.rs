@@ -5,9 +5,8 @@ use super::{defaults, structure};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use tiphys_kube_schema::cel::rules;
-use tiphys_kube_schema::structural::Node;
-use tiphys_kube_schema::structural::internal;
 use tiphys_kube_schema::structural::problem::Problem;
+use tiphys_kube_schema::structural::{Node, internal};
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 const MAX_DEPTH: usize = 200;

@@ -7,12 +7,9 @@
 use super::{conversion, schema, visit};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use tiphys_kube_schema::formats;
-use tiphys_kube_schema::gofmt;
-use tiphys_kube_schema::gotypes;
-use tiphys_kube_schema::structural::Node;
-use tiphys_kube_schema::structural::internal;
 use tiphys_kube_schema::structural::problem::Problem;
+use tiphys_kube_schema::structural::{Node, internal};
+use tiphys_kube_schema::{formats, gofmt, gotypes};
 
 const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: &[&str] = &[
