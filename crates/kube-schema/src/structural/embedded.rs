@@ -5,7 +5,8 @@
 
 use super::Node;
 use super::problem::Problem;
-use crate::{Cause, formats};
+use crate::cause::Cause;
+use crate::formats;
 use serde_json::{Map, Value};
 
 /// What is wrong with embedded objects, anywhere below (`root`: the value itself counts as one).

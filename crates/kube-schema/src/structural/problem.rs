@@ -2,7 +2,8 @@
 //!
 //! Main type: [`Problem`], which becomes a cause of a `Status`.
 
-use crate::{Cause, gofmt};
+use crate::cause::Cause;
+use crate::gofmt;
 use serde_json::Value;
 
 /// A field error. The path is complete.
