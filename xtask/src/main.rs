@@ -25,8 +25,8 @@ enum Task {
     /// Measure the program, or a part of it, on this machine
     #[command(subcommand)]
     Bench(bench::Bench),
-    /// Check layering, purity, sizes, module headers, forbidden words, licences and duplicate
-    /// versions
+    /// Check layering, the order of modules, purity, sizes, module headers, forbidden words,
+    /// licences and duplicate versions
     Tidy,
     /// Ask the real tools (Go must be there) again for the committed baselines
     Baseline {

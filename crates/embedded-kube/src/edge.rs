@@ -4,7 +4,8 @@
 //! Main function: [`guarded`]. It reads URL and headers only; what cannot be admitted is refused
 //! before its body is read.
 
-use crate::auth::{Attributes, Auth, Caller};
+use crate::auth::{Auth, Caller};
+use crate::rbac::Attributes;
 use crate::status::Status;
 use axum::Router;
 use axum::body::Body;

@@ -4,30 +4,38 @@
 //! Main type: [`EmbeddedKube`]. There are no containers: [`sim`] plays the controllers and
 //! kubelets. It knows nothing of Argo CD.
 
+mod admission;
 pub mod auth;
+mod base;
 pub mod catalog;
-mod cel;
+mod convert;
+mod defaults;
 mod edge;
-mod gotypes;
+mod error;
 mod http;
 mod lifecycle;
 mod outbound;
 mod quiet;
+mod rbac;
+mod reader;
 pub mod registry;
+mod route;
 mod serve;
 pub mod sim;
 pub mod status;
 pub mod store;
 mod strategy;
-mod structural;
 mod tls;
+mod validation;
+mod warnings;
 
 pub use edge::Limits;
+pub use error::Error;
 use registry::Registry;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::disk::Disk;
-use store::{Memory, Store, StoreError};
+use store::{Memory, Store};
 pub use strategy::try_schema;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -75,17 +83,6 @@ impl Default for Options {
             clock,
         }
     }
-}
-
-/// Why the server did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("cannot prepare the server's identity: {0}")]
-    Identity(String),
-    #[error("cannot prepare the cluster: {0}")]
-    Bootstrap(#[from] status::Status),
 }
 
 /// A running API server with its simulated cluster.

@@ -4,7 +4,7 @@
 //! A write is carried out by one thread from beginning to end, so the caller waits. What goes wrong
 //! is said in Go's words.
 
-use crate::registry::Registry;
+use crate::reader::Reader;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http_body_util::{BodyExt, Full, Limited};
@@ -51,7 +51,7 @@ pub type Answer = (u16, String, Bytes);
 impl Endpoint {
     /// Reads `clientConfig`. A service is looked up; what is wrong with it is said when it is
     /// called.
-    pub fn read(registry: &Registry, config: &Value) -> Result<Self, String> {
+    pub fn read(reader: &dyn Reader, config: &Value) -> Result<Self, String> {
         let trust = Arc::new(trusted(config["caBundle"].as_str().unwrap_or(""))?);
         let service = &config["service"];
         if service.is_object() {
@@ -60,7 +60,7 @@ impl Endpoint {
             let host = format!("{}.{}.svc", text("name"), text("namespace"));
             let path = format!("/{}", text("path").trim_start_matches('/'));
             let authority = format!("{host}:{port}");
-            let unreachable = Some(nobody(registry, text("namespace"), text("name"), port));
+            let unreachable = Some(nobody(reader, text("namespace"), text("name"), port));
             return Ok(Self {
                 url: format!("https://{authority}{path}"),
                 authority,
@@ -136,8 +136,8 @@ fn trusted(bundle: &str) -> Result<RootCertStore, String> {
 }
 
 /// No container runs, so nothing listens behind a service.
-fn nobody(registry: &Registry, namespace: &str, name: &str, port: i64) -> String {
-    let Ok(service) = registry.get(&Gvr::new("", "v1", "services"), namespace, name) else {
+fn nobody(reader: &dyn Reader, namespace: &str, name: &str, port: i64) -> String {
+    let Ok(service) = reader.get(&Gvr::new("", "v1", "services"), namespace, name) else {
         return format!("service \"{name}\" not found");
     };
     let ip = service.str_at("/spec/clusterIP");

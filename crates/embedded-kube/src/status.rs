@@ -4,19 +4,13 @@
 //! Main type: [`Status`]. It knows nothing of HTTP beyond the code, nor of where the refusal came
 //! from.
 
-use crate::structural::gofmt;
 use serde_json::{Map, Value, json};
 use std::fmt;
+use tiphys_apimachinery::patch::PatchError;
+pub use tiphys_kube_schema::Cause;
+use tiphys_kube_schema::gofmt;
 
 const NO_SUCH_PATH: &str = "the server could not find the requested resource";
-
-/// One field-level reason inside an `Invalid` or `Conflict` status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    pub reason: &'static str,
-    pub message: String,
-    pub field: String,
-}
 
 /// What `details` says about the object the request was for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,75 +34,6 @@ pub struct Status {
     pub warnings: Vec<String>,
     /// The token that a list which is too old can go on with.
     pub goes_on: Option<String>,
-}
-
-impl Cause {
-    pub fn required(field: &str, detail: &str) -> Self {
-        let message = if detail.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {detail}")
-        };
-        Self {
-            reason: "FieldValueRequired",
-            message,
-            field: field.to_owned(),
-        }
-    }
-
-    pub fn invalid(field: &str, value: &Value, detail: &str) -> Self {
-        Self {
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {}: {detail}", shown(value)),
-            field: field.to_owned(),
-        }
-    }
-
-    pub fn forbidden(field: &str, detail: &str) -> Self {
-        Self {
-            reason: "FieldValueForbidden",
-            message: format!("Forbidden: {detail}"),
-            field: field.to_owned(),
-        }
-    }
-
-    pub fn duplicate(field: &str, value: &Value) -> Self {
-        Self {
-            reason: "FieldValueDuplicate",
-            message: format!("Duplicate value: {}", shown(value)),
-            field: field.to_owned(),
-        }
-    }
-
-    pub fn not_supported(field: &str, value: &Value, allowed: &[&str]) -> Self {
-        let allowed: Vec<String> = allowed.iter().map(|a| format!("\"{a}\"")).collect();
-        let message = format!(
-            "Unsupported value: {}: supported values: {}",
-            shown(value),
-            allowed.join(", ")
-        );
-        Self {
-            reason: "FieldValueNotSupported",
-            message,
-            field: field.to_owned(),
-        }
-    }
-
-    pub fn type_invalid(field: &str, value: &Value, detail: &str) -> Self {
-        Self {
-            reason: "FieldValueTypeInvalid",
-            message: format!("Invalid value: {}: {detail}", shown(value)),
-            field: field.to_owned(),
-        }
-    }
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => gofmt::quoted(text),
-        Value::Number(_) | Value::Bool(_) | Value::Null => value.to_string(),
-        other => other.to_string().chars().take(2000).collect(),
-    }
 }
 
 fn qualified(group: &str, word: &str) -> String {
@@ -399,19 +324,32 @@ impl Details {
     }
 }
 
-impl Cause {
-    fn to_json(&self) -> Value {
-        let mut map = Map::new();
-        for (key, value) in [
-            ("reason", self.reason),
-            ("message", self.message.as_str()),
-            ("field", self.field.as_str()),
-        ] {
-            if !value.is_empty() {
-                map.insert(key.to_owned(), value.into());
-            }
+/// Why a patch does not apply, as the real server answers it.
+pub(crate) fn patch_refused(error: &PatchError) -> Status {
+    match error {
+        // No more is said of what the document does not allow.
+        PatchError::Operation { .. } | PatchError::ListOfLists => Status::new(
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        )
+        .with_causes(Vec::new()),
+        PatchError::TooManyOperations { .. } => Status::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: {error}"),
+        ),
+        PatchError::Format(_) => Status::bad_request(error.to_string()),
+        // The server looks at Go structs, which are called like the last word of the type's name.
+        PatchError::UnknownField { type_name, field } => {
+            let name = type_name.rsplit('.').next().unwrap_or(type_name);
+            Status::new(
+                500,
+                "",
+                format!("unable to find api field in struct {name} for the json field {field:?}"),
+            )
         }
-        Value::Object(map)
+        _ => Status::new(500, "", error.to_string()),
     }
 }
 

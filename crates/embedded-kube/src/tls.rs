@@ -2,7 +2,7 @@
 //!
 //! Main type: [`Identity`]. The token and the key are secrets: the type has no Debug.
 
-use crate::Error;
+use crate::error::Error;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rand::Rng;

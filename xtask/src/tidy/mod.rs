@@ -7,6 +7,7 @@
 mod behaviours;
 mod layering;
 mod licences;
+mod modules;
 mod paths;
 mod sources;
 
@@ -19,6 +20,7 @@ use std::path::Path;
 /// If there is a finding, or the repository cannot be read.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let mut findings = layering::check(root)?;
+    findings.extend(modules::check(root)?);
     findings.extend(sources::check(root)?);
     findings.extend(behaviours::check(root)?);
     findings.extend(licences::check(root)?);

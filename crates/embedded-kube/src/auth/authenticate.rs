@@ -2,7 +2,7 @@
 
 use super::Auth;
 use super::jwt::{Claims, ISSUER, Ref};
-use super::user::{AUTHENTICATED, TokenUser, UserInfo, account_groups, account_name};
+use crate::base::user::{AUTHENTICATED, TokenUser, UserInfo, account_groups, account_name};
 use crate::registry::Registry;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ impl Auth {
             .cloned()
             .collect();
         if good.is_empty() {
-            let list = |l: &[String]| super::rules::quoted_list(l);
+            let list = |l: &[String]| crate::rbac::rules::quoted_list(l);
             let (has, wants) = (list(&claims.audiences), list(audiences));
             return Err(wrong(format!(
                 "token audiences {has} is invalid for the target audiences {wants}"

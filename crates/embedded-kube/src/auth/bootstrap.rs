@@ -1,9 +1,10 @@
 //! The roles and bindings that every cluster has. Main function: [`make_defaults`]; the facts are
 //! in `bootstrap.txt`.
 
-use super::policy::GROUP;
-use super::rules::{Rule, missing};
-use crate::registry::{Registry, WriteOptions};
+use crate::base::WriteOptions;
+use crate::rbac::policy::GROUP;
+use crate::rbac::rules::{Rule, missing};
+use crate::registry::Registry;
 use crate::status::Status;
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::{Gvr, Object};

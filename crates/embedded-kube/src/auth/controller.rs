@@ -3,10 +3,11 @@
 //!
 //! Main function: [`run`], one task that follows every change.
 
-use super::policy::GROUP;
-use super::rules::Rule;
 use super::{Auth, TOKEN_SECRET, jwt::Ref};
-use crate::registry::{DeleteOptions, Event, EventType, Part, Patch, Registry, WriteOptions};
+use crate::base::{DeleteOptions, Part, Patch, WriteOptions};
+use crate::rbac::policy::GROUP;
+use crate::rbac::rules::Rule;
+use crate::registry::{Event, EventType, Registry};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

@@ -3,10 +3,10 @@
 //! Main function: [`check`], called with the object as it would be stored and the one that it
 //! replaces.
 
-use super::attributes::Attributes;
-use super::policy::{GROUP, Policy, together};
-use super::rules::{Rule, missing, quoted_list};
-use super::user::UserInfo;
+use crate::base::user::UserInfo;
+use crate::rbac::attributes::Attributes;
+use crate::rbac::policy::{GROUP, Policy, together};
+use crate::rbac::rules::{Rule, missing, quoted_list};
 use crate::status::Status;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
@@ -168,7 +168,7 @@ fn not_held(policy: &Policy, write: &Write, rules: &[Rule]) -> Option<String> {
         return None;
     }
     let (name, groups) = (
-        super::attributes::quoted(&write.user.name),
+        crate::rbac::attributes::quoted(&write.user.name),
         quoted_list(&write.user.groups),
     );
     let mut text = format!(

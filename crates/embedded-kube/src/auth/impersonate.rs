@@ -4,12 +4,12 @@
 //! (`impersonate:<way>` together with `impersonate-on:<way>:<verb>`), and the old one,
 //! `impersonate`, that allows everything the other user may do.
 
-use super::attributes::{Attributes, quoted};
-use super::policy::Policy;
-use super::user::{
+use crate::base::user::{
     ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo, account_groups, split_account,
 };
-use crate::http::route::decode;
+use crate::rbac::attributes::{Attributes, quoted};
+use crate::rbac::policy::Policy;
+use crate::route::decode;
 use crate::status::Status;
 use http::HeaderMap;
 

@@ -96,7 +96,7 @@ impl Signer {
     pub fn sign(&self, claims: &Claims, now: i64) -> Result<String, String> {
         let text = json!({
             "aud": claims.audiences, "exp": claims.expires, "iat": now, "iss": ISSUER, "jti": claims.id, "nbf": claims.not_before,
-            "sub": super::user::account_name(&claims.bound.namespace, &claims.bound.serviceaccount.name), "kubernetes.io": claims.bound,
+            "sub": crate::base::user::account_name(&claims.bound.namespace, &claims.bound.serviceaccount.name), "kubernetes.io": claims.bound,
         });
         self.encode(&text)
     }
@@ -109,7 +109,7 @@ impl Signer {
         secret: &str,
     ) -> Result<String, String> {
         let text = json!({
-            "iss": LEGACY_ISSUER, "sub": super::user::account_name(namespace, &account.name),
+            "iss": LEGACY_ISSUER, "sub": crate::base::user::account_name(namespace, &account.name),
             "kubernetes.io/serviceaccount/namespace": namespace, "kubernetes.io/serviceaccount/secret.name": secret,
             "kubernetes.io/serviceaccount/service-account.name": account.name,
             "kubernetes.io/serviceaccount/service-account.uid": account.uid,

@@ -3,26 +3,21 @@
 //! Main type: [`Auth`]. Requests over the socket are admitted here before anything of their body is
 //! read; the in-process router does not ask. It knows URLs and headers, not what the handlers do.
 
-mod attributes;
 mod authenticate;
 mod bootstrap;
 mod controller;
 mod escalation;
 mod impersonate;
 pub mod jwt;
-mod policy;
-mod rules;
-mod user;
 
-pub use attributes::Attributes;
+pub use crate::base::{TokenUser, UserInfo};
 pub use bootstrap::make_defaults;
 pub use controller::run;
-pub use policy::{GROUP as RBAC_GROUP, Policy, together};
-pub use rules::Rule;
-pub use user::{TokenUser, UserInfo};
 
+use crate::base::Guard;
 use crate::catalog::Resource;
-use crate::registry::{Guard, Registry};
+use crate::rbac::{Attributes, GROUP as RBAC_GROUP, Policy};
+use crate::registry::Registry;
 use crate::status::Status;
 use authenticate::StaticTokens;
 use base64::Engine;

@@ -4,14 +4,14 @@
 //! the same is skipped.
 
 use super::{Resource, Subresource};
-use crate::cel::rules::Compiled;
-use crate::structural::Node;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::schema::{self, Schema};
+use tiphys_kube_schema::cel::rules::Compiled;
+use tiphys_kube_schema::structural::Node;
 
 /// One version of a custom resource.
 #[derive(Debug)]
@@ -91,6 +91,32 @@ fn text(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or("").to_owned()
 }
 
+/// The condition of a definition whose objects are about to go with it.
+pub const TERMINATING: &str = "Terminating";
+
+/// A condition of a definition's status.
+pub fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
+    status["conditions"]
+        .as_array()?
+        .iter()
+        .find(|c| c["type"] == kind)
+}
+
+/// Whether names are accepted and the definition is served.
+pub fn is_established(object: &Object) -> bool {
+    is_true(object, "Established")
+}
+
+/// Whether the objects of the definition are about to go with it.
+pub fn is_terminating(object: &Object) -> bool {
+    is_true(object, TERMINATING)
+}
+
+fn is_true(object: &Object, kind: &str) -> bool {
+    let status = object.0.get("status").unwrap_or(&Value::Null);
+    condition(status, kind).is_some_and(|c| c["status"] == "True")
+}
+
 /// The resources of a definition, one for each served version, the best version first.
 pub fn resources(definition: &Object) -> Vec<Resource> {
     let spec = definition.0.get("spec").unwrap_or(&Value::Null);
@@ -100,7 +126,7 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
     let names = accepted.unwrap_or(&spec["names"]);
     // A definition whose names were not accepted is not served; definitions of older stores have
     // conditions, too.
-    if !crate::strategy::is_established(definition) {
+    if !is_established(definition) {
         return Vec::new();
     }
     let versions = spec["versions"]
@@ -121,7 +147,7 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
             versions: words(webhook.get("conversionReviewVersions")),
         })
     });
-    let terminating = crate::strategy::is_terminating(definition);
+    let terminating = is_terminating(definition);
     let kind = text(names, "kind");
     let read = |version: &Value| {
         let made = custom(

@@ -2,7 +2,6 @@
 
 use super::tree::{Known, Tree};
 use crate::catalog::Resource;
-use crate::gotypes::{self, Struct};
 use crate::registry::{MAX_DEPTH, TYPE_META, meta};
 use crate::status::Status;
 use axum::body::Body;
@@ -15,6 +14,8 @@ use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::is_deeper_than;
 use tiphys_gocompat::{json, yaml};
+use tiphys_kube_schema::gotypes;
+use tiphys_kube_schema::gotypes::Struct;
 
 /// As kube-apiserver's limit.
 const MAX_BODY: usize = 3 * 1024 * 1024;

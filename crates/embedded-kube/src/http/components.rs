@@ -4,7 +4,7 @@
 use super::negotiate::{self, Form};
 use super::selectors::Filter;
 use super::{Call, json_response, list, object, table};
-use crate::registry::Stored;
+use crate::base::Stored;
 use crate::status::Status;
 use axum::body::Body;
 use http::{Response, StatusCode};

@@ -2,15 +2,16 @@
 //! connections is asked before that is said. Main function: [`connect`].
 
 use super::{Call, write};
-use crate::gotypes::{self, Field, Type};
-use crate::sim;
+use crate::admission::{Answers, Objects, Operation, Request};
 use crate::status::Status;
-use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
+use crate::{admission, sim};
 use axum::body::Body;
 use http::{Method, Response};
 use serde_json::Value;
 use std::num::{IntErrorKind, ParseIntError};
 use tiphys_apimachinery::{Gvr, Object};
+use tiphys_kube_schema::gotypes;
+use tiphys_kube_schema::gotypes::{Field, Type};
 
 /// Judges a connection and says that there is no container.
 pub fn connect(call: &Call<'_>, subresource: &str) -> Result<Response<Body>, Status> {

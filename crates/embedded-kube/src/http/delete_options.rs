@@ -2,11 +2,11 @@
 //! functions: [`sent`], [`understood`].
 
 use super::{Call, body};
-use crate::gotypes;
-use crate::registry::{DeleteOptions, Propagation, Sender};
+use crate::base::{DeleteOptions, Propagation, Sender};
 use crate::status::{Cause, Status};
 use axum::body::Body;
 use serde_json::{Map, Value, json};
+use tiphys_kube_schema::gotypes;
 
 /// What was sent, as a `DeleteOptions` that does not say what it is.
 pub async fn sent(call: &Call<'_>, incoming: Body) -> Result<Map<String, Value>, Status> {

@@ -19,9 +19,8 @@ mod paging;
 mod patch_body;
 mod pod_log;
 mod pod_requests;
-pub(crate) mod query;
+mod query;
 mod review;
-pub(crate) mod route;
 mod scale;
 mod selectors;
 mod special;
@@ -33,9 +32,11 @@ mod watch;
 mod write;
 mod yaml;
 
-use crate::auth::{Auth, Caller, UserInfo};
+use crate::auth::{Auth, Caller};
+use crate::base::{Guard, UserInfo};
 use crate::catalog::Resource;
-use crate::registry::{Guard, Registry};
+use crate::registry::Registry;
+use crate::route::{self, Query, Route, Target};
 use crate::status::Status;
 use axum::Router;
 use axum::body::Body;
@@ -44,8 +45,6 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, request::Parts};
 use openapi::OpenApi;
-use query::Query;
-use route::{Route, Target};
 use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::Gvk;
@@ -364,8 +363,8 @@ async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
         "create" if call.resource.is("", "bindings") => pod_requests::bind(call, body).await,
         "create" if review::is_review(&call.resource) => review::answer(call, body).await,
         "create" => write::create(call, body).await,
-        "update" => write::update(call, body, crate::registry::Part::Main).await,
-        "patch" => write::patch(call, body, crate::registry::Part::Main).await,
+        "update" => write::update(call, body, crate::base::Part::Main).await,
+        "patch" => write::patch(call, body, crate::base::Part::Main).await,
         "delete" => write::delete(call, body).await,
         _ => write::delete_collection(call, body).await,
     }

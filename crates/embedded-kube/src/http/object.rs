@@ -2,11 +2,13 @@
 
 use super::negotiate::{self, Form};
 use super::{Call, bytes_response, json_response, table};
+use crate::base::Stored;
 use crate::catalog::Resource;
-use crate::gotypes;
-use crate::registry::{Registry, Stored, convert};
+use crate::convert;
+use crate::convert::annotated;
+use crate::convert::annotated::TEMPLATE_GENERATION;
+use crate::registry::Registry;
 use crate::status::Status;
-use crate::strategy::{TEMPLATE_GENERATION, annotated};
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -14,6 +16,7 @@ use serde_json::{Value, json};
 use std::num::IntErrorKind;
 use std::sync::Arc;
 use tiphys_apimachinery::{Object, object::map_entry};
+use tiphys_kube_schema::gotypes;
 
 pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     if call.query.flag("export") {

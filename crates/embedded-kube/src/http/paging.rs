@@ -2,13 +2,13 @@
 //! tokens. Main type: [`PageRequest`].
 
 use super::{Call, object};
-use crate::gotypes;
 use crate::status::Status;
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use tiphys_gocompat::json;
+use tiphys_kube_schema::gotypes;
 
 /// What is in the bits that are left over does not matter.
 const LENIENT: GeneralPurpose =

@@ -2,7 +2,8 @@
 
 use super::body;
 use super::tree::Known;
-use crate::registry::{FieldValidation, Patch, Spelling, not_an_object};
+use crate::base::{FieldValidation, Patch, Spelling};
+use crate::registry::not_an_object;
 use crate::status::Status;
 use serde_json::{Map, Value};
 use tiphys_gocompat::json;

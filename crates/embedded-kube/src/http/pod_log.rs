@@ -4,7 +4,6 @@
 
 use super::Call;
 use super::negotiate::{self, Form};
-use crate::gotypes::read_time;
 use crate::registry::Registry;
 use crate::sim::Log;
 use crate::status::{Cause, Status};
@@ -13,6 +12,7 @@ use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
 use jiff::{SignedDuration, Timestamp};
 use std::{convert::Infallible, time::Duration};
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::gotypes::read_time;
 
 /// How often a followed log is looked at.
 const PAUSE: Duration = Duration::from_millis(200);

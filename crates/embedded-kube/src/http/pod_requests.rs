@@ -2,11 +2,11 @@
 //! binding to a node.
 
 use super::{Call, body, bytes_response, delete_options, negotiate, with_warnings, write};
-use crate::gotypes;
-use crate::registry::{DeleteOptions, Part, WriteOptions, check_preconditions, meta};
+use crate::admission::{Answers, Objects, Operation, Request};
+use crate::base::{DeleteOptions, Part, WriteOptions};
+use crate::registry::{check_preconditions, meta};
 use crate::status::{Cause, Status};
-use crate::strategy;
-use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
+use crate::{admission, strategy};
 use axum::body::Body;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::selector::LabelSelector;
 use tiphys_apimachinery::{Gvk, Gvr, Object};
+use tiphys_kube_schema::gotypes;
 
 /// How many evicted pods a budget waits for at most.
 const MAX_DISRUPTED: usize = 2_000;
@@ -291,7 +292,7 @@ fn take_one(call: &Call<'_>, budget: &Object, pod: &Object) -> Result<Object, St
     let mut taken = budget.clone();
     let status = map_entry(&mut taken.0, "status");
     status.insert("disruptionsAllowed".into(), (allowed - 1).into());
-    let now = meta::timestamp(call.registry().now());
+    let now = crate::base::timestamp(call.registry().now());
     map_entry(status, "disruptedPods").insert(pod.name().to_owned(), now.clone().into());
     if allowed == 1 {
         let condition = json!({
@@ -361,7 +362,7 @@ fn mark(call: &Call<'_>, pod: &Object, options: &mut DeleteOptions) -> Result<()
         resource_version: some(&options.resource_version),
         ..DeleteOptions::default()
     };
-    let now = meta::timestamp(call.registry().now());
+    let now = crate::base::timestamp(call.registry().now());
     let condition = json!({
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
         "lastTransitionTime": now,
@@ -455,7 +456,7 @@ async fn bound(
 ) -> Result<Response<Body>, Status> {
     let subresource = if alone { "" } else { "binding" };
     if !alone {
-        strategy::admission::fill_in_binding(call.registry(), &mut binding);
+        admission::fill_in_binding(call.registry(), &mut binding);
     }
     let answers = changed(call, subresource, &mut binding, options)?;
     let name = if alone {
@@ -502,7 +503,7 @@ async fn bound(
     if name.is_empty() {
         return Err(Status::bad_request("Name parameter required."));
     }
-    let problems = strategy::validate::formats::path_segment(&name);
+    let problems = tiphys_kube_schema::formats::path_segment(&name);
     if !problems.is_empty() {
         return Err(Status::bad_request(format!(
             "Name parameter invalid: {name:?}: {}",
@@ -574,7 +575,7 @@ fn placed(
             .into_iter()
             .map(|(key, value)| (key, value.into())),
     );
-    let now = meta::timestamp(call.registry().now());
+    let now = crate::base::timestamp(call.registry().now());
     map_entry(&mut pod.0, "status").remove("nominatedNodeName");
     set_condition(
         &mut pod,

@@ -1,77 +1,16 @@
-//! Query parameters. Main type: [`Query`]. A value that cannot be used is refused with the words of
-//! the API server.
+//! What query parameters say about a list, a watch or a write. A value that cannot be used is refused
+//! with the words of the API server.
 
 use super::delete_options::dry_run_problem;
-use super::route::decode;
-use crate::gotypes;
-use crate::registry::FieldValidation;
+use crate::base::FieldValidation;
+use crate::route::Query;
 use crate::status::{Cause, Status};
-use crate::strategy::validate::{meta::manager_problems, rules::At};
+use crate::validation::meta::manager_problems;
+use crate::validation::rules::At;
 use serde_json::Value;
 use tiphys_gocompat::duration;
 
-/// The parameters of a request, in order.
-#[derive(Clone, Debug, Default)]
-pub struct Query(Vec<(String, String)>);
-
 impl Query {
-    pub fn parse(text: &str) -> Self {
-        let pair = |p: &str| {
-            let (key, value) = p.split_once('=').unwrap_or((p, ""));
-            (
-                decode(&key.replace('+', " ")),
-                decode(&value.replace('+', " ")),
-            )
-        };
-        Self(
-            text.split('&')
-                .filter(|p| !p.is_empty())
-                .map(pair)
-                .collect(),
-        )
-    }
-
-    /// The first value, if it is not empty.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.first(name).filter(|v| !v.is_empty())
-    }
-
-    fn first(&self, name: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
-    }
-
-    /// Whether it is there, even if it says nothing.
-    pub fn has(&self, name: &str) -> bool {
-        self.first(name).is_some()
-    }
-
-    /// All values, in their order.
-    pub fn all(&self, name: &str) -> Vec<&str> {
-        self.0
-            .iter()
-            .filter(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
-            .collect()
-    }
-
-    /// Go's reading of a boolean parameter: anything but these words is true.
-    pub fn flag(&self, name: &str) -> bool {
-        self.first(name)
-            .is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))
-    }
-
-    pub fn number(&self, name: &str) -> Result<Option<i64>, Status> {
-        let Some(text) = self.first(name) else {
-            return Ok(None);
-        };
-        gotypes::read_int(text)
-            .map(Some)
-            .map_err(Status::bad_request)
-    }
-
     /// How long a client waits is its own affair, but it has to be a duration.
     pub fn check_timeout(&self) -> Result<(), Status> {
         let wrong = |error| {

@@ -4,10 +4,11 @@
 
 use super::negotiate::{self, Form};
 use super::{Call, body, json_response, object, with_warnings, write};
-use crate::auth::{Attributes, Auth, UserInfo, together};
+use crate::auth::Auth;
+use crate::base::{Part, UserInfo};
 use crate::catalog::Resource;
-use crate::gotypes;
-use crate::registry::{Part, meta};
+use crate::rbac::{Attributes, together};
+use crate::registry::meta;
 use crate::status::{Cause, Status};
 use crate::strategy;
 use axum::body::Body;
@@ -15,6 +16,7 @@ use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::selector::{FieldSelector, LabelSelector};
+use tiphys_kube_schema::gotypes;
 
 /// Resources that are asked, not kept.
 pub fn is_review(resource: &Resource) -> bool {
@@ -52,7 +54,8 @@ pub async fn answer(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     strategy::drop_empty(&call.resource, &mut object);
     let status = match call.resource.resource.as_str() {
         "selfsubjectreviews" => {
-            let metadata = json!({"creationTimestamp": meta::timestamp(call.registry().now())});
+            let metadata =
+                json!({"creationTimestamp": crate::base::timestamp(call.registry().now())});
             object = plain(call, metadata);
             json!({"userInfo": call.user().to_json()})
         }
@@ -115,7 +118,7 @@ fn rules(call: &Call<'_>, namespace: &str) -> Result<Value, Status> {
         };
         rules
             .iter()
-            .map(crate::auth::Rule::to_json)
+            .map(crate::rbac::Rule::to_json)
             .filter(|r| r.get(wanted).is_some())
             .map(|r| shown(&r))
             .collect()

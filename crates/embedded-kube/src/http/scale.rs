@@ -2,21 +2,19 @@
 
 use super::negotiate::{self, Form};
 use super::{Call, body, json_response, object, patch_body, table, with_warnings, write};
+use crate::admission::{Answers, Objects, Operation, Request};
+use crate::base::{Part, Patch, WriteOptions, Written};
 use crate::catalog::{CRD_TABLE, Resource};
-use crate::gotypes;
 use crate::registry::meta::{asked_revision, check_name, check_type, check_uid, replaces};
-use crate::registry::{
-    Part, Patch, WriteOptions, Written, apply_scale, patched_scale, settle_said_type, track_scale,
-    unreadable,
-};
+use crate::registry::{apply_scale, patched_scale, settle_said_type, track_scale, unreadable};
 use crate::status::Status;
-use crate::strategy;
-use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
+use crate::{admission, strategy};
 use axum::body::Body;
 use http::Response;
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::patch::apply::scale::{self as owners, ReplicaPaths, fields_path};
 use tiphys_apimachinery::{Gvk, Object, object::map_entry};
+use tiphys_kube_schema::gotypes;
 
 /// Where the numbers are, as JSON pointers.
 struct Paths {

@@ -1,8 +1,8 @@
 //! Label and field selectors of lists, watches and collection deletes. Main type: [`Filter`].
 
-use super::query::Query;
+use crate::base::Stored;
 use crate::catalog::Resource;
-use crate::registry::Stored;
+use crate::route::Query;
 use crate::status::{Cause, Status};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::selector::{FieldSelector, FieldTerm, LabelSelector, field_text};

@@ -4,7 +4,7 @@ use super::{
     Call, check_media, connect, json_response, negotiate, object, pod_log, pod_requests, scale,
     token, write,
 };
-use crate::registry::Part;
+use crate::base::Part;
 use crate::status::Status;
 use axum::body::Body;
 use http::header::{CONTENT_TYPE, HeaderValue};

@@ -5,9 +5,9 @@ use super::pod_requests::{changed, judged};
 use super::{Call, body, json_response, with_warnings, write};
 use crate::auth::Auth;
 use crate::auth::jwt::{Bound, Claims, Ref};
+use crate::base::{Part, WriteOptions};
 use crate::catalog::Resource;
-use crate::gotypes;
-use crate::registry::{Part, WriteOptions, meta};
+use crate::registry::meta;
 use crate::status::{Cause, Status};
 use crate::strategy;
 use axum::body::Body;
@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::{Gvk, Gvr, Object};
+use tiphys_kube_schema::gotypes;
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
@@ -142,13 +143,16 @@ fn sign(
     let end = Timestamp::from_second(second + seconds).unwrap_or(Timestamp::MAX);
     request.0.insert(
         "status".into(),
-        json!({"token": token, "expirationTimestamp": meta::timestamp(end)}),
+        json!({"token": token, "expirationTimestamp": crate::base::timestamp(end)}),
     );
     let metadata = request.metadata_mut();
     metadata.insert("name".into(), account.name.into());
     metadata.insert("namespace".into(), call.namespace.clone().into());
     metadata.insert("uid".into(), account.uid.into());
-    metadata.insert("creationTimestamp".into(), meta::timestamp(now).into());
+    metadata.insert(
+        "creationTimestamp".into(),
+        crate::base::timestamp(now).into(),
+    );
     Ok((request, warnings))
 }
 

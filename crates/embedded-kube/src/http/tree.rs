@@ -1,10 +1,10 @@
 //! JSON read into a tree, with what a strict decoder notes of its keys. Main type: [`Tree`].
 
-use crate::gotypes::{self, Struct, Type};
-use crate::structural::gofmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
+use tiphys_kube_schema::gotypes::{Struct, Type};
+use tiphys_kube_schema::{gofmt, gotypes};
 
 /// The fields of an operation of a JSON patch.
 const OPERATION: [&str; 4] = ["from", "op", "path", "value"];

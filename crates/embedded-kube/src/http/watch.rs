@@ -3,8 +3,10 @@
 use super::negotiate::{self, Form};
 use super::selectors::Filter;
 use super::{Call, object, table};
+use crate::base::Stored;
 use crate::catalog::Resource;
-use crate::registry::{Change, EventType, Registry, Stored, convert};
+use crate::convert;
+use crate::registry::{Change, EventType, Registry};
 use crate::status::Status;
 use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};

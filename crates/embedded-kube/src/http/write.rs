@@ -5,16 +5,15 @@ use super::selectors::Filter;
 use super::{
     Call, body, delete_options, json_response, list, object, patch_body, table, with_warnings,
 };
-use crate::gotypes;
-use crate::registry::{
-    DeleteOptions, Deleted, FieldValidation, Part, Registry, Sender, WriteOptions, Written,
-};
+use crate::base::{DeleteOptions, Deleted, FieldValidation, Part, Sender, WriteOptions, Written};
+use crate::registry::Registry;
 use crate::status::{Cause, Details, Status};
 use axum::body::Body;
 use http::header::USER_AGENT;
 use http::{Response, StatusCode};
 use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::gotypes;
 
 /// Options from the query; the manager's name defaults to the client's name.
 pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {

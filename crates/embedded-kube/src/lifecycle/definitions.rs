@@ -1,7 +1,8 @@
 //! The end of a CustomResourceDefinition: its objects go first.
 
 use super::delete;
-use crate::registry::{Part, Registry, WriteOptions};
+use crate::base::{Part, WriteOptions};
+use crate::registry::Registry;
 use crate::status::Status;
 use crate::strategy::{CLEANUP, mark_definition_emptied, mark_definition_emptying};
 use tiphys_apimachinery::{Gvr, Object};

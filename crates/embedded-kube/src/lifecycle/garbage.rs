@@ -2,10 +2,9 @@
 //! since names can be reused.
 
 use super::{delete, modify};
+use crate::base::{Meta, Part, Propagation, Stored, WriteOptions};
 use crate::catalog::Resource;
-use crate::registry::{
-    FOREGROUND, Meta, ORPHAN, Part, Propagation, Registry, Stored, WriteOptions,
-};
+use crate::registry::{FOREGROUND, ORPHAN, Registry};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::object::OwnerReference;
@@ -87,7 +86,7 @@ fn report(registry: &Registry, object: &Object, owner: &OwnerReference) {
         "[{version}/{kind}, namespace: {}, name: {name}, uid: {uid}]",
         object.namespace()
     );
-    let time = crate::registry::meta::timestamp(registry.now());
+    let time = crate::base::timestamp(registry.now());
     let event = json!({
         "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": format!("{}.", object.name()), "namespace": home},
         "involvedObject": {"apiVersion": object.api_version(), "kind": object.kind(), "namespace": object.namespace(), "name": object.name(), "uid": object.uid()},

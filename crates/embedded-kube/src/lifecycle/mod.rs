@@ -9,9 +9,10 @@ mod garbage;
 mod namespaces;
 mod storage;
 
+use crate::base::{DeleteOptions, Part, Propagation, WriteOptions};
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::quiet::Asked;
-use crate::registry::{DeleteOptions, Event, EventType, Part, Propagation, Registry, WriteOptions};
+use crate::registry::{Event, EventType, Registry};
 use crate::status::Status;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -110,7 +111,7 @@ impl Lifecycle {
     fn look_at_everything(&mut self) {
         let all: Vec<(String, Arc<Object>)> = {
             let state = self.registry.read();
-            let interesting = |m: &crate::registry::Meta| m.deleting || !m.owners.is_empty();
+            let interesting = |m: &crate::base::Meta| m.deleting || !m.owners.is_empty();
             let of = |(table, t): (&String, &crate::registry::state::Table)| {
                 let found = t
                     .items
@@ -205,7 +206,7 @@ impl Lifecycle {
 fn delete(
     registry: &Registry,
     resource: &Resource,
-    object: &crate::registry::Meta,
+    object: &crate::base::Meta,
     propagation: Option<Propagation>,
 ) {
     let options = DeleteOptions {

@@ -1,8 +1,9 @@
 //! The life of namespaces: the ones every cluster has, and emptying one that is being deleted.
 
 use super::{delete, modify};
+use crate::base::{Part, Propagation, Stored, WriteOptions};
 use crate::catalog::Resource;
-use crate::registry::{Part, Propagation, Registry, Stored, WriteOptions};
+use crate::registry::Registry;
 use crate::status::Status;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
@@ -87,7 +88,7 @@ pub fn empty(registry: &Registry, name: &str) -> bool {
         }
         left.count(kind, &registry.list_stored(kind, Some(name)).1);
     }
-    let time = crate::registry::meta::timestamp(registry.now());
+    let time = crate::base::timestamp(registry.now());
     modify(registry, &resource, ("", name), Part::Status, |object| {
         left.tell(object, &time)
     });

@@ -1,7 +1,8 @@
 //! Storage that is in use is not removed: claims wait for their pods, volumes for their claims.
 
 use super::modify;
-use crate::registry::{Part, Registry};
+use crate::base::Part;
+use crate::registry::Registry;
 use crate::strategy::{CLAIM_IN_USE, VOLUME_IN_USE};
 use serde_json::Value;
 use std::collections::HashSet;

@@ -1,8 +1,10 @@
 //! Between the versions of a custom resource: the webhook of its definition, where it names one.
 
-use super::{Registry, Stored, convert};
+use super::Registry;
+use crate::base::Stored;
 use crate::catalog::Resource;
 use crate::catalog::crd::Conversion;
+use crate::convert;
 use crate::outbound::{self, Answer, Endpoint, Post};
 use crate::status::Status;
 use serde_json::{Map, Value, json};

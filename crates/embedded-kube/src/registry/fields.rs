@@ -2,19 +2,19 @@
 //!
 //! Main functions: [`track`] for creates, updates and patches, [`apply`] for server-side apply.
 
-use super::options::{Part, WriteOptions};
+use super::Registry;
 use super::patches::scale_type;
-use super::{Registry, convert, meta};
+use crate::base::options::{Part, WriteOptions};
 use crate::catalog::{Catalog, Resource};
-use crate::gotypes;
 use crate::status::{Cause, Status};
-use crate::strategy;
+use crate::{convert, strategy};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tiphys_apimachinery::patch::apply::{self, ApplyError, ApplyOptions, Conflict, Versions};
 use tiphys_apimachinery::schema::{ListType, TypeRef};
 use tiphys_apimachinery::{Gvk, Object};
+use tiphys_kube_schema::gotypes;
 
 /// The manager of requests that name none.
 const UNKNOWN: &str = "unknown";
@@ -31,7 +31,7 @@ pub fn track(
     part: Part,
     options: &WriteOptions,
 ) {
-    let now = meta::timestamp(registry.now());
+    let now = crate::base::timestamp(registry.now());
     let options = ApplyOptions {
         manager: manager_of(options),
         force: false,
@@ -200,7 +200,7 @@ pub fn apply(
     part: Part,
     options: &WriteOptions,
 ) -> Result<Object, Status> {
-    let now = meta::timestamp(registry.now());
+    let now = crate::base::timestamp(registry.now());
     let how = ApplyOptions {
         manager: &options.manager,
         force: options.force,
@@ -245,7 +245,7 @@ pub fn track_scale(
     apply::track_update_in(
         Some(before),
         after,
-        &of_scale(options, &meta::timestamp(registry.now())),
+        &of_scale(options, &crate::base::timestamp(registry.now())),
         scale_type(),
         None,
     );
@@ -260,7 +260,7 @@ pub fn apply_scale(
     config: &Object,
     options: &WriteOptions,
 ) -> Result<Object, Status> {
-    let now = meta::timestamp(registry.now());
+    let now = crate::base::timestamp(registry.now());
     let new = apply::apply_in(
         Some(live),
         config,

@@ -2,14 +2,13 @@
 //! and no store.
 
 use super::Registry;
-use super::options::Part;
+use crate::base::options::Part;
+use crate::base::{random_suffix, timestamp};
 use crate::catalog::Resource;
-use crate::gotypes;
 use crate::status::{Cause, Status};
-use jiff::Timestamp;
-use rand::Rng;
 use serde_json::Value;
 use tiphys_apimachinery::{Gvk, Object};
+use tiphys_kube_schema::gotypes;
 
 /// Fields of `metadata` that clients cannot set on new objects.
 const SYSTEM: [&str; 5] = [
@@ -19,11 +18,6 @@ const SYSTEM: [&str; 5] = [
     "deletionGracePeriodSeconds",
     "selfLink",
 ];
-
-/// As Kubernetes prints a time: whole seconds, UTC.
-pub fn timestamp(now: Timestamp) -> String {
-    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
 
 /// The object's type is that of the resource.
 pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status> {
@@ -183,15 +177,6 @@ pub fn not_of_type(resource: &Resource, got: &Gvk) -> String {
     }
 }
 
-/// A name ending for `generateName`, without letters that make words.
-pub fn random_suffix() -> String {
-    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-    let mut rng = rand::rng();
-    (0..5)
-        .map(|_| char::from(LETTERS[rng.random_range(0..LETTERS.len())]))
-        .collect()
-}
-
 /// Takes away what the server decides about an object that is sent to be created. One that is put
 /// or applied keeps what is not decided anew.
 pub fn forget_system(object: &mut Object) {
@@ -235,7 +220,7 @@ fn drop_empty(resource: &Resource, object: &mut Object) {
     if resource.custom.is_none() {
         object.metadata_mut().retain(|key, value| {
             !(value.is_null()
-                || (EMPTY.contains(&key.as_str()) && super::convert::is_nothing(value)))
+                || (EMPTY.contains(&key.as_str()) && crate::convert::is_nothing(value)))
         });
     }
 }

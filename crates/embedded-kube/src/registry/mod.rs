@@ -5,43 +5,40 @@
 //! same methods. It knows no HTTP. Methods do not block on the disk: await [`Registry::durable`]
 //! with the returned revision before telling a client it is done.
 
-pub mod autoscaler;
 pub mod commit;
 mod conversion_webhook;
-pub mod convert;
 mod fields;
 pub mod meta;
-pub mod options;
 mod patches;
 mod remove;
 mod settle;
 pub mod state;
-pub mod stored;
+#[cfg(test)]
+mod tests;
+mod views;
 mod write;
 
+pub use crate::base::{
+    DeleteOptions, Deleted, FieldValidation, Guard, Meta, Part, Patch, Propagation, Sender,
+    Spelling, Stored, WriteOptions, Written,
+};
 pub(crate) use fields::{apply_scale, track_scale};
-pub use options::{
-    DeleteOptions, Deleted, FieldValidation, Guard, Part, Patch, Propagation, Sender, Spelling,
-    WriteOptions, Written,
-};
-pub(crate) use patches::{
-    TYPE_META, not_an_object, patch_refused, patched_scale, settle_said_type, unreadable,
-};
+pub(crate) use patches::{TYPE_META, not_an_object, patched_scale, settle_said_type, unreadable};
 pub use remove::{FOREGROUND, ORPHAN, check_preconditions};
 pub use state::{Change, Event, EventType, TooOld};
-pub use stored::{Meta, Stored};
 
+use crate::admission::Hooks;
 use crate::catalog::{Catalog, Resource};
 use crate::status::Status;
 use crate::store::{Store, StoreError};
-use crate::strategy::admission::{self, Hooks};
-use crate::strategy::validate::formats;
+use crate::{admission, convert};
 use commit::Committer;
 use jiff::Timestamp;
 use state::State;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tiphys_apimachinery::{Gvk, Gvr, Object};
+use tiphys_kube_schema::formats;
 use tokio::sync::mpsc;
 
 /// After a restart revisions continue this far above the last durable one, so that no revision a
@@ -304,7 +301,7 @@ impl Registry {
                 ));
             }
         }
-        if resource.group == crate::auth::RBAC_GROUP {
+        if resource.group == crate::rbac::GROUP {
             self.inner.role_changes.fetch_add(1, Ordering::AcqRel);
         }
         if resource.group == admission::GROUP {

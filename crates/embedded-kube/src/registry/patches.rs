@@ -3,18 +3,18 @@
 
 use super::MAX_DEPTH;
 use super::meta::{group_version, is_version};
-use super::options::{Patch, Spelling, WriteOptions};
+use crate::base::options::{Patch, Spelling, WriteOptions};
 use crate::catalog::Resource;
-use crate::gotypes::{self, AsWritten};
-use crate::status::{Cause, Status};
+use crate::status::{Cause, Status, patch_refused};
 use crate::strategy::{Unreadable, judge};
-use crate::structural::gofmt;
 use serde_json::Value;
 use tiphys_apimachinery::object::is_deeper_than;
 use tiphys_apimachinery::patch::{self, PatchError};
 use tiphys_apimachinery::schema::{self, TypeRef};
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_gocompat::json;
+use tiphys_kube_schema::gotypes::AsWritten;
+use tiphys_kube_schema::{gofmt, gotypes};
 
 /// The refusal of a patch whose result cannot be read as the kind it should be. `result` is the
 /// patched object.
@@ -339,35 +339,6 @@ fn respell(value: &mut Value, spell: &dyn Fn(&str) -> String) {
         Value::Array(list) => list.iter_mut().for_each(|value| respell(value, spell)),
         Value::Object(map) => map.values_mut().for_each(|value| respell(value, spell)),
         _ => {}
-    }
-}
-
-/// Why a patch does not apply, as the real server answers it.
-pub fn patch_refused(error: &PatchError) -> Status {
-    match error {
-        // No more is said of what the document does not allow.
-        PatchError::Operation { .. } | PatchError::ListOfLists => Status::new(
-            422,
-            "Invalid",
-            "the server rejected our request due to an error in our request",
-        )
-        .with_causes(Vec::new()),
-        PatchError::TooManyOperations { .. } => Status::new(
-            413,
-            "RequestEntityTooLarge",
-            format!("Request entity too large: {error}"),
-        ),
-        PatchError::Format(_) => Status::bad_request(error.to_string()),
-        // The server looks at Go structs, which are called like the last word of the type's name.
-        PatchError::UnknownField { type_name, field } => {
-            let name = type_name.rsplit('.').next().unwrap_or(type_name);
-            Status::new(
-                500,
-                "",
-                format!("unable to find api field in struct {name} for the json field {field:?}"),
-            )
-        }
-        _ => Status::new(500, "", error.to_string()),
     }
 }
 

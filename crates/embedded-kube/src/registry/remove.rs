@@ -1,11 +1,12 @@
 //! Delete: at once, or by marking and leaving the rest to finalizers, dependents and grace periods.
 
-use super::options::{DeleteOptions, Deleted, Propagation};
-use super::{Registry, Stored, convert, meta};
+use super::{Registry, meta};
+use crate::admission::{Answers, Objects, Operation, Request};
+use crate::base::Stored;
+use crate::base::options::{DeleteOptions, Deleted, Propagation};
 use crate::catalog::Resource;
 use crate::status::Status;
-use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
-use crate::strategy::validate;
+use crate::{admission, convert, validation};
 use jiff::SignedDuration;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ impl Registry {
         loop {
             let current = self.get_stored(&resource, namespace, name)?;
             let old = current.object();
-            if !options.of_many && validate::is_system_class(&resource, name) {
+            if !options.of_many && validation::is_system_class(&resource, name) {
                 let why = "this is a system priority class and cannot be deleted";
                 return Err(Status::forbidden(
                     &resource.group,
@@ -232,7 +233,7 @@ fn is_graceful(resource: &Resource) -> bool {
 /// Sets deletion time, grace period and the finalizer that the propagation asks for.
 fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: &DeleteOptions) {
     if resource.table == crate::catalog::CRD_TABLE && object.deletion_timestamp().is_none() {
-        let now = meta::timestamp(registry.now());
+        let now = crate::base::timestamp(registry.now());
         object
             .metadata_mut()
             .insert("deletionTimestamp".into(), now.clone().into());
@@ -304,7 +305,7 @@ fn mark_time(
             .now()
             .saturating_add(SignedDuration::from_secs(grace))
             .unwrap_or(jiff::Timestamp::MAX);
-        let until = meta::timestamp(until);
+        let until = crate::base::timestamp(until);
         let generation = object.generation();
         // An object may have been put with a time, which only what ends gracefully does not keep.
         let keeps = !is_graceful(resource)

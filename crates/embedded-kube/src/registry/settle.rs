@@ -3,15 +3,16 @@
 //! Main functions: [`Registry::settle`] for what is there, [`Registry::commit_new`] for what is
 //! not.
 
-use super::options::{Part, WriteOptions, Written};
-use super::{Registry, Stored, fields, meta};
+use super::{Registry, fields, meta};
+use crate::admission::{Answers, Objects, Operation, Request};
+use crate::base::Stored;
+use crate::base::options::{Part, WriteOptions, Written};
 use crate::catalog::Resource;
 use crate::status::Status;
-use crate::strategy;
-use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
-use crate::structural::gofmt;
+use crate::{admission, strategy};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::gofmt;
 
 /// Why a write did not happen.
 pub(super) enum Refused {

@@ -4,7 +4,7 @@
 //! Main type: [`State`]. It decides nothing about an object: whoever calls [`State::put`] has
 //! checked it. It knows no HTTP.
 
-use super::stored::{Stored, bytes_of, table_key};
+use crate::base::stored::{Stored, bytes_of, table_key};
 use crate::catalog::Resource;
 use crate::store::Write;
 use bytes::Bytes;

@@ -1,12 +1,13 @@
 //! Create, update and patch: what every object goes through whatever its kind.
 
-use super::options::{FieldValidation, Part, Patch, WriteOptions, Written};
 use super::settle::Refused;
-use super::{Registry, Stored, fields, meta, patches};
+use super::{Registry, fields, meta, patches};
+use crate::admission::{Answers, Objects, Operation, Request};
+use crate::base::Stored;
+use crate::base::options::{FieldValidation, Part, Patch, WriteOptions, Written};
 use crate::catalog::Resource;
 use crate::status::{Cause, Status};
-use crate::strategy;
-use crate::strategy::admission::{self, Answers, Objects, Operation, Request};
+use crate::{admission, strategy};
 use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object};
@@ -534,7 +535,7 @@ impl Registry {
     ) -> Status {
         let cause = Cause::invalid("metadata.uid", &new.uid().into(), "field is immutable");
         // Found once as metadata, and once more as that of the kind, if it looks.
-        let twice = strategy::validate::looks_at_updates(resource, part);
+        let twice = crate::validation::looks_at_updates(resource, part);
         let (mut causes, mut warnings) = (vec![cause; 1 + usize::from(twice)], Vec::new());
         new.metadata_mut().insert("uid".into(), old.uid().into());
         let only_looked_at = WriteOptions {

@@ -4,11 +4,9 @@ use super::{
     kind::Kind,
     store::{Change, ChangeFeed, DeleteRequest, Propagation, SimStore, StoreError},
 };
-use crate::{
-    auth::UserInfo,
-    registry::{self, DeleteOptions, Event, EventType, Part, Registry, Sender, WriteOptions},
-    status::Status,
-};
+use crate::base::{DeleteOptions, Part, Sender, UserInfo, WriteOptions};
+use crate::registry::{self, Event, EventType, Registry};
+use crate::status::Status;
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object};
 use tokio::sync::mpsc::UnboundedReceiver;

@@ -1,14 +1,16 @@
 //! Custom resources against the schema of their definition. Main functions: [`read`], [`check`],
 //! [`warnings`].
 
+use crate::base::Part;
 use crate::catalog::{Resource, crd::Custom};
-use crate::cel::rules::Budget;
-use crate::registry::{Part, convert};
+use crate::convert;
 use crate::status::Cause;
-use crate::structural::problem::Problem;
-use crate::structural::{Node, embedded, gofmt, lists, shape, validate};
 use serde_json::Value;
 use tiphys_apimachinery::{Object, gvk::split_api_version, schema};
+use tiphys_kube_schema::cel::rules::Budget;
+use tiphys_kube_schema::gofmt;
+use tiphys_kube_schema::structural::problem::Problem;
+use tiphys_kube_schema::structural::{Node, embedded, lists, shape, validate};
 
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// Reasons that keep rules from being run: they may rely on the schema.
@@ -90,13 +92,13 @@ fn forget_all(value: &mut Value) -> Vec<String> {
 fn drop_malformed(metadata: &mut Value) {
     let (Some(map), Some(of)) = (
         metadata.as_object_mut(),
-        crate::gotypes::find("meta/v1.ObjectMeta"),
+        tiphys_kube_schema::gotypes::find("meta/v1.ObjectMeta"),
     ) else {
         return;
     };
     map.retain(|key, value| {
         let mut alone = serde_json::Map::from_iter([(key.clone(), value.clone())]);
-        crate::gotypes::normalize(&mut alone, of).is_ok()
+        tiphys_kube_schema::gotypes::normalize(&mut alone, of).is_ok()
     });
 }
 
@@ -107,9 +109,12 @@ pub fn unreadable_deletion(object: &Object) -> Option<String> {
         .metadata("deletionTimestamp")
         .filter(|time| !time.is_object() && !time.is_array())?;
     let mut alone = serde_json::Map::from_iter([("deletionTimestamp".to_owned(), time.clone())]);
-    crate::gotypes::normalize(&mut alone, crate::gotypes::find("meta/v1.ObjectMeta")?)
-        .err()
-        .map(|why| why.to_string())
+    tiphys_kube_schema::gotypes::normalize(
+        &mut alone,
+        tiphys_kube_schema::gotypes::find("meta/v1.ObjectMeta")?,
+    )
+    .err()
+    .map(|why| why.to_string())
 }
 
 /// Reads metadata into Go's struct and back; returns what the struct does not have.
@@ -124,8 +129,8 @@ pub fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, St
             return Ok(unknown);
         }
         Value::Object(map) => {
-            if let Some(of) = crate::gotypes::find("meta/v1.ObjectMeta") {
-                crate::gotypes::normalize(map, of).map_err(|e| e.to_string())?;
+            if let Some(of) = tiphys_kube_schema::gotypes::find("meta/v1.ObjectMeta") {
+                tiphys_kube_schema::gotypes::normalize(map, of).map_err(|e| e.to_string())?;
             }
             return Ok(unknown
                 .into_iter()
@@ -348,7 +353,7 @@ pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
     for name in new {
         let field = "metadata.finalizers";
         found.extend(
-            super::validate::formats::qualified_name(&name)
+            tiphys_kube_schema::formats::qualified_name(&name)
                 .into_iter()
                 .map(|m| format!("{field}: \"{name}\": {m}")),
         );

@@ -3,33 +3,27 @@
 //! Main functions, called by the registry in this order: [`check_fields`], [`fill_in`],
 //! [`prepare_create`] or [`prepare_update`], [`validate`].
 
-pub mod admission;
-pub mod annotated;
 mod custom;
-mod defaults;
 mod definition;
 pub mod parts;
 mod pods;
 mod prepare;
 pub mod service;
-mod url;
-pub(crate) mod validate;
-mod warnings;
 
+use crate::base::{FieldValidation, Part, WriteOptions};
 use crate::catalog::{CRD_TABLE, Resource};
-use crate::gotypes;
-use crate::registry::{FieldValidation, Part, Registry, WriteOptions, autoscaler};
+use crate::convert::{annotated, autoscaler};
+use crate::reader::Reader;
 use crate::status::{Cause, Status};
-use crate::structural::gofmt;
-pub(crate) use definition::go_regex;
+use crate::{defaults, validation, warnings};
 pub use definition::{
-    CLEANUP, is_established, is_terminating, mark_deleted as mark_definition_deleted,
-    mark_emptied as mark_definition_emptied, mark_emptying as mark_definition_emptying,
-    settle as settle_definition, try_schema, write_down as write_down_definition,
+    CLEANUP, mark_deleted as mark_definition_deleted, mark_emptied as mark_definition_emptied,
+    mark_emptying as mark_definition_emptying, settle as settle_definition, try_schema,
 };
 pub use prepare::{asked_by, complete, forgets, prepare_create, prepare_update, share_labels};
 use serde_json::Value;
 use tiphys_apimachinery::{Gvk, Object, schema};
+use tiphys_kube_schema::{gofmt, gotypes};
 
 /// Keep a claim that a pod uses, and a volume that is bound.
 pub const CLAIM_IN_USE: &str = "kubernetes.io/pvc-protection";
@@ -40,9 +34,6 @@ pub const WITHOUT_VERSION: &str =
     "Object 'apiVersion' is missing in 'object has no apiVersion field'";
 
 const CSR: &str = "certificates.k8s.io/certificatesigningrequests";
-
-/// Counts the changes of a DaemonSet's template.
-pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// The cluster IP of the service `kubernetes`.
 pub const API_SERVICE_IP: &str = "10.0.0.1";
@@ -249,7 +240,7 @@ fn read_again(resource: &Resource, object: &mut Object) -> Result<(), Status> {
 }
 
 /// Defaults of built-in kinds.
-pub fn fill_in(registry: &Registry, resource: &Resource, object: &mut Object) {
+pub fn fill_in(reader: &dyn Reader, resource: &Resource, object: &mut Object) {
     if resource.table == CRD_TABLE {
         definition::fill_in(object);
     } else if resource.is("autoscaling", "horizontalpodautoscalers") && resource.version == "v1" {
@@ -260,14 +251,14 @@ pub fn fill_in(registry: &Registry, resource: &Resource, object: &mut Object) {
         }
         defaults::apply(&resource.table, object);
         if resource.table == "resource.k8s.io/resourceslices" {
-            defaults::taint_times(object, &crate::registry::meta::timestamp(registry.now()));
+            defaults::taint_times(object, &crate::base::timestamp(reader.now()));
         }
     }
 }
 
 /// Refuses what must not be stored; returns warnings.
 pub fn validate(
-    registry: &Registry,
+    reader: &dyn Reader,
     resource: &Resource,
     object: &Object,
     old: Option<&Object>,
@@ -296,10 +287,10 @@ pub fn validate(
     let old = shared.as_ref().or(old);
     let mut causes = match old {
         _ if is_wrong => wrong,
-        Some(old) if part == Part::Approval => validate::decision(object, old),
-        _ => validate::check(resource, object, old, part),
+        Some(old) if part == Part::Approval => validation::decision(object, old),
+        _ => validation::check(resource, object, old, part),
     };
-    causes.splice(..0, admin_access(registry, resource, object, old, part));
+    causes.splice(..0, admin_access(reader, resource, object, old, part));
     let mut warnings = Vec::new();
     if let Some(custom) = &resource.custom {
         let (more, ratcheted) = custom::check(custom, object, (old, part), (&causes, !is_wrong));
@@ -344,17 +335,16 @@ pub fn validate(
 
 /// Devices are looked after only from namespaces that are marked for it.
 fn admin_access(
-    registry: &Registry,
+    reader: &dyn Reader,
     resource: &Resource,
     object: &Object,
     old: Option<&Object>,
     part: Part,
 ) -> Option<Cause> {
     const LABEL: &str = "resource.kubernetes.io/admin-access";
-    let field = validate::admin_access(&resource.table, object, old, part)?;
-    let namespace = registry
-        .read()
-        .get("/namespaces", "", object.namespace())
+    let field = validation::admin_access(&resource.table, object, old, part)?;
+    let namespace = reader
+        .stored("/namespaces", "", object.namespace())
         .map(|stored| stored.object());
     let marked = namespace.is_some_and(|namespace| namespace.label(LABEL) == Some("true"));
     let why = format!(
@@ -399,8 +389,8 @@ pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
 
 /// Makes the object that was sent the one whose fields its sender owns: with defaults, before the
 /// server decides anything.
-pub fn as_sent(registry: &Registry, resource: &Resource, sent: &mut Object, part: Part) {
-    fill_in(registry, resource, sent);
+pub fn as_sent(reader: &dyn Reader, resource: &Resource, sent: &mut Object, part: Part) {
+    fill_in(reader, resource, sent);
     complete(resource, sent);
     // Of the rest the status is not what was sent.
     as_converted(resource, sent, part != Part::Main);
@@ -471,8 +461,8 @@ pub fn allows_blind_update(resource: &Resource) -> bool {
 /// What is wrong with the selectors in the `resourceAttributes` of a question about access.
 pub(crate) fn selector_attributes(attributes: &Value) -> Vec<crate::status::Cause> {
     let mut causes = Vec::new();
-    validate::rules::selector_attributes(
-        &validate::rules::At::new(attributes, "spec.resourceAttributes"),
+    validation::rules::selector_attributes(
+        &validation::rules::At::new(attributes, "spec.resourceAttributes"),
         &mut causes,
     );
     causes
@@ -480,27 +470,15 @@ pub(crate) fn selector_attributes(attributes: &Value) -> Vec<crate::status::Caus
 
 /// What is wrong with a Scale.
 pub(crate) fn check_scale(scale: &Object) -> Vec<crate::status::Cause> {
-    validate::scale(scale)
+    validation::scale(scale)
 }
 
 /// What is wrong with the metadata of an object inside an object.
 pub(crate) fn embedded_metadata(metadata: &Value, path: &str) -> Vec<crate::status::Cause> {
-    validate::embedded(metadata, path)
+    validation::embedded(metadata, path)
 }
 
 /// Reads the metadata of an object inside an object.
 pub(crate) fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, String> {
     custom::read_metadata(metadata, path)
-}
-
-/// A path that a rule names, as messages show it.
-pub(crate) fn definition_path(path: &str, node: &crate::structural::Node) -> Option<String> {
-    definition::path::resolve(path, node, true)
-        .ok()
-        .map(|(found, _)| found)
-}
-
-/// A rule as the real server's messages show it.
-pub(crate) fn rule_as_json(rule: &Value) -> String {
-    definition::internal::rule(rule)
 }

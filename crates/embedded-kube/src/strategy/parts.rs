@@ -3,7 +3,7 @@
 //!
 //! Main function: [`take`], which leaves everything else as it was.
 
-use crate::registry::Part;
+use crate::base::Part;
 use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;

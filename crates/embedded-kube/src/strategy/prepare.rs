@@ -2,14 +2,17 @@
 //!
 //! Main functions: [`prepare_create`], [`prepare_update`].
 
+use super::service::Allocator;
 use super::{
-    CLAIM_IN_USE, CSR, TEMPLATE_GENERATION, VOLUME_IN_USE, annotated, defaults, definition,
-    fill_in, parts, pods, read_again, service, validate,
+    CLAIM_IN_USE, CSR, VOLUME_IN_USE, definition, fill_in, parts, pods, read_again, service,
 };
-use crate::auth::UserInfo;
+use crate::base::{Part, UserInfo};
 use crate::catalog::{CRD_TABLE, Resource};
-use crate::registry::{Part, Registry, autoscaler};
+use crate::convert::annotated::TEMPLATE_GENERATION;
+use crate::convert::{annotated, autoscaler};
+use crate::reader::Reader;
 use crate::status::Status;
+use crate::{defaults, validation};
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
@@ -44,7 +47,7 @@ fn add_finalizer(object: &mut Object, name: &str) {
 /// What the server decides about a new object; it matters whether it is made by its status, and
 /// whether only for show. Gives warnings.
 pub fn prepare_create(
-    registry: &Registry,
+    reader: &dyn Allocator,
     resource: &Resource,
     object: &mut Object,
     (part, dry_run): (Part, bool),
@@ -71,12 +74,9 @@ pub fn prepare_create(
             spec.insert("finalizers".into(), finalizers.into());
             object.0.insert("status".into(), json!({"phase": "Active"}));
         }
-        "/pods" => {
-            warnings =
-                pods::prepare_create(object, &crate::registry::meta::timestamp(registry.now()))
-        }
+        "/pods" => warnings = pods::prepare_create(object, &crate::base::timestamp(reader.now())),
         "/persistentvolumes" => {
-            let now = crate::registry::meta::timestamp(registry.now());
+            let now = crate::base::timestamp(reader.now());
             object.0.insert(
                 "status".into(),
                 json!({"phase": "Pending", "lastPhaseTransitionTime": now}),
@@ -89,7 +89,7 @@ pub fn prepare_create(
         }
         // What comes as a status is given nothing.
         "/services" if part == Part::Status => {}
-        "/services" => service::allocate(registry, object, None, dry_run)?,
+        "/services" => service::allocate(reader, object, None, dry_run)?,
         "/nodes" => {
             forget_configuration(object);
             taint_new_node(object);
@@ -103,7 +103,7 @@ pub fn prepare_create(
         "apiregistration.k8s.io/apiservices"
             if object.pointer("/spec/service").is_none_or(Value::is_null) =>
         {
-            let now = crate::registry::meta::timestamp(registry.now());
+            let now = crate::base::timestamp(reader.now());
             let message = "Local APIServices are always available";
             let condition = json!({"type": "Available", "status": "True", "reason": "Local", "message": message, "lastTransitionTime": now});
             object
@@ -159,37 +159,32 @@ pub fn share_labels(resource: &Resource, object: &mut Object) {
 
 /// What the server decides about a changed object.
 pub fn prepare_update(
-    registry: &Registry,
+    reader: &dyn Allocator,
     resource: &Resource,
     old: &Object,
     new: &mut Object,
     (part, dry_run): (Part, bool),
 ) -> Result<(), Status> {
     if resource.table == CSR {
-        parts::prepare_request(
-            part,
-            old,
-            new,
-            &crate::registry::meta::timestamp(registry.now()),
-        );
+        parts::prepare_request(part, old, new, &crate::base::timestamp(reader.now()));
     }
     if resource.is("autoscaling", "horizontalpodautoscalers") && !resource.is_storage() {
         autoscaler::keep_annotations(Some(old), new, part == Part::Status);
     }
     if part == Part::Status || part == Part::Finalize {
-        fill_in(registry, resource, new);
+        fill_in(reader, resource, new);
         annotated::keep(&resource.table, old, new);
         complete(resource, new);
         match resource.table.as_str() {
-            "/persistentvolumes" => note_phase(registry, old, new),
+            "/persistentvolumes" => note_phase(reader, old, new),
             "/pods" => pods::keep_status(old, new),
             "/nodes" => forget_configuration(new),
-            "resource.k8s.io/resourceclaims" => validate::forget_deallocated(old, new),
+            "resource.k8s.io/resourceclaims" => validation::forget_deallocated(old, new),
             _ => {}
         }
         return Ok(());
     }
-    fill_in(registry, resource, new);
+    fill_in(reader, resource, new);
     pods::forget(resource, new);
     match resource.table.as_str() {
         CRD_TABLE => definition::prepare_update(old, new),
@@ -200,7 +195,7 @@ pub fn prepare_update(
                 None => spec.remove("finalizers"),
             };
         }
-        "/services" => service::allocate(registry, new, Some(old), dry_run)?,
+        "/services" => service::allocate(reader, new, Some(old), dry_run)?,
         "coordination.k8s.io/leases" => drop_strategy(new),
         // Counted before it is dropped.
         "resource.k8s.io/resourceslices" | "discovery.k8s.io/endpointslices"
@@ -252,7 +247,7 @@ fn forget_configuration(node: &mut Object) {
 }
 
 /// A volume says since when it is in its phase.
-fn note_phase(registry: &Registry, old: &Object, new: &mut Object) {
+fn note_phase(reader: &dyn Reader, old: &Object, new: &mut Object) {
     let field = "lastPhaseTransitionTime";
     let same_phase = old.pointer("/status/phase") == new.pointer("/status/phase");
     let before = old.pointer(&format!("/status/{field}")).cloned();
@@ -261,10 +256,7 @@ fn note_phase(registry: &Registry, old: &Object, new: &mut Object) {
     if same_phase && sent.is_none() {
         status.extend(before.map(|time| (field.to_owned(), time)));
     } else if !same_phase && (sent.is_none() || sent == before) {
-        status.insert(
-            field.into(),
-            crate::registry::meta::timestamp(registry.now()).into(),
-        );
+        status.insert(field.into(), crate::base::timestamp(reader.now()).into());
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod node_ports;
 
-use crate::registry::Registry;
+use crate::reader::Reader;
 use crate::status::{Cause, Status};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -11,7 +11,8 @@ use std::net::Ipv4Addr;
 use std::sync::{Mutex, MutexGuard};
 use tiphys_apimachinery::Object;
 
-use super::validate::{self, rules::At};
+use crate::validation;
+use crate::validation::rules::At;
 
 /// The service network, a /16; the first address is the API server's.
 const NETWORK: [u8; 2] = [10, 0];
@@ -55,6 +56,11 @@ impl Allocations {
             used.services.insert(key, (address, ports));
         }
     }
+}
+
+/// Who keeps them.
+pub trait Allocator: Reader {
+    fn allocations(&self) -> &Allocations;
 }
 
 /// What the next steps need to know of a service's spec.
@@ -105,7 +111,7 @@ fn number(map: &Map<String, Value>, field: &str) -> i64 {
 /// validation. For a new service that is not only for show an address is kept in an object that
 /// names it, so that its name is looked at here.
 pub fn allocate(
-    registry: &Registry,
+    allocator: &dyn Allocator,
     object: &mut Object,
     old: Option<&Object>,
     dry_run: bool,
@@ -121,7 +127,7 @@ pub fn allocate(
         spec.insert("clusterIPs".into(), json!([spec["clusterIP"]]));
     }
     families(&mut spec, before.as_ref()).map_err(invalid)?;
-    let mut used = registry.allocations().lock();
+    let mut used = allocator.allocations().lock();
     let was_external = before
         .as_ref()
         .is_none_or(|b| text(b, "type") == "ExternalName");
@@ -266,7 +272,7 @@ fn families(
         spec.insert("ipFamilyPolicy".into(), policy.into());
     }
     let mut causes = Vec::new();
-    validate::service::cluster_ips(&At::new(&Value::Object(spec.clone()), "spec"), &mut causes);
+    validation::service::cluster_ips(&At::new(&Value::Object(spec.clone()), "spec"), &mut causes);
     if !causes.is_empty() {
         return Err(causes);
     }
@@ -408,7 +414,7 @@ fn name_problems(name: &str, unnamed: bool) -> Vec<String> {
     let problem = |detail: String| format!("{FIELD}: Invalid value: {name:?}: {detail}");
     match name {
         "" => vec![format!("{FIELD}: Required value")],
-        name => validate::formats::path_segment(name)
+        name => tiphys_kube_schema::formats::path_segment(name)
             .into_iter()
             .map(problem)
             .collect(),
@@ -533,7 +539,7 @@ fn drop_what_the_type_lacks(spec: &mut Map<String, Value>, before: &Map<String, 
         }
     }
     let external = |spec: &Map<String, Value>| {
-        validate::service::is_external(&At::new(&Value::Object(spec.clone()), "spec"))
+        validation::service::is_external(&At::new(&Value::Object(spec.clone()), "spec"))
     };
     if external(before) && !external(spec) && same("externalTrafficPolicy", spec) {
         spec.remove("externalTrafficPolicy");

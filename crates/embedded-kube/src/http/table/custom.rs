@@ -1,13 +1,11 @@
 //! Rows of custom resources: the definition's additional printer columns, found by JSON path.
 
-use super::age;
-use super::definition;
+use super::{age, definition};
 use crate::catalog::crd::Custom;
-use crate::gotypes;
-use crate::structural::gofmt;
 use jiff::Timestamp;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_kube_schema::{gofmt, gotypes};
 
 pub fn definitions(custom: &Custom) -> Vec<Value> {
     let mut list = vec![definition("Name", "string", "name", 0, "Name")];

@@ -10,8 +10,9 @@ mod kinds;
 mod pod;
 mod storage;
 
+use crate::base::Stored;
 use crate::catalog::Resource;
-use crate::registry::{Stored, convert};
+use crate::convert;
 use crate::status::Status;
 use jiff::Timestamp;
 use serde_json::{Value, json};

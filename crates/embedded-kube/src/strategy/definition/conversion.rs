@@ -3,10 +3,11 @@
 
 use super::spec::{Problems, one_of, text};
 use crate::outbound;
-use crate::strategy::{url, validate::formats};
-use crate::structural::problem::Problem;
+use crate::validation::url;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use tiphys_kube_schema::formats;
+use tiphys_kube_schema::structural::problem::Problem;
 
 /// `any_bundle`: the authorities of the webhook need not be readable.
 pub fn check(spec: &Value, any_bundle: bool, problems: &mut Problems) {

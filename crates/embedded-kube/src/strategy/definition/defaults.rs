@@ -1,10 +1,10 @@
 //! Defaults in schemas fit the schema they stand in. Main function: [`check`].
 
 use super::spec::Problems;
-use crate::cel::rules;
-use crate::structural::problem::Problem;
-use crate::structural::{Node, embedded, shape, validate};
 use serde_json::Value;
+use tiphys_kube_schema::cel::rules;
+use tiphys_kube_schema::structural::problem::Problem;
+use tiphys_kube_schema::structural::{Node, embedded, shape, validate};
 
 const MAX_DEPTH: usize = 200;
 

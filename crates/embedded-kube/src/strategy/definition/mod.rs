@@ -5,23 +5,21 @@
 
 mod conversion;
 mod defaults;
-pub mod go_regex;
-pub mod internal;
-pub mod path;
 mod schema;
 mod spec;
 mod structure;
 mod visit;
 
+use crate::base::timestamp;
 use crate::catalog::CRD_TABLE;
-use crate::registry::{Registry, meta::timestamp};
+use crate::catalog::crd::{TERMINATING, condition, is_established};
+use crate::reader::Reader;
 use crate::status::Cause;
-use crate::structural::gofmt;
-use crate::structural::problem::Problem;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
+use tiphys_kube_schema::structural::problem::Problem;
 
 /// Keeps a definition until its objects are gone.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -90,7 +88,7 @@ pub fn fill_in(object: &mut Object) {
 fn tidy(schema: &mut Value, depth: usize) {
     let (Some(map), Some(of)) = (
         schema.as_object_mut(),
-        crate::gotypes::find(crate::gotypes::SCHEMA),
+        tiphys_kube_schema::gotypes::find(tiphys_kube_schema::gotypes::SCHEMA),
     ) else {
         return;
     };
@@ -98,7 +96,7 @@ fn tidy(schema: &mut Value, depth: usize) {
         return;
     }
     // What has the wrong type has been refused before.
-    let _ = crate::gotypes::read_into(map, of, false);
+    let _ = tiphys_kube_schema::gotypes::read_into(map, of, false);
     // Below `items` and the like nobody tells of fields that Go does not have.
     map.retain(|key, value| {
         of.fields.iter().any(|f| f.name == key)
@@ -121,30 +119,6 @@ fn tidy(schema: &mut Value, depth: usize) {
             ) => map.values_mut().for_each(|s| tidy(s, depth + 1)),
             _ => {}
         }
-    }
-}
-
-/// Brings a definition to the form in which it is kept: whole numbers as such, and no webhook about
-/// which nothing is said.
-pub fn write_down(object: &mut Object) {
-    let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) else {
-        return;
-    };
-    spec.get_mut("versions")
-        .into_iter()
-        .for_each(gofmt::make_whole);
-    let Some(conversion) = spec.get_mut("conversion").and_then(Value::as_object_mut) else {
-        return;
-    };
-    let says = |webhook: &Value| {
-        !webhook["clientConfig"].is_null()
-            || !spec::list(webhook, "conversionReviewVersions").is_empty()
-    };
-    if conversion
-        .get("webhook")
-        .is_some_and(|webhook| !says(webhook))
-    {
-        conversion.remove("webhook");
     }
 }
 
@@ -194,9 +168,9 @@ pub fn prepare_update(old: &Object, object: &mut Object) {
     note_storage(object);
 }
 
-fn names_in_use(registry: &Registry, object: &Object) -> (BTreeSet<String>, BTreeSet<String>) {
+fn names_in_use(reader: &dyn Reader, object: &Object) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
-    for other in registry.read().list(CRD_TABLE, None) {
+    for other in reader.all_stored(CRD_TABLE, None) {
         let other = other.object();
         if other.name() == object.name()
             || other.str_at("/spec/group") != object.str_at("/spec/group")
@@ -228,8 +202,8 @@ struct Naming {
 }
 
 /// Which of the wanted names the definition may have.
-fn accept_names(registry: &Registry, object: &Object) -> Naming {
-    let (resources, kinds) = names_in_use(registry, object);
+fn accept_names(reader: &dyn Reader, object: &Object) -> Naming {
+    let (resources, kinds) = names_in_use(reader, object);
     let wanted = object
         .pointer("/spec/names")
         .cloned()
@@ -298,13 +272,6 @@ fn copy(from: &Value, key: &str, to: &mut Map<String, Value>) {
     };
 }
 
-fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
-    status["conditions"]
-        .as_array()?
-        .iter()
-        .find(|c| c["type"] == kind)
-}
-
 /// Puts a condition in place; its time changes with its status.
 fn set_condition(
     status: &mut Map<String, Value>,
@@ -332,16 +299,15 @@ fn set_condition(
     }
 }
 
-const TERMINATING: &str = "Terminating";
 const INITIAL_NAMES: &str = "the initial names have been accepted";
 
 /// What the real server's own controllers do next with a definition soon after it is written:
 /// accept names, and then establish it. None when nothing changes.
-pub fn settle(registry: &Registry, object: &Object) -> Option<Object> {
+pub fn settle(reader: &dyn Reader, object: &Object) -> Option<Object> {
     let mut settled = object.clone();
-    let now = timestamp(registry.now());
+    let now = timestamp(reader.now());
     if object.pointer("/spec/names") != object.pointer("/status/acceptedNames") {
-        let naming = accept_names(registry, object);
+        let naming = accept_names(reader, object);
         let good = naming.reason == "NoConflicts";
         let status = map_entry(&mut settled.0, "status");
         status.insert("acceptedNames".into(), naming.accepted.into());
@@ -431,21 +397,6 @@ pub fn mark_emptied(object: &mut Object) -> bool {
         &since,
     );
     true
-}
-
-/// Whether names are accepted and the definition is served.
-pub fn is_established(object: &Object) -> bool {
-    is_true(object, "Established")
-}
-
-/// Whether the objects of the definition are about to go with it.
-pub fn is_terminating(object: &Object) -> bool {
-    is_true(object, TERMINATING)
-}
-
-fn is_true(object: &Object, kind: &str) -> bool {
-    let status = object.0.get("status").unwrap_or(&Value::Null);
-    condition(status, kind).is_some_and(|c| c["status"] == "True")
 }
 
 /// A new definition is called by what it defines, which is said after what else is wrong with its
@@ -568,8 +519,8 @@ pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
 /// the value by it, within the same budgets as the server; the error is the first thing that is
 /// wrong.
 pub fn try_schema(bytes: &[u8]) -> Result<(), String> {
-    use crate::cel::rules::{Budget, Compiled};
-    use crate::structural::{Node, lists, shape, validate};
+    use tiphys_kube_schema::cel::rules::{Budget, Compiled};
+    use tiphys_kube_schema::structural::{Node, lists, shape, validate};
     let mut document: Value = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
     let raw = json!({"openAPIV3Schema": document["schema"].take()});
     let mut value = document["value"].take();

@@ -1,12 +1,12 @@
 //! What is wrong with the schema of a definition. Main function: [`check`].
 
 use super::spec::{Problems, list, text};
-use super::{defaults, internal, structure};
-use crate::cel::rules;
-use crate::structural::Node;
-use crate::structural::problem::Problem;
+use super::{defaults, structure};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use tiphys_kube_schema::cel::rules;
+use tiphys_kube_schema::structural::problem::Problem;
+use tiphys_kube_schema::structural::{Node, internal};
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 const MAX_DEPTH: usize = 200;
@@ -723,7 +723,8 @@ fn rule_forms(schema: &Value, path: &str, problems: &mut Problems) {
         }
         if !field.is_empty()
             && unsupported(schema, 0).is_none()
-            && super::path::resolve(field, &Node::read(schema), true).is_err()
+            && tiphys_kube_schema::structural::path::resolve(field, &Node::read(schema), true)
+                .is_err()
         {
             problems.push(Problem::invalid(
                 &at("fieldPath"),

@@ -4,14 +4,12 @@
 //! Main function: [`check`]. What all versions have in common is looked at once, as a field of the
 //! spec itself: the real server keeps it there.
 
-use super::{conversion, internal, schema, visit};
-use crate::gotypes;
-use crate::strategy::validate::formats;
-use crate::structural::Node;
-use crate::structural::gofmt;
-use crate::structural::problem::Problem;
+use super::{conversion, schema, visit};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use tiphys_kube_schema::structural::problem::Problem;
+use tiphys_kube_schema::structural::{Node, internal};
+use tiphys_kube_schema::{formats, gofmt, gotypes};
 
 const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: &[&str] = &[
@@ -467,7 +465,7 @@ fn selectable(of: &Value, path: &str, schema: Option<&Value>, problems: &mut Pro
         }
         let mut bad =
             |detail: &str| problems.push(Problem::invalid(&at, &json_path.into(), detail));
-        match super::path::resolve(json_path, &node, false) {
+        match tiphys_kube_schema::structural::path::resolve(json_path, &node, false) {
             Err(error) => bad(&format!("is an invalid path: {error}")),
             Ok((resolved, found)) => {
                 if resolved.split(['.', '[']).next() == Some("metadata") {

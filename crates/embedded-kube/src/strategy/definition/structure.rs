@@ -2,8 +2,8 @@
 //! only restrict what the types allow. Main function: [`check`].
 
 use super::spec::Problems;
-use crate::structural::problem::Problem;
 use serde_json::{Map, Value, json};
+use tiphys_kube_schema::structural::problem::Problem;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -280,7 +280,7 @@ fn conditions(
     }
     let pattern = text(schema, "pattern");
     if !pattern.is_empty()
-        && let Some(error) = super::go_regex::error(pattern)
+        && let Some(error) = tiphys_kube_schema::go_regex::error(pattern)
     {
         let detail = format!("must be a valid regular expression, but isn't: {error}");
         problems.push(Problem::invalid(

@@ -2,8 +2,8 @@
 //! [`unknown_formats`].
 
 use super::spec::{list, text};
-use crate::structural::formats;
 use serde_json::Value;
+use tiphys_kube_schema::structural::formats;
 
 const MAX_DEPTH: usize = 200;
 

@@ -6,7 +6,7 @@ mod disabled_fields;
 
 pub use disabled_fields::{forget, forgets};
 
-use super::defaults::quality_of_service;
+use crate::validation::qos::quality_of_service;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use tiphys_apimachinery::Object;

@@ -1,0 +1,203 @@
+//! How a request wants to be carried out. Plain values, made by the HTTP layer from query
+//! parameters or by in-process callers.
+
+use crate::base::UserInfo;
+use crate::status::Status;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use tiphys_apimachinery::Object;
+
+use super::stored::Stored;
+
+/// What to do with fields the schema does not know and keys that appear twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    #[default]
+    Ignore,
+    Warn,
+    Strict,
+}
+
+type Check = dyn Fn(&Object, Option<&Object>) -> Result<(), Status> + Send + Sync;
+
+/// Asked with the new object and the one it replaces, before anything is validated or written.
+#[derive(Clone, Default)]
+pub struct Guard(Option<Arc<Check>>);
+
+impl Guard {
+    pub fn new(
+        check: impl Fn(&Object, Option<&Object>) -> Result<(), Status> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Some(Arc::new(check)))
+    }
+
+    pub fn check(&self, new: &Object, old: Option<&Object>) -> Result<(), Status> {
+        self.0.as_ref().map_or(Ok(()), |check| check(new, old))
+    }
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "Guard"
+        } else {
+            "no guard"
+        })
+    }
+}
+
+/// Who makes a request, and the options that it was sent with.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    pub user: Arc<UserInfo>,
+    /// As in `CreateOptions` and the like, without their kind.
+    pub options: Map<String, Value>,
+}
+
+impl Default for Sender {
+    /// This server itself.
+    fn default() -> Self {
+        Self {
+            user: Arc::new(UserInfo::new(
+                "system:apiserver",
+                &["system:authenticated", "system:masters"],
+            )),
+            options: Map::new(),
+        }
+    }
+}
+
+/// Options of create, update and patch.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    /// The field manager. Empty means "unknown".
+    pub manager: String,
+    pub dry_run: bool,
+    /// Server-side apply takes over fields of other managers.
+    pub force: bool,
+    pub validation: FieldValidation,
+    /// The object comes out of server-side apply or a strategic patch, which convert a tree: nulls
+    /// in a custom resource stay, and numbers that are too large for their field are cut.
+    pub from_tree: bool,
+    /// The object comes out of server-side apply: what nobody declares goes without a word.
+    pub applied: bool,
+    /// Things the request's decoder noticed (duplicate keys), judged by `validation` too.
+    pub findings: Vec<String>,
+    /// The name in the URL, which an updated object must have.
+    pub named: Option<String>,
+    /// What the caller's rights have to say about the object.
+    pub guard: Guard,
+    pub sender: Sender,
+}
+
+impl WriteOptions {
+    pub fn manager(name: &str) -> Self {
+        Self {
+            manager: name.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// What happens to the objects that a deleted object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    Orphan,
+    Background,
+    Foreground,
+}
+
+/// Options of delete.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    pub propagation: Option<Propagation>,
+    pub grace_period_seconds: Option<i64>,
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+    pub dry_run: bool,
+    pub sender: Sender,
+    /// The request was for all objects that a selector matches.
+    pub of_many: bool,
+}
+
+/// A patch, by its media type.
+#[derive(Clone, Debug)]
+pub enum Patch {
+    /// The operations, and whether their text has characters as they are that the server writes as
+    /// escapes.
+    Json(Value, Spelling),
+    Merge(Value),
+    Strategic(Value),
+    /// Server-side apply.
+    Apply(Object),
+}
+
+/// How the text of a JSON Patch spells what Go's encoder escapes: `<`, `>`, `&` and two separators
+/// of lines. Texts are compared, and the server's own are escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spelling {
+    Escaped,
+    Plain,
+}
+
+/// Which part of an object a write is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Main,
+    Status,
+    /// `namespaces/finalize`: only `spec.finalizers` counts.
+    Finalize,
+    /// `deployments/scale` and the like: the object has been changed by the scale handler.
+    Scale,
+    /// `pods/binding`: `spec.nodeName` is set, once. Also the conditions that the server itself
+    /// gives a pod: nobody owns either.
+    Binding,
+    /// `pods/ephemeralcontainers`: only the debug containers count.
+    Ephemeral,
+    /// `pods/resize`: only what the containers ask for counts.
+    Resize,
+    /// `certificatesigningrequests/approval`: only the conditions count.
+    Approval,
+    /// `serviceaccounts/token`: the request for a token, which is not kept.
+    Token,
+}
+
+impl Part {
+    /// As `managedFields[].subresource` says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Main | Self::Binding => "",
+            Self::Status => "status",
+            Self::Token => "token",
+            Self::Finalize => "finalize",
+            Self::Scale => "scale",
+            Self::Ephemeral => "ephemeralcontainers",
+            Self::Resize => "resize",
+            Self::Approval => "approval",
+        }
+    }
+}
+
+/// The outcome of a write.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub object: Arc<Object>,
+    pub stored: Arc<Stored>,
+    /// What to wait for until the write is durable; 0 when nothing was written.
+    pub revision: u64,
+    pub created: bool,
+    pub warnings: Vec<String>,
+}
+
+/// The outcome of a delete: removed at once, or marked and left to finalizers or the grace period.
+#[derive(Clone, Debug)]
+pub struct Deleted {
+    pub object: Arc<Object>,
+    pub stored: Arc<Stored>,
+    pub revision: u64,
+    pub removed: bool,
+    /// Removed only for show, and with finalizers: the answer is the object, and in that is
+    /// nothing.
+    pub hollow: bool,
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,32 @@
+//! What is kept and what is served, for those who look up other objects than the one at hand: roles,
+//! admission, what depends on the kind.
+//!
+//! Main trait: [`Reader`]. The registry is one; who reads needs not know how it writes.
+
+use crate::base::Stored;
+use crate::catalog::Catalog;
+use crate::status::Status;
+use jiff::Timestamp;
+use std::sync::Arc;
+use tiphys_apimachinery::{Gvr, Object};
+
+/// The cluster as it is now.
+pub trait Reader: Send + Sync {
+    fn now(&self) -> Timestamp;
+
+    /// What is served.
+    fn catalog(&self) -> Arc<Catalog>;
+
+    /// An object of a table (`<group>/<resource>`). An empty namespace for cluster-scoped resources.
+    fn stored(&self, table: &str, namespace: &str, name: &str) -> Option<Arc<Stored>>;
+
+    /// The objects of a table in a namespace (`None`: in all namespaces).
+    fn all_stored(&self, table: &str, namespace: Option<&str>) -> Vec<Arc<Stored>>;
+
+    /// The same as [`Reader::stored`], refused as a client is when there is no such resource or
+    /// object.
+    fn get(&self, gvr: &Gvr, namespace: &str, name: &str) -> Result<Arc<Object>, Status>;
+
+    /// The same as [`Reader::all_stored`], refused when there is no such resource.
+    fn list(&self, gvr: &Gvr, namespace: Option<&str>) -> Result<Vec<Arc<Object>>, Status>;
+}
