@@ -10,6 +10,7 @@ mod certificates;
 mod dates;
 mod decimal;
 mod dicts;
+mod documents;
 mod encodings;
 mod json;
 pub(crate) mod json_read;
@@ -26,7 +27,8 @@ mod values;
 mod versions;
 mod words;
 
-pub use json_value::{to_json_value, to_yaml_value};
+pub use documents::to_document;
+pub use json_value::to_json_value;
 
 use crate::template::{Budget, Error, Function, Type, Value};
 use jiff::{Timestamp, tz::TimeZone};
