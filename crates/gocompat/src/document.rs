@@ -1,8 +1,8 @@
 //! Go values as printers see them that look at the values themselves, not at their JSON: go-yaml v3
 //! and BurntSushi/toml.
 //!
-//! Main type: [`Document`]. JSON has neither times nor the order and the names of a struct's fields,
-//! and writes bytes as text.
+//! Main type: [`Document`]. JSON has neither times nor the order and the names of a struct's
+//! fields, and writes bytes as text.
 
 use serde_json::Value;
 

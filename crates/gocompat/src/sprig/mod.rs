@@ -38,6 +38,16 @@ pub fn read_json(text: &[u8], budget: &Budget) -> Result<Value, Error> {
     json_read::read(text, budget)
 }
 
+/// What Go's `time.Parse` says against a text.
+pub fn check_time(layout: &str, text: &str) -> Result<(), String> {
+    dates::check(layout, text)
+}
+
+/// What Go's `regexp.Compile` says against a pattern.
+pub fn check_regexp(pattern: &str) -> Result<(), String> {
+    regexp::check(pattern)
+}
+
 /// Fills bytes by chance.
 pub type Random = Box<dyn FnMut(&mut [u8])>;
 
