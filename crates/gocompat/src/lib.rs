@@ -5,16 +5,18 @@
 //! (gobwas/glob), [`path_match`] (path.Match), [`doublestar`] (bmatcuk/doublestar), [`patterns`]
 //! (lists of globs and regexp2 expressions), [`cron`] (robfig/cron), [`duration`] (time.Duration),
 //! [`template`] (text/template), [`sprig`] (its functions in Helm), [`toml`] (BurntSushi/toml, both
-//! ways), [`semver`] (Masterminds/semver), [`strvals`] (Helm's `--set`), [`url`] (net/url) and
-//! [`jq`] (gojq). Pure, and independent of Kubernetes: it must not know what an object, a manifest
-//! or an Application is.
+//! ways), [`document`] (what their printers take), [`semver`] (Masterminds/semver), [`strvals`] (Helm's `--set`), [`url`] (net/url),
+//! [`netip`] (net/netip) and [`jq`] (gojq). Pure, and it knows no Kubernetes word: it must not learn what an object, a
+//! manifest or an Application is.
 
 pub mod cron;
+pub mod document;
 pub mod doublestar;
 pub mod duration;
 pub mod glob;
 pub mod jq;
 pub mod json;
+pub mod netip;
 pub mod path_match;
 pub mod patterns;
 pub mod semver;

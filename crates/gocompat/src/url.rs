@@ -304,14 +304,9 @@ fn literal(text: &[u8]) -> Result<Vec<u8>, String> {
     let plain = shown
         .split_once('%')
         .map_or(shown.as_str(), |(plain, _)| plain);
-    match plain.parse::<std::net::IpAddr>() {
-        Ok(std::net::IpAddr::V6(_)) => {
-            Ok([&b"["[..], &address, b"]", &unescape(after, Place::Host)?].concat())
-        }
-        Ok(_) => Err("invalid IP-literal".to_owned()),
-        Err(_) => Err(format!(
-            "invalid host: ParseAddr({}): unable to parse IP",
-            quoted(&address)
-        )),
+    crate::netip::parse(&shown).map_err(|why| format!("invalid host: {why}"))?;
+    if !plain.contains(':') {
+        return Err("invalid IP-literal".to_owned());
     }
+    Ok([&b"["[..], &address, b"]", &unescape(after, Place::Host)?].concat())
 }

@@ -94,11 +94,6 @@ const OTHER_WORDS: &[(&str, &str)] = &[
         "what is wrong with a schema is told in one line",
     ),
     ("schema: an unknown draft", "Helm tries to fetch it"),
-    ("schema: contains", "not every item is listed"),
-    (
-        "schema: format of draft 7",
-        "Helm also says what the format expects",
-    ),
     (
         "schema: items false",
         "Helm counts from the end of prefixItems",

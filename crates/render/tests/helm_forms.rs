@@ -150,7 +150,44 @@ fn the_linter_checks_defaults_that_null_takes_away() {
     assert_eq!(lint("m: 3", "{}", required), Vec::<String>::new());
 }
 
-/// The warnings about nulls in the values of a chart with two nested subcharts.
+/// What the linter of Helm 4.2.4 prints for the same chart.
+#[test]
+fn the_linter_says_what_is_wrong_below_a_keyword() {
+    let parent = format!(
+        "{}dependencies: [{{name: one, version: 1.0.0}}]\n",
+        about("v2")
+    );
+    let list = r#"{"required": ["q"], "properties": {"v": {"contains": {"minimum": 5, "multipleOf": 4}}}}"#;
+    let email = r#"{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"w": {"format": "email"}}}"#;
+    let files = [
+        ("Chart.yaml", parent.as_str()),
+        ("values.yaml", "{v: [2], one: {w: x}}"),
+        ("values.schema.json", list),
+        ("templates/t.yaml", "a: b\n"),
+        (
+            "charts/one/Chart.yaml",
+            "apiVersion: v2\nname: one\nversion: 1.0.0\n",
+        ),
+        ("charts/one/values.schema.json", email),
+    ];
+    let own = "- at '': missing property 'q'
+- at '/v': no items match contains schema
+  - at '/v/0': validation failed
+    - at '/v/0': minimum: got 2, want 5
+    - at '/v/0': multipleOf: got 2, want 4
+";
+    let all = format!(
+        "templates/: values don't meet the specifications of the schema(s) in the following chart(s):
+a:
+{own}one:
+- at '/w': 'x' is not valid email: missing @
+"
+    );
+    let found = errors(&files, &json!({}));
+    assert_eq!(found, [format!("values.yaml: {own}"), all]);
+}
+
+/// What is told of nulls in the values of a chart with two subcharts inside each other.
 fn told_of_nulls(values: &str, user: &Value) -> Vec<String> {
     let about = |name: &str| format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n");
     let (top, sub, deep) = (about("a"), about("sub"), about("deep"));

@@ -129,7 +129,7 @@ pub fn run_toml(input: &[u8]) -> Result<(), String> {
     let Ok(table) = toml::parse(&text) else {
         return Ok(());
     };
-    let Ok(printed) = toml::to_string(&Value::Object(table)) else {
+    let Ok(printed) = toml::to_string(&(&Value::Object(table)).into()) else {
         return Ok(());
     };
     holds(

@@ -18,6 +18,11 @@ const DATED: &[Type] = &[Type::String, Type::Any];
 const MODIFY: &[Type] = &[Type::String, TYPE];
 const SECOND: i64 = 1_000_000_000;
 
+/// What is wrong with a text in a layout.
+pub(super) fn check(layout: &str, text: &str) -> Result<(), String> {
+    parse::parse(layout, text, &TimeZone::UTC).map(drop)
+}
+
 pub(super) const fn table<H: Host>() -> [(&'static str, Function); 16] {
     [
         (

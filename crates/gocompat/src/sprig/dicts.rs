@@ -226,8 +226,7 @@ fn copy(value: &Value, call: &Call<'_>, depth: usize) -> Out {
             Some(content) => Ok(object
                 .over(copy(&content, call, depth + 1)?)
                 .unwrap_or_else(|| value.clone())),
-            // Go copies only exported fields, and a version has none.
-            None => Ok(super::versions::blank(value).unwrap_or_else(|| value.clone())),
+            None => Ok(object.exported().unwrap_or_else(|| value.clone())),
         },
         other => Ok(other.clone()),
     }

@@ -95,7 +95,7 @@ impl Writer<'_> {
             return self.value(&inner, depth);
         }
         match object.json() {
-            JsonForm::Text(text) => {
+            JsonForm::Text(text) | JsonForm::Time(text) => {
                 self.text(text.as_bytes());
                 Ok(())
             }

@@ -11,22 +11,10 @@ use serde_json::{Map, Number, Value as Json};
 /// The document that encoding/json would produce for a value. The result is charged, because a
 /// value may contain another one many times.
 pub fn to_json_value(value: &Value, budget: &Budget) -> Result<Json, Error> {
-    convert(value, budget, Nil::Null, 0)
+    convert(value, budget, 0)
 }
 
-/// The same, with nil maps and lists as empty ones, as in yaml.v3.
-pub fn to_yaml_value(value: &Value, budget: &Budget) -> Result<Json, Error> {
-    convert(value, budget, Nil::Empty, 0)
-}
-
-/// How nil maps and lists are represented.
-#[derive(Clone, Copy)]
-enum Nil {
-    Null,
-    Empty,
-}
-
-fn convert(value: &Value, budget: &Budget, nil: Nil, depth: usize) -> Result<Json, Error> {
+fn convert(value: &Value, budget: &Budget, depth: usize) -> Result<Json, Error> {
     if depth > DEPTH {
         return fails("json: unsupported value: encountered a cycle via map[string]interface {}");
     }
@@ -52,50 +40,42 @@ fn convert(value: &Value, budget: &Budget, nil: Nil, depth: usize) -> Result<Jso
             budget.memory(2 * b.len())?;
             Json::String(STANDARD.encode(b))
         }
-        Value::List(list) if list.is_nil() && matches!(nil, Nil::Null) => Json::Null,
-        Value::Map(map) if map.is_nil() && matches!(nil, Nil::Null) => Json::Null,
+        Value::List(list) if list.is_nil() => Json::Null,
+        Value::Map(map) if map.is_nil() => Json::Null,
         Value::List(list) => Json::Array(
             list.items()
                 .iter()
-                .map(|item| convert(item, budget, nil, depth + 1))
+                .map(|item| convert(item, budget, depth + 1))
                 .collect::<Result<_, _>>()?,
         ),
         Value::Map(map) => {
             let mut members = Map::new();
             for (key, value) in map.entries() {
-                members.insert(
-                    text(&key, budget)?,
-                    convert(&value, budget, nil, depth + 1)?,
-                );
+                members.insert(text(&key, budget)?, convert(&value, budget, depth + 1)?);
             }
             Json::Object(members)
         }
-        Value::Object(object) => return object_value(object.as_ref(), budget, nil, depth),
+        Value::Object(object) => return object_value(object.as_ref(), budget, depth),
     })
 }
 
-fn object_value(
-    object: &dyn Object,
-    budget: &Budget,
-    nil: Nil,
-    depth: usize,
-) -> Result<Json, Error> {
+fn object_value(object: &dyn Object, budget: &Budget, depth: usize) -> Result<Json, Error> {
     if let Some(inner) = object.underlying() {
-        return convert(&inner, budget, nil, depth + 1);
+        return convert(&inner, budget, depth + 1);
     }
     match object.json() {
-        JsonForm::Text(text) => Ok(Json::String(text)),
+        JsonForm::Text(text) | JsonForm::Time(text) => Ok(Json::String(text)),
         JsonForm::Fields(fields) => {
-            let members = fields.into_iter().map(|(name, value)| {
-                Ok((name.to_owned(), convert(&value, budget, nil, depth + 1)?))
-            });
+            let members = fields
+                .into_iter()
+                .map(|(name, value)| Ok((name.to_owned(), convert(&value, budget, depth + 1)?)));
             Ok(Json::Object(members.collect::<Result<_, Error>>()?))
         }
     }
 }
 
-/// Replaces each byte that is not UTF-8 separately.
-fn text(bytes: &Str, budget: &Budget) -> Result<String, Error> {
+/// Every byte that is not UTF-8 is replaced on its own.
+pub(super) fn text(bytes: &Str, budget: &Budget) -> Result<String, Error> {
     budget.memory(bytes.len())?;
     if let Ok(text) = std::str::from_utf8(bytes.as_bytes()) {
         return Ok(text.to_owned());

@@ -195,7 +195,13 @@ fn slice(call: &mut Call<'_>) -> Out {
     };
     match (usize::try_from(from), usize::try_from(to)) {
         (Ok(from), Ok(to)) if from <= to && to <= cap => Ok(match value {
-            Value::List(list) => Value::List(list.window(from, to, cap)),
+            Value::List(list) => {
+                let part = Value::List(list.window(from, to, cap));
+                match call.arg(0) {
+                    Value::Object(object) => object.over(part.clone()).unwrap_or(part),
+                    _ => part,
+                }
+            }
             Value::Bytes(bytes) => Value::Bytes(bytes.as_bytes()[from..to].into()),
             _ => Value::Nil,
         }),

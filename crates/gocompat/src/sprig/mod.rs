@@ -10,6 +10,7 @@ mod certificates;
 mod dates;
 mod decimal;
 mod dicts;
+mod documents;
 mod encodings;
 mod json;
 pub(crate) mod json_read;
@@ -26,7 +27,8 @@ mod values;
 mod versions;
 mod words;
 
-pub use json_value::{to_json_value, to_yaml_value};
+pub use documents::to_document;
+pub use json_value::to_json_value;
 
 use crate::template::{Budget, Error, Function, Type, Value};
 use jiff::{Timestamp, tz::TimeZone};
@@ -36,7 +38,17 @@ pub fn read_json(text: &[u8], budget: &Budget) -> Result<Value, Error> {
     json_read::read(text, budget)
 }
 
-/// Fills a buffer with random bytes.
+/// What Go's `time.Parse` says against a text.
+pub fn check_time(layout: &str, text: &str) -> Result<(), String> {
+    dates::check(layout, text)
+}
+
+/// What Go's `regexp.Compile` says against a pattern.
+pub fn check_regexp(pattern: &str) -> Result<(), String> {
+    regexp::check(pattern)
+}
+
+/// Fills bytes by chance.
 pub type Random = Box<dyn FnMut(&mut [u8])>;
 
 /// The external inputs of a render, replaceable so that a render can be repeated.

@@ -38,14 +38,6 @@ fn compare(call: &mut Call<'_>) -> Out {
     Ok(Value::Bool(constraints.check(&parse(&call.text(1)?)?)))
 }
 
-/// Replaces any version by 0.0.0.
-pub(super) fn blank(value: &Value) -> Option<Value> {
-    held(value)
-        .ok()
-        .and_then(|_| Version::parse("0.0.0").ok())
-        .map(pointer)
-}
-
 /// A version; a pointer to one has the same methods in templates.
 pub(super) struct Held {
     pub version: Version,
@@ -72,6 +64,11 @@ impl Object for Held {
 
     fn text(&self) -> Option<String> {
         Some(self.version.to_string())
+    }
+
+    /// It exports none of its numbers.
+    fn exported(&self) -> Option<Value> {
+        Version::parse("0.0.0").ok().map(pointer)
     }
 
     fn json(&self) -> JsonForm {

@@ -30,4 +30,4 @@ pub use exec::{MissingKey, Options, execute};
 pub use function::{Call, Function, Functions, Run, Then};
 pub use set::{Parsed, TemplateSet};
 pub use types::{BYTES, INT, INT64, IntKind, LIST, MAP, Named, STRINGS, Type, UintKind};
-pub use value::{JsonForm, List, Map, NilMap, Object, Str, Value};
+pub use value::{JsonForm, List, Map, NilMap, Object, Str, Value, is_exported};

@@ -39,12 +39,24 @@ pub trait Object {
         None
     }
 
-    /// A value of the same defined type with other content, for functions that copy it.
+    /// A value of the same defined type over other content, for what copies it or a part of it.
     fn over(&self, _content: Value) -> Option<Value> {
         None
     }
 
-    /// The exported fields of a struct, in order.
+    /// What an interface holds of it, where that is something else: the methods of a pointer are
+    /// lost where a struct is copied, as it is when it is passed to a function.
+    fn in_interface(&self) -> Option<Value> {
+        None
+    }
+
+    /// What a copy of its exported fields alone is, where it has others.
+    fn exported(&self) -> Option<Value> {
+        None
+    }
+
+    /// The fields of a struct, in order. Those that are not exported begin with a small letter:
+    /// only printing shows them.
     fn fields(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
@@ -53,7 +65,7 @@ pub trait Object {
     fn field(&self, name: &str) -> Option<Value> {
         self.fields()
             .into_iter()
-            .find_map(|(own, value)| (own == name).then_some(value))
+            .find_map(|(own, value)| (own == name && is_exported(own)).then_some(value))
     }
 
     /// A method; its body finds this object with `Call::receiver`.
@@ -74,7 +86,9 @@ pub trait Object {
 
     /// Its representation in encoding/json.
     fn json(&self) -> JsonForm {
-        JsonForm::Fields(self.fields())
+        let mut fields = self.fields();
+        fields.retain(|(name, _)| is_exported(name));
+        JsonForm::Fields(fields)
     }
 
     /// The concrete object, for functions that downcast it.
@@ -87,6 +101,13 @@ pub enum JsonForm {
     Fields(Vec<(&'static str, Value)>),
     /// The result of its own method.
     Text(String),
+    /// The same of a time, which other formats write without quotes.
+    Time(String),
+}
+
+/// Whether Go exports a field of this name.
+pub fn is_exported(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_uppercase())
 }
 
 /// A Go string: bytes that are nearly always UTF-8. Ordered by bytes, as Go orders strings.

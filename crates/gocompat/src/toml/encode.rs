@@ -3,16 +3,20 @@
 //! Main function: [`to_string`].
 
 use super::TomlError;
+use crate::document::{Document, Field};
 use crate::yaml::shortest_float;
-use serde_json::{Map, Number, Value};
 
-/// The TOML text of a value. A value that is not a table is printed alone.
-pub fn to_string(value: &Value) -> Result<String, TomlError> {
+/// The TOML text of a value. A value that is no table is printed alone.
+pub fn to_string(value: &Document) -> Result<String, TomlError> {
     let mut out = String::new();
     match value {
-        Value::Null => return fails("reflect: call of reflect.Value.Type on zero Value"),
-        Value::Object(map) => members(map, &mut Vec::new(), &mut out)?,
-        Value::Array(_) if is_table_list(value)? => {
+        Document::Nil => return fails("reflect: call of reflect.Value.Type on zero Value"),
+        Document::NilList => out.push_str("[]"),
+        Document::NilMap => {}
+        Document::Map(_) | Document::Struct(_) => {
+            table_members(value, &mut Vec::new(), &mut out)?;
+        }
+        Document::List(_) if is_table_list(value)? => {
             return fails("toml: top-level values must be Go maps or structs");
         }
         other => element(other, &mut out)?,
@@ -24,59 +28,117 @@ fn fails<T>(message: &str) -> Result<T, TomlError> {
     Err(TomlError(message.to_owned()))
 }
 
-/// Whether it is a list that contains only tables.
-fn is_table_list(value: &Value) -> Result<bool, TomlError> {
+/// What no key is written for.
+fn is_nil(value: &Document) -> bool {
+    matches!(value, Document::Nil | Document::NilList | Document::NilMap)
+}
+
+/// Whether it is a list of nothing but tables.
+fn is_table_list(value: &Document) -> Result<bool, TomlError> {
     match value {
-        Value::Array(items) if items.iter().any(Value::is_null) => {
+        Document::List(items) if items.iter().any(is_nil) => {
             fails("toml: cannot encode array with nil element")
         }
-        Value::Array(items) => Ok(!items.is_empty() && items.iter().all(Value::is_object)),
+        Document::List(items) => Ok(!items.is_empty()
+            && items
+                .iter()
+                .all(|item| matches!(item, Document::Map(_) | Document::Struct(_)))),
         _ => Ok(false),
     }
 }
 
-fn is_table(value: &Value) -> Result<bool, TomlError> {
-    Ok(value.is_object() || is_table_list(value)?)
+fn is_table(value: &Document) -> Result<bool, TomlError> {
+    Ok(matches!(value, Document::Map(_) | Document::Struct(_)) || is_table_list(value)?)
 }
 
-/// The members of a table at `path`: those that are tables themselves come last.
-fn members<'v>(
-    map: &'v Map<String, Value>,
-    path: &mut Vec<&'v str>,
+/// A key of a map or a field of a struct.
+#[derive(Clone, Copy)]
+struct Member<'d> {
+    name: &'d str,
+    value: &'d Document,
+    /// Where the struct has the field; a map has none.
+    index: usize,
+}
+
+/// The members of a map or struct, in order, those that are tables themselves apart.
+struct Members<'d> {
+    plain: Vec<Member<'d>>,
+    tables: Vec<Member<'d>>,
+    is_struct: bool,
+}
+
+impl<'d> Members<'d> {
+    fn of(value: &'d Document) -> Result<Self, TomlError> {
+        let is_struct = matches!(value, Document::Struct(_));
+        let all: Vec<Member<'d>> = match value {
+            Document::Struct(fields) => {
+                let member = |field: &'d Field| Member {
+                    name: field.name,
+                    value: &field.value,
+                    index: field.index,
+                };
+                fields.iter().map(member).collect()
+            }
+            Document::Map(members) => {
+                let mut members: Vec<_> = members
+                    .iter()
+                    .map(|(name, value)| Member {
+                        name,
+                        value,
+                        index: 0,
+                    })
+                    .collect();
+                members.sort_by_key(|member| member.name);
+                members
+            }
+            _ => Vec::new(),
+        };
+        let (mut plain, mut tables) = (Vec::new(), Vec::new());
+        for member in all {
+            if is_table(member.value)? {
+                &mut tables
+            } else {
+                &mut plain
+            }
+            .push(member);
+        }
+        Ok(Self {
+            plain,
+            tables,
+            is_struct,
+        })
+    }
+}
+
+/// The members of a table whose path is `path`.
+fn table_members<'d>(
+    value: &'d Document,
+    path: &mut Vec<&'d str>,
     out: &mut String,
 ) -> Result<(), TomlError> {
-    for tables in [false, true] {
-        for (key, value) in sorted(map) {
-            if value.is_null() || is_table(value)? != tables {
-                continue;
-            }
-            path.push(key);
-            match value {
-                Value::Object(inner) => table(inner, path, out)?,
-                Value::Array(items) if tables => table_list(items, path, out)?,
-                value => {
-                    indent(path, out);
-                    out.push_str(&key_text(key));
-                    out.push_str(" = ");
-                    element(value, out)?;
-                    out.push('\n');
-                }
-            }
-            path.pop();
+    let Members { plain, tables, .. } = Members::of(value)?;
+    for member in plain.into_iter().filter(|member| !is_nil(member.value)) {
+        path.push(member.name);
+        indent(path, out);
+        out.push_str(&format!("{} = ", key_text(member.name)));
+        element(member.value, out)?;
+        out.push('\n');
+        path.pop();
+    }
+    for member in tables {
+        path.push(member.name);
+        match member.value {
+            Document::List(items) => table_list(items, path, out)?,
+            value => table(value, path, out)?,
         }
+        path.pop();
     }
     Ok(())
 }
 
-fn sorted(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let mut members: Vec<_> = map.iter().collect();
-    members.sort_by_key(|(key, _)| *key);
-    members
-}
-
-fn table<'v>(
-    map: &'v Map<String, Value>,
-    path: &mut Vec<&'v str>,
+fn table<'d>(
+    value: &'d Document,
+    path: &mut Vec<&'d str>,
     out: &mut String,
 ) -> Result<(), TomlError> {
     if path.len() == 1 && !out.is_empty() {
@@ -84,21 +146,21 @@ fn table<'v>(
     }
     indent(path, out);
     out.push_str(&format!("[{}]\n", dotted(path)));
-    members(map, path, out)
+    table_members(value, path, out)
 }
 
-fn table_list<'v>(
-    items: &'v [Value],
-    path: &mut Vec<&'v str>,
+fn table_list<'d>(
+    items: &'d [Document],
+    path: &mut Vec<&'d str>,
     out: &mut String,
 ) -> Result<(), TomlError> {
-    for item in items.iter().filter_map(Value::as_object) {
+    for item in items {
         if !out.is_empty() {
             out.push('\n');
         }
         indent(path, out);
         out.push_str(&format!("[[{}]]\n", dotted(path)));
-        members(item, path, out)?;
+        table_members(item, path, out)?;
     }
     Ok(())
 }
@@ -124,13 +186,18 @@ fn key_text(key: &str) -> String {
 }
 
 /// A value on one line.
-fn element(value: &Value, out: &mut String) -> Result<(), TomlError> {
+fn element(value: &Document, out: &mut String) -> Result<(), TomlError> {
     match value {
-        Value::Null => return fails("toml: cannot encode array with nil element"),
-        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
-        Value::Number(n) => out.push_str(&number(n)),
-        Value::String(s) => out.push_str(&quoted(s)),
-        Value::Array(items) => {
+        Document::Nil | Document::NilList | Document::NilMap => {
+            return fails("toml: cannot encode array with nil element");
+        }
+        Document::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+        Document::Int(int) => out.push_str(&int.to_string()),
+        Document::Uint(uint) => out.push_str(&uint.to_string()),
+        Document::Float(float) => out.push_str(&float_text(*float)),
+        Document::Text(text) => out.push_str(&quoted(text)),
+        Document::Time(text) => out.push_str(text),
+        Document::List(items) => {
             out.push('[');
             for (i, item) in items.iter().enumerate() {
                 out.push_str(if i == 0 { "" } else { ", " });
@@ -138,45 +205,46 @@ fn element(value: &Value, out: &mut String) -> Result<(), TomlError> {
             }
             out.push(']');
         }
-        Value::Object(map) => inline(map, out)?,
+        Document::Map(_) | Document::Struct(_) => inline(value, out)?,
     }
     Ok(())
 }
 
-fn inline(map: &Map<String, Value>, out: &mut String) -> Result<(), TomlError> {
-    let (mut plain, mut tables) = (Vec::new(), Vec::new());
-    for (key, value) in sorted(map) {
-        if is_table(value)? {
-            &mut tables
-        } else {
-            &mut plain
-        }
-        .push((key, value));
-    }
-    // A comma is printed by position, even where a null was skipped.
-    let last = [plain.len(), tables.len()];
+/// A table on one line. Where its commas are is decided by position: in a map a nil leaves a hole,
+/// and a field of a struct is the last one when its index is the number of exported fields less
+/// one, so a field that is not exported moves the hole (no parser reads that, but Helm prints it).
+fn inline(value: &Document, out: &mut String) -> Result<(), TomlError> {
+    let Members {
+        plain,
+        tables,
+        is_struct,
+    } = Members::of(value)?;
+    let in_all = plain.len() + tables.len();
     out.push('{');
-    for (group, members) in [plain, tables].into_iter().enumerate() {
-        for (i, (key, value)) in members
-            .into_iter()
-            .enumerate()
-            .filter(|(_, (_, value))| !value.is_null())
-        {
-            out.push_str(&format!("{} = ", key_text(key)));
-            element(value, out)?;
-            if i + 1 != last[group] || (group == 0 && last[1] > 0) {
-                out.push_str(", ");
-            }
+    for (i, member) in plain.into_iter().chain(tables).enumerate() {
+        if is_nil(member.value) {
+            continue;
         }
+        out.push_str(&format!("{} = ", key_text(member.name)));
+        element(member.value, out)?;
+        let last = if is_struct {
+            member.index + 1 == in_all
+        } else {
+            i + 1 == in_all
+        };
+        out.push_str(if last { "" } else { ", " });
     }
     out.push('}');
     Ok(())
 }
 
-fn number(n: &Number) -> String {
-    let Some(float) = n.as_f64().filter(|_| n.is_f64()) else {
-        return n.to_string();
-    };
+fn float_text(float: f64) -> String {
+    if float.is_nan() {
+        return "nan".to_owned();
+    }
+    if float.is_infinite() {
+        return if float > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
     let text = shortest_float(float);
     if text.contains(['e', '.']) {
         text

@@ -3,7 +3,9 @@
 
 use super::resolve::{self, Scalar};
 use super::{Duplicates, Limits, YamlError, parse_document};
-use serde_json::{Map, Number, Value};
+use crate::document::Document;
+use serde_json::{Number, Value};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 const BEST_WIDTH: usize = 80;
@@ -53,12 +55,86 @@ fn survives(value: &Value) -> bool {
     }
 }
 
-/// The output of go-yaml v3 without the detour through JSON.
-pub fn to_string_v3(value: &Value) -> String {
+/// What go-yaml v3 prints for a value, without going through JSON.
+pub fn to_string_v3(value: &Document) -> String {
     written(value, Form::V3)
 }
 
-fn written(value: &Value, form: Form) -> String {
+/// What the emitter can print.
+trait Node: Sized {
+    fn view(&self, form: Form) -> View<'_, Self>;
+}
+
+/// What a node is, its keys in the order in which they are printed.
+enum View<'a, N> {
+    /// Text that stands for no string.
+    Plain(Cow<'static, str>),
+    Text(&'a str),
+    List(&'a [N]),
+    Map(Vec<(Cow<'a, str>, &'a N)>),
+}
+
+const NULL: Cow<'static, str> = Cow::Borrowed("null");
+
+fn boolean(b: bool) -> Cow<'static, str> {
+    Cow::Borrowed(if b { "true" } else { "false" })
+}
+
+impl Node for Value {
+    fn view(&self, form: Form) -> View<'_, Self> {
+        match self {
+            Self::Null => View::Plain(NULL),
+            Self::Bool(b) => View::Plain(boolean(*b)),
+            Self::Number(n) => View::Plain(number(n, form).into()),
+            Self::String(text) => View::Text(text),
+            Self::Array(items) => View::List(items),
+            Self::Object(map) => {
+                let members = map.iter().map(|(key, value)| (key.as_str(), value));
+                View::Map(in_order(members.collect(), form))
+            }
+        }
+    }
+}
+
+impl Node for Document {
+    fn view(&self, form: Form) -> View<'_, Self> {
+        match self {
+            Self::Nil => View::Plain(NULL),
+            Self::NilList => View::List(&[]),
+            Self::NilMap => View::Map(Vec::new()),
+            Self::Bool(b) => View::Plain(boolean(*b)),
+            Self::Int(int) => View::Plain(int.to_string().into()),
+            Self::Uint(uint) => View::Plain(uint.to_string().into()),
+            Self::Float(float) => View::Plain(match *float {
+                f if f.is_nan() => ".nan".into(),
+                f64::INFINITY => ".inf".into(),
+                f64::NEG_INFINITY => "-.inf".into(),
+                f => shortest_float(f).into(),
+            }),
+            Self::Text(text) => View::Text(text),
+            Self::Time(text) => View::Plain(text.clone().into()),
+            Self::List(items) => View::List(items),
+            Self::Map(members) => {
+                let members = members.iter().map(|(key, value)| (key.as_str(), value));
+                View::Map(in_order(members.collect(), form))
+            }
+            Self::Struct(fields) => View::Map(
+                fields
+                    .iter()
+                    .map(|field| (field.name.to_lowercase().into(), &field.value))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+/// The members of a map by their keys.
+fn in_order<'a, N>(members: Vec<(&'a str, &'a N)>, form: Form) -> Vec<(Cow<'a, str>, &'a N)> {
+    let members = sorted(members, form).into_iter();
+    members.map(|(key, value)| (key.into(), value)).collect()
+}
+
+fn written(value: &impl Node, form: Form) -> String {
     let mut emitter = Emitter {
         form,
         out: String::new(),
@@ -131,26 +207,24 @@ impl Emitter {
         }
     }
 
-    fn node(&mut self, value: &Value, in_map: bool) {
-        match value {
-            Value::Null => self.plain_text("null"),
-            Value::Bool(b) => self.plain_text(if *b { "true" } else { "false" }),
-            Value::Number(n) => self.plain_text(&number(n, self.form)),
-            Value::String(s) => self.string(s, false),
-            Value::Array(items) if items.is_empty() => {
+    fn node(&mut self, value: &impl Node, in_map: bool) {
+        match value.view(self.form) {
+            View::Plain(text) => self.plain_text(&text),
+            View::Text(text) => self.string(text, false),
+            View::List([]) => {
                 self.indicator("[", true, true, false);
                 self.indicator("]", false, false, false);
             }
-            Value::Object(map) if map.is_empty() => {
+            View::Map(members) if members.is_empty() => {
                 self.indicator("{", true, true, false);
                 self.indicator("}", false, false, false);
             }
-            Value::Array(items) => self.list(items, in_map),
-            Value::Object(map) => self.map(map),
+            View::List(items) => self.list(items, in_map),
+            View::Map(members) => self.map(members),
         }
     }
 
-    fn list(&mut self, items: &[Value], in_map: bool) {
+    fn list(&mut self, items: &[impl Node], in_map: bool) {
         let outer = self.indent;
         let indentless = in_map && !self.indention && self.indent >= 0 && self.form == Form::V2;
         if !indentless {
@@ -164,18 +238,17 @@ impl Emitter {
         self.indent = outer;
     }
 
-    fn map(&mut self, map: &Map<String, Value>) {
+    fn map<N: Node>(&mut self, members: Vec<(Cow<'_, str>, &N)>) {
         let outer = self.indent;
         self.indent = self.deeper(false);
-        for key in sorted(map.keys().collect(), self.form) {
-            let Some(value) = map.get(key) else { continue };
+        for (key, value) in members {
             self.write_indent();
-            if key.len() <= SIMPLE_KEY && !Analysis::of(key, self.form).line_breaks {
-                self.string(key, true);
+            if key.len() <= SIMPLE_KEY && !Analysis::of(&key, self.form).line_breaks {
+                self.string(&key, true);
                 self.indicator(":", false, false, false);
             } else {
                 self.indicator("?", true, false, true);
-                self.string(key, false);
+                self.string(&key, false);
                 self.write_indent();
                 self.indicator(":", true, false, true);
             }
@@ -488,9 +561,9 @@ pub(super) fn go_shortest(scientific: &str) -> String {
     }
 }
 
-/// Merge sort: [`natural`] is not a total order for some mixed keys, and the sort of the standard
-/// library may panic on those.
-fn sorted(mut keys: Vec<&String>, form: Form) -> Vec<&String> {
+/// Merge sort: [`natural`] is not a total order for some mixed keys, which the sort of the standard
+/// library may refuse with a panic.
+fn sorted<'a, N>(mut keys: Vec<(&'a str, &'a N)>, form: Form) -> Vec<(&'a str, &'a N)> {
     if keys.len() < 2 {
         return keys;
     }
@@ -501,7 +574,7 @@ fn sorted(mut keys: Vec<&String>, form: Form) -> Vec<&String> {
     );
     let mut out = Vec::with_capacity(left.len() + right.len());
     while let (Some(l), Some(r)) = (left.peek(), right.peek()) {
-        let next = if natural(l, r, form) == Ordering::Greater {
+        let next = if natural(l.0, r.0, form) == Ordering::Greater {
             right.next()
         } else {
             left.next()

@@ -74,7 +74,7 @@ fn prints_differently(case: &Value) -> Option<Difference> {
     let pretty = (
         "other text of toYamlPretty",
         text("p"),
-        yaml::to_string_v3(value),
+        yaml::to_string_v3(&value.into()),
     );
     let found = [class.err(), Some(pretty)]
         .into_iter()

@@ -125,7 +125,7 @@ impl Object for Moment {
     }
 
     fn json(&self) -> JsonForm {
-        JsonForm::Text(format(self, "2006-01-02T15:04:05.999999999Z07:00"))
+        JsonForm::Time(format(self, "2006-01-02T15:04:05.999999999Z07:00"))
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

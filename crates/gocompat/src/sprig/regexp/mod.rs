@@ -101,6 +101,27 @@ fn compiled(call: &Call<'_>, panics: bool) -> Result<Regex, Error> {
     })
 }
 
+/// What is wrong with an expression.
+pub(super) fn check(pattern: &str) -> Result<(), String> {
+    if pattern.len() > LONGEST {
+        return Err("error parsing regexp: expression too large".to_owned());
+    }
+    built(pattern).map(drop)
+}
+
+fn built(text: &str) -> Result<Regex, String> {
+    let failed = |why: String| format!("error parsing regexp: {why}");
+    let translated = syntax::translate(text).map_err(failed)?;
+    let regex = RegexBuilder::new(&translated)
+        .size_limit(SIZE)
+        .dfa_size_limit(SIZE)
+        .build();
+    regex.map_err(|e| match e {
+        regex::Error::CompiledTooBig(_) => failed(format!("expression too large: `{text}`")),
+        other => failed(other.to_string()),
+    })
+}
+
 fn compile(pattern: &Str, budget: &Budget) -> Result<Regex, Error> {
     let text = pattern.to_str();
     if let Some(known) = LAST.with_borrow(|last| last.get(&*text).cloned()) {
@@ -112,18 +133,7 @@ fn compile(pattern: &Str, budget: &Budget) -> Result<Regex, Error> {
         )));
     }
     budget.steps(1000 + 20 * text.len() as u64)?;
-    let translated = syntax::translate(&text)
-        .map_err(|e| Error::function(format!("error parsing regexp: {e}")))?;
-    let regex = RegexBuilder::new(&translated)
-        .size_limit(SIZE)
-        .dfa_size_limit(SIZE)
-        .build();
-    let regex = regex.map_err(|e| match e {
-        regex::Error::CompiledTooBig(_) => Error::function(format!(
-            "error parsing regexp: expression too large: `{text}`"
-        )),
-        other => Error::function(format!("error parsing regexp: {other}")),
-    })?;
+    let regex = built(&text).map_err(Error::function)?;
     LAST.with_borrow_mut(|last| {
         if last.len() >= KEPT {
             last.clear();

@@ -1,7 +1,7 @@
 //! `html`, `js` and `urlquery`.
 
 use super::super::error::Error;
-use super::super::format::sprint;
+use super::super::format::{print_value, sprint};
 use super::super::function::Call;
 use super::super::unicode::decode;
 use super::super::value::Value;
@@ -20,7 +20,11 @@ fn joined(call: &Call<'_>) -> Result<Vec<u8>, Error> {
             }
         })
         .collect();
-    sprint(&args)
+    match &args[..] {
+        // Printed as by an action, without a sign that it is a pointer.
+        [object @ Value::Object(_)] => print_value(object, usize::MAX),
+        args => sprint(args),
+    }
 }
 
 pub fn html(call: &mut Call<'_>) -> Result<Value, Error> {

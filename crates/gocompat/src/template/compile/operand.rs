@@ -106,7 +106,8 @@ impl Builder {
                     literal,
                 }),
                 None => {
-                    self.arg(input, *arg, Type::Any);
+                    // What it is checked for is known with the method.
+                    self.arg(input, *arg, Type::Reflect);
                     self.ops.push(Op::BoundArg { index });
                 }
             }
@@ -146,7 +147,7 @@ impl Builder {
                 return;
             }
         }
-        if !matches!(wanted, Type::Any | Type::Reflect) {
+        if wanted != Type::Reflect {
             self.ops.push(Op::Check(wanted));
         }
     }

@@ -90,7 +90,15 @@ fn invoke(template: &Template, at: Id, function: &Value, written: usize) -> Erro
 
 /// Checks that a value can be passed for this type.
 pub(super) fn validate(slot: &mut Slot, wanted: Type) -> Result<(), String> {
-    if matches!(wanted, Type::Any | Type::Reflect) {
+    if wanted == Type::Reflect {
+        return Ok(());
+    }
+    if wanted == Type::Any {
+        if let Value::Object(object) = &slot.value
+            && let Some(held) = object.in_interface()
+        {
+            slot.value = held;
+        }
         return Ok(());
     }
     if slot.is_invalid() {

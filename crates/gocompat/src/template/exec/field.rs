@@ -136,6 +136,13 @@ impl Machine<'_> {
                 }
                 match object.underlying() {
                     Some(inner @ Value::Map(_)) => self.entry(&inner, bytes),
+                    None if object.fields().iter().any(|(own, _)| *own == text()) => {
+                        Err(Fault::Here(format!(
+                            "{} is an unexported field of struct type {}",
+                            text(),
+                            receiver.static_type()
+                        )))
+                    }
                     _ => Err(no_field(&receiver, bytes)),
                 }
             }

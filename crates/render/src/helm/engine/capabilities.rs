@@ -26,9 +26,10 @@ static BUILD_INFO: Named = Named {
 };
 
 static HAS: Function = Function::new(&[Type::String], has);
-static COPY: Function = Function::new(&[], |call| Ok(call.receiver().clone()));
-static TEXT: Function = Function::new(&[], |call| field_of(call, "normalizedVersion"));
-static GIT_VERSION: Function = Function::new(&[], |call| field_of(call, "Version"));
+static COPY: Function = Function::new(&[], |call| Ok(copy(call.receiver())));
+static TEXT: Function = Function::new(&[], |call| Ok(of_kube(call, Kube::text_of_pointer)));
+static GIT_VERSION: Function =
+    Function::new(&[], |call| Ok(of_kube(call, |kube| &kube.version.version)));
 
 pub fn value(capabilities: &Capabilities) -> Value {
     let build = [
@@ -43,7 +44,7 @@ pub fn value(capabilities: &Capabilities) -> Value {
         .iter()
         .map(|v| Value::from(v.as_str()));
     Value::Object(Rc::new(All {
-        kube_version: Value::Object(Rc::new(Kube(capabilities.kube_version.clone()))),
+        kube_version: Kube::value(capabilities.kube_version.clone(), true),
         api_versions: Value::Object(Rc::new(Versions(List::of(STRINGS, versions.collect())))),
         helm_version: Value::Object(Rc::new(Build(
             build.map(|(name, text)| (name, Value::from(text))),
@@ -52,6 +53,7 @@ pub fn value(capabilities: &Capabilities) -> Value {
 }
 
 /// `*common.Capabilities`
+#[derive(Clone)]
 struct All {
     kube_version: Value,
     api_versions: Value,
@@ -75,13 +77,60 @@ impl Object for All {
         (name == "Copy").then_some(&COPY)
     }
 
+    fn exported(&self) -> Option<Value> {
+        let kube_version = match &self.kube_version {
+            Value::Object(kube) => kube.exported(),
+            _ => None,
+        };
+        Some(Value::Object(Rc::new(Self {
+            kube_version: kube_version.unwrap_or_else(|| self.kube_version.clone()),
+            ..self.clone()
+        })))
+    }
+
     fn as_any(&self) -> &dyn std::any::Any {
         self
     }
 }
 
+/// Another pointer to the same.
+fn copy(receiver: &Value) -> Value {
+    let all = match receiver {
+        Value::Object(object) => object.as_any().downcast_ref::<All>(),
+        _ => None,
+    };
+    all.map_or_else(
+        || receiver.clone(),
+        |all| Value::Object(Rc::new(all.clone())),
+    )
+}
+
 /// `common.KubeVersion`
-struct Kube(KubeVersion);
+struct Kube {
+    version: KubeVersion,
+    /// Whether it is still in the capabilities: its methods are those of a pointer, and nothing
+    /// points to a copy.
+    in_place: bool,
+}
+
+impl Kube {
+    fn value(version: KubeVersion, in_place: bool) -> Value {
+        Value::Object(Rc::new(Self { version, in_place }))
+    }
+
+    fn text_of_pointer(&self) -> &str {
+        let KubeVersion {
+            version,
+            normalized,
+            ..
+        } = &self.version;
+        if normalized.is_empty() {
+            version
+        } else {
+            normalized
+        }
+    }
+}
 
 impl Object for Kube {
     fn go_type(&self) -> Type {
@@ -95,7 +144,7 @@ impl Object for Kube {
             normalized,
             major,
             minor,
-        } = &self.0;
+        } = &self.version;
         let shown = [
             ("Version", version),
             ("normalizedVersion", normalized),
@@ -107,18 +156,22 @@ impl Object for Kube {
             .into()
     }
 
-    fn field(&self, name: &str) -> Option<Value> {
-        if name == "normalizedVersion" {
-            None
-        } else {
-            self.fields()
-                .into_iter()
-                .find_map(|(own, value)| (own == name).then_some(value))
-        }
+    fn in_interface(&self) -> Option<Value> {
+        self.in_place
+            .then(|| Self::value(self.version.clone(), false))
+    }
+
+    fn exported(&self) -> Option<Value> {
+        let version = KubeVersion {
+            normalized: String::new(),
+            ..self.version.clone()
+        };
+        Some(Self::value(version, self.in_place))
     }
 
     fn method(&self, name: &str) -> Option<&'static Function> {
         match name {
+            _ if !self.in_place => None,
             "String" => Some(&TEXT),
             "GitVersion" => Some(&GIT_VERSION),
             _ => None,
@@ -126,16 +179,7 @@ impl Object for Kube {
     }
 
     fn text_behind_pointer(&self) -> Option<String> {
-        Some(self.0.normalized.clone())
-    }
-
-    fn json(&self) -> JsonForm {
-        JsonForm::Fields(
-            self.fields()
-                .into_iter()
-                .filter(|(name, _)| *name != "normalizedVersion")
-                .collect(),
-        )
+        self.in_place.then(|| self.text_of_pointer().to_owned())
     }
 
     fn as_any(&self) -> &dyn std::any::Any {
@@ -143,15 +187,12 @@ impl Object for Kube {
     }
 }
 
-fn field_of(call: &Call<'_>, name: &str) -> Result<Value, Error> {
-    match call.receiver() {
-        Value::Object(object) => Ok(object
-            .fields()
-            .into_iter()
-            .find_map(|(own, value)| (own == name).then_some(value))
-            .unwrap_or_default()),
-        _ => Ok(Value::Nil),
-    }
+fn of_kube(call: &Call<'_>, part: impl Fn(&Kube) -> &str) -> Value {
+    let kube = match call.receiver() {
+        Value::Object(object) => object.as_any().downcast_ref::<Kube>(),
+        _ => None,
+    };
+    kube.map_or(Value::Nil, |kube| part(kube).into())
 }
 
 /// `common.VersionSet`
@@ -164,6 +205,13 @@ impl Object for Versions {
 
     fn underlying(&self) -> Option<Value> {
         Some(Value::List(self.0.clone()))
+    }
+
+    fn over(&self, content: Value) -> Option<Value> {
+        match content {
+            Value::List(list) => Some(Value::Object(Rc::new(Self(list)))),
+            _ => None,
+        }
     }
 
     fn method(&self, name: &str) -> Option<&'static Function> {

@@ -77,7 +77,7 @@ pub(super) fn yaml_of(value: &Value, budget: &Budget) -> Result<Value, Error> {
 
 fn pretty(value: &Value, budget: &Budget) -> Result<Value, Error> {
     emitted(
-        yaml::to_string_v3(&sprig::to_yaml_value(value, budget)?),
+        yaml::to_string_v3(&sprig::to_document(value, budget)?),
         budget,
     )
 }
@@ -133,7 +133,7 @@ fn read_json(call: &Call<'_>) -> Read {
 }
 
 fn toml_of(call: &Call<'_>) -> Result<Result<Value, toml::TomlError>, Error> {
-    let written = toml::to_string(&sprig::to_json_value(call.arg(0), call.budget())?);
+    let written = toml::to_string(&sprig::to_document(call.arg(0), call.budget())?);
     call.budget()
         .memory(written.as_ref().map_or(0, String::len))?;
     Ok(written.map(Value::from))

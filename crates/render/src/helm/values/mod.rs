@@ -7,6 +7,7 @@
 
 mod cost;
 mod dependencies;
+mod formats;
 mod nulls;
 mod report;
 mod schema;

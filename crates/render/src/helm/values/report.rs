@@ -5,14 +5,20 @@
 //! led to it. [`Node`] arranges them in the tree of schemas in which Helm's library finds them, and
 //! [`Entry`] is what that library prints for a schema: a line, and the lines below it.
 
-use super::words::{joined, message, quoted};
+use super::schema::{Below, held_again};
+use super::words::{NO_ITEM, joined, message, number, quoted};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
+use std::cell::Cell;
 
 /// One line per error, with its causes indented below it.
 pub(super) fn lines(errors: &[ValidationError<'_>], schema: &Value, values: &Value) -> String {
-    let about = About { schema, values };
+    let about = About {
+        schema,
+        values,
+        looks: Cell::new(0),
+    };
     let mut out = String::new();
     let told = Node::of(errors, 0, "").entry(&about);
     told.into_iter()
@@ -25,7 +31,12 @@ pub(super) fn lines(errors: &[ValidationError<'_>], schema: &Value, values: &Val
 struct About<'a> {
     schema: &'a Value,
     values: &'a Value,
+    /// How many values were looked at again, since the library told too little of them.
+    looks: Cell<u32>,
 }
+
+/// How many of them there may be: each takes the whole schema apart once more.
+const LOOKS: u32 = 32;
 
 struct Entry {
     place: String,
@@ -408,7 +419,131 @@ fn names(errors: &[&ValidationError<'_>], about: &About<'_>) -> Vec<Entry> {
     named.into_iter().map(entry).collect()
 }
 
+/// What is wrong below a place with the schema at a pointer, by the last segment of where. The
+/// library does not tell it where something else is wrong because of it.
+fn again(
+    pointer: &str,
+    place: &str,
+    below: Below,
+    about: &About<'_>,
+) -> Option<Vec<(String, Entry)>> {
+    if about.looks.replace(about.looks.get() + 1) >= LOOKS {
+        return None;
+    }
+    let (errors, from) = held_again(about.schema, pointer, about.values, place, below)?;
+    let depth = place.matches('/').count();
+    let mut found: Vec<(String, Vec<&ValidationError<'static>>)> = Vec::new();
+    for error in &errors {
+        let inside = error.instance_path().to_string();
+        let segment = inside.split('/').nth(depth + 1)?;
+        match found.iter_mut().find(|(known, _)| known == segment) {
+            Some((_, errors)) => errors.push(error),
+            None => found.push((segment.to_owned(), vec![error])),
+        }
+    }
+    let entries = found.into_iter().filter_map(|(segment, errors)| {
+        let entry = Node::of(errors, from, &format!("{place}/{segment}")).entry(about)?;
+        Some((segment, entry))
+    });
+    Some(entries.collect())
+}
+
+/// Too few or too many items that match, with what is wrong with the others.
+fn containing(error: &ValidationError<'_>, place: &str, about: &About<'_>) -> Option<Vec<Entry>> {
+    let path = error.schema_path().to_string();
+    let (parent, _) = path.rsplit_once('/')?;
+    let rules = about.schema.pointer(parent)?;
+    let wrong = again(&format!("{parent}/contains"), place, Below::Items, about)?;
+    let items = about.values.pointer(place)?.as_array()?.len();
+    let matched: Vec<String> = (0..items)
+        .map(|index| index.to_string())
+        .filter(|index| !wrong.iter().any(|(known, _)| known == index))
+        .collect();
+    // Drafts before 2019 do not know the limits.
+    let dialect = about.schema.get("$schema").and_then(Value::as_str);
+    let limits = dialect.is_none_or(|dialect| dialect.contains("/draft/20"));
+    let limit = |keyword: &str| {
+        let limit = rules.get(keyword).filter(|_| limits);
+        limit.and_then(Value::as_f64)
+    };
+    let told = |what: &str, limit: f64| {
+        let matching = if matched.is_empty() {
+            "none matched".to_owned()
+        } else {
+            let (count, at) = (number(matched.len() as f64), matched.join(" "));
+            format!("matched {count} items at {at}")
+        };
+        let limit = number(limit);
+        format!("{what} {limit} items required to match contains schema, but {matching}")
+    };
+    let too_few = match limit("minContains") {
+        Some(limit) if (matched.len() as f64) < limit => Some(told("min", limit)),
+        None if matched.is_empty() => Some(NO_ITEM.to_owned()),
+        _ => None,
+    };
+    let too_many = limit("maxContains")
+        .filter(|limit| matched.len() as f64 > *limit)
+        .map(|limit| Entry::new(place, told("max", limit), Vec::new()));
+    let causes = wrong.into_iter().map(|(_, entry)| entry).collect();
+    let too_few = too_few.map(|message| Entry::new(place, message, causes));
+    Some(too_few.into_iter().chain(too_many).collect())
+}
+
+/// What is wrong with properties and items that no other keyword has looked at.
+fn unevaluated(
+    error: &ValidationError<'_>,
+    unexpected: &[String],
+    place: &str,
+    about: &About<'_>,
+) -> Vec<Entry> {
+    let pointer = error.schema_path().to_string();
+    let (segments, below) = match about.values.pointer(place) {
+        Some(Value::Array(items)) => {
+            let indices = positions(items, unexpected);
+            let segments = indices.iter().map(usize::to_string).collect();
+            (segments, Below::Indices(indices))
+        }
+        _ => {
+            let escaped = |name: &String| name.replace('~', "~0").replace('/', "~1");
+            let segments: Vec<String> = unexpected.iter().map(escaped).collect();
+            (segments, Below::Members(unexpected.to_vec()))
+        }
+    };
+    let forbidden = about.schema.pointer(&pointer) == Some(&Value::Bool(false));
+    if !forbidden && let Some(wrong) = again(&pointer, place, below, about) {
+        return wrong.into_iter().map(|(_, entry)| entry).collect();
+    }
+    segments
+        .iter()
+        .map(|segment| {
+            let place = format!("{place}/{segment}");
+            Entry::new(&place, "false schema".to_owned(), Vec::new())
+        })
+        .collect()
+}
+
+/// Where items are that are known by their texts only: they are the last ones of a list, as a rule.
+fn positions(items: &[Value], texts: &[String]) -> Vec<usize> {
+    let shown: Vec<String> = items.iter().map(Value::to_string).collect();
+    let mut left = shown.len();
+    let mut found: Vec<usize> = texts
+        .iter()
+        .rev()
+        .filter_map(|text| {
+            left = shown[..left].iter().rposition(|item| item == text)?;
+            Some(left)
+        })
+        .collect();
+    found.reverse();
+    found
+}
+
 fn single(error: &ValidationError<'_>, place: &str, about: &About<'_>) -> Vec<Entry> {
+    if matches!(error.kind(), Kind::Contains)
+        && let Some(entries) = containing(error, place, about)
+    {
+        return entries;
+    }
     let from = segments(error).len() + 1;
     let alternatives = |context: &[Vec<ValidationError<'static>>]| {
         context
@@ -436,11 +571,7 @@ fn single(error: &ValidationError<'_>, place: &str, about: &About<'_>) -> Vec<En
             )
         }
         Kind::UnevaluatedProperties { unexpected } | Kind::UnevaluatedItems { unexpected } => {
-            let one = |name: &String| {
-                let place = format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
-                Entry::new(&place, "false schema".to_owned(), Vec::new())
-            };
-            return unexpected.iter().map(one).collect();
+            return unevaluated(error, unexpected, place, about);
         }
         // The object in which no property is allowed is known only by its location.
         Kind::FalseSchema

@@ -3,11 +3,11 @@
 //! Main function: [`check`]. Nothing is fetched: a reference to another document is an error, and
 //! as in Helm a `urn:` reference allows everything.
 
-use super::{Values, cost, report};
+use super::{Values, cost, formats, report};
 use crate::helm::chart::Chart;
 use crate::helm::{HelmError, Limits, log};
-use jsonschema::{PatternOptions, Retrieve, Uri};
-use serde_json::{Number, Value};
+use jsonschema::{PatternOptions, Retrieve, Uri, ValidationError, ValidationOptions};
+use serde_json::{Map, Number, Value, json};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,10 +73,7 @@ pub fn one(
         return Err(HelmError::over("checking the values", limits.nodes));
     }
     let unresolved = Arc::new(Mutex::new(BTreeSet::new()));
-    let options = jsonschema::options()
-        .with_retriever(Offline(unresolved.clone()))
-        .with_pattern_options(PatternOptions::regex());
-    let built = options.build(&schema);
+    let built = options(Offline::new(unresolved.clone())).build(&schema);
     for urn in &*unresolved.lock().unwrap_or_else(PoisonError::into_inner) {
         let warning = format!("{} urn={}", log::UNRESOLVED_URN, log::text(urn));
         // Each warning is reported once.
@@ -100,13 +97,142 @@ pub fn one(
     Ok((!messages.is_empty()).then_some(messages))
 }
 
-/// Collects references that cannot be resolved offline.
-struct Offline(Arc<Mutex<BTreeSet<String>>>);
+/// How schemas are read: patterns in linear time, and the formats that Helm knows.
+fn options<'a>(offline: Offline) -> ValidationOptions<'a> {
+    let options = jsonschema::options()
+        .with_retriever(offline)
+        .with_pattern_options(PatternOptions::regex());
+    formats::NAMES.iter().fold(options, |options, name| {
+        options.with_format(*name, |text: &str| formats::refused(name, text).is_none())
+    })
+}
+
+/// What of a value is held against a schema again.
+pub(super) enum Below {
+    Items,
+    /// These items alone.
+    Indices(Vec<usize>),
+    Members(Vec<String>),
+}
+
+/// Holds what is below `place` against the schema at `pointer`; what is wrong is told with full
+/// places. With it comes how many segments of each error's path lead to that schema.
+pub(super) fn held_again(
+    schema: &Value,
+    pointer: &str,
+    values: &Value,
+    place: &str,
+    below: Below,
+) -> Option<(Vec<ValidationError<'static>>, usize)> {
+    const WHOLE: &str = "whole:/schema";
+    let id = schema.get("$id").or_else(|| schema.get("id"));
+    let whole = id
+        .and_then(Value::as_str)
+        .map_or(WHOLE, |id| id.trim_end_matches('#'));
+    let dialect = schema.get("$schema");
+    let tuples = match dialect.and_then(Value::as_str) {
+        Some(dialect) if !dialect.contains("2020-12") => "items",
+        _ => "prefixItems",
+    };
+    let fragment: String = pointer.bytes().map(escaped).collect();
+    let target = json!({"$ref": format!("{whole}#{fragment}")});
+    let (mut lead, own) = match below {
+        Below::Items => (json!({"items": target}), 2),
+        Below::Indices(indices) => {
+            let last = indices.iter().max().map_or(0, |last| last + 1);
+            let mut list = vec![json!({}); last];
+            indices.iter().for_each(|i| list[*i] = target.clone());
+            (json!({tuples: list}), 3)
+        }
+        Below::Members(names) => {
+            let members: Map<_, _> = names.into_iter().map(|n| (n, target.clone())).collect();
+            (json!({"properties": members}), 3)
+        }
+    };
+    let steps = steps(values, place)?;
+    let from = 2 * steps.len() + own;
+    for step in steps.into_iter().rev() {
+        lead = match step {
+            Step::Key(key) => json!({"properties": {key: lead}}),
+            Step::Index(index) => {
+                let mut list = vec![json!({}); index];
+                list.push(lead);
+                json!({tuples: list})
+            }
+        };
+    }
+    if let (Some(dialect), Some(lead)) = (dialect, lead.as_object_mut()) {
+        lead.insert("$schema".to_owned(), dialect.clone());
+    }
+    let offline = Offline {
+        whole: Some((whole.to_owned(), schema.clone())),
+        ..Offline::new(Arc::default())
+    };
+    let validator = options(offline).build(&lead).ok()?;
+    let errors = validator.iter_errors(values).map(ValidationError::to_owned);
+    Some((errors.collect(), from))
+}
+
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// How a place is reached.
+fn steps(values: &Value, place: &str) -> Option<Vec<Step>> {
+    let mut value = values;
+    let segments = place.split('/').skip(1);
+    segments
+        .map(|segment| {
+            let key = segment.replace("~1", "/").replace("~0", "~");
+            let step = match value {
+                Value::Array(_) => Step::Index(key.parse().ok()?),
+                _ => Step::Key(key),
+            };
+            value = match &step {
+                Step::Key(key) => value.get(key)?,
+                Step::Index(index) => value.get(index)?,
+            };
+            Some(step)
+        })
+        .collect()
+}
+
+/// A byte of a fragment.
+fn escaped(byte: u8) -> String {
+    if byte.is_ascii_alphanumeric() || b"/-_.~$".contains(&byte) {
+        char::from(byte).to_string()
+    } else {
+        format!("%{byte:02X}")
+    }
+}
+
+/// What schemas may refer to besides themselves.
+struct Offline {
+    /// The names that stand for nothing here.
+    unresolved: Arc<Mutex<BTreeSet<String>>>,
+    /// The chart's schema by its address, where another schema refers to it.
+    whole: Option<(String, Value)>,
+}
+
+impl Offline {
+    fn new(unresolved: Arc<Mutex<BTreeSet<String>>>) -> Self {
+        Self {
+            unresolved,
+            whole: None,
+        }
+    }
+}
 
 impl Retrieve for Offline {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
+        if let Some((address, schema)) = &self.whole
+            && address == uri.as_str()
+        {
+            return Ok(schema.clone());
+        }
         if uri.as_str().starts_with("urn:") {
-            self.0
+            self.unresolved
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .insert(uri.as_str().to_owned());

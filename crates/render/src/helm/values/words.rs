@@ -2,10 +2,14 @@
 //!
 //! Main function: [`message`].
 
+use super::formats;
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value;
 use tiphys_gocompat::text::{float, quote};
+
+/// What a list is told that has no item of its `contains`.
+pub(super) const NO_ITEM: &str = "no items match contains schema";
 
 pub(super) fn message(kind: &Kind, error: &ValidationError<'_>) -> String {
     let instance = error.instance().as_ref();
@@ -66,10 +70,19 @@ pub(super) fn message(kind: &Kind, error: &ValidationError<'_>) -> String {
             shown(instance),
             quoted(pattern)
         ),
-        Kind::Format { format } => format!("{} is not valid {format}", shown(instance)),
+        Kind::Format { format } => {
+            let why = instance
+                .as_str()
+                .and_then(|text| formats::refused(format, text));
+            format!(
+                "{} is not valid {format}: {}",
+                shown(instance),
+                why.unwrap_or_default()
+            )
+        }
         Kind::Not { .. } => "'not' failed".to_owned(),
         Kind::FalseSchema => "false schema".to_owned(),
-        Kind::Contains => "no items match contains schema".to_owned(),
+        Kind::Contains => NO_ITEM.to_owned(),
         Kind::UniqueItems => duplicates(instance),
         Kind::AdditionalItems { limit } => format!(
             "last {} additionalItem(s) not allowed",
@@ -135,13 +148,9 @@ fn shown(value: &Value) -> String {
 }
 
 pub(super) fn quoted(text: &str) -> String {
-    let quoted = quote(text);
-    format!(
-        "'{}'",
-        quoted[1..quoted.len() - 1]
-            .replace("\\\"", "\"")
-            .replace('\'', "\\'")
-    )
+    // A backslash at the end of the text goes with the quote behind it.
+    let quoted = quote(text).replace("\\\"", "\"").replace('\'', "\\'");
+    format!("'{}'", &quoted[1..quoted.len() - 1])
 }
 
 pub(super) fn joined(names: &[&str]) -> String {
@@ -153,7 +162,7 @@ pub(super) fn joined(names: &[&str]) -> String {
 }
 
 /// A number as golang.org/x/text prints it in English: 1,234.5 and 1.5×10⁰⁷.
-fn number(f: f64) -> String {
+pub(super) fn number(f: f64) -> String {
     let text = float(f);
     let Some((digits, power)) = text.split_once('e') else {
         return thousands(&text);

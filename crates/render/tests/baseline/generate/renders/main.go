@@ -54,6 +54,14 @@ func main() {
 			}
 			continue
 		}
+		if schemas, ok := files["schemas"]; ok {
+			for _, line := range strings.Split(strings.TrimSpace(schemas), "\n") {
+				schema, values, _ := strings.Cut(line, " => ")
+				one := map[string]string{"values.schema.json": schema, "values.yaml": values}
+				write(render(helm, name+": "+line, args, one))
+			}
+			continue
+		}
 		write(render(helm, name, args, files))
 	}
 	must(os.WriteFile("../../renders.jsonl", out.Bytes(), 0o644))
