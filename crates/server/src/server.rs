@@ -2,19 +2,20 @@
 //! Applications.
 
 use crate::{
-    Assets, Table, Tls,
+    Assets,
     auth::{Auth, Limits},
     index::Index,
     metrics::ApiMetrics,
     ports::{Live, Sources, Store},
     services::repository::Connections,
     settings::SettingsCache,
-    transport::{self, source::Network},
+    table::table,
     webhook::Webhooks,
 };
 use std::sync::Arc;
 use tiphys_api::Application;
 use tiphys_cluster::AppKey;
+use tiphys_rpc::{Network, Table, Tls};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -81,7 +82,7 @@ pub struct State {
     pub index: Index,
     pub(crate) connections: Connections,
     pub options: Options,
-    pub table: Table,
+    pub(crate) table: Table<Self>,
     pub assets: Assets,
     pub(crate) webhooks: Webhooks,
     connections_open: tiphys_listen::Connections,
@@ -126,7 +127,7 @@ impl Server {
             connections_open: tiphys_listen::Connections::new(deps.options.connections),
             metrics: ApiMetrics::default(),
             options: deps.options,
-            table: Table::new(),
+            table: table(),
             assets: deps.assets,
             webhooks: Webhooks::default(),
         }))
@@ -141,7 +142,7 @@ impl Server {
     ) -> std::io::Result<()> {
         let state = self.0.clone();
         let follow = tokio::spawn(async move { state.index.follow(state.store.as_ref()).await });
-        let served = transport::listen::serve(
+        let served = tiphys_rpc::serve(
             self.0.clone(),
             listener,
             tls,

@@ -2,8 +2,8 @@
 //! moment, so that not every request asks Kubernetes.
 
 use crate::{
+    ApiError,
     auth::{Claims, Revoked},
-    error::ApiError,
     ports::{SecretRecord, Store, StoreError},
 };
 use jiff::Timestamp;

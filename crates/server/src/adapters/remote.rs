@@ -2,6 +2,7 @@
 //! is only shown of a repository (its branches, a commit's author, what there is to set in a
 //! source) is still looked up in Git by this process.
 
+use super::sources::of_repo;
 use crate::{
     ApiError,
     ports::{RenderRequest, RenderedManifests, Sources},
@@ -92,7 +93,7 @@ impl Sources for RemoteSources {
             source_index: -1,
             no_revision_cache: true,
         };
-        let answer = self.server.resolve(&request).await?;
+        let answer = self.server.resolve(&request).await.map_err(of_repo)?;
         Ok((answer.revision, answer.ambiguous_revision))
     }
 
@@ -107,7 +108,8 @@ impl Sources for RemoteSources {
         let rendered = self
             .server
             .manifests(&question(request, &settings, &project))
-            .await?;
+            .await
+            .map_err(of_repo)?;
         Ok(RenderedManifests {
             revision: rendered.revision.clone(),
             source_type: rendered.source_type.clone(),

@@ -68,23 +68,22 @@ impl GitSources {
     }
 }
 
-impl From<RepoError> for ApiError {
-    fn from(e: RepoError) -> Self {
-        let code = match &e {
-            RepoError::Unsupported(_) => Code::Unimplemented,
-            RepoError::AuthFailed { .. } => Code::PermissionDenied,
-            RepoError::BadUrl { .. } => Code::InvalidArgument,
-            RepoError::NotFound { .. }
-            | RepoError::RevisionNotFound { .. }
-            | RepoError::CommitMissing { .. } => Code::NotFound,
-            RepoError::Render(RenderError::NoValuesFile(_)) => Code::NotFound,
-            RepoError::Unreachable { .. } | RepoError::Timeout { .. } | RepoError::Busy { .. } => {
-                Code::Unavailable
-            }
-            _ => Code::Unknown,
-        };
-        Self::new(code, e.to_string())
-    }
+/// Why a repository gave nothing, as a caller hears it.
+pub(super) fn of_repo(e: RepoError) -> ApiError {
+    let code = match &e {
+        RepoError::Unsupported(_) => Code::Unimplemented,
+        RepoError::AuthFailed { .. } => Code::PermissionDenied,
+        RepoError::BadUrl { .. } => Code::InvalidArgument,
+        RepoError::NotFound { .. }
+        | RepoError::RevisionNotFound { .. }
+        | RepoError::CommitMissing { .. } => Code::NotFound,
+        RepoError::Render(RenderError::NoValuesFile(_)) => Code::NotFound,
+        RepoError::Unreachable { .. } | RepoError::Timeout { .. } | RepoError::Busy { .. } => {
+            Code::Unavailable
+        }
+        _ => Code::Unknown,
+    };
+    ApiError::new(code, e.to_string())
 }
 
 #[async_trait]
@@ -102,12 +101,17 @@ impl Sources for GitSources {
                 revision,
                 Since::now(),
             )
-            .await?;
+            .await
+            .map_err(of_repo)?;
         Ok((resolved.sha, resolved.display))
     }
 
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
-        let rendered = self.repos.manifests(self.request(request)).await?;
+        let rendered = self
+            .repos
+            .manifests(self.request(request))
+            .await
+            .map_err(of_repo)?;
         Ok(RenderedManifests {
             revision: rendered.revision.clone(),
             source_type: rendered.source_type.clone(),
@@ -127,7 +131,11 @@ impl Sources for GitSources {
             .clone()
             .unwrap_or_default()
             .file_parameters;
-        let details = self.repos.details(self.request(request)).await?;
+        let details = self
+            .repos
+            .details(self.request(request))
+            .await
+            .map_err(of_repo)?;
         let parameter = |(name, value): (String, String)| HelmParameter {
             name,
             value,
@@ -150,10 +158,10 @@ impl Sources for GitSources {
     }
 
     async fn test(&self, repository: &Repository) -> Result<(), ApiError> {
-        Ok(self
-            .repos
+        self.repos
             .test(&self.access(repository, &repository.project))
-            .await?)
+            .await
+            .map_err(of_repo)
     }
 
     async fn refs(&self, repository: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError> {
@@ -163,7 +171,8 @@ impl Sources for GitSources {
                 &self.access(repository, &repository.project),
                 Since::Recently,
             )
-            .await?;
+            .await
+            .map_err(of_repo)?;
         Ok((refs.branches, refs.tags))
     }
 
@@ -172,9 +181,9 @@ impl Sources for GitSources {
         repository: &Repository,
         revision: &str,
     ) -> Result<RevisionMetadata, ApiError> {
-        Ok(self
-            .repos
+        self.repos
             .metadata(&self.access(repository, &repository.project), revision)
-            .await?)
+            .await
+            .map_err(of_repo)
     }
 }

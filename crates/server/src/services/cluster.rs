@@ -1,11 +1,12 @@
 //! cluster.ClusterService: reading.
 
-use crate::{ApiError, auth::Caller, server::State, table::percent_decode};
+use crate::{ApiError, auth::Caller, server::State};
 use std::sync::Arc;
 use tiphys_api::{
     cluster::{Cluster, ClusterList},
     rpc::cluster::ClusterQuery,
 };
+use tiphys_rpc::table::percent_decode;
 
 /// The server or the name that a query means.
 fn wanted(q: &ClusterQuery) -> (String, String) {

@@ -1,11 +1,13 @@
 //! The rows: all RPCs of Argo CD's public services, with their REST bindings.
 
-use super::{Call, missing, stream, unary};
-use crate::services::{
-    account, application, cluster, project, repository, session, settings, version,
+use super::{missing, public, stream, unary};
+use crate::{
+    server::State,
+    services::{account, application, cluster, project, repository, session, settings, version},
 };
+use tiphys_rpc::{Call, table::Session};
 
-pub fn all() -> Vec<Call> {
+pub fn all() -> Vec<Call<State>> {
     let parts = [
         small(),
         applications(),
@@ -20,38 +22,35 @@ pub fn all() -> Vec<Call> {
     parts.into_iter().flatten().collect()
 }
 
-fn small() -> Vec<Call> {
+fn small() -> Vec<Call<State>> {
     vec![
-        unary(
+        public(unary(
             "version.VersionService/Version",
             &["GET /api/version"],
             version::version,
-        )
-        .public(),
-        unary(
+        )),
+        public(unary(
             "session.SessionService/GetUserInfo",
             &["GET /api/v1/session/userinfo"],
             session::user_info,
-        )
-        .public(),
-        unary(
+        )),
+        public(unary(
             "session.SessionService/Create",
             &["POST /api/v1/session *"],
             session::create,
-        )
-        .public(),
-        unary(
+        ))
+        .with_session(Session::Begins),
+        public(unary(
             "session.SessionService/Delete",
             &["DELETE /api/v1/session"],
             session::delete,
-        )
-        .public(),
-        unary(
+        ))
+        .with_session(Session::Ends),
+        public(unary(
             "cluster.SettingsService/Get",
             &["GET /api/v1/settings"],
             settings::get,
-        )
-        .public(),
+        )),
         unary(
             "cluster.SettingsService/GetPlugins",
             &["GET /api/v1/settings/plugins"],
@@ -88,7 +87,7 @@ fn small() -> Vec<Call> {
     ]
 }
 
-fn applications() -> Vec<Call> {
+fn applications() -> Vec<Call<State>> {
     vec![
         unary(
             "application.ApplicationService/List",
@@ -171,7 +170,7 @@ fn applications() -> Vec<Call> {
 }
 
 /// What runs of an Application: its resources, and operations that are under way.
-fn running_applications() -> Vec<Call> {
+fn running_applications() -> Vec<Call<State>> {
     vec![
         unary(
             "application.ApplicationService/ManagedResources",
@@ -253,7 +252,7 @@ fn running_applications() -> Vec<Call> {
     ]
 }
 
-fn application_sets() -> Vec<Call> {
+fn application_sets() -> Vec<Call<State>> {
     vec![
         missing(
             "applicationset.ApplicationSetService/Get",
@@ -302,7 +301,7 @@ fn application_sets() -> Vec<Call> {
     ]
 }
 
-fn projects() -> Vec<Call> {
+fn projects() -> Vec<Call<State>> {
     vec![
         missing(
             "project.ProjectService/CreateToken",
@@ -365,7 +364,7 @@ fn projects() -> Vec<Call> {
     ]
 }
 
-fn repositories() -> Vec<Call> {
+fn repositories() -> Vec<Call<State>> {
     vec![
         unary(
             "repository.RepositoryService/List",
@@ -466,7 +465,7 @@ fn repositories() -> Vec<Call> {
     ]
 }
 
-fn credentials() -> Vec<Call> {
+fn credentials() -> Vec<Call<State>> {
     vec![
         missing(
             "repocreds.RepoCredsService/ListRepositoryCredentials",
@@ -503,7 +502,7 @@ fn credentials() -> Vec<Call> {
     ]
 }
 
-fn clusters() -> Vec<Call> {
+fn clusters() -> Vec<Call<State>> {
     vec![
         unary(
             "cluster.ClusterService/List",
@@ -538,7 +537,7 @@ fn clusters() -> Vec<Call> {
     ]
 }
 
-fn trust() -> Vec<Call> {
+fn trust() -> Vec<Call<State>> {
     vec![
         missing(
             "certificate.CertificateService/ListCertificates",

@@ -7,7 +7,7 @@ use super::{
     audit, find,
     live::{live_ref, node, permissions},
 };
-use crate::{ApiError, auth::Caller, heavy, ports::LiveRef, server::State};
+use crate::{ApiError, auth::Caller, ports::LiveRef, server::State};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use tiphys_engine::{
     customize::{self, Customizations},
     permit,
 };
+use tiphys_rpc::heavy;
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 

@@ -1,7 +1,7 @@
 //! Repositories as Secrets, in Argo CD's format: one Secret a repository, and Secrets with
 //! credentials for URL prefixes.
 
-use crate::{ApiError, ports::SecretRecord, server::State, table::from_value};
+use crate::{ApiError, ports::SecretRecord, server::State};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use tiphys_api::{
     constants::{MANAGED_BY, MANAGED_BY_VALUE, SECRET_TYPE_LABEL},
     repository::{RepoCreds, Repository},
 };
+use tiphys_rpc::table::from_value;
 
 const REPOSITORY: &str = "repository";
 const CREDENTIALS: &str = "repo-creds";
