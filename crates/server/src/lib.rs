@@ -5,10 +5,11 @@
 //! table of calls is [`table::table`], and `tiphys_rpc` serves it. It reads and writes records in Kubernetes and reads what the
 //! controller publishes; it never imports controllers, and never decides what to apply.
 
+pub mod access;
 pub mod adapters;
 pub mod assets;
 pub mod auth;
-pub mod index;
+mod index;
 pub mod metrics;
 pub mod ports;
 mod role;

@@ -1,7 +1,7 @@
 //! What the transports learn of the API server: its table, who its callers are, the cookie of the
 //! page's session, and what it answers besides calls.
 
-use crate::{ApiError, auth::Caller, server::State, table::Access, webhook};
+use crate::{ApiError, access::Access, auth::Caller, server::State, webhook};
 use futures::{
     future::{BoxFuture, ready},
     stream::BoxStream,
@@ -40,7 +40,7 @@ impl Role for State {
             (Ok(claims), _) => Some(claims),
             (Err(_), Some(Access::Public)) => None,
             // A path without a call is not told apart from others without a session.
-            (Err(e), Some(Access::Session) | None) => return Err(e),
+            (Err(e), _) => return Err(e),
         };
         Ok(Caller { claims, source })
     }

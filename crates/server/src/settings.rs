@@ -94,6 +94,16 @@ impl SettingsCache {
         }
     }
 
+    /// argocd-cm, as it is now.
+    pub async fn config(&self) -> Result<BTreeMap<String, String>, ApiError> {
+        Ok(self.store.config_map(CONFIG_MAP).await?)
+    }
+
+    /// Stores values of argocd-secret that `Auth::change_password` has made.
+    pub async fn store_password(&self, values: &BTreeMap<String, Vec<u8>>) -> Result<(), ApiError> {
+        Ok(self.store.set_in_secret(SECRET, values).await?)
+    }
+
     /// At most some seconds old.
     pub async fn get(&self) -> Result<Arc<Settings>, ApiError> {
         self.load(REMEMBER).await

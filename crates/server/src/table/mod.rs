@@ -1,12 +1,18 @@
-//! The table of calls of this role: Argo CD's public services. `calls` has the rows, and every reply
-//! passes [`Shown::conceal`]. Main function: [`table`].
+//! The table of calls of this role: Argo CD's public services. Main function: [`table`]. `calls` has
+//! the rows; each names the permissions that it asks for, and its handler gets a guard that can ask
+//! for no others. Every reply passes [`Shown::conceal`].
 
 mod calls;
 mod shown;
 
 pub use shown::Shown;
 
-use crate::{ApiError, auth::Caller, server::State};
+use crate::{
+    ApiError,
+    access::{Access, Guard},
+    auth::Caller,
+    server::State,
+};
 use futures::stream::BoxStream;
 use std::sync::Arc;
 use tiphys_rpc::{
@@ -14,53 +20,67 @@ use tiphys_rpc::{
     table::{self, Answer, Query},
 };
 
-/// Who may make a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Whoever is logged in.
-    Session,
-    /// Everybody; the handler may tell those who are logged in more.
-    Public,
-}
-
 /// The table.
 pub fn table() -> Table<State> {
     Table::new(calls::all())
 }
 
-/// A row whose reply is one message.
-fn unary<Q, R, F, Fut>(rpc: &str, rest: &[&str], f: F) -> Call<State>
+/// A row whose reply is one message, for those who are granted what it asks for.
+fn unary<Q, R, F, Fut>(rpc: &str, rest: &[&str], access: Access, f: F) -> Call<State>
+where
+    Q: Query,
+    R: Answer + Shown,
+    F: Fn(Arc<State>, Guard, Q) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
+{
+    let guarded = move |state: Arc<State>, caller, q| {
+        let guard = state.guard(caller, access);
+        f(state, guard, q)
+    };
+    table::unary(rpc, rest, access, Shown::conceal, guarded)
+}
+
+/// A row whose reply is a stream of messages.
+fn stream<Q, R, F, Fut>(rpc: &str, rest: &[&str], access: Access, f: F) -> Call<State>
+where
+    Q: Query,
+    R: Answer + Shown,
+    F: Fn(Arc<State>, Guard, Q) -> Fut + Send + Sync + 'static,
+    Fut:
+        Future<Output = Result<BoxStream<'static, Result<R, ApiError>>, ApiError>> + Send + 'static,
+{
+    let guarded = move |state: Arc<State>, caller, q| {
+        let guard = state.guard(caller, access);
+        f(state, guard, q)
+    };
+    table::server_stream(rpc, rest, access, Shown::conceal, guarded)
+}
+
+/// A row for everybody.
+fn public<Q, R, F, Fut>(rpc: &str, rest: &[&str], f: F) -> Call<State>
 where
     Q: Query,
     R: Answer + Shown,
     F: Fn(Arc<State>, Caller, Q) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
-    table::unary(rpc, rest, Access::Session, Shown::conceal, f)
+    table::unary(rpc, rest, Access::Public, Shown::conceal, f)
 }
 
-/// A row whose reply is a stream of messages.
-fn stream<Q, R, F, Fut>(rpc: &str, rest: &[&str], f: F) -> Call<State>
+/// A row for whoever is logged in.
+fn signed_in<Q, R, F, Fut>(rpc: &str, rest: &[&str], f: F) -> Call<State>
 where
     Q: Query,
     R: Answer + Shown,
     F: Fn(Arc<State>, Caller, Q) -> Fut + Send + Sync + 'static,
-    Fut:
-        Future<Output = Result<BoxStream<'static, Result<R, ApiError>>, ApiError>> + Send + 'static,
+    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
-    table::server_stream(rpc, rest, Access::Session, Shown::conceal, f)
+    table::unary(rpc, rest, Access::SignedIn, Shown::conceal, f)
 }
 
 /// A row that is known, but not there yet.
-fn missing(rpc: &str, rest: &[&str]) -> Call<State> {
-    Call::missing(rpc, rest, Access::Session)
-}
-
-fn public(call: Call<State>) -> Call<State> {
-    Call {
-        access: Access::Public,
-        ..call
-    }
+fn missing(rpc: &str, rest: &[&str], access: Access) -> Call<State> {
+    Call::missing(rpc, rest, access)
 }
 
 #[cfg(test)]

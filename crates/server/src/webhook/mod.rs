@@ -273,12 +273,9 @@ async fn refresh(state: &State, event: Event, jitter: Jitter) {
             Jitter::NONE
         }
     };
-    state.index.ready().await;
-    let (apps, _) = state.index.all();
-    let apps: Vec<_> = apps
-        .into_iter()
-        .filter(|app| state.store.permits(&app.metadata.namespace))
-        .collect();
+    state.reach.ready().await;
+    let mut apps = state.reach.apps_for_webhook();
+    apps.retain(|app| state.reach.permits(&app.metadata.namespace));
     // A payload can name a hundred thousand files, each of which is held against the paths of every
     // Application.
     ask_all(
@@ -320,8 +317,8 @@ async fn ask_all(state: &State, concerned: Vec<Arc<Application>>, jitter: Jitter
 async fn ask(state: &State, app: &Application) {
     let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
     match state
-        .store
-        .patch_app(namespace, name, &refresh_request("normal"))
+        .reach
+        .refresh_for_webhook(app, &refresh_request("normal"))
         .await
     {
         Ok(_) => tracing::info!(
