@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use std::collections::HashMap;
+use tiphys_rpc::text;
 use tonic::body::Body;
 
 /// Files by path, without the leading slash.
@@ -70,16 +71,6 @@ impl Assets {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
         response
     }
-}
-
-pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::new(http_body_util::Full::new(body.into())));
-    *response.status_mut() = status;
-    response.headers_mut().insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
-    response
 }
 
 #[cfg(test)]

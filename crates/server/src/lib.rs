@@ -1,27 +1,24 @@
 //! The API process: gRPC, gRPC-web, REST, streams and the page's assets on one port, for Argo CD's
 //! clients.
 //!
-//! Main types: [`Server`] (what serves), [`Deps`] (what it needs, as the traits of [`ports`]) and
-//! [`Table`] (the one table of calls). It reads and writes records in Kubernetes and reads what the
+//! Main types: [`Server`] (what serves), [`Deps`] (what it needs, as the traits of [`ports`]); the
+//! table of calls is [`table::table`], and `tiphys_rpc` serves it. It reads and writes records in Kubernetes and reads what the
 //! controller publishes; it never imports controllers, and never decides what to apply.
 
+pub mod access;
 pub mod adapters;
 pub mod assets;
 pub mod auth;
-pub mod error;
-mod heavy;
-pub mod index;
+mod index;
 pub mod metrics;
 pub mod ports;
+mod role;
 mod server;
 mod services;
 pub mod settings;
 pub mod table;
-pub mod transport;
 mod webhook;
 
 pub use assets::Assets;
-pub use error::{ApiError, Code};
 pub use server::{Deps, Options, Server, State, VersionInfo};
-pub use table::Table;
-pub use transport::{source::Network, tls::Tls};
+pub use tiphys_rpc::{ApiError, Code, Network, Tls};

@@ -1,12 +1,13 @@
 //! What the API counts, as Prometheus reads it, under the names of Argo CD's API server. Main type:
 //! [`ApiMetrics`].
 
-use crate::{error::ApiError, table::Call};
+use crate::{ApiError, server::State};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
     sync::{Mutex, MutexGuard, PoisonError},
 };
+use tiphys_rpc::{Call, table::Kind};
 
 /// How many, by label values. The labels are those of the table of calls and of codes: a client
 /// cannot make new ones.
@@ -28,12 +29,12 @@ impl ApiMetrics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn started(&self, call: &Call) {
+    pub(crate) fn started(&self, call: &Call<State>) {
         *self.lock().started.entry(labels(call)).or_default() += 1;
     }
 
     /// A call was answered, or its stream was opened; `None` is success.
-    pub(crate) fn handled(&self, call: &Call, error: Option<&ApiError>) {
+    pub(crate) fn handled(&self, call: &Call<State>, error: Option<&ApiError>) {
         let code = error.map_or_else(|| "OK".to_owned(), |e| format!("{:?}", e.code));
         let [method, service, kind] = labels(call);
         *self
@@ -93,13 +94,13 @@ impl ApiMetrics {
     }
 }
 
-fn labels(call: &Call) -> [String; 3] {
+fn labels(call: &Call<State>) -> [String; 3] {
     let name = call.rpc.trim_start_matches('/');
     let (service, method) = name.split_once('/').unwrap_or((name, ""));
-    let kind = if call.streams {
-        "server_stream"
-    } else {
-        "unary"
+    let kind = match call.kind {
+        Kind::Unary => "unary",
+        Kind::ServerStream => "server_stream",
+        Kind::ClientStream => "client_stream",
     };
     [method, service, kind].map(str::to_owned)
 }

@@ -2,7 +2,7 @@
 //! that applications run in ([`Live`]) and their sources ([`Sources`]). `adapters` implements them;
 //! tests have fakes.
 
-use crate::error::{ApiError, Code};
+use crate::{ApiError, Code};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde_json::Value;

@@ -2,19 +2,20 @@
 //! Applications.
 
 use crate::{
-    Assets, Table, Tls,
-    auth::{Auth, Limits},
-    index::Index,
+    Assets,
+    access::{Access, AdminOnly, Enforcer, Guard, Reach},
+    auth::{Auth, Caller, Limits},
     metrics::ApiMetrics,
     ports::{Live, Sources, Store},
     services::repository::Connections,
     settings::SettingsCache,
-    transport::{self, source::Network},
+    table::table,
     webhook::Webhooks,
 };
 use std::sync::Arc;
 use tiphys_api::Application;
 use tiphys_cluster::AppKey;
+use tiphys_rpc::{Network, Table, Tls};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -73,15 +74,14 @@ pub struct Deps {
 
 /// What handlers share.
 pub struct State {
-    pub store: Arc<dyn Store>,
-    pub live: Arc<dyn Live>,
-    pub sources: Arc<dyn Sources>,
+    /// Everything that somebody must be allowed to reach.
+    pub reach: Reach,
+    pub enforcer: Arc<dyn Enforcer>,
     pub settings: Arc<SettingsCache>,
     pub auth: Arc<Auth>,
-    pub index: Index,
     pub(crate) connections: Connections,
     pub options: Options,
-    pub table: Table,
+    pub(crate) table: Table<Self>,
     pub assets: Assets,
     pub(crate) webhooks: Webhooks,
     connections_open: tiphys_listen::Connections,
@@ -89,6 +89,12 @@ pub struct State {
 }
 
 impl State {
+    /// Who asks for the caller of a row.
+    pub(crate) fn guard(&self, caller: Caller, access: Access) -> Guard {
+        let namespace = self.options.namespace.as_str().into();
+        Guard::new(caller, access, self.enforcer.clone(), namespace)
+    }
+
     /// The namespace asked for, or ours.
     pub(crate) fn namespace_or_ours<'a>(&'a self, namespace: &'a str) -> &'a str {
         if namespace.is_empty() {
@@ -114,19 +120,27 @@ pub struct Server(Arc<State>);
 
 impl Server {
     pub fn new(deps: Deps) -> Self {
+        Self::with_enforcer(deps, Arc::new(AdminOnly))
+    }
+
+    /// With somebody else to ask who may do what.
+    pub fn with_enforcer(deps: Deps, enforcer: Arc<dyn Enforcer>) -> Self {
         let settings = Arc::new(SettingsCache::new(deps.store.clone()));
         Self(Arc::new(State {
             auth: Arc::new(Auth::new(settings.clone(), deps.options.limits)),
-            store: deps.store,
-            live: deps.live,
-            sources: deps.sources,
+            reach: Reach::new(
+                deps.store,
+                deps.live,
+                deps.sources,
+                deps.options.namespace.clone(),
+            ),
+            enforcer,
             settings,
-            index: Index::default(),
             connections: Connections::default(),
             connections_open: tiphys_listen::Connections::new(deps.options.connections),
             metrics: ApiMetrics::default(),
             options: deps.options,
-            table: Table::new(),
+            table: table(),
             assets: deps.assets,
             webhooks: Webhooks::default(),
         }))
@@ -140,8 +154,8 @@ impl Server {
         shutdown: CancellationToken,
     ) -> std::io::Result<()> {
         let state = self.0.clone();
-        let follow = tokio::spawn(async move { state.index.follow(state.store.as_ref()).await });
-        let served = transport::listen::serve(
+        let follow = tokio::spawn(async move { state.reach.follow().await });
+        let served = tiphys_rpc::serve(
             self.0.clone(),
             listener,
             tls,
@@ -165,6 +179,6 @@ impl Server {
 
     /// Returns once the Applications are known.
     pub async fn ready(&self) {
-        self.0.index.ready().await;
+        self.0.reach.ready().await;
     }
 }

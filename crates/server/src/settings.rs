@@ -2,8 +2,8 @@
 //! moment, so that not every request asks Kubernetes.
 
 use crate::{
+    ApiError,
     auth::{Claims, Revoked},
-    error::ApiError,
     ports::{SecretRecord, Store, StoreError},
 };
 use jiff::Timestamp;
@@ -92,6 +92,16 @@ impl SettingsCache {
             store,
             cached: Mutex::new(None),
         }
+    }
+
+    /// argocd-cm, as it is now.
+    pub async fn config(&self) -> Result<BTreeMap<String, String>, ApiError> {
+        Ok(self.store.config_map(CONFIG_MAP).await?)
+    }
+
+    /// Stores values of argocd-secret that `Auth::change_password` has made.
+    pub async fn store_password(&self, values: &BTreeMap<String, Vec<u8>>) -> Result<(), ApiError> {
+        Ok(self.store.set_in_secret(SECRET, values).await?)
     }
 
     /// At most some seconds old.

@@ -16,7 +16,7 @@ use tiphys_render::helm::{
     chart::Chart,
     values::{Settings, check_schemas, user_values},
 };
-use tiphys_server::table::{from_value, query};
+use tiphys_rpc::table::{from_value, query};
 use tower::ServiceExt as _;
 
 /// Separates lines and parts in a seed, which is a single line.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::{path::Path, process::Command};
 
 /// Imports go only up this list: a crate may import those before it.
-pub const ORDER: [&str; 16] = [
+pub const ORDER: [&str; 17] = [
     "gocompat",
     "apimachinery",
     "kube-schema",
@@ -14,11 +14,12 @@ pub const ORDER: [&str; 16] = [
     "lua",
     "engine",
     "render",
+    "listen",
+    "rpc",
     "repo",
     "cluster",
     "sources",
     "catalog",
-    "listen",
     "embedded-kube",
     "controllers",
     "server",
@@ -37,7 +38,7 @@ pub const PURE: [&str; 7] = [
 ];
 
 /// Pairs that must not depend on each other although the order would allow it.
-const APART: [(&str, &str); 7] = [
+const APART: [(&str, &str); 8] = [
     ("server", "controllers"),
     ("cluster", "repo"),
     ("render", "engine"),
@@ -45,6 +46,7 @@ const APART: [(&str, &str); 7] = [
     ("controllers", "embedded-kube"),
     ("embedded-kube", "api"),
     ("embedded-kube", "engine"),
+    ("embedded-kube", "rpc"),
 ];
 
 /// Dependencies that a pure crate must not have, not even for tests.

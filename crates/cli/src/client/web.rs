@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use std::sync::Arc;
+use tiphys_rpc::table::percent_decode;
 use tonic::{Code, Status};
 
 /// The bit that marks the last frame, which contains the status.
@@ -148,34 +149,14 @@ fn decode<R: prost::Message + Default>(bytes: Bytes) -> Result<R, Status> {
 fn verdict(headers: &HeaderMap) -> Option<Result<(), Status>> {
     let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
     let code: i32 = text("grpc-status")?.trim().parse().unwrap_or(2);
-    let message = text("grpc-message").map(percent_decode).unwrap_or_default();
+    let message = text("grpc-message")
+        .map(|message| percent_decode(message.trim()))
+        .unwrap_or_default();
     Some(if code == 0 {
         Ok(())
     } else {
         Err(Status::new(Code::from_i32(code), message))
     })
-}
-
-fn percent_decode(text: &str) -> String {
-    let bytes = text.trim().as_bytes();
-    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while at < bytes.len() {
-        let code = bytes
-            .get(at + 1..at + 3)
-            .and_then(|hex| std::str::from_utf8(hex).ok())
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match code.filter(|_| bytes[at] == b'%') {
-            Some(byte) => {
-                out.push(byte);
-                at += 3;
-            }
-            None => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Splits a body into frames.

@@ -1,7 +1,8 @@
 //! [`ClusterLive`]: what the controller publishes, and live objects of the destination clusters.
 
+use super::of_cluster;
 use crate::{
-    ApiError, Code, heavy,
+    ApiError, Code,
     ports::{ClusterVersions, Live, LiveRef, LogOptions, Propagation},
 };
 use async_trait::async_trait;
@@ -29,6 +30,7 @@ use tiphys_cluster::{
     },
 };
 use tiphys_engine::spec::{self, Destination};
+use tiphys_rpc::heavy;
 
 /// A log line is cut when it is longer.
 const MAX_LINE: usize = 256 * 1024;
@@ -88,7 +90,13 @@ impl ClusterLive {
         object: &LiveRef,
     ) -> Result<(Hand, Arc<Kind>), ApiError> {
         let hand = self.hand(app).await?;
-        let kind = hand.cluster.cache.discovery().resolve(&gvk(object)).await?;
+        let kind = hand
+            .cluster
+            .cache
+            .discovery()
+            .resolve(&gvk(object))
+            .await
+            .map_err(of_cluster)?;
         Ok((hand, kind))
     }
 }
@@ -171,16 +179,22 @@ impl Live for ClusterLive {
         let hand = self.hand(app).await?;
         if hand.user.is_some() {
             // What the cache knows, that user may not be allowed to see.
-            let kind = hand.cluster.cache.discovery().resolve(&gvk(object)).await?;
-            return Ok(hand
-                .json(Call::get(kind.object_path(&object.namespace, &object.name)))
-                .await?);
+            let kind = hand
+                .cluster
+                .cache
+                .discovery()
+                .resolve(&gvk(object))
+                .await
+                .map_err(of_cluster)?;
+            let call = Call::get(kind.object_path(&object.namespace, &object.name));
+            return hand.json(call).await.map_err(of_cluster);
         }
         let found = hand
             .cluster
             .cache
             .get_as(&gvk(object), &object.namespace, &object.name)
-            .await?;
+            .await
+            .map_err(of_cluster)?;
         let absent = || ApiError::not_found(format!("{} {:?} not found", object.kind, object.name));
         found
             .map(tiphys_apimachinery::Object::into_value)
@@ -210,7 +224,7 @@ impl Live for ClusterLive {
             kind.object_path(&object.namespace, &object.name),
         )
         .with_body(JSON, options.to_string());
-        hand.json(call).await?;
+        hand.json(call).await.map_err(of_cluster)?;
         Ok(())
     }
 
@@ -237,7 +251,7 @@ impl Live for ClusterLive {
             kind.object_path(&object.namespace, &object.name),
         )
         .with_body(content_type, patch.to_owned());
-        Ok(hand.json(call).await?)
+        hand.json(call).await.map_err(of_cluster)
     }
 
     async fn patch_status(
@@ -255,7 +269,7 @@ impl Live for ClusterLive {
         match hand.json(call).await {
             Ok(_) => Ok(true),
             Err(error) if error.is_not_found() => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(of_cluster(error)),
         }
     }
 
@@ -268,7 +282,13 @@ impl Live for ClusterLive {
         let new =
             Object::from_value(object.clone()).map_err(|e| ApiError::invalid(e.to_string()))?;
         let hand = self.hand(app).await?;
-        let kind = hand.cluster.cache.discovery().resolve(&new.gvk()).await?;
+        let kind = hand
+            .cluster
+            .cache
+            .discovery()
+            .resolve(&new.gvk())
+            .await
+            .map_err(of_cluster)?;
         let call = Call::new(Method::POST, kind.collection_path(new.namespace()))
             .with_body(JSON, object.to_string());
         let call = if dry_run {
@@ -276,7 +296,7 @@ impl Live for ClusterLive {
         } else {
             call
         };
-        hand.json(call).await?;
+        hand.json(call).await.map_err(of_cluster)?;
         Ok(())
     }
 

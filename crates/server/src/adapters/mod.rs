@@ -17,22 +17,21 @@ use tiphys_cluster::{
     request::{Call, encode},
 };
 
-impl From<tiphys_cluster::Error> for ApiError {
-    fn from(e: tiphys_cluster::Error) -> Self {
-        let code = match e.code() {
-            Some(400 | 422) => Code::InvalidArgument,
-            Some(401) => Code::Unauthenticated,
-            Some(403) => Code::PermissionDenied,
-            Some(404) => Code::NotFound,
-            Some(409) if e.is_already_exists() => Code::AlreadyExists,
-            Some(409) => Code::Aborted,
-            Some(429) => Code::ResourceExhausted,
-            Some(_) => Code::Internal,
-            None if e.retryable() => Code::Unavailable,
-            None => Code::Unknown,
-        };
-        Self::new(code, e.to_string())
-    }
+/// What a cluster answered, as a caller hears it.
+fn of_cluster(e: tiphys_cluster::Error) -> ApiError {
+    let code = match e.code() {
+        Some(400 | 422) => Code::InvalidArgument,
+        Some(401) => Code::Unauthenticated,
+        Some(403) => Code::PermissionDenied,
+        Some(404) => Code::NotFound,
+        Some(409) if e.is_already_exists() => Code::AlreadyExists,
+        Some(409) => Code::Aborted,
+        Some(429) => Code::ResourceExhausted,
+        Some(_) => Code::Internal,
+        None if e.retryable() => Code::Unavailable,
+        None => Code::Unknown,
+    };
+    ApiError::new(code, e.to_string())
 }
 
 /// Events of a namespace, as the API server has them for this user, or for us.
@@ -51,7 +50,7 @@ async fn events(
     let mut call = Call::get(format!("/api/v1/namespaces/{}/events", encode(namespace)))
         .query("fieldSelector", field_selector);
     call.impersonate = user;
-    let mut list: Value = cluster.http().json(&call).await?;
+    let mut list: Value = cluster.http().json(&call).await.map_err(of_cluster)?;
     // A client asks for what has happened, not for how it was written down.
     for item in list["items"].as_array_mut().into_iter().flatten() {
         item["metadata"]

@@ -53,24 +53,23 @@ fn question(request: RenderRequest) -> SourceRequest {
     }
 }
 
-impl From<RepoError> for ApiError {
-    fn from(e: RepoError) -> Self {
-        let code = match &e {
-            RepoError::Unsupported(_) => Code::Unimplemented,
-            RepoError::AuthFailed { .. } => Code::PermissionDenied,
-            RepoError::BadUrl { .. } => Code::InvalidArgument,
-            RepoError::NotFound { .. }
-            | RepoError::RevisionNotFound { .. }
-            | RepoError::CommitMissing { .. }
-            | RepoError::NoProject { .. } => Code::NotFound,
-            RepoError::Render(RenderError::NoValuesFile(_)) => Code::NotFound,
-            RepoError::Unreachable { .. } | RepoError::Timeout { .. } | RepoError::Busy { .. } => {
-                Code::Unavailable
-            }
-            _ => Code::Unknown,
-        };
-        Self::new(code, e.to_string())
-    }
+/// Why a repository gave nothing, as a caller hears it.
+pub(super) fn of_repo(e: RepoError) -> ApiError {
+    let code = match &e {
+        RepoError::Unsupported(_) => Code::Unimplemented,
+        RepoError::AuthFailed { .. } => Code::PermissionDenied,
+        RepoError::BadUrl { .. } => Code::InvalidArgument,
+        RepoError::NotFound { .. }
+        | RepoError::RevisionNotFound { .. }
+        | RepoError::CommitMissing { .. }
+        | RepoError::NoProject { .. } => Code::NotFound,
+        RepoError::Render(RenderError::NoValuesFile(_)) => Code::NotFound,
+        RepoError::Unreachable { .. } | RepoError::Timeout { .. } | RepoError::Busy { .. } => {
+            Code::Unavailable
+        }
+        _ => Code::Unknown,
+    };
+    ApiError::new(code, e.to_string())
 }
 
 #[async_trait]
@@ -84,12 +83,17 @@ impl Sources for RepoSources {
         let resolved = self
             .0
             .resolve(repository, source, revision, Since::now())
-            .await?;
+            .await
+            .map_err(of_repo)?;
         Ok((resolved.sha, resolved.display))
     }
 
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
-        let rendered = self.0.manifests(&question(request), None).await?;
+        let rendered = self
+            .0
+            .manifests(&question(request), None)
+            .await
+            .map_err(of_repo)?;
         Ok(RenderedManifests {
             revision: rendered.revision.clone(),
             source_type: rendered.source_type.clone(),
@@ -105,7 +109,7 @@ impl Sources for RepoSources {
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError> {
         let helm = request.source.helm.clone().unwrap_or_default();
         let file_parameters = helm.file_parameters;
-        let details = self.0.details(&question(request)).await?;
+        let details = self.0.details(&question(request)).await.map_err(of_repo)?;
         let parameter = |(name, value): (String, String)| HelmParameter {
             name,
             value,
@@ -128,11 +132,11 @@ impl Sources for RepoSources {
     }
 
     async fn test(&self, repository: &Repository) -> Result<(), ApiError> {
-        Ok(self.0.test(repository).await?)
+        self.0.test(repository).await.map_err(of_repo)
     }
 
     async fn refs(&self, repository: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError> {
-        let refs = self.0.refs(repository).await?;
+        let refs = self.0.refs(repository).await.map_err(of_repo)?;
         Ok((refs.branches, refs.tags))
     }
 
@@ -141,6 +145,6 @@ impl Sources for RepoSources {
         repository: &Repository,
         revision: &str,
     ) -> Result<RevisionMetadata, ApiError> {
-        Ok(self.0.metadata(repository, revision).await?)
+        self.0.metadata(repository, revision).await.map_err(of_repo)
     }
 }

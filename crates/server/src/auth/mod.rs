@@ -12,7 +12,7 @@ pub(crate) use revoked::Revoked;
 pub use token::{Claims, new_signing_key};
 
 use crate::{
-    error::{ApiError, Code},
+    ApiError, Code,
     settings::{Settings, SettingsCache},
 };
 use futures::{StreamExt as _, stream::BoxStream};

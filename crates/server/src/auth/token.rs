@@ -1,7 +1,7 @@
 //! Session tokens: HS256 JWTs signed with `server.secretkey`, as Argo CD issues them, so that
 //! either accepts the other's.
 
-use crate::error::ApiError;
+use crate::ApiError;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};

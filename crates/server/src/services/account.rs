@@ -2,6 +2,7 @@
 
 use crate::{
     ApiError, Code,
+    access::{Action, Guard, Question, Resource},
     auth::{ADMIN, Caller},
     server::State,
 };
@@ -11,30 +12,17 @@ use tiphys_api::rpc::account::{
     UpdatePasswordRequest, UpdatePasswordResponse,
 };
 
-const RESOURCES: [&str; 12] = [
-    "clusters",
-    "projects",
-    "applications",
-    "applicationsets",
-    "repositories",
-    "write-repositories",
-    "certificates",
-    "accounts",
-    "gpgkeys",
-    "logs",
-    "exec",
-    "extensions",
-];
 const ACTIONS: [&str; 9] = [
     "get", "create", "update", "delete", "sync", "override", "action", "invoke", "rollback",
 ];
 
 pub async fn can_i(
-    _: Arc<State>,
+    state: Arc<State>,
     caller: Caller,
     q: CanIRequest,
 ) -> Result<CanIResponse, ApiError> {
-    for (known, asked) in [(&ACTIONS[..], &q.action), (&RESOURCES[..], &q.resource)] {
+    let known: Vec<&str> = Resource::ALL.iter().map(|r| r.word()).collect();
+    for (known, asked) in [(&ACTIONS[..], &q.action), (&known[..], &q.resource)] {
         if !known.contains(&asked.as_str()) {
             return Err(ApiError::invalid(format!(
                 "[{}] does not contain {asked}",
@@ -42,11 +30,18 @@ pub async fn can_i(
             )));
         }
     }
-    let value = if caller.username() == ADMIN {
-        "yes"
-    } else {
-        "no"
-    };
+    let yes = Resource::ALL
+        .iter()
+        .find(|r| r.word() == q.resource)
+        .is_some_and(|resource| {
+            let question = Question {
+                resource: *resource,
+                action: &q.action,
+                object: &q.subresource,
+            };
+            state.enforcer.permits(caller.claims.as_ref(), question)
+        });
+    let value = if yes { "yes" } else { "no" };
     Ok(CanIResponse {
         value: value.into(),
     })
@@ -64,15 +59,25 @@ async fn admin(state: &State) -> Result<Account, ApiError> {
 
 pub async fn list(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     _: ListAccountRequest,
 ) -> Result<AccountsList, ApiError> {
-    Ok(AccountsList {
-        items: vec![admin(&state).await?],
-    })
+    let mut items = vec![admin(&state).await?];
+    items.retain(|account| guard.ask_account(Action::Get, &account.name).is_ok());
+    Ok(AccountsList { items })
 }
 
-pub async fn get(state: Arc<State>, _: Caller, q: GetAccountRequest) -> Result<Account, ApiError> {
+pub async fn get(
+    state: Arc<State>,
+    guard: Guard,
+    q: GetAccountRequest,
+) -> Result<Account, ApiError> {
+    guard.ask_account(Action::Get, &q.name).map_err(|e| {
+        e.context(&format!(
+            "permission denied for account {} with action get",
+            q.name
+        ))
+    })?;
     if q.name != ADMIN {
         let e = ApiError::new(
             Code::NotFound,
@@ -85,9 +90,14 @@ pub async fn get(state: Arc<State>, _: Caller, q: GetAccountRequest) -> Result<A
 
 pub async fn update_password(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: UpdatePasswordRequest,
 ) -> Result<UpdatePasswordResponse, ApiError> {
+    if !q.name.is_empty() {
+        guard
+            .ask_account(Action::Update, &q.name)
+            .map_err(|e| e.context("permission denied"))?;
+    }
     if !q.name.is_empty() && q.name != ADMIN {
         return Err(ApiError::not_found(format!(
             "account '{}' does not exist",
@@ -97,19 +107,16 @@ pub async fn update_password(
     let values = state
         .auth
         .change_password(
-            &caller,
+            guard.caller(),
             &q.current_password,
             &q.new_password,
             jiff::Timestamp::now(),
         )
         .await?;
-    state
-        .store
-        .set_in_secret(crate::settings::SECRET, &values)
-        .await?;
+    state.settings.store_password(&values).await?;
     state.auth.password_changed().await;
     tracing::info!(
-        user = caller.username(),
+        user = guard.caller().username(),
         "the password of admin was changed"
     );
     Ok(UpdatePasswordResponse {})

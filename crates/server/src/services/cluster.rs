@@ -1,11 +1,16 @@
 //! cluster.ClusterService: reading.
 
-use crate::{ApiError, auth::Caller, server::State, table::percent_decode};
+use crate::{
+    ApiError,
+    access::{Authorized, Get, Guard},
+    server::State,
+};
 use std::sync::Arc;
 use tiphys_api::{
     cluster::{Cluster, ClusterList},
     rpc::cluster::ClusterQuery,
 };
+use tiphys_rpc::table::percent_decode;
 
 /// The server or the name that a query means.
 fn wanted(q: &ClusterQuery) -> (String, String) {
@@ -20,12 +25,13 @@ fn wanted(q: &ClusterQuery) -> (String, String) {
 }
 
 /// What deprecated fields repeat of the information.
-fn complete(state: &State, mut cluster: Cluster) -> Cluster {
+fn complete(state: &State, cluster: Authorized<Cluster, Get>) -> Cluster {
+    let mut cluster = cluster.into_inner();
     let serves = |app: &tiphys_api::Application| {
         let d = &app.spec.destination;
         d.server == cluster.server || (!d.name.is_empty() && d.name == cluster.name)
     };
-    let count = state.index.all().0.iter().filter(|app| serves(app)).count();
+    let count = state.reach.count_apps(serves);
     cluster.info.applications_count = i64::try_from(count).unwrap_or(i64::MAX);
     cluster
         .server_version
@@ -34,11 +40,15 @@ fn complete(state: &State, mut cluster: Cluster) -> Cluster {
     cluster
 }
 
-pub async fn list(state: Arc<State>, _: Caller, q: ClusterQuery) -> Result<ClusterList, ApiError> {
+pub async fn list(
+    state: Arc<State>,
+    guard: Guard,
+    q: ClusterQuery,
+) -> Result<ClusterList, ApiError> {
     let (server, name) = wanted(&q);
     let all = state
-        .live
-        .clusters()
+        .reach
+        .clusters(&guard)
         .await
         .map_err(|e| e.context("failed to list clusters"))?;
     let matching = all.into_iter().filter(|c| {
@@ -51,11 +61,11 @@ pub async fn list(state: Arc<State>, _: Caller, q: ClusterQuery) -> Result<Clust
 }
 
 /// A cluster that is not there is as forbidden as one that is not for the caller.
-pub async fn get(state: Arc<State>, _: Caller, q: ClusterQuery) -> Result<Cluster, ApiError> {
+pub async fn get(state: Arc<State>, guard: Guard, q: ClusterQuery) -> Result<Cluster, ApiError> {
     let (server, name) = wanted(&q);
     let all = state
-        .live
-        .clusters()
+        .reach
+        .clusters(&guard)
         .await
         .map_err(|e| e.context("failed to list clusters"))?;
     let found = all.into_iter().find(|c| {

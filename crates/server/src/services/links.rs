@@ -1,7 +1,7 @@
 //! Deep links: `application.links`, `resource.links` and `project.links` of argocd-cm. Main
 //! function: [`of`].
 
-use crate::{ApiError, heavy, settings::Settings};
+use crate::{ApiError, settings::Settings};
 use jiff::{Timestamp, tz::TimeZone};
 use rand::RngCore as _;
 use serde::Deserialize;
@@ -16,6 +16,7 @@ use tiphys_gocompat::{
     template::{self, Budget, Functions, MissingKey, Options, TemplateSet, execute},
     yaml,
 };
+use tiphys_rpc::heavy;
 
 const MANAGED_BY_URL: &str = "argocd.argoproj.io/managed-by-url";
 /// For all links of one reply.

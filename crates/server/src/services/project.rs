@@ -3,6 +3,7 @@
 use super::{application::audit, repository};
 use crate::{
     ApiError, Code,
+    access::{Action, Authorized, Delete, Get, Guard, Resource, Update, find_project as find},
     auth::Caller,
     ports::{EventRecord, StoreError},
     server::State,
@@ -13,7 +14,7 @@ use std::{
     sync::Arc,
 };
 use tiphys_api::{
-    AppProject,
+    AppProject, Application,
     project::AppProjectList,
     rpc::{
         events::EventList,
@@ -25,8 +26,7 @@ use tiphys_api::{
     },
 };
 use tiphys_engine::{
-    permit,
-    spec::{self, Destination},
+    permit, spec,
     sync::window::{self, Windows},
 };
 use tiphys_gocompat::glob::Glob;
@@ -37,10 +37,11 @@ const NOT_IN_A_SERVICE_ACCOUNT: [char; 8] = ['!', '*', '[', ']', '{', '}', '\\',
 
 pub async fn list(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     _: ProjectQuery,
 ) -> Result<AppProjectList, ApiError> {
-    let mut items = state.store.list_projects().await?;
+    let seen = state.reach.projects(&guard).await?.into_iter();
+    let mut items: Vec<AppProject> = seen.map(Authorized::into_inner).collect();
     items.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     Ok(AppProjectList {
         items,
@@ -48,59 +49,48 @@ pub async fn list(
     })
 }
 
-pub async fn get(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<AppProject, ApiError> {
-    Ok(state.store.get_project(&q.name).await?)
+pub async fn get(state: Arc<State>, guard: Guard, q: ProjectQuery) -> Result<AppProject, ApiError> {
+    Ok(find::<Get>(&state, &guard, &q.name).await?.into_inner())
 }
 
 pub async fn detailed(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ProjectQuery,
 ) -> Result<DetailedProjectsResponse, ApiError> {
-    let project = state.store.get_project(&q.name).await?;
-    let scoped = |owner: &str| owner == q.name;
-    let repositories = repository::stored(&state)
-        .await?
-        .into_iter()
-        .filter(|r| scoped(&r.project))
-        .map(repository::sanitized)
-        .collect();
-    let clusters = state
-        .live
-        .clusters()
-        .await?
-        .into_iter()
-        .filter(|c| scoped(&c.project))
-        .collect();
+    let project = find::<Get>(&state, &guard, &q.name).await?;
+    let repositories = state.reach.repositories_of(&project).await?;
     Ok(DetailedProjectsResponse {
-        global_projects: state.store.global_projects(&project),
-        project: Some(project),
-        repositories,
-        clusters,
+        global_projects: state.reach.global_projects(&project),
+        repositories: repositories
+            .into_iter()
+            .map(repository::sanitized)
+            .collect(),
+        clusters: state.reach.clusters_of(&project).await?,
+        project: Some(project.into_inner()),
     })
 }
 
 /// The projects whose rules hold for this one, too.
 pub async fn globals(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ProjectQuery,
 ) -> Result<GlobalProjectsResponse, ApiError> {
-    let project = state.store.get_project(&q.name).await?;
+    let project = find::<Get>(&state, &guard, &q.name).await?;
     Ok(GlobalProjectsResponse {
-        items: state.store.global_projects(&project),
+        items: state.reach.global_projects(&project),
     })
 }
 
 /// The windows that are open now.
 pub async fn windows(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: SyncWindowsQuery,
 ) -> Result<SyncWindowsResponse, ApiError> {
-    let project = state
-        .store
-        .effective_project(state.store.get_project(&q.name).await?);
+    let project = find::<Get>(&state, &guard, &q.name).await?;
+    let project = state.reach.effective_project(project.into_inner());
     let open = Windows(project.spec.sync_windows.iter().collect()).readable(Timestamp::now());
     Ok(SyncWindowsResponse {
         windows: open.into_iter().cloned().collect(),
@@ -109,36 +99,41 @@ pub async fn windows(
 
 pub async fn links(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ListProjectLinksRequest,
 ) -> Result<tiphys_api::rpc::application::LinksResponse, ApiError> {
-    let project = state.store.get_project(&q.name).await?;
+    let project = find::<Get>(&state, &guard, &q.name).await?;
     let known = super::links::known(None, Some(&project), None);
     super::links::of(state.settings.get().await?.as_ref(), "project.links", known).await
 }
 
-pub async fn events(state: Arc<State>, _: Caller, q: ProjectQuery) -> Result<EventList, ApiError> {
-    let project = state.store.get_project(&q.name).await?;
+pub async fn events(
+    state: Arc<State>,
+    guard: Guard,
+    q: ProjectQuery,
+) -> Result<EventList, ApiError> {
+    let project = find::<Get>(&state, &guard, &q.name).await?;
     let m = &project.metadata;
     let selector = format!(
         "involvedObject.name={},involvedObject.namespace={},involvedObject.uid={}",
         m.name, m.namespace, m.uid
     );
-    Ok(state.store.events(&m.namespace, &selector).await?)
+    Ok(state.reach.events_of_project(&project, &selector).await?)
 }
 
 pub async fn create(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ProjectCreateRequest,
 ) -> Result<AppProject, ApiError> {
     let project = q
         .project
         .ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
+    let project = guard.create(project)?;
     validate(&project).map_err(|e| e.context("error validating project"))?;
-    let created = match state.store.create_project(&project).await {
+    let created = match state.reach.create_project(&project).await {
         Err(StoreError::AlreadyExists(_)) => {
-            let mut existing = state.store.get_project(&project.metadata.name).await?;
+            let existing = state.reach.existing_project(&project).await?;
             if existing.spec == project.spec {
                 return Ok(existing);
             }
@@ -147,14 +142,18 @@ pub async fn create(
                     "existing project spec is different, use upsert flag to force update",
                 ));
             }
-            existing.spec = project.spec;
-            state.store.update_project(&existing).await?
+            let updated = AppProject {
+                spec: project.into_inner().spec,
+                ..existing
+            };
+            let updated = guard.update_project(updated)?;
+            state.reach.update_project(&updated).await?
         }
         other => other?,
     };
     record(
         &state,
-        &caller,
+        guard.caller(),
         &created,
         "ResourceCreated",
         "created project",
@@ -165,20 +164,21 @@ pub async fn create(
 
 pub async fn update(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ProjectUpdateRequest,
 ) -> Result<AppProject, ApiError> {
     let project = q
         .project
         .ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
+    let project = guard.update_project(project)?;
     validate(&project)?;
-    let before = state.store.get_project(&project.metadata.name).await?;
-    let all = |project: &AppProject| state.store.effective_project(project.clone());
-    still_permitted(&state, &all(&before), &all(&project)).await?;
-    let updated = state.store.update_project(&project).await?;
+    let before = state.reach.existing_project(&project).await?;
+    ask_for_changes(&guard, &before, &project)?;
+    still_permitted(&state, &before, &project).await?;
+    let updated = state.reach.update_project(&project).await?;
     record(
         &state,
-        &caller,
+        guard.caller(),
         &updated,
         "ResourceUpdated",
         "updated project",
@@ -189,7 +189,7 @@ pub async fn update(
 
 pub async fn delete(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ProjectQuery,
 ) -> Result<EmptyResponse, ApiError> {
     if q.name == DEFAULT {
@@ -198,23 +198,19 @@ pub async fn delete(
             q.name
         )));
     }
-    let project = state.store.get_project(&q.name).await?;
+    let project = find::<Delete>(&state, &guard, &q.name).await?;
     let users = state
-        .index
-        .all()
-        .0
-        .iter()
-        .filter(|app| spec::project_name(app) == q.name)
-        .count();
+        .reach
+        .count_apps(|app| spec::project_name(app) == q.name);
     if users > 0 {
         return Err(ApiError::invalid(format!(
             "project is referenced by {users} applications"
         )));
     }
-    state.store.delete_project(&q.name).await?;
+    state.reach.delete_project(&project).await?;
     record(
         &state,
-        &caller,
+        guard.caller(),
         &project,
         "ResourceDeleted",
         "deleted project",
@@ -223,45 +219,65 @@ pub async fn delete(
     Ok(EmptyResponse {})
 }
 
+/// Whoever changes what a project lets Applications deploy to must be allowed to update those
+/// clusters; the same for repositories. A change of permitted kinds concerns every destination.
+fn ask_for_changes(guard: &Guard, before: &AppProject, after: &AppProject) -> Result<(), ApiError> {
+    let (old, new) = (&before.spec, &after.spec);
+    let servers = |project: &AppProject| -> BTreeSet<String> {
+        let destinations = project.spec.destinations.iter();
+        destinations.map(|d| d.server.clone()).collect()
+    };
+    let (had, has) = (servers(before), servers(after));
+    for server in had.symmetric_difference(&has) {
+        guard.ask(Resource::Clusters, Action::Update, "", server)?;
+    }
+    let repos = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
+    let (had_repos, has_repos) = (repos(&old.source_repos), repos(&new.source_repos));
+    for url in had_repos.symmetric_difference(&has_repos) {
+        guard.ask(Resource::Repositories, Action::Update, "", url)?;
+    }
+    let same_kinds = old.cluster_resource_whitelist == new.cluster_resource_whitelist
+        && old.cluster_resource_blacklist == new.cluster_resource_blacklist
+        && old.namespace_resource_whitelist == new.namespace_resource_whitelist
+        && old.namespace_resource_blacklist == new.namespace_resource_blacklist;
+    if !same_kinds {
+        for server in &has {
+            guard.ask(Resource::Clusters, Action::Update, "", server)?;
+        }
+    }
+    Ok(())
+}
+
 /// What Applications of the project may do must stay permitted.
 async fn still_permitted(
     state: &State,
     before: &AppProject,
-    after: &AppProject,
+    after: &Authorized<AppProject, Update>,
 ) -> Result<(), ApiError> {
-    let (old, new) = (spec::project_rules(before), spec::project_rules(after));
-    let clusters: Vec<Destination> = state
-        .live
-        .clusters()
-        .await?
-        .into_iter()
-        .map(|c| Destination {
-            server: c.server,
-            name: c.name,
-            project: c.project,
-        })
-        .collect();
-    let (mut sources, mut destinations) = (0, 0);
-    for app in state
-        .index
-        .all()
-        .0
-        .iter()
-        .filter(|app| spec::project_name(app) == after.metadata.name)
-    {
-        let lost =
-            |url: &str| spec::source_permitted(before, url) && !spec::source_permitted(after, url);
-        sources += usize::from(spec::sources(&app.spec).iter().any(|s| lost(&s.repo_url)));
+    let clusters = state.reach.destinations(after).await?;
+    let all = |project: &AppProject| state.reach.effective_project(project.clone());
+    let (before, after) = (all(before), all(after));
+    let (old, new) = (spec::project_rules(&before), spec::project_rules(&after));
+    let uses_it = |app: &Application| spec::project_name(app) == after.metadata.name;
+    let lost_source =
+        |url: &str| spec::source_permitted(&before, url) && !spec::source_permitted(&after, url);
+    let sources = state.reach.count_apps(|app| {
+        let mut sources = spec::sources(&app.spec).into_iter();
+        uses_it(app) && sources.any(|s| lost_source(&s.repo_url))
+    });
+    let lost_destination = |app: &Application| {
         let d = &app.spec.destination;
         // One that names no cluster is permitted nothing, before and after.
         let Ok(cluster) = spec::destination(d, &clusters) else {
-            continue;
+            return false;
         };
         let permitted =
             |rules| permit::destination(rules, &cluster.server, &cluster.name, &d.namespace);
-        let lost = permitted(&old) && !permitted(&new);
-        destinations += usize::from(lost);
-    }
+        permitted(&old) && !permitted(&new)
+    };
+    let destinations = state
+        .reach
+        .count_apps(|app| uses_it(app) && lost_destination(app));
     let mut parts = Vec::new();
     if sources > 0 {
         parts.push(format!("{sources} applications source became invalid"));

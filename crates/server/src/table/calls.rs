@@ -1,18 +1,24 @@
-//! The rows: all RPCs of Argo CD's public services, with their REST bindings.
+//! The rows: all RPCs of Argo CD's public services, with their REST bindings and the permissions that
+//! Argo CD asks for, in its order. Those without a handler name theirs for whoever adds one.
 
-use super::{Call, missing, stream, unary};
-use crate::services::{
-    account, application, cluster, project, repository, session, settings, version,
+use super::{missing, public, signed_in, stream, unary};
+use crate::{
+    access::{Access, Action::*, Ask, Resource::*},
+    server::State,
+    services::{account, application, cluster, project, repository, session, settings, version},
 };
+use tiphys_rpc::{Call, table::Session};
 
-pub fn all() -> Vec<Call> {
+pub fn all() -> Vec<Call<State>> {
     let parts = [
         small(),
         applications(),
+        changing_applications(),
         running_applications(),
         application_sets(),
         projects(),
         repositories(),
+        changing_repositories(),
         credentials(),
         clusters(),
         trust(),
@@ -20,44 +26,53 @@ pub fn all() -> Vec<Call> {
     parts.into_iter().flatten().collect()
 }
 
-fn small() -> Vec<Call> {
+const fn needs(always: &'static [Ask]) -> Access {
+    Access::Asks {
+        always,
+        sometimes: &[],
+    }
+}
+
+/// `sometimes`: when a request wants more than most.
+const fn needs_maybe(always: &'static [Ask], sometimes: &'static [Ask]) -> Access {
+    Access::Asks { always, sometimes }
+}
+
+fn small() -> Vec<Call<State>> {
     vec![
-        unary(
+        public(
             "version.VersionService/Version",
             &["GET /api/version"],
             version::version,
-        )
-        .public(),
-        unary(
+        ),
+        public(
             "session.SessionService/GetUserInfo",
             &["GET /api/v1/session/userinfo"],
             session::user_info,
-        )
-        .public(),
-        unary(
+        ),
+        public(
             "session.SessionService/Create",
             &["POST /api/v1/session *"],
             session::create,
         )
-        .public(),
-        unary(
+        .with_session(Session::Begins),
+        public(
             "session.SessionService/Delete",
             &["DELETE /api/v1/session"],
             session::delete,
         )
-        .public(),
-        unary(
+        .with_session(Session::Ends),
+        public(
             "cluster.SettingsService/Get",
             &["GET /api/v1/settings"],
             settings::get,
-        )
-        .public(),
-        unary(
+        ),
+        signed_in(
             "cluster.SettingsService/GetPlugins",
             &["GET /api/v1/settings/plugins"],
             settings::plugins,
         ),
-        unary(
+        signed_in(
             "account.AccountService/CanI",
             &["GET /api/v1/account/can-i/{resource}/{action}/{subresource=**}"],
             account::can_i,
@@ -65,171 +80,216 @@ fn small() -> Vec<Call> {
         unary(
             "account.AccountService/UpdatePassword",
             &["PUT /api/v1/account/password *"],
+            needs_maybe(&[], &[Ask(Accounts, Update)]),
             account::update_password,
         ),
         unary(
             "account.AccountService/ListAccounts",
             &["GET /api/v1/account"],
+            Access::Lists(Ask(Accounts, Get)),
             account::list,
         ),
         unary(
             "account.AccountService/GetAccount",
             &["GET /api/v1/account/{name}"],
+            needs_maybe(&[], &[Ask(Accounts, Get)]),
             account::get,
         ),
         missing(
             "account.AccountService/CreateToken",
             &["POST /api/v1/account/{name}/token *"],
+            needs_maybe(&[], &[Ask(Accounts, Update)]),
         ),
         missing(
             "account.AccountService/DeleteToken",
             &["DELETE /api/v1/account/{name}/token/{id}"],
+            needs_maybe(&[], &[Ask(Accounts, Update)]),
         ),
     ]
 }
 
-fn applications() -> Vec<Call> {
+fn applications() -> Vec<Call<State>> {
     vec![
         unary(
             "application.ApplicationService/List",
             &["GET /api/v1/applications"],
+            Access::Lists(Ask(Applications, Get)),
             application::read::list,
         ),
         unary(
             "application.ApplicationService/ListResourceEvents",
             &["GET /api/v1/applications/{name}/events"],
+            needs(&[Ask(Applications, Get)]),
             application::live::events,
         ),
         stream(
             "application.ApplicationService/Watch",
             &["GET /api/v1/stream/applications"],
+            Access::Lists(Ask(Applications, Get)),
             application::watch::watch,
         ),
         unary(
             "application.ApplicationService/Create",
             &["POST /api/v1/applications application"],
+            needs_maybe(&[Ask(Applications, Create)], &[Ask(Applications, Update)]),
             application::write::create,
         ),
         unary(
             "application.ApplicationService/Get",
             &["GET /api/v1/applications/{name}"],
+            needs(&[Ask(Applications, Get)]),
             application::read::get,
         ),
         unary(
             "application.ApplicationService/GetApplicationSyncWindows",
             &["GET /api/v1/applications/{name}/syncwindows"],
+            needs(&[Ask(Applications, Get)]),
             application::read::windows,
         ),
         unary(
             "application.ApplicationService/RevisionMetadata",
             &["GET /api/v1/applications/{name}/revisions/{revision}/metadata"],
+            needs(&[Ask(Applications, Get)]),
             application::read::revision_metadata,
         ),
         missing(
             "application.ApplicationService/RevisionChartDetails",
             &["GET /api/v1/applications/{name}/revisions/{revision}/chartdetails"],
+            needs(&[Ask(Applications, Get)]),
         ),
         missing(
             "application.ApplicationService/GetOCIMetadata",
             &["GET /api/v1/applications/{name}/revisions/{revision}/ocimetadata"],
+            needs(&[Ask(Applications, Get)]),
         ),
         unary(
             "application.ApplicationService/GetManifests",
             &["GET /api/v1/applications/{name}/manifests"],
+            needs(&[Ask(Applications, Get)]),
             application::manifests::get,
         ),
         missing(
             "application.ApplicationService/GetManifestsWithFiles",
             &["POST /api/v1/applications/manifestsWithFiles *"],
+            needs(&[Ask(Applications, Get)]),
         ),
+    ]
+}
+
+/// What changes an Application that is there, or starts an operation.
+fn changing_applications() -> Vec<Call<State>> {
+    vec![
         unary(
             "application.ApplicationService/Update",
             &["PUT /api/v1/applications/{application.metadata.name} application"],
+            needs_maybe(&[Ask(Applications, Update)], &[Ask(Applications, Create)]),
             application::write::update,
         ),
         unary(
             "application.ApplicationService/UpdateSpec",
             &["PUT /api/v1/applications/{name}/spec spec"],
+            needs_maybe(&[Ask(Applications, Update)], &[Ask(Applications, Create)]),
             application::write::update_spec,
         ),
         unary(
             "application.ApplicationService/Patch",
             &["PATCH /api/v1/applications/{name} *"],
+            needs_maybe(
+                &[Ask(Applications, Get), Ask(Applications, Update)],
+                &[Ask(Applications, Create)],
+            ),
             application::write::patch,
         ),
         unary(
             "application.ApplicationService/Delete",
             &["DELETE /api/v1/applications/{name}"],
+            needs(&[Ask(Applications, Get), Ask(Applications, Delete)]),
             application::delete::delete,
         ),
         unary(
             "application.ApplicationService/Sync",
             &["POST /api/v1/applications/{name}/sync *"],
+            needs_maybe(
+                &[Ask(Applications, Get), Ask(Applications, Sync)],
+                &[Ask(Applications, Override)],
+            ),
             application::sync::sync,
         ),
     ]
 }
 
 /// What runs of an Application: its resources, and operations that are under way.
-fn running_applications() -> Vec<Call> {
+fn running_applications() -> Vec<Call<State>> {
     vec![
         unary(
             "application.ApplicationService/ManagedResources",
             &["GET /api/v1/applications/{applicationName}/managed-resources"],
+            needs(&[Ask(Applications, Get)]),
             application::live::managed_resources,
         ),
         missing(
             "application.ApplicationService/ServerSideDiff",
             &["GET /api/v1/applications/{appName}/server-side-diff"],
+            needs(&[Ask(Applications, Get)]),
         ),
         unary(
             "application.ApplicationService/ResourceTree",
             &["GET /api/v1/applications/{applicationName}/resource-tree"],
+            needs(&[Ask(Applications, Get)]),
             application::live::resource_tree,
         ),
         stream(
             "application.ApplicationService/WatchResourceTree",
             &["GET /api/v1/stream/applications/{applicationName}/resource-tree"],
+            needs(&[Ask(Applications, Get)]),
             application::live::watch_resource_tree,
         ),
         unary(
             "application.ApplicationService/Rollback",
             &["POST /api/v1/applications/{name}/rollback *"],
+            needs(&[Ask(Applications, Sync)]),
             application::sync::rollback,
         ),
         unary(
             "application.ApplicationService/TerminateOperation",
             &["DELETE /api/v1/applications/{name}/operation"],
+            needs(&[Ask(Applications, Sync)]),
             application::sync::terminate,
         ),
         unary(
             "application.ApplicationService/GetResource",
             &["GET /api/v1/applications/{name}/resource"],
+            needs(&[Ask(Applications, Get)]),
             application::live::get_resource,
         ),
         unary(
             "application.ApplicationService/PatchResource",
             &["POST /api/v1/applications/{name}/resource patch"],
+            needs(&[Ask(Applications, UpdateResource)]),
             application::live::patch_resource,
         ),
         unary(
             "application.ApplicationService/ListResourceActions",
             &["GET /api/v1/applications/{name}/resource/actions"],
+            needs(&[Ask(Applications, Get)]),
             application::actions::list,
         ),
         unary(
             "application.ApplicationService/RunResourceAction",
             &["POST /api/v1/applications/{name}/resource/actions action"],
+            needs(&[Ask(Applications, RunAction)]),
             application::actions::run,
         ),
         unary(
             "application.ApplicationService/RunResourceActionV2",
             &["POST /api/v1/applications/{name}/resource/actions/v2 *"],
+            needs(&[Ask(Applications, RunAction)]),
             application::actions::run_v2,
         ),
         unary(
             "application.ApplicationService/DeleteResource",
             &["DELETE /api/v1/applications/{name}/resource"],
+            needs(&[Ask(Applications, DeleteResource)]),
             application::live::delete_resource,
         ),
         stream(
@@ -238,326 +298,422 @@ fn running_applications() -> Vec<Call> {
                 "GET /api/v1/applications/{name}/pods/{podName}/logs",
                 "GET /api/v1/applications/{name}/logs",
             ],
+            needs(&[Ask(Applications, Get), Ask(Logs, Get)]),
             application::logs::pod_logs,
         ),
         unary(
             "application.ApplicationService/ListLinks",
             &["GET /api/v1/applications/{name}/links"],
+            needs(&[Ask(Applications, Get)]),
             application::read::links,
         ),
         unary(
             "application.ApplicationService/ListResourceLinks",
             &["GET /api/v1/applications/{name}/resource/links"],
+            needs(&[Ask(Applications, Get)]),
             application::live::resource_links,
         ),
     ]
 }
 
-fn application_sets() -> Vec<Call> {
+fn application_sets() -> Vec<Call<State>> {
     vec![
         missing(
             "applicationset.ApplicationSetService/Get",
             &["GET /api/v1/applicationsets/{name}"],
+            needs(&[Ask(ApplicationSets, Get)]),
         ),
         missing(
             "applicationset.ApplicationSetService/Generate",
             &["POST /api/v1/applicationsets/generate *"],
+            needs(&[Ask(ApplicationSets, Create)]),
         ),
         missing(
             "applicationset.ApplicationSetService/List",
             &["GET /api/v1/applicationsets"],
+            Access::Lists(Ask(ApplicationSets, Get)),
         ),
         missing(
             "applicationset.ApplicationSetService/Create",
             &["POST /api/v1/applicationsets applicationset"],
+            needs_maybe(
+                &[Ask(ApplicationSets, Create)],
+                &[Ask(ApplicationSets, Update)],
+            ),
         ),
         missing(
             "applicationset.ApplicationSetService/Delete",
             &["DELETE /api/v1/applicationsets/{name}"],
+            needs(&[Ask(ApplicationSets, Delete)]),
         ),
         missing(
             "applicationset.ApplicationSetService/ResourceTree",
             &["GET /api/v1/applicationsets/{name}/resource-tree"],
+            needs(&[Ask(ApplicationSets, Get)]),
         ),
         missing(
             "applicationset.ApplicationSetService/ListResourceEvents",
             &["GET /api/v1/applicationsets/{name}/events"],
+            needs(&[Ask(ApplicationSets, Get)]),
         ),
         missing(
             "applicationset.ApplicationSetService/Watch",
             &["GET /api/v1/stream/applicationsets"],
+            Access::Lists(Ask(ApplicationSets, Get)),
         ),
         missing(
             "notification.NotificationService/ListTriggers",
             &["GET /api/v1/notifications/triggers"],
+            Access::SignedIn,
         ),
         missing(
             "notification.NotificationService/ListServices",
             &["GET /api/v1/notifications/services"],
+            Access::SignedIn,
         ),
         missing(
             "notification.NotificationService/ListTemplates",
             &["GET /api/v1/notifications/templates"],
+            Access::SignedIn,
         ),
     ]
 }
 
-fn projects() -> Vec<Call> {
+fn projects() -> Vec<Call<State>> {
     vec![
         missing(
             "project.ProjectService/CreateToken",
             &["POST /api/v1/projects/{project}/roles/{role}/token *"],
+            needs_maybe(&[], &[Ask(Projects, Update)]),
         ),
         missing(
             "project.ProjectService/DeleteToken",
             &["DELETE /api/v1/projects/{project}/roles/{role}/token/{iat}"],
+            needs_maybe(&[], &[Ask(Projects, Update)]),
         ),
         unary(
             "project.ProjectService/Create",
             &["POST /api/v1/projects *"],
+            needs_maybe(&[Ask(Projects, Create)], &[Ask(Projects, Update)]),
             project::create,
         ),
         unary(
             "project.ProjectService/List",
             &["GET /api/v1/projects"],
+            Access::Lists(Ask(Projects, Get)),
             project::list,
         ),
         unary(
             "project.ProjectService/GetDetailedProject",
             &["GET /api/v1/projects/{name}/detailed"],
+            needs(&[Ask(Projects, Get)]),
             project::detailed,
         ),
         unary(
             "project.ProjectService/Get",
             &["GET /api/v1/projects/{name}"],
+            needs(&[Ask(Projects, Get)]),
             project::get,
         ),
         unary(
             "project.ProjectService/GetGlobalProjects",
             &["GET /api/v1/projects/{name}/globalprojects"],
+            needs(&[Ask(Projects, Get)]),
             project::globals,
         ),
         unary(
             "project.ProjectService/Update",
             &["PUT /api/v1/projects/{project.metadata.name} *"],
+            needs_maybe(
+                &[Ask(Projects, Update)],
+                &[Ask(Clusters, Update), Ask(Repositories, Update)],
+            ),
             project::update,
         ),
         unary(
             "project.ProjectService/Delete",
             &["DELETE /api/v1/projects/{name}"],
+            needs(&[Ask(Projects, Delete)]),
             project::delete,
         ),
         unary(
             "project.ProjectService/ListEvents",
             &["GET /api/v1/projects/{name}/events"],
+            needs(&[Ask(Projects, Get)]),
             project::events,
         ),
         unary(
             "project.ProjectService/GetSyncWindowsState",
             &["GET /api/v1/projects/{name}/syncwindows"],
+            needs(&[Ask(Projects, Get)]),
             project::windows,
         ),
         unary(
             "project.ProjectService/ListLinks",
             &["GET /api/v1/projects/{name}/links"],
+            needs(&[Ask(Projects, Get)]),
             project::links,
         ),
     ]
 }
 
-fn repositories() -> Vec<Call> {
+fn repositories() -> Vec<Call<State>> {
     vec![
         unary(
             "repository.RepositoryService/List",
             &["GET /api/v1/repositories"],
+            Access::Lists(Ask(Repositories, Get)),
             repository::list,
         ),
         unary(
             "repository.RepositoryService/Get",
             &["GET /api/v1/repositories/{repo}"],
+            needs(&[Ask(Repositories, Get)]),
             repository::get,
         ),
         missing(
             "repository.RepositoryService/GetWrite",
             &["GET /api/v1/write-repositories/{repo}"],
+            needs(&[Ask(WriteRepositories, Get)]),
         ),
         unary(
             "repository.RepositoryService/ListRepositories",
             &["GET /api/v1/repositories"],
+            Access::Lists(Ask(Repositories, Get)),
             repository::list,
         ),
         missing(
             "repository.RepositoryService/ListWriteRepositories",
             &["GET /api/v1/write-repositories"],
+            Access::Lists(Ask(WriteRepositories, Get)),
         ),
         unary(
             "repository.RepositoryService/ListRefs",
             &["GET /api/v1/repositories/{repo}/refs"],
+            needs(&[Ask(Repositories, Get)]),
             repository::refs,
         ),
         missing(
             "repository.RepositoryService/ListOCITags",
             &["GET /api/v1/repositories/{repo}/oci-tags"],
+            needs(&[Ask(Repositories, Get)]),
         ),
         missing(
             "repository.RepositoryService/ListApps",
             &["GET /api/v1/repositories/{repo}/apps"],
+            needs_maybe(
+                &[Ask(Repositories, Get)],
+                &[Ask(Applications, Create), Ask(Applications, Update)],
+            ),
         ),
         unary(
             "repository.RepositoryService/GetAppDetails",
             &["POST /api/v1/repositories/{source.repoURL}/appdetails *"],
+            needs_maybe(
+                &[Ask(Repositories, Get), Ask(Applications, Get)],
+                &[Ask(Applications, Create)],
+            ),
             repository::app_details,
         ),
         missing(
             "repository.RepositoryService/GetHelmCharts",
             &["GET /api/v1/repositories/{repo}/helmcharts"],
+            needs(&[Ask(Repositories, Get)]),
         ),
+    ]
+}
+
+/// What changes repositories, and what may be asked of one that is not there yet.
+fn changing_repositories() -> Vec<Call<State>> {
+    vec![
         unary(
             "repository.RepositoryService/Create",
             &["POST /api/v1/repositories repo"],
+            needs(&[Ask(Repositories, Create)]),
             repository::create,
         ),
         unary(
             "repository.RepositoryService/CreateRepository",
             &["POST /api/v1/repositories repo"],
+            needs(&[Ask(Repositories, Create)]),
             repository::create,
         ),
         missing(
             "repository.RepositoryService/CreateWriteRepository",
             &["POST /api/v1/write-repositories repo"],
+            needs(&[Ask(WriteRepositories, Create)]),
         ),
         unary(
             "repository.RepositoryService/Update",
             &["PUT /api/v1/repositories/{repo.repo} repo"],
+            needs(&[Ask(Repositories, Get), Ask(Repositories, Update)]),
             repository::update,
         ),
         unary(
             "repository.RepositoryService/UpdateRepository",
             &["PUT /api/v1/repositories/{repo.repo} repo"],
+            needs(&[Ask(Repositories, Get), Ask(Repositories, Update)]),
             repository::update,
         ),
         missing(
             "repository.RepositoryService/UpdateWriteRepository",
             &["PUT /api/v1/write-repositories/{repo.repo} repo"],
+            needs(&[Ask(WriteRepositories, Get), Ask(WriteRepositories, Update)]),
         ),
         unary(
             "repository.RepositoryService/Delete",
             &["DELETE /api/v1/repositories/{repo}"],
+            needs(&[Ask(Repositories, Get), Ask(Repositories, Delete)]),
             repository::delete,
         ),
         unary(
             "repository.RepositoryService/DeleteRepository",
             &["DELETE /api/v1/repositories/{repo}"],
+            needs(&[Ask(Repositories, Get), Ask(Repositories, Delete)]),
             repository::delete,
         ),
         missing(
             "repository.RepositoryService/DeleteWriteRepository",
             &["DELETE /api/v1/write-repositories/{repo}"],
+            needs(&[Ask(WriteRepositories, Get), Ask(WriteRepositories, Delete)]),
         ),
         unary(
             "repository.RepositoryService/ValidateAccess",
             &["POST /api/v1/repositories/{repo}/validate repo"],
+            needs(&[Ask(Repositories, Create)]),
             repository::validate_access,
         ),
         missing(
             "repository.RepositoryService/ValidateWriteAccess",
             &["POST /api/v1/write-repositories/{repo}/validate repo"],
+            needs(&[Ask(WriteRepositories, Create)]),
         ),
     ]
 }
 
-fn credentials() -> Vec<Call> {
+fn credentials() -> Vec<Call<State>> {
     vec![
         missing(
             "repocreds.RepoCredsService/ListRepositoryCredentials",
             &["GET /api/v1/repocreds"],
+            Access::Lists(Ask(Repositories, Get)),
         ),
         missing(
             "repocreds.RepoCredsService/ListWriteRepositoryCredentials",
             &["GET /api/v1/write-repocreds"],
+            Access::Lists(Ask(WriteRepositories, Get)),
         ),
         missing(
             "repocreds.RepoCredsService/CreateRepositoryCredentials",
             &["POST /api/v1/repocreds creds"],
+            needs(&[Ask(Repositories, Create)]),
         ),
         missing(
             "repocreds.RepoCredsService/CreateWriteRepositoryCredentials",
             &["POST /api/v1/write-repocreds creds"],
+            needs(&[Ask(WriteRepositories, Create)]),
         ),
         missing(
             "repocreds.RepoCredsService/UpdateRepositoryCredentials",
             &["PUT /api/v1/repocreds/{creds.url} creds"],
+            needs(&[Ask(Repositories, Update)]),
         ),
         missing(
             "repocreds.RepoCredsService/UpdateWriteRepositoryCredentials",
             &["PUT /api/v1/write-repocreds/{creds.url} creds"],
+            needs(&[Ask(WriteRepositories, Update)]),
         ),
         missing(
             "repocreds.RepoCredsService/DeleteRepositoryCredentials",
             &["DELETE /api/v1/repocreds/{url}"],
+            needs(&[Ask(Repositories, Delete)]),
         ),
         missing(
             "repocreds.RepoCredsService/DeleteWriteRepositoryCredentials",
             &["DELETE /api/v1/write-repocreds/{url}"],
+            needs(&[Ask(WriteRepositories, Delete)]),
         ),
     ]
 }
 
-fn clusters() -> Vec<Call> {
+fn clusters() -> Vec<Call<State>> {
     vec![
         unary(
             "cluster.ClusterService/List",
             &["GET /api/v1/clusters"],
+            Access::Lists(Ask(Clusters, Get)),
             cluster::list,
         ),
         missing(
             "cluster.ClusterService/Create",
             &["POST /api/v1/clusters cluster"],
+            needs_maybe(&[Ask(Clusters, Create)], &[Ask(Clusters, Update)]),
         ),
         unary(
             "cluster.ClusterService/Get",
             &["GET /api/v1/clusters/{id.value}"],
+            needs(&[Ask(Clusters, Get)]),
             cluster::get,
         ),
         missing(
             "cluster.ClusterService/Update",
             &["PUT /api/v1/clusters/{id.value} cluster"],
+            needs(&[Ask(Clusters, Update)]),
         ),
         missing(
             "cluster.ClusterService/Delete",
             &["DELETE /api/v1/clusters/{id.value}"],
+            needs(&[Ask(Clusters, Delete)]),
         ),
         missing(
             "cluster.ClusterService/RotateAuth",
             &["POST /api/v1/clusters/{id.value}/rotate-auth"],
+            needs(&[Ask(Clusters, Update)]),
         ),
         missing(
             "cluster.ClusterService/InvalidateCache",
             &["POST /api/v1/clusters/{id.value}/invalidate-cache"],
+            needs(&[Ask(Clusters, Update)]),
         ),
     ]
 }
 
-fn trust() -> Vec<Call> {
+fn trust() -> Vec<Call<State>> {
     vec![
         missing(
             "certificate.CertificateService/ListCertificates",
             &["GET /api/v1/certificates"],
+            needs(&[Ask(Certificates, Get)]),
         ),
         missing(
             "certificate.CertificateService/CreateCertificate",
             &["POST /api/v1/certificates certificates"],
+            needs(&[Ask(Certificates, Create)]),
         ),
         missing(
             "certificate.CertificateService/DeleteCertificate",
             &["DELETE /api/v1/certificates"],
+            needs(&[Ask(Certificates, Delete)]),
         ),
-        missing("gpgkey.GPGKeyService/List", &["GET /api/v1/gpgkeys"]),
-        missing("gpgkey.GPGKeyService/Get", &["GET /api/v1/gpgkeys/{keyID}"]),
+        missing(
+            "gpgkey.GPGKeyService/List",
+            &["GET /api/v1/gpgkeys"],
+            needs(&[Ask(GpgKeys, Get)]),
+        ),
+        missing(
+            "gpgkey.GPGKeyService/Get",
+            &["GET /api/v1/gpgkeys/{keyID}"],
+            needs(&[Ask(GpgKeys, Get)]),
+        ),
         missing(
             "gpgkey.GPGKeyService/Create",
             &["POST /api/v1/gpgkeys publickey"],
+            needs(&[Ask(GpgKeys, Create)]),
         ),
-        missing("gpgkey.GPGKeyService/Delete", &["DELETE /api/v1/gpgkeys"]),
+        missing(
+            "gpgkey.GPGKeyService/Delete",
+            &["DELETE /api/v1/gpgkeys"],
+            needs(&[Ask(GpgKeys, Delete)]),
+        ),
     ]
 }

@@ -105,7 +105,7 @@ fn escaped(path: &str) -> String {
     if path.bytes().all(plain) {
         return path.to_owned();
     }
-    let decoded = crate::table::percent_decode(path);
+    let decoded = tiphys_rpc::table::percent_decode(path);
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&b);
     decoded
         .bytes()

@@ -10,9 +10,7 @@ mod payload;
 mod provider;
 mod registry;
 
-use crate::{
-    assets, heavy, server::State, services::application::read::refresh_request, settings::Settings,
-};
+use crate::{server::State, services::application::read::refresh_request, settings::Settings};
 use concern::Watched;
 use futures::StreamExt as _;
 use http::{Method, Request, Response, StatusCode};
@@ -22,6 +20,7 @@ use payload::Event;
 use provider::Provider;
 use std::{sync::Arc, time::Duration};
 use tiphys_api::Application;
+use tiphys_rpc::{heavy, text};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::body::Body;
 
@@ -78,11 +77,11 @@ enum Refusal {
 pub async fn handle(state: Arc<State>, request: Request<Body>) -> Response<Body> {
     let settings = match state.settings.get().await {
         Ok(settings) => settings,
-        Err(e) => return assets::text(e.code.http(), "The settings cannot be read\n"),
+        Err(e) => return text(e.code.http(), "The settings cannot be read\n"),
     };
     let megabytes = max_megabytes(&settings);
     match accept(&state, &settings, request, megabytes << 20).await {
-        Ok(()) => assets::text(StatusCode::OK, ""),
+        Ok(()) => text(StatusCode::OK, ""),
         Err(refusal) => refuse(refusal, megabytes),
     }
 }
@@ -90,25 +89,25 @@ pub async fn handle(state: Arc<State>, request: Request<Body>) -> Response<Body>
 fn refuse(refusal: Refusal, megabytes: usize) -> Response<Body> {
     const FAILED: &str = "Webhook processing failed\n";
     match refusal {
-        Refusal::Unknown => assets::text(StatusCode::BAD_REQUEST, "Unknown webhook event\n"),
-        Refusal::Method => assets::text(StatusCode::METHOD_NOT_ALLOWED, FAILED),
+        Refusal::Unknown => text(StatusCode::BAD_REQUEST, "Unknown webhook event\n"),
+        Refusal::Method => text(StatusCode::METHOD_NOT_ALLOWED, FAILED),
         Refusal::Payload => {
             tracing::warn!(
                 security = SECURITY_HIGH,
                 "Webhook processing failed: payload too large or corrupted (limit {megabytes} MB)"
             );
-            assets::text(
+            text(
                 StatusCode::BAD_REQUEST,
                 format!(
                     "Webhook processing failed: payload must be valid JSON under {megabytes} MB\n"
                 ),
             )
         }
-        Refusal::Secret | Refusal::Failed => assets::text(StatusCode::BAD_REQUEST, FAILED),
-        Refusal::Unauthorized => assets::text(StatusCode::UNAUTHORIZED, "Unauthorized\n"),
+        Refusal::Secret | Refusal::Failed => text(StatusCode::BAD_REQUEST, FAILED),
+        Refusal::Unauthorized => text(StatusCode::UNAUTHORIZED, "Unauthorized\n"),
         Refusal::Full => {
             tracing::info!("Queue is full, discarding webhook payload");
-            assets::text(
+            text(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Queue is full, discarding webhook payload\n",
             )
@@ -274,12 +273,9 @@ async fn refresh(state: &State, event: Event, jitter: Jitter) {
             Jitter::NONE
         }
     };
-    state.index.ready().await;
-    let (apps, _) = state.index.all();
-    let apps: Vec<_> = apps
-        .into_iter()
-        .filter(|app| state.store.permits(&app.metadata.namespace))
-        .collect();
+    state.reach.ready().await;
+    let mut apps = state.reach.apps_for_webhook();
+    apps.retain(|app| state.reach.permits(&app.metadata.namespace));
     // A payload can name a hundred thousand files, each of which is held against the paths of every
     // Application.
     ask_all(
@@ -321,8 +317,8 @@ async fn ask_all(state: &State, concerned: Vec<Arc<Application>>, jitter: Jitter
 async fn ask(state: &State, app: &Application) {
     let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
     match state
-        .store
-        .patch_app(namespace, name, &refresh_request("normal"))
+        .reach
+        .refresh_for_webhook(app, &refresh_request("normal"))
         .await
     {
         Ok(_) => tracing::info!(

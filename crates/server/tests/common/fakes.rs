@@ -88,6 +88,20 @@ impl FakeStore {
         self.patch(name, patch).expect("it is there")
     }
 
+    /// All that is stored, as text.
+    pub fn everything(&self) -> String {
+        let inner = self.lock();
+        let secrets: Vec<_> = inner
+            .secrets
+            .values()
+            .map(|s| (&s.name, &s.labels, &s.data))
+            .collect();
+        format!(
+            "{:?}{:?}{secrets:?}{:?}",
+            inner.apps, inner.projects, inner.events
+        )
+    }
+
     pub fn exists(&self, name: &str) -> bool {
         self.lock().apps.contains_key(name)
     }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tiphys_server::{
     Assets, Deps, Options, Server, Tls,
+    access::{AdminOnly, Enforcer},
     ports::{SecretRecord, Sources, Store as _},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -39,18 +40,24 @@ impl World {
 
     /// With sources from elsewhere.
     pub async fn start_from(sources: Arc<dyn Sources>) -> Self {
-        Self::started(&[], &[], sources).await
+        Self::started(&[], &[], sources, Arc::new(AdminOnly)).await
+    }
+
+    /// With somebody else to ask who may do what.
+    pub async fn start_under(enforcer: Arc<dyn Enforcer>) -> Self {
+        Self::started(&[], &[], Arc::new(FakeSources), enforcer).await
     }
 
     /// With these values of argocd-cm and of argocd-secret.
     pub async fn start_with(config: &[(&str, &str)], secrets: &[(&str, &str)]) -> Self {
-        Self::started(config, secrets, Arc::new(FakeSources)).await
+        Self::started(config, secrets, Arc::new(FakeSources), Arc::new(AdminOnly)).await
     }
 
     async fn started(
         config: &[(&str, &str)],
         secrets: &[(&str, &str)],
         sources: Arc<dyn Sources>,
+        enforcer: Arc<dyn Enforcer>,
     ) -> Self {
         let (store, live) = (
             Arc::new(FakeStore::default()),
@@ -88,7 +95,7 @@ impl World {
                 .expect("a destination"),
         ];
         store.create_project(&project).await.expect("stored");
-        let mut world = Self::serve(store, live, sources, Options::default()).await;
+        let mut world = Self::serve(store, live, sources, Options::default(), enforcer).await;
         let body = json!({"username": "admin", "password": PASSWORD});
         let session = world
             .rest(Method::POST, "/api/v1/session", Some(body))
@@ -105,6 +112,7 @@ impl World {
             self.live.clone(),
             Arc::new(FakeSources),
             options,
+            Arc::new(AdminOnly),
         )
         .await;
         world.token.clone_from(&self.token);
@@ -116,6 +124,7 @@ impl World {
         live: Arc<FakeLive>,
         sources: Arc<dyn Sources>,
         options: Options,
+        enforcer: Arc<dyn Enforcer>,
     ) -> Self {
         let deps = Deps {
             store: store.clone(),
@@ -127,7 +136,7 @@ impl World {
                 ..options
             },
         };
-        let server = Server::new(deps);
+        let server = Server::with_enforcer(deps, enforcer);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
             .await
             .expect("a free port");

@@ -4,10 +4,15 @@
 //! project, and written.
 
 use super::{
-    audit, find,
+    audit,
     live::{live_ref, node, permissions},
 };
-use crate::{ApiError, auth::Caller, heavy, ports::LiveRef, server::State};
+use crate::{
+    ApiError,
+    access::{Authorized, Get, Guard, RunAction, Verb, find_to},
+    ports::LiveRef,
+    server::State,
+};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -25,12 +30,13 @@ use tiphys_engine::{
     customize::{self, Customizations},
     permit,
 };
+use tiphys_rpc::heavy;
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// What an action is about.
-struct Subject {
-    app: Application,
+struct Subject<A> {
+    app: Authorized<Application, A>,
     project: AppProject,
     object: Object,
     /// `None`: the Application itself.
@@ -39,10 +45,10 @@ struct Subject {
 
 pub async fn list(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ApplicationResourceRequest,
 ) -> Result<ResourceActionsListResponse, ApiError> {
-    let subject = subject(&state, &q).await?;
+    let subject = subject::<Get>(&state, &guard, "", &q).await?;
     let customizations = customizations(&state).await?;
     let found = scripted(move || actions::discover(&subject.object, &customizations)).await;
     let actions = found.map_err(|e| {
@@ -55,7 +61,7 @@ pub async fn list(
 /// As [`run_v2`], without parameters.
 pub async fn run(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ResourceActionRunRequest,
 ) -> Result<ApplicationResponse, ApiError> {
     let request = ResourceActionRunRequestV2 {
@@ -70,12 +76,12 @@ pub async fn run(
         project: q.project,
         resource_action_parameters: Vec::new(),
     };
-    run_v2(state, caller, request).await
+    run_v2(state, guard, request).await
 }
 
 pub async fn run_v2(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ResourceActionRunRequestV2,
 ) -> Result<ApplicationResponse, ApiError> {
     let request = ApplicationResourceRequest {
@@ -88,7 +94,9 @@ pub async fn run_v2(
         app_namespace: q.app_namespace,
         project: q.project,
     };
-    let subject = subject(&state, &request).await?;
+    let group = request.group.as_deref().unwrap_or_default();
+    let path = format!("{group}/{}/{}", request.kind, q.action);
+    let subject = subject::<RunAction>(&state, &guard, &path, &request).await?;
     let customizations = customizations(&state).await?;
     let parameters: Vec<_> = q
         .resource_action_parameters
@@ -117,10 +125,8 @@ pub async fn run_v2(
                 .await
                 .map_err(|e| e.context("error patching resource"))?,
             Operation::Create => {
-                let created = state
-                    .live
-                    .create(&subject.app, &Value::Object(impact.object.0.clone()), false)
-                    .await;
+                let object = Value::Object(impact.object.0.clone());
+                let created = state.reach.live(&subject.app).create(&object, false).await;
                 created.map_err(|e| e.context("error creating resource"))?;
             }
         }
@@ -134,7 +140,7 @@ pub async fn run_v2(
     };
     audit::app(
         &state,
-        &caller,
+        guard.caller(),
         &subject.app,
         audit::RESOURCE_ACTION_RAN,
         &words,
@@ -143,17 +149,17 @@ pub async fn run_v2(
     Ok(ApplicationResponse {})
 }
 
-async fn subject(state: &State, q: &ApplicationResourceRequest) -> Result<Subject, ApiError> {
+async fn subject<A: Verb>(
+    state: &State,
+    guard: &Guard,
+    path: &str,
+    q: &ApplicationResourceRequest,
+) -> Result<Subject<A>, ApiError> {
     if q.kind == "Application" && q.group.as_deref() == Some(GROUP) && q.name == q.resource_name {
-        let (app, project) = find(
-            state,
-            q.app_namespace.as_deref(),
-            &q.name,
-            q.project.as_deref(),
-        )
-        .await?;
+        let at = (q.app_namespace.as_deref(), q.name.as_str());
+        let (app, project) = find_to(state, guard, path, at, q.project.as_deref()).await?;
         let mut value =
-            serde_json::to_value(&app).map_err(|e| ApiError::internal(e.to_string()))?;
+            serde_json::to_value(&*app).map_err(|e| ApiError::internal(e.to_string()))?;
         value["apiVersion"] = API_VERSION.into();
         value["kind"] = "Application".into();
         return Ok(Subject {
@@ -163,18 +169,12 @@ async fn subject(state: &State, q: &ApplicationResourceRequest) -> Result<Subjec
             at: None,
         });
     }
-    let (app, node) = node(state, q).await?;
-    let (_, project) = find(
-        state,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project, node) = node(state, guard, path, q).await?;
     let at = live_ref(&node, &q.version);
     let object = state
-        .live
-        .get(&app, &at)
+        .reach
+        .live(&app)
+        .get(&at)
         .await
         .map_err(|e| e.context("error getting resource"))?;
     Ok(Subject {
@@ -191,10 +191,10 @@ fn readable(value: Value) -> Result<Object, ApiError> {
 
 async fn customizations(state: &State) -> Result<Customizations, ApiError> {
     let config = state
-        .store
-        .config_map("argocd-cm")
+        .settings
+        .config()
         .await
-        .map_err(|e| ApiError::from(e).context("error getting resource overrides"))?;
+        .map_err(|e| e.context("error getting resource overrides"))?;
     let (customizations, problems) = customize::read(&config, Timestamp::now);
     problems
         .iter()
@@ -214,7 +214,11 @@ async fn scripted<T: Send + 'static>(
 
 /// Whether the project permits it, the object is the one that was asked about, and the API server
 /// would take a new one.
-async fn check(state: &State, subject: &Subject, impact: &Impact) -> Result<(), ApiError> {
+async fn check(
+    state: &State,
+    subject: &Subject<RunAction>,
+    impact: &Impact,
+) -> Result<(), ApiError> {
     let Impact { operation, object } = impact;
     if *operation == Operation::Patch && object.key() != subject.object.key() {
         return Err(ApiError::invalid(
@@ -236,16 +240,14 @@ async fn check(state: &State, subject: &Subject, impact: &Impact) -> Result<(), 
     match operation {
         Operation::Patch => Ok(()),
         Operation::Create => {
-            state
-                .live
-                .create(&subject.app, &Value::Object(object.0.clone()), true)
-                .await
+            let object = Value::Object(object.0.clone());
+            state.reach.live(&subject.app).create(&object, true).await
         }
     }
 }
 
 /// Writes what has changed. Where the status is a resource of its own it is written as one.
-async fn patch(state: &State, subject: &Subject, new: &Object) -> Result<(), ApiError> {
+async fn patch(state: &State, subject: &Subject<RunAction>, new: &Object) -> Result<(), ApiError> {
     let value = |object: &Object| Value::Object(object.0.clone());
     let diff = json_merge::create_two_way(&value(&subject.object), &value(new))
         .map_err(|e| ApiError::plain(e.to_string()))?;
@@ -253,12 +255,9 @@ async fn patch(state: &State, subject: &Subject, new: &Object) -> Result<(), Api
         return Ok(());
     };
     let Some(at) = &subject.at else {
-        let m = &subject.app.metadata;
         if !diff.is_empty() {
-            state
-                .store
-                .patch_app(&m.namespace, &m.name, &Value::Object(diff))
-                .await?;
+            let diff = Value::Object(diff);
+            state.reach.patch_app(&subject.app, &diff).await?;
         }
         return Ok(());
     };
@@ -267,22 +266,20 @@ async fn patch(state: &State, subject: &Subject, new: &Object) -> Result<(), Api
             .into_iter()
             .collect();
         if state
-            .live
-            .patch_status(&subject.app, at, &json!(only))
+            .reach
+            .live(&subject.app)
+            .apply_status(at, &json!(only))
             .await?
         {
             diff.remove("status");
         }
     }
     if !diff.is_empty() {
+        let diff = Value::Object(diff).to_string();
         state
-            .live
-            .patch(
-                &subject.app,
-                at,
-                &Value::Object(diff).to_string(),
-                MERGE_PATCH,
-            )
+            .reach
+            .live(&subject.app)
+            .apply(at, &diff, MERGE_PATCH)
             .await?;
     }
     Ok(())

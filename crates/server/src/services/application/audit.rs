@@ -54,7 +54,7 @@ pub async fn record(state: &State, event: EventRecord) {
         "{}",
         event.message
     );
-    if let Err(e) = state.store.record_event(event).await {
+    if let Err(e) = state.reach.record_event(event).await {
         tracing::warn!(error = %e, "the event was not stored");
     }
 }

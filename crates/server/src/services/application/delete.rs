@@ -1,7 +1,11 @@
 //! Delete: whether the Application's resources go with it, and how, is in its finalizers.
 
-use super::{audit, find};
-use crate::{ApiError, auth::Caller, server::State};
+use super::audit;
+use crate::{
+    ApiError,
+    access::{Authorized, Delete, Get, Guard, find},
+    server::State,
+};
 use serde_json::json;
 use std::sync::Arc;
 use tiphys_api::{
@@ -13,16 +17,18 @@ use tiphys_api::{
 
 pub async fn delete(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ApplicationDeleteRequest,
 ) -> Result<ApplicationResponse, ApiError> {
-    let (app, _) = find(
+    let (app, _) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
     )
     .await?;
+    let app: Authorized<_, Delete> = guard.also(&app)?;
     let policy = q.propagation_policy.as_deref().unwrap_or_default();
     let cascade = q.cascade.unwrap_or(true);
     if !cascade && !policy.is_empty() {
@@ -48,18 +54,18 @@ pub async fn delete(
     );
     if after != m.finalizers {
         let patch = json!({"metadata": {"finalizers": after}});
-        let patched = state.store.patch_app(&m.namespace, &m.name, &patch).await;
+        let patched = state.reach.patch_app(&app, &patch).await;
         patched
             .map_err(|e| ApiError::from(e).context("error patching application with finalizers"))?;
     }
     state
-        .store
-        .delete_app(&m.namespace, &m.name)
+        .reach
+        .delete_app(&app)
         .await
         .map_err(|e| ApiError::from(e).context("error deleting application"))?;
     audit::app(
         &state,
-        &caller,
+        guard.caller(),
         &app,
         audit::RESOURCE_DELETED,
         "deleted application",

@@ -1,9 +1,9 @@
 //! What an Application's cluster has: managed resources, the tree, single objects and their events.
 
-use super::{audit, blocking_conditions, find, project_of, read::refresh};
+use super::{audit, blocking_conditions, project_of, read::refresh};
 use crate::{
     ApiError,
-    auth::Caller,
+    access::{Authorized, DeleteResource, Get, Guard, UpdateResource, Verb, find, find_to},
     ports::{LiveRef, Propagation},
     server::State,
     services::links,
@@ -34,13 +34,14 @@ use tiphys_engine::{
 /// What the controller has published; asks it to compare when it has not, or says why it cannot.
 macro_rules! published {
     ($state:expr, $app:expr, $get:ident, $what:literal) => {{
-        match $state.live.$get($app).await {
+        match $state.reach.live($app).$get().await {
             Some(found) => Ok(found),
             None => match first_comparison($state, $app).await {
                 Err(e) => Err(e.context($what)),
                 Ok(()) => $state
-                    .live
-                    .$get($app)
+                    .reach
+                    .live($app)
+                    .$get()
                     .await
                     .ok_or_else(|| ApiError::plain("cache: key is missing").context($what)),
             },
@@ -48,7 +49,10 @@ macro_rules! published {
     }};
 }
 
-async fn first_comparison(state: &State, app: &Application) -> Result<(), ApiError> {
+async fn first_comparison<A>(
+    state: &State,
+    app: &Authorized<Application, A>,
+) -> Result<(), ApiError> {
     let why = blocking_conditions(app);
     if !why.is_empty() {
         return Err(ApiError::plain(why));
@@ -61,9 +65,9 @@ async fn first_comparison(state: &State, app: &Application) -> Result<(), ApiErr
 
 /// The tree as the project permits it now: the controller may not have looked at the Application
 /// since the project was changed.
-pub(super) async fn tree_of(
+pub(super) async fn tree_of<A>(
     state: &State,
-    app: &Application,
+    app: &Authorized<Application, A>,
     project: &AppProject,
 ) -> Result<Arc<ApplicationTree>, ApiError> {
     let tree: Arc<ApplicationTree> =
@@ -72,8 +76,12 @@ pub(super) async fn tree_of(
 }
 
 /// What a project lets an Application see and change of its cluster.
-pub(super) fn permissions(state: &State, app: &Application, project: &AppProject) -> CompareRules {
-    let destination = state.live.destination(app).ok();
+pub(super) fn permissions<A>(
+    state: &State,
+    app: &Authorized<Application, A>,
+    project: &AppProject,
+) -> CompareRules {
+    let destination = state.reach.live(app).destination().ok();
     let of_cluster = |d: &Destination| spec::project_rules_for(project, d);
     // Nothing is permitted on a cluster that is not known.
     let nowhere = || ProjectRules {
@@ -149,11 +157,12 @@ fn permitted(tree: Arc<ApplicationTree>, rules: &CompareRules) -> Arc<Applicatio
 
 pub async fn managed_resources(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ResourcesQuery,
 ) -> Result<ManagedResourcesResponse, ApiError> {
-    let (app, project) = find(
+    let (app, project) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.application_name,
         q.project.as_deref(),
@@ -188,11 +197,12 @@ pub async fn managed_resources(
 
 pub async fn resource_tree(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ResourcesQuery,
 ) -> Result<ApplicationTree, ApiError> {
-    let (app, project) = find(
+    let (app, project) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.application_name,
         q.project.as_deref(),
@@ -203,17 +213,18 @@ pub async fn resource_tree(
 
 pub async fn watch_resource_tree(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ResourcesQuery,
 ) -> Result<BoxStream<'static, Result<ApplicationTree, ApiError>>, ApiError> {
-    let (app, _) = find(
+    let (app, _) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.application_name,
         q.project.as_deref(),
     )
     .await?;
-    let trees = state.live.watch_tree(&app);
+    let trees = state.reach.live(&app).watch_tree();
     // What is permitted may change while it is watched.
     let shown = move |tree| {
         let (state, app) = (state.clone(), app.clone());
@@ -229,17 +240,14 @@ pub async fn watch_resource_tree(
 
 /// The node of the Application's tree that a request means: nothing else of the cluster can be
 /// reached.
-pub(super) async fn node(
+pub(super) async fn node<A: Verb>(
     state: &State,
+    guard: &Guard,
+    path: &str,
     q: &ApplicationResourceRequest,
-) -> Result<(Application, ResourceNode), ApiError> {
-    let (app, project) = find(
-        state,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+) -> Result<(Authorized<Application, A>, AppProject, ResourceNode), ApiError> {
+    let at = (q.app_namespace.as_deref(), q.name.as_str());
+    let (app, project) = find_to(state, guard, path, at, q.project.as_deref()).await?;
     let tree = tree_of(state, &app, &project)
         .await
         .map_err(|e| e.context("error getting app resources"))?;
@@ -261,7 +269,17 @@ pub(super) async fn node(
             q.kind, q.resource_name, q.name
         ))
     };
-    found.cloned().map(|n| (app, n)).ok_or_else(absent)
+    let node = found.cloned().ok_or_else(absent)?;
+    Ok((app, project, node))
+}
+
+/// A resource as actions name it that are about it: `<group>/<kind>/<namespace>/<name>`.
+fn path(q: &ApplicationResourceRequest) -> String {
+    let (group, namespace) = (
+        q.group.as_deref().unwrap_or_default(),
+        q.namespace.as_deref().unwrap_or_default(),
+    );
+    format!("{group}/{}/{namespace}/{}", q.kind, q.resource_name)
 }
 
 pub(super) fn live_ref(node: &ResourceNode, version: &str) -> LiveRef {
@@ -295,13 +313,14 @@ async fn concealed(state: &State, object: Value) -> Result<Value, ApiError> {
 
 pub async fn get_resource(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ApplicationResourceRequest,
 ) -> Result<ApplicationResourceResponse, ApiError> {
-    let (app, node) = node(&state, &q).await?;
+    let (app, _, node) = node::<Get>(&state, &guard, "", &q).await?;
     let object = state
-        .live
-        .get(&app, &live_ref(&node, &q.version))
+        .reach
+        .live(&app)
+        .get(&live_ref(&node, &q.version))
         .await
         .map_err(|e| e.context("error getting resource"))?;
     Ok(ApplicationResourceResponse {
@@ -311,7 +330,7 @@ pub async fn get_resource(
 
 pub async fn patch_resource(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ApplicationResourcePatchRequest,
 ) -> Result<ApplicationResourceResponse, ApiError> {
     let request = ApplicationResourceRequest {
@@ -324,11 +343,12 @@ pub async fn patch_resource(
         app_namespace: q.app_namespace,
         project: q.project,
     };
-    let (app, node) = node(&state, &request).await?;
+    let (app, _, node) = node::<UpdateResource>(&state, &guard, &path(&request), &request).await?;
     let object = live_ref(&node, &request.version);
     let patched = state
-        .live
-        .patch(&app, &object, &q.patch, &q.patch_type)
+        .reach
+        .live(&app)
+        .patch(&object, &q.patch, &q.patch_type)
         .await
         .map_err(|e| match object.kind.as_str() {
             // The reason may repeat values.
@@ -342,7 +362,14 @@ pub async fn patch_resource(
         "patched resource {}/{} '{}'",
         object.group, object.kind, object.name
     );
-    audit::app(&state, &caller, &app, audit::RESOURCE_UPDATED, &action).await;
+    audit::app(
+        &state,
+        guard.caller(),
+        &app,
+        audit::RESOURCE_UPDATED,
+        &action,
+    )
+    .await;
     Ok(ApplicationResourceResponse {
         manifest: shown(&state, patched).await?,
     })
@@ -350,7 +377,7 @@ pub async fn patch_resource(
 
 pub async fn delete_resource(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ApplicationResourceDeleteRequest,
 ) -> Result<ApplicationResponse, ApiError> {
     let how = match (q.orphan.unwrap_or(false), q.force.unwrap_or(false)) {
@@ -368,41 +395,43 @@ pub async fn delete_resource(
         app_namespace: q.app_namespace,
         project: q.project,
     };
-    let (app, node) = node(&state, &request).await?;
+    let (app, _, node) = node::<DeleteResource>(&state, &guard, &path(&request), &request).await?;
     let object = live_ref(&node, "");
     state
-        .live
-        .delete(&app, &object, how)
+        .reach
+        .live(&app)
+        .delete(&object, how)
         .await
         .map_err(|e| e.context("error deleting resource"))?;
     let action = format!(
         "deleted resource {}/{} '{}'",
         object.group, object.kind, object.name
     );
-    audit::app(&state, &caller, &app, audit::RESOURCE_DELETED, &action).await;
+    audit::app(
+        &state,
+        guard.caller(),
+        &app,
+        audit::RESOURCE_DELETED,
+        &action,
+    )
+    .await;
     Ok(ApplicationResponse {})
 }
 
 pub async fn resource_links(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ApplicationResourceRequest,
 ) -> Result<LinksResponse, ApiError> {
-    let (app, node) = node(&state, &q).await?;
-    let (_, project) = find(
-        &state,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
+    let (app, project, node) = node::<Get>(&state, &guard, "", &q).await?;
     let settings = state.settings.get().await?;
     if settings.value("resource.links").is_empty() {
         return Ok(LinksResponse::default());
     }
     let object = state
-        .live
-        .get(&app, &live_ref(&node, &q.version))
+        .reach
+        .live(&app)
+        .get(&live_ref(&node, &q.version))
         .await
         .map_err(|e| e.context("error getting resource"))?;
     let object = concealed(&state, object).await?;
@@ -417,11 +446,12 @@ pub async fn resource_links(
 /// Events of the Application itself, or of one resource in its tree.
 pub async fn events(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ApplicationResourceEventsQuery,
 ) -> Result<EventList, ApiError> {
-    let (app, project) = find(
+    let (app, project) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
@@ -438,10 +468,8 @@ pub async fn events(
     };
     if name.is_empty() && uid.is_empty() {
         let m = &app.metadata;
-        return Ok(state
-            .store
-            .events(&m.namespace, &selector(&m.namespace, &m.name, &m.uid))
-            .await?);
+        let selector = selector(&m.namespace, &m.name, &m.uid);
+        return Ok(state.reach.events_of_app(&app, &selector).await?);
     }
     let namespace = q.resource_namespace.as_deref().unwrap_or_default();
     let tree = tree_of(&state, &app, &project)
@@ -458,8 +486,9 @@ pub async fn events(
         )));
     }
     state
-        .live
-        .events(&app, namespace, &selector(namespace, name, uid))
+        .reach
+        .live(&app)
+        .events(namespace, &selector(namespace, name, uid))
         .await
         .map_err(|e| e.context("error listing resource events"))
 }

@@ -1,9 +1,9 @@
 //! PodLogs: lines of the pods that belong to a resource of the Application.
 
-use super::{find, live::tree_of};
+use super::live::tree_of;
 use crate::{
     ApiError,
-    auth::Caller,
+    access::{Get, Guard, find},
     ports::{LiveRef, LogOptions},
     server::State,
 };
@@ -19,19 +19,21 @@ const MAX_PODS: usize = 10;
 
 pub async fn pod_logs(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     mut q: ApplicationPodLogsQuery,
 ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError> {
     if let Some(pod) = q.pod_name.take().filter(|p| !p.is_empty()) {
         (q.kind, q.resource_name) = (Some("Pod".into()), Some(pod));
     }
-    let (app, project) = find(
+    let (app, project) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
     )
     .await?;
+    let logs = guard.logs(&app)?;
     let tree = tree_of(&state, &app, &project)
         .await
         .map_err(|e| e.context("error getting app resource tree"))?;
@@ -61,7 +63,7 @@ pub async fn pod_logs(
     for pod in pods {
         let name = pod.name.clone();
         // A pod that does not give its log says why in its place.
-        let lines = match state.live.logs(&app, &pod, &options).await {
+        let lines = match state.reach.live(&logs).logs(&pod, &options).await {
             Ok(lines) => lines,
             Err(e) => futures::stream::iter([Ok(entry(&name, e.message))]).boxed(),
         };

@@ -1,7 +1,11 @@
 //! GetManifests: what Git says, rendered, without values of Secrets.
 
-use super::{find, live::shown, render::Asker, validate};
-use crate::{ApiError, auth::Caller, server::State};
+use super::{live::shown, render::Asker, validate};
+use crate::{
+    ApiError,
+    access::{Get, Guard, find},
+    server::State,
+};
 use serde_json::Value;
 use std::sync::Arc;
 use tiphys_api::{
@@ -14,7 +18,7 @@ use tiphys_engine::{spec, track, types::Tracking};
 
 pub async fn get(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ApplicationManifestQuery,
 ) -> Result<ManifestResponse, ApiError> {
     if q.name.is_empty() {
@@ -22,8 +26,9 @@ pub async fn get(
             "invalid request: application name is missing",
         ));
     }
-    let (app, project) = find(
+    let (app, project) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
@@ -64,11 +69,12 @@ pub async fn get(
         .into_iter()
         .filter(|s| !s.path.is_empty() || !s.chart.is_empty())
     {
-        let request = asker
+        let (repository, request) = asker
             .request(source, q.no_cache.unwrap_or(false))
             .await
             .map_err(failed)?;
-        let rendered = state.sources.render(request).await.map_err(failed)?;
+        let sources = state.reach.sources(&repository);
+        let rendered = sources.render(request).await.map_err(failed)?;
         if !rendered.errors.is_empty() {
             return Err(failed(ApiError::plain(rendered.errors.join("; "))));
         }

@@ -1,5 +1,5 @@
-//! application.ApplicationService, a file for each group of calls. Here: finding the Application
-//! that a call means.
+//! application.ApplicationService, a file for each group of calls. Here: the project and the
+//! health of an Application.
 
 pub mod actions;
 pub mod audit;
@@ -14,57 +14,30 @@ pub mod validate;
 pub mod watch;
 pub mod write;
 
-use crate::{ApiError, ports::StoreError, server::State};
+use crate::{ApiError, access::Authorized, ports::StoreError, server::State};
 use tiphys_api::{AppProject, Application, resource::ResourceNode, status::HealthStatus};
 use tiphys_engine::spec;
 
 /// The condition types that say why there is nothing to show.
 const BLOCKING: [&str; 2] = ["ComparisonError", "InvalidSpecError"];
 
-/// The Application, read now, and its project. Without a project in the request, what is not there
-/// looks as forbidden.
-pub(crate) async fn find(
-    state: &State,
-    namespace: Option<&str>,
-    name: &str,
-    project: Option<&str>,
-) -> Result<(Application, AppProject), ApiError> {
-    let project = project.unwrap_or_default();
-    let absent = || match project {
-        "" => ApiError::denied(),
-        _ => ApiError::not_found(format!("applications.argoproj.io {name:?} not found")),
-    };
-    let namespace = state.namespace_or_ours(namespace.unwrap_or_default());
-    if !state.store.permits(namespace) || name.is_empty() {
-        return Err(absent());
-    }
-    let app = match state.store.get_app(namespace, name).await {
-        Ok(app) => app,
-        Err(StoreError::NotFound(_)) => return Err(absent()),
-        Err(e) => return Err(e.into()),
-    };
-    if !project.is_empty() && spec::project_name(&app) != project {
-        return Err(absent());
-    }
-    let project = project_of(state, &app).await?;
-    Ok((app, project))
-}
-
 /// The project of an Application, which must be allowed to use it.
-pub(crate) async fn project_of(state: &State, app: &Application) -> Result<AppProject, ApiError> {
-    let name = spec::project_name(app);
+pub(crate) async fn project_of<A>(
+    state: &State,
+    app: &Authorized<Application, A>,
+) -> Result<AppProject, ApiError> {
     let vague = || {
         ApiError::invalid(format!(
             "app is not allowed in project {:?}, or the project does not exist",
             app.spec.project
         ))
     };
-    let project = match state.store.get_project(name).await {
+    let project = match state.reach.named_project(app).await {
         Ok(project) => project,
         Err(StoreError::NotFound(_)) => return Err(vague()),
         Err(e) => return Err(e.into()),
     };
-    let mut placed = app.clone();
+    let mut placed = Application::clone(app);
     if placed.metadata.namespace.is_empty() {
         placed
             .metadata
@@ -72,20 +45,21 @@ pub(crate) async fn project_of(state: &State, app: &Application) -> Result<AppPr
             .clone_from(&state.options.namespace);
     }
     match spec::project_condition(&placed, Some(&project), &state.options.namespace) {
-        None => Ok(state.store.effective_project(project)),
+        None => Ok(state.reach.effective_project(project)),
         Some(_) => Err(vague()),
     }
 }
 
 /// With the health of its resources, which the controller keeps in the tree rather than in the
 /// record.
-pub(crate) async fn with_health(state: &State, mut app: Application) -> Application {
+pub(crate) async fn with_health<A>(state: &State, app: Authorized<Application, A>) -> Application {
     if app.status.resource_health_source != "appTree" {
-        return app;
+        return app.into_inner();
     }
-    let Some(tree) = state.live.tree(&app).await else {
-        return app;
+    let Some(tree) = state.reach.live(&app).tree().await else {
+        return app.into_inner();
     };
+    let mut app = app.into_inner();
     let missing = || HealthStatus {
         status: "Missing".into(),
         message: "Resource has not been created".into(),

@@ -1,12 +1,12 @@
 //! List, Get, sync windows, links and revisions.
 
-use super::{find, validate, with_health};
+use super::{validate, with_health};
 use crate::{
     ApiError, Code,
-    auth::Caller,
+    access::{Authorized, Get, Guard, find},
     index::version,
     server::State,
-    services::{links, repository::repository},
+    services::links,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -25,7 +25,6 @@ use tiphys_api::{
 };
 use tiphys_apimachinery::selector::LabelSelector;
 use tiphys_engine::{spec, sync::window::Windows};
-use tokio::sync::broadcast::error::RecvError;
 
 /// What Applications a query means; of `projects` and the older `project`.
 pub(super) struct Filter {
@@ -73,16 +72,16 @@ fn projects(q: &ApplicationQuery) -> Vec<String> {
 
 pub async fn list(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ApplicationQuery,
 ) -> Result<ApplicationList, ApiError> {
     let filter = Filter::new(&q)?;
-    state.index.ready().await;
-    let (apps, resource_version) = state.index.all();
+    state.reach.ready().await;
+    let (apps, resource_version) = state.reach.apps(&guard);
     let mut items: Vec<Application> = apps
         .iter()
         .filter(|app| filter.matches(app))
-        .map(|app| app.as_ref().clone())
+        .map(|app| Application::clone(app))
         .collect();
     items.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     let mut list = ApplicationList {
@@ -95,7 +94,7 @@ pub async fn list(
 
 pub async fn get(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ApplicationQuery,
 ) -> Result<Application, ApiError> {
     let projects = projects(&q);
@@ -105,8 +104,9 @@ pub async fn get(
         ));
     }
     let name = q.name.as_deref().unwrap_or_default();
-    let (app, _) = find(
+    let (app, _) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         name,
         projects.first().map(String::as_str),
@@ -129,40 +129,30 @@ pub(crate) fn refresh_request(kind: &str) -> Value {
 }
 
 /// Asks the controller to compare again, and waits until it has: it takes the annotation away.
-pub(super) async fn refresh(
+pub(super) async fn refresh<A>(
     state: &State,
-    app: &Application,
+    app: &Authorized<Application, A>,
     kind: &str,
-) -> Result<Application, ApiError> {
-    let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
-    let mut events = state.index.subscribe();
+) -> Result<Authorized<Application, A>, ApiError> {
+    let mut changes = state.reach.changes_of(app);
     let asked = state
-        .store
-        .patch_app(namespace, name, &refresh_request(kind))
+        .reach
+        .request_refresh(app, &refresh_request(kind))
         .await
         .map_err(|e| ApiError::from(e).context("error refreshing the app"))?;
     let done = |app: &Application| {
         version(app) > version(&asked) && !app.metadata.annotations.contains_key(REFRESH)
     };
     let wait = async {
-        loop {
-            let seen = match events.recv().await {
-                Ok(event) => Some(event.app),
-                // Too many events to keep: what matters is the Application as it is now.
-                Err(RecvError::Lagged(_)) => state.index.get(namespace, name),
-                Err(RecvError::Closed) => {
-                    return Err(ApiError::new(
-                        Code::Unavailable,
-                        "the server is shutting down",
-                    ));
-                }
-            };
-            if let Some(app) = seen.filter(|a| {
-                a.metadata.name == *name && a.metadata.namespace == *namespace && done(a)
-            }) {
-                return Ok(app.as_ref().clone());
+        while let Some(app) = changes.next().await {
+            if done(&app) {
+                return Ok(app.owned());
             }
         }
+        Err(ApiError::new(
+            Code::Unavailable,
+            "the server is shutting down",
+        ))
     };
     let late = |_| {
         ApiError::new(
@@ -179,11 +169,12 @@ pub(super) async fn refresh(
 /// sync now.
 pub async fn windows(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ApplicationSyncWindowsQuery,
 ) -> Result<ApplicationSyncWindowsResponse, ApiError> {
-    let (app, project) = find(
+    let (app, project) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
@@ -215,11 +206,12 @@ pub async fn windows(
 
 pub async fn links(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: ListAppLinksRequest,
 ) -> Result<LinksResponse, ApiError> {
-    let (app, project) = find(
+    let (app, project) = find::<Get>(
         &state,
+        &guard,
         q.namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
@@ -236,11 +228,12 @@ pub async fn links(
 
 pub async fn revision_metadata(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: RevisionMetadataQuery,
 ) -> Result<RevisionMetadata, ApiError> {
-    let (app, project) = find(
+    let (app, project) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
@@ -249,8 +242,8 @@ pub async fn revision_metadata(
     let source = source_of(&app, q.source_index, q.version_id)
         .map_err(|e| e.context("error getting app source by source index and version ID"))?;
     validate::permitted(&project, &source.repo_url)?;
-    let repository = repository(&state, &source.repo_url, spec::project_name(&app)).await?;
-    state.sources.metadata(&repository, &q.revision).await
+    let repository = state.reach.repository_of(&app, &source.repo_url).await?;
+    state.reach.sources(&repository).metadata(&q.revision).await
 }
 
 /// The source that an index and a version in the history mean.

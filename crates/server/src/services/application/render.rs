@@ -3,66 +3,64 @@
 //!
 //! Main type: [`Asker`].
 
-use super::validate;
 use crate::{
     ApiError,
+    access::{Authorized, Get},
     ports::{ClusterVersions, RenderRequest},
     server::State,
-    services::repository::repository,
 };
 use std::collections::BTreeMap;
 use tiphys_api::{Application, repository::Repository, source::ApplicationSource};
 use tiphys_engine::spec;
 
 /// Makes the requests for the sources of one Application.
-pub struct Asker<'a> {
+pub(crate) struct Asker<'a, A> {
     state: &'a State,
-    app: &'a Application,
+    app: &'a Authorized<Application, A>,
     refs: BTreeMap<String, (Repository, String)>,
     facts: ClusterVersions,
 }
 
-impl<'a> Asker<'a> {
+impl<'a, A> Asker<'a, A> {
     /// `sources` are the Application's, maybe at other revisions.
     pub async fn new(
         state: &'a State,
-        app: &'a Application,
+        app: &'a Authorized<Application, A>,
         sources: &[ApplicationSource],
     ) -> Result<Self, ApiError> {
         let mut refs = BTreeMap::new();
         for source in sources.iter().filter(|s| !s.ref_.is_empty()) {
-            let repository = repository(state, &source.repo_url, spec::project_name(app)).await?;
+            let repository = state.reach.repository_of(app, &source.repo_url).await?;
             let (sha, _) = state
-                .sources
-                .resolve(&repository, source, &source.target_revision)
+                .reach
+                .sources(&repository)
+                .resolve(source, &source.target_revision)
                 .await?;
-            refs.insert(source.ref_.clone(), (repository, sha));
+            refs.insert(source.ref_.clone(), (repository.into_inner(), sha));
         }
         Ok(Self {
             state,
             app,
             refs,
-            facts: state.live.facts(app).await?,
+            facts: state.reach.live(app).facts().await?,
         })
     }
 
-    /// The request for one of the sources.
+    /// The request for one of the sources, and its repository.
     pub async fn request(
         &self,
         source: ApplicationSource,
         no_cache: bool,
-    ) -> Result<RenderRequest, ApiError> {
-        let repository = validate::of(
-            &source,
-            repository(self.state, &source.repo_url, spec::project_name(self.app)).await?,
-        );
-        let (revision, _) = self
-            .state
-            .sources
-            .resolve(&repository, &source, &source.target_revision)
+    ) -> Result<(Authorized<Repository, Get>, RenderRequest), ApiError> {
+        let reach = &self.state.reach;
+        let repository = reach.repository_of(self.app, &source.repo_url).await?;
+        let repository = repository.typed_by(&source);
+        let (revision, _) = reach
+            .sources(&repository)
+            .resolve(&source, &source.target_revision)
             .await?;
-        Ok(RenderRequest {
-            repository,
+        let request = RenderRequest {
+            repository: Repository::clone(&repository),
             source,
             revision,
             app_name: self.state.instance(self.app),
@@ -72,6 +70,7 @@ impl<'a> Asker<'a> {
             refs: self.refs.clone(),
             several: !self.app.spec.sources.is_empty(),
             no_cache,
-        })
+        };
+        Ok((repository, request))
     }
 }

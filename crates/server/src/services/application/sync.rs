@@ -1,10 +1,12 @@
 //! Sync, Rollback and TerminateOperation: they set or end the Application's `operation`, which the
 //! controller carries out.
 
-use super::{audit, find, syncs_itself, validate, with_health};
+use super::{audit, syncs_itself, validate, with_health};
 use crate::{
-    ApiError, Code, auth::Caller, ports::StoreError, server::State,
-    services::repository::repository,
+    ApiError, Code,
+    access::{Authorized, Get, Guard, Override, Sync, find},
+    ports::StoreError,
+    server::State,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -25,17 +27,22 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 pub async fn sync(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ApplicationSyncRequest,
 ) -> Result<Application, ApiError> {
-    let (app, project) = find(
+    let (app, project) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
     )
     .await?;
     may_sync_now(&app, &project)?;
+    let app: Authorized<Application, Sync> = guard.also(&app)?;
+    if !q.manifests.is_empty() {
+        guard.also::<Override, _, _>(&app)?;
+    }
     let dry_run = q.dry_run.unwrap_or(false);
     if !q.manifests.is_empty() && syncs_itself(&app) && !dry_run {
         return Err(ApiError::precondition(
@@ -85,14 +92,21 @@ pub async fn sync(
             ..Default::default()
         }),
         initiated_by: OperationInitiator {
-            username: caller.username().to_owned(),
+            username: guard.caller().username().to_owned(),
             automated: false,
         },
         info: q.infos,
         retry: q.retry_strategy.or(policy.retry).unwrap_or_default(),
     };
-    let started = start(&state, &app, &operation).await?;
-    audit::app(&state, &caller, &started, audit::OPERATION_STARTED, &action).await;
+    let started = start(&state, &guard, &app, &operation).await?;
+    audit::app(
+        &state,
+        guard.caller(),
+        &started,
+        audit::OPERATION_STARTED,
+        &action,
+    )
+    .await;
     Ok(with_health(&state, started).await)
 }
 
@@ -112,16 +126,16 @@ fn may_sync_now(app: &Application, project: &AppProject) -> Result<(), ApiError>
 /// Sets the operation unless there is one.
 async fn start(
     state: &State,
-    app: &Application,
+    guard: &Guard,
+    app: &Authorized<Application, Sync>,
     operation: &Operation,
-) -> Result<Application, ApiError> {
-    let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
+) -> Result<Authorized<Application, Sync>, ApiError> {
+    let name = &app.metadata.name;
     let context = |e: ApiError| e.context("error setting app operation");
     for _ in 0..TRIES {
-        let read = state.store.get_app(namespace, name).await;
-        let current = read.map_err(|e| {
-            context(ApiError::from(e).context(&format!("error getting application {name:?}")))
-        })?;
+        let read = state.reach.again(guard, app).await;
+        let current =
+            read.map_err(|e| context(e.context(&format!("error getting application {name:?}"))))?;
         if current.operation.is_some() {
             return Err(context(ApiError::precondition(
                 "another operation is already in progress",
@@ -137,11 +151,8 @@ async fn start(
             || json!({"operation": operation}),
             |_| json!({"operation": operation, "status": {}}),
         );
-        match state.store.change_app(&current, &from, &to).await {
-            Ok(started) => {
-                state.index.wrote(&started);
-                return Ok(started);
-            }
+        match state.reach.change_app(&current, &from, &to).await {
+            Ok(started) => return Ok(started),
             Err(StoreError::Conflict(_)) => tokio::time::sleep(BETWEEN_TRIES).await,
             Err(e) => {
                 return Err(context(
@@ -163,9 +174,9 @@ struct Revisions {
     display: String,
 }
 
-async fn resolve(
+async fn resolve<A>(
     state: &State,
-    app: &Application,
+    app: &Authorized<Application, A>,
     project: &AppProject,
     q: &ApplicationSyncRequest,
 ) -> Result<Revisions, ApiError> {
@@ -230,9 +241,9 @@ async fn resolve(
 }
 
 /// The commit, and how to show it.
-async fn resolve_one(
+async fn resolve_one<A>(
     state: &State,
-    app: &Application,
+    app: &Authorized<Application, A>,
     project: &AppProject,
     source: &ApplicationSource,
     asked: &str,
@@ -248,12 +259,16 @@ async fn resolve_one(
     validate::permitted(project, &source.repo_url)?;
     let failed =
         |e: ApiError| ApiError::precondition(e.context("error resolving repo revision").message);
-    let repository = repository(state, &source.repo_url, spec::project_name(app))
+    let repository = state
+        .reach
+        .repository_of(app, &source.repo_url)
         .await
-        .map_err(failed)?;
+        .map_err(failed)?
+        .typed_by(source);
     state
-        .sources
-        .resolve(&validate::of(source, repository), source, revision)
+        .reach
+        .sources(&repository)
+        .resolve(source, revision)
         .await
         .map_err(failed)
 }
@@ -264,11 +279,12 @@ fn is_full_sha(revision: &str) -> bool {
 
 pub async fn rollback(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ApplicationRollbackRequest,
 ) -> Result<Application, ApiError> {
-    let (app, _) = find(
+    let (app, _) = find::<Sync>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
@@ -315,30 +331,31 @@ pub async fn rollback(
             ..Default::default()
         }),
         initiated_by: OperationInitiator {
-            username: caller.username().to_owned(),
+            username: guard.caller().username().to_owned(),
             automated: false,
         },
         ..Default::default()
     };
-    let started = start(&state, &app, &operation).await?;
+    let started = start(&state, &guard, &app, &operation).await?;
     audit::app(
         &state,
-        &caller,
+        guard.caller(),
         &started,
         audit::OPERATION_STARTED,
         &format!("initiated rollback to {}", q.id),
     )
     .await;
-    Ok(started)
+    Ok(started.into_inner())
 }
 
 pub async fn terminate(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: OperationTerminateRequest,
 ) -> Result<OperationTerminateResponse, ApiError> {
-    let (mut app, _) = find(
+    let (mut app, _) = find::<Sync>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
@@ -352,12 +369,11 @@ pub async fn terminate(
         }
         let m = &app.metadata;
         let patch = json!({"metadata": {"resourceVersion": m.resource_version}, "status": {"operationState": {"phase": "Terminating"}}});
-        match state.store.patch_app(&m.namespace, &m.name, &patch).await {
+        match state.reach.patch_app(&app, &patch).await {
             Ok(updated) => {
-                state.index.wrote(&updated);
                 audit::app(
                     &state,
-                    &caller,
+                    guard.caller(),
                     &updated,
                     audit::RESOURCE_UPDATED,
                     "terminated running operation",
@@ -367,9 +383,8 @@ pub async fn terminate(
             }
             Err(StoreError::Conflict(_)) => {
                 tokio::time::sleep(BETWEEN_TRIES).await;
-                let again = state.store.get_app(&m.namespace, &m.name).await;
-                app = again
-                    .map_err(|e| ApiError::from(e).context("error getting application by name"))?;
+                let again = state.reach.again(&guard, &app).await;
+                app = again.map_err(|e| e.context("error getting application by name"))?;
             }
             Err(e) => return Err(ApiError::from(e).context("error updating application")),
         }

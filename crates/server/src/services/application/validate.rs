@@ -2,22 +2,19 @@
 //! Normalises it too.
 
 use super::render::Asker;
-use crate::{ApiError, Code, server::State, services::repository::repository};
+use crate::{ApiError, Code, access::Authorized, server::State};
 use std::collections::BTreeSet;
-use tiphys_api::{AppProject, Application, repository::Repository, source::ApplicationSource};
-use tiphys_engine::{
-    spec::{self, Destination},
-    types::Condition,
-};
+use tiphys_api::{AppProject, Application, source::ApplicationSource};
+use tiphys_engine::{spec, types::Condition};
 
 /// Checks, with `deep` also that the source can be read, and brings the specification into its
 /// normal form.
-pub async fn validate_and_normalize(
+pub(crate) async fn validate_and_normalize<A>(
     state: &State,
-    app: &mut Application,
+    app: Authorized<Application, A>,
     project: &AppProject,
     deep: bool,
-) -> Result<(), ApiError> {
+) -> Result<Authorized<Application, A>, ApiError> {
     let name = app.metadata.name.clone();
     if name.is_empty() {
         return Err(ApiError::plain("resource name may not be empty"));
@@ -35,17 +32,7 @@ pub async fn validate_and_normalize(
             twice.name
         )));
     }
-    let clusters: Vec<Destination> = state
-        .live
-        .clusters()
-        .await?
-        .into_iter()
-        .map(|c| Destination {
-            server: c.server,
-            name: c.name,
-            project: c.project,
-        })
-        .collect();
+    let clusters = state.reach.destinations(&app).await?;
     spec::destination(&app.spec.destination, &clusters).map_err(|why| {
         ApiError::invalid(format!(
             "application destination spec for {name} is invalid: {why}"
@@ -68,14 +55,16 @@ pub async fn validate_and_normalize(
     // Permissions come first: a source that is not permitted is not even contacted.
     refuse(spec::validate(&app.spec, project, &clusters))?;
     if deep {
-        refuse(unreadable(state, app).await?)?;
+        refuse(unreadable(state, &app).await?)?;
     }
-    spec::normalize(&mut app.spec);
-    Ok(())
+    Ok(app.normalized())
 }
 
 /// What keeps the sources from being rendered.
-async fn unreadable(state: &State, app: &Application) -> Result<Vec<Condition>, ApiError> {
+async fn unreadable<A>(
+    state: &State,
+    app: &Authorized<Application, A>,
+) -> Result<Vec<Condition>, ApiError> {
     let invalid = |message: String| {
         Condition::new(
             tiphys_engine::types::ConditionType::InvalidSpecError,
@@ -85,11 +74,9 @@ async fn unreadable(state: &State, app: &Application) -> Result<Vec<Condition>, 
     let mut conditions = Vec::new();
     let sources: Vec<ApplicationSource> = spec::sources(&app.spec).into_iter().cloned().collect();
     for source in &sources {
-        let repository = of(
-            source,
-            repository(state, &source.repo_url, spec::project_name(app)).await?,
-        );
-        if let Err(e) = state.sources.test(&repository).await {
+        let repository = state.reach.repository_of(app, &source.repo_url).await?;
+        let repository = repository.typed_by(source);
+        if let Err(e) = state.reach.sources(&repository).test().await {
             let message = format!(
                 "repository not accessible: repositories not accessible: {:?}: {e}",
                 source.repo_url
@@ -112,28 +99,13 @@ async fn unreadable(state: &State, app: &Application) -> Result<Vec<Condition>, 
     Ok(conditions)
 }
 
-/// The source says what kind of repository it is, even when nothing else does.
-pub(super) fn of(source: &ApplicationSource, repository: Repository) -> Repository {
-    match (source.chart.as_str(), source.repo_url.starts_with("oci://")) {
-        ("", false) => repository,
-        ("", true) => Repository {
-            type_: "oci".into(),
-            ..repository
-        },
-        _ => Repository {
-            type_: "helm".into(),
-            ..repository
-        },
-    }
-}
-
-async fn render(
+async fn render<A>(
     state: &State,
-    asker: &Asker<'_>,
+    asker: &Asker<'_, A>,
     source: &ApplicationSource,
 ) -> Result<(), ApiError> {
-    let request = asker.request(source.clone(), false).await?;
-    let rendered = match state.sources.render(request).await {
+    let (repository, request) = asker.request(source.clone(), false).await?;
+    let rendered = match state.reach.sources(&repository).render(request).await {
         // A glob of values files that matches nothing yet: the comparison says so, until some are
         // there.
         Err(e) if e.code == Code::NotFound => return Ok(()),

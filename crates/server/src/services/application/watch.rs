@@ -3,8 +3,8 @@
 use super::{read::Filter, with_health};
 use crate::{
     ApiError, Code,
-    auth::Caller,
-    index::{AppEvent, Change, version},
+    access::{Authorized, Get, Guard, Seen, SeenEvents},
+    index::{Change, version},
     server::State,
 };
 use futures::{StreamExt as _, stream::BoxStream};
@@ -15,22 +15,23 @@ use std::{
 use tiphys_api::{
     Application, application::ApplicationWatchEvent, rpc::application::ApplicationQuery,
 };
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast::error::RecvError;
 
 struct Watch {
     state: Arc<State>,
     filter: Filter,
     /// Older than this is not of interest.
     min_version: u64,
-    events: broadcast::Receiver<AppEvent>,
-    pending: VecDeque<AppEvent>,
+    guard: Guard,
+    events: SeenEvents,
+    pending: VecDeque<Seen>,
     /// What the client has been told of.
-    told: BTreeMap<(String, String), Arc<Application>>,
+    told: BTreeMap<(String, String), Authorized<Arc<Application>, Get>>,
 }
 
 pub async fn watch(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     mut q: ApplicationQuery,
 ) -> Result<BoxStream<'static, Result<ApplicationWatchEvent, ApiError>>, ApiError> {
     let one = q.name.as_ref().is_some_and(|n| !n.is_empty());
@@ -38,10 +39,11 @@ pub async fn watch(
         q.app_namespace = Some(state.options.namespace.clone());
     }
     let filter = Filter::new(&q)?;
-    state.index.ready().await;
+    state.reach.ready().await;
     let resource_version = q.resource_version.unwrap_or_default();
     let mut watch = Watch {
-        events: state.index.subscribe(),
+        events: state.reach.app_events(&guard),
+        guard,
         min_version: resource_version.parse().unwrap_or(0),
         state,
         filter,
@@ -59,15 +61,15 @@ impl Watch {
     fn snapshot(&mut self, change: Change) {
         self.pending = self
             .state
-            .index
-            .all()
+            .reach
+            .apps(&self.guard)
             .0
             .into_iter()
-            .map(|app| AppEvent { change, app })
+            .map(|app| Seen { change, app })
             .collect();
     }
 
-    fn wanted(&mut self, event: AppEvent) -> Option<ApplicationWatchEvent> {
+    fn wanted(&mut self, event: Seen) -> Option<Seen> {
         if version(&event.app) < self.min_version || !self.filter.matches(&event.app) {
             return None;
         }
@@ -85,19 +87,16 @@ impl Watch {
             }
             self.told.insert(key, event.app.clone());
         }
-        Some(ApplicationWatchEvent {
-            type_: event.change.word().into(),
-            application: event.app.as_ref().clone(),
-        })
+        Some(event)
     }
 
     /// After events were lost: all Applications as they are, and those that are gone.
     fn catch_up(&mut self) {
-        self.events = self.state.index.subscribe();
+        self.events = self.state.reach.app_events(&self.guard);
         self.snapshot(Change::Modified);
         let here: BTreeSet<_> = self.pending.iter().map(|e| key(&e.app)).collect();
         let gone = self.told.iter().filter(|(key, _)| !here.contains(key));
-        self.pending.extend(gone.map(|(_, app)| AppEvent {
+        self.pending.extend(gone.map(|(_, app)| Seen {
             change: Change::Deleted,
             app: app.clone(),
         }));
@@ -124,8 +123,11 @@ async fn next(mut watch: Watch) -> Option<(Result<ApplicationWatchEvent, ApiErro
                 }
             },
         };
-        if let Some(mut event) = watch.wanted(event) {
-            event.application = with_health(&watch.state, event.application).await;
+        if let Some(Seen { change, app }) = watch.wanted(event) {
+            let event = ApplicationWatchEvent {
+                type_: change.word().into(),
+                application: with_health(&watch.state, app.owned()).await,
+            };
             return Some((Ok(event), watch));
         }
     }

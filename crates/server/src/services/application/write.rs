@@ -1,7 +1,12 @@
 //! Create, Update, UpdateSpec and Patch.
 
-use super::{audit, find, project_of, validate::validate_and_normalize};
-use crate::{ApiError, Code, auth::Caller, ports::StoreError, server::State};
+use super::{audit, project_of, validate::validate_and_normalize};
+use crate::{
+    ApiError, Code,
+    access::{Authorized, Create, Get, Guard, Update, Writes, find},
+    ports::StoreError,
+    server::State,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_api::{
@@ -20,14 +25,19 @@ const TRIES: usize = 10;
 
 pub async fn create(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ApplicationCreateRequest,
 ) -> Result<Application, ApiError> {
     let mut app = q.application;
     if app.metadata.namespace.is_empty() {
         app.metadata.namespace.clone_from(&state.options.namespace);
     }
-    if !state.store.permits(&app.metadata.namespace) {
+    // An operation has rules of its own: it is started by Sync only.
+    app.operation = None;
+    // And a status is the controller's: a history brought along would be something to roll back to.
+    app.status = Default::default();
+    let app = guard.create(app)?;
+    if !state.reach.permits(&app.metadata.namespace) {
         return Err(ApiError::new(
             Code::PermissionDenied,
             format!("namespace '{}' is not permitted", app.metadata.namespace),
@@ -35,28 +45,23 @@ pub async fn create(
     }
     let project = project_of(&state, &app).await?;
     let context = |e: ApiError| e.context("error while validating and normalizing app");
-    validate_and_normalize(&state, &mut app, &project, q.validate.unwrap_or(true))
+    let app = validate_and_normalize(&state, app, &project, q.validate.unwrap_or(true))
         .await
         .map_err(context)?;
-    // An operation has rules of its own: it is started by Sync only.
-    app.operation = None;
-    // And a status is the controller's: a history brought along would be something to roll back to.
-    app.status = Default::default();
-    match state.store.create_app(&app).await {
+    match state.reach.create_app(&app).await {
         Ok(created) => {
-            state.index.wrote(&created);
             audit::app(
                 &state,
-                &caller,
+                guard.caller(),
                 &created,
                 audit::RESOURCE_CREATED,
                 "created application",
             )
             .await;
-            Ok(created)
+            Ok(created.into_inner())
         }
         Err(StoreError::AlreadyExists(_)) => {
-            exists(&state, &caller, app, q.upsert.unwrap_or(false)).await
+            exists(&state, &guard, app, q.upsert.unwrap_or(false)).await
         }
         Err(e) => Err(ApiError::from(e).context("error creating application")),
     }
@@ -65,70 +70,68 @@ pub async fn create(
 /// Creating the same again is fine; something else only with `upsert`.
 async fn exists(
     state: &State,
-    caller: &Caller,
-    app: Application,
+    guard: &Guard,
+    app: Authorized<Application, Create>,
     upsert: bool,
 ) -> Result<Application, ApiError> {
     let m = &app.metadata;
-    let existing = state
-        .store
-        .get_app(&m.namespace, &m.name)
-        .await
-        .map_err(|e| {
-            ApiError::internal(format!(
-                "unable to check existing application details ({}): {e}",
-                m.namespace
-            ))
-        })?;
+    let existing = state.reach.existing_app(&app).await.map_err(|e| {
+        ApiError::internal(format!(
+            "unable to check existing application details ({}): {e}",
+            m.namespace
+        ))
+    })?;
     let have = &existing.metadata;
     let same = existing.spec == app.spec
         && have.labels == m.labels
         && have.annotations == m.annotations
         && have.finalizers == m.finalizers;
     if same {
-        return Ok(existing);
+        return Ok(existing.into_inner());
     }
     if !upsert {
         return Err(ApiError::invalid(
             "existing application spec is different, use upsert flag to force update",
         ));
     }
-    replace(state, caller, existing, &app, true)
+    let existing: Authorized<Application, Update> = guard.also(&existing)?;
+    let app = state
+        .reach
+        .in_place_of(guard, &existing, app.into_inner())?;
+    replace(state, guard, existing, &app, true)
         .await
         .map_err(|e| e.context("error updating application"))
 }
 
 /// Stores the specification and the metadata that is the user's. `merge` keeps labels and
 /// annotations that are not named.
-async fn replace(
+async fn replace<A: Writes>(
     state: &State,
-    caller: &Caller,
-    mut current: Application,
-    new: &Application,
+    guard: &Guard,
+    mut current: Authorized<Application, A>,
+    new: &Authorized<Application, A>,
     merge: bool,
 ) -> Result<Application, ApiError> {
     for _ in 0..TRIES {
         let (from, to) = changes(&current, new, merge);
-        let m = &current.metadata;
-        match state.store.change_app(&current, &from, &to).await {
+        match state.reach.change_app(&current, &from, &to).await {
             Ok(updated) => {
-                state.index.wrote(&updated);
                 audit::app(
                     state,
-                    caller,
+                    guard.caller(),
                     &updated,
                     audit::RESOURCE_UPDATED,
                     "updated application spec",
                 )
                 .await;
-                return Ok(updated);
+                return Ok(updated.into_inner());
             }
             Err(StoreError::Conflict(_)) => {
                 current = state
-                    .store
-                    .get_app(&m.namespace, &m.name)
+                    .reach
+                    .again(guard, &current)
                     .await
-                    .map_err(|e| ApiError::from(e).context("error getting application"))?;
+                    .map_err(|e| e.context("error getting application"))?;
             }
             Err(e) => return Err(e.into()),
         }
@@ -156,28 +159,30 @@ fn changes(current: &Application, new: &Application, merge: bool) -> (Value, Val
 /// What Update, UpdateSpec and Patch do alike.
 async fn validate_and_update(
     state: &State,
-    caller: &Caller,
+    guard: &Guard,
     mut new: Application,
     deep: bool,
     project: Option<&str>,
 ) -> Result<Application, ApiError> {
-    let (current, old_project) = find(
+    let (current, old_project) = find::<Update>(
         state,
+        guard,
         Some(&new.metadata.namespace),
         &new.metadata.name,
         project,
     )
     .await?;
     restore_passwords(&mut new.spec, &current.spec);
+    let new = state.reach.in_place_of(guard, &current, new)?;
     let project = if current.spec.project == new.spec.project {
         old_project
     } else {
         project_of(state, &new).await?
     };
-    validate_and_normalize(state, &mut new, &project, deep)
+    let new = validate_and_normalize(state, new, &project, deep)
         .await
         .map_err(|e| e.context("error validating and normalizing app"))?;
-    replace(state, caller, current, &new, false)
+    replace(state, guard, current, &new, false)
         .await
         .map_err(|e| e.context("error updating application"))
 }
@@ -195,12 +200,12 @@ fn restore_passwords(new: &mut ApplicationSpec, current: &ApplicationSpec) {
 
 pub async fn update(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ApplicationUpdateRequest,
 ) -> Result<Application, ApiError> {
     validate_and_update(
         &state,
-        &caller,
+        &guard,
         q.application,
         q.validate.unwrap_or(true),
         q.project.as_deref(),
@@ -210,20 +215,22 @@ pub async fn update(
 
 pub async fn update_spec(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ApplicationUpdateSpecRequest,
 ) -> Result<ApplicationSpec, ApiError> {
-    let (mut app, _) = find(
+    let (app, _) = find::<Update>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
     )
     .await?;
+    let mut app = app.into_inner();
     app.spec = q.spec.into();
     let updated = validate_and_update(
         &state,
-        &caller,
+        &guard,
         app,
         q.validate.unwrap_or(true),
         q.project.as_deref(),
@@ -237,17 +244,19 @@ pub async fn update_spec(
 
 pub async fn patch(
     state: Arc<State>,
-    caller: Caller,
+    guard: Guard,
     q: ApplicationPatchRequest,
 ) -> Result<Application, ApiError> {
-    let (app, _) = find(
+    let (app, _) = find::<Get>(
         &state,
+        &guard,
         q.app_namespace.as_deref(),
         &q.name,
         q.project.as_deref(),
     )
     .await?;
-    let before = serde_json::to_value(&app)
+    let app: Authorized<Application, Update> = guard.also(&app)?;
+    let before = serde_json::to_value(&*app)
         .map_err(|e| ApiError::internal(format!("error marshaling application: {e}")))?;
     let read = |what: &str| {
         serde_json::from_str::<Value>(&q.patch).map_err(|e| {
@@ -274,7 +283,7 @@ pub async fn patch(
         .metadata
         .namespace
         .clone_from(&app.metadata.namespace);
-    validate_and_update(&state, &caller, patched, true, q.project.as_deref()).await
+    validate_and_update(&state, &guard, patched, true, q.project.as_deref()).await
 }
 
 #[cfg(test)]

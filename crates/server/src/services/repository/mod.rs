@@ -1,14 +1,12 @@
 //! repository.RepositoryService.
 
 mod connections;
-mod secrets;
 
 pub use connections::Connections;
-pub use secrets::{repository, stored};
 
 use crate::{
     ApiError,
-    auth::Caller,
+    access::{Authorized, Delete, Get, Guard, Stored, Update, app_in_project},
     ports::{ClusterVersions, RenderRequest},
     server::State,
     services::application::validate::permitted,
@@ -17,8 +15,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
-    Application,
-    access::{restore_password, same_repository},
+    access::restore_password,
     cluster::ConnectionState,
     repository::{Repository, RepositoryList},
     rpc::repository::{
@@ -26,7 +23,6 @@ use tiphys_api::{
         RepoQuery, RepoResponse, RepoUpdateRequest,
     },
 };
-use tiphys_engine::spec;
 
 const AT_ONCE: usize = 8;
 
@@ -54,7 +50,11 @@ pub fn sanitized(r: Repository) -> Repository {
 }
 
 /// Whether the repository answers; an answer is good for a while, unless `fresh` is wanted.
-async fn connection(state: &State, repository: &Repository, fresh: bool) -> ConnectionState {
+async fn connection(
+    state: &State,
+    repository: &Authorized<Repository, Get>,
+    fresh: bool,
+) -> ConnectionState {
     let key = (repository.project.clone(), repository.repo.clone());
     if !fresh && let Some(known) = state.connections.get(&key) {
         return known;
@@ -64,11 +64,8 @@ async fn connection(state: &State, repository: &Repository, fresh: bool) -> Conn
     found
 }
 
-async fn connect(state: &State, repository: &Repository) -> ConnectionState {
-    let tested = match secrets::with_inherited(state, repository.clone()).await {
-        Ok(repository) => state.sources.test(&repository).await,
-        Err(e) => Err(e),
-    };
+async fn connect(state: &State, repository: &Authorized<Repository, Get>) -> ConnectionState {
+    let tested = test(state, repository).await;
     let (status, message) = match tested {
         Ok(()) => ("Successful", String::new()),
         Err(e) => ("Failed", format!("Unable to connect to repository: {e}")),
@@ -80,15 +77,25 @@ async fn connect(state: &State, repository: &Repository) -> ConnectionState {
     }
 }
 
-pub async fn list(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<RepositoryList, ApiError> {
-    let repositories = stored(&state).await?;
-    let connected = futures::stream::iter(repositories).map(|repository| {
-        let state = state.clone();
+/// Whether it answers, with the credentials that it would be used with.
+async fn test<A>(state: &State, repository: &Authorized<Repository, A>) -> Result<(), ApiError> {
+    let complete = state.reach.with_inherited(repository).await?;
+    state.reach.sources(&complete).test().await
+}
+
+pub async fn list(
+    state: Arc<State>,
+    guard: Guard,
+    q: RepoQuery,
+) -> Result<RepositoryList, ApiError> {
+    let repositories = state.reach.repositories(&guard).await?;
+    let connected = futures::stream::iter(repositories).map(|stored| {
+        let (state, repository) = (state.clone(), stored.repository);
         async move {
             let connection_state = connection(&state, &repository, q.force_refresh).await;
             Repository {
                 connection_state,
-                ..sanitized(repository)
+                ..sanitized(repository.into_inner())
             }
         }
     });
@@ -98,39 +105,12 @@ pub async fn list(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<Reposito
     })
 }
 
-/// The stored one that a query means.
-async fn find(
-    state: &State,
-    q: &RepoQuery,
-) -> Result<(crate::ports::SecretRecord, Repository), ApiError> {
-    let mut same: Vec<_> = secrets::records(state)
-        .await?
-        .into_iter()
-        .filter(|(_, r)| same_repository(&r.repo, &q.repo))
-        .collect();
-    if same.is_empty() {
-        return Err(ApiError::denied());
-    }
-    if same.len() == 1 && q.app_project.is_empty() {
-        return Ok(same.remove(0));
-    }
-    let not_found = || {
-        ApiError::plain(format!(
-            "repository not found for url {:?} and project {:?}",
-            q.repo, q.app_project
-        ))
-    };
-    same.into_iter()
-        .find(|(_, r)| r.project == q.app_project)
-        .ok_or_else(not_found)
-}
-
-pub async fn get(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<Repository, ApiError> {
-    let (_, found) = find(&state, &q).await?;
+pub async fn get(state: Arc<State>, guard: Guard, q: RepoQuery) -> Result<Repository, ApiError> {
+    let found = state.reach.repository(&guard, &q).await?.repository;
     let connection_state = connection(&state, &found, q.force_refresh).await;
     Ok(Repository {
         connection_state,
-        ..sanitized(found)
+        ..sanitized(found.into_inner())
     })
 }
 
@@ -156,27 +136,22 @@ fn brief(repository: &Repository) -> Repository {
 
 pub async fn create(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: RepoCreateRequest,
 ) -> Result<Repository, ApiError> {
     let mut repository = checked(q.repo)?;
     repository.connection_state = ConnectionState::default();
     repository.inherited_creds = false;
+    let repository = guard.create(repository)?;
     if repository.project.is_empty() {
-        state
-            .sources
-            .test(&secrets::with_inherited(&state, repository.clone()).await?)
-            .await?;
+        test(&state, &repository).await?;
     }
-    let name = secrets::secret_name(&repository.repo, &repository.project);
-    let existing = secrets::records(&state)
-        .await?
-        .into_iter()
-        .find(|(secret, r)| {
-            secret.name == name
-                || (same_repository(&r.repo, &repository.repo) && r.project == repository.project)
-        });
-    if let Some((_, existing)) = &existing {
+    let existing = state.reach.existing_repository(&repository).await?;
+    if let Some(Stored {
+        repository: existing,
+        ..
+    }) = &existing
+    {
         let typed = |r: &Repository| Repository {
             type_: sanitized(r.clone()).type_,
             ..r.clone()
@@ -191,19 +166,13 @@ pub async fn create(
         }
     }
     state.connections.forget();
-    state
-        .store
-        .put_secret(&secrets::secret_of(
-            &repository,
-            existing.map(|(secret, _)| secret),
-        ))
-        .await?;
+    state.reach.create_repository(&repository, existing).await?;
     Ok(brief(&repository))
 }
 
 pub async fn update(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: RepoUpdateRequest,
 ) -> Result<Repository, ApiError> {
     let mut repository = checked(q.repo)?;
@@ -212,27 +181,31 @@ pub async fn update(
         app_project: repository.project.clone(),
         ..Default::default()
     };
-    let (secret, stored) = find(&state, &query).await?;
-    restore_password(&mut repository.repo, [stored.repo.as_str()]);
-    restore_password(&mut repository.proxy, [stored.proxy.as_str()]);
+    let stored = state.reach.repository(&guard, &query).await?;
+    let stored: Stored<Update> = stored.also(&guard)?;
+    restore_password(&mut repository.repo, [stored.repository.repo.as_str()]);
+    restore_password(&mut repository.proxy, [stored.repository.proxy.as_str()]);
+    let repository = stored.replaced_by(&guard, repository)?;
     state.connections.forget();
-    state
-        .store
-        .put_secret(&secrets::secret_of(&repository, Some(secret)))
-        .await?;
+    state.reach.update_repository(stored, &repository).await?;
     Ok(brief(&repository))
 }
 
-pub async fn delete(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<RepoResponse, ApiError> {
-    let (secret, _) = find(&state, &q).await?;
+pub async fn delete(
+    state: Arc<State>,
+    guard: Guard,
+    q: RepoQuery,
+) -> Result<RepoResponse, ApiError> {
+    let stored = state.reach.repository(&guard, &q).await?;
+    let stored: Stored<Delete> = stored.also(&guard)?;
     state.connections.forget();
-    state.store.delete_secret(&secret.name).await?;
+    state.reach.delete_repository(stored).await?;
     Ok(RepoResponse {})
 }
 
 pub async fn validate_access(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: RepoAccessQuery,
 ) -> Result<RepoResponse, ApiError> {
     let repository = Repository {
@@ -251,54 +224,56 @@ pub async fn validate_access(
         project: q.project,
         ..Default::default()
     };
-    state
-        .sources
-        .test(&secrets::with_inherited(&state, repository).await?)
-        .await?;
+    test(&state, &guard.create(repository)?).await?;
     Ok(RepoResponse {})
 }
 
-pub async fn refs(state: Arc<State>, _: Caller, q: RepoQuery) -> Result<Refs, ApiError> {
-    let repository = repository(&state, &q.repo, &q.app_project).await?;
-    let (branches, tags) = state.sources.refs(&repository).await?;
+pub async fn refs(state: Arc<State>, guard: Guard, q: RepoQuery) -> Result<Refs, ApiError> {
+    let repository = state
+        .reach
+        .repository_for(&guard, &q.repo, &q.app_project)
+        .await?;
+    let (branches, tags) = state.reach.sources(&repository).refs().await?;
     Ok(Refs { branches, tags })
 }
 
 /// Which kind of source it is, and what there is to set in it.
 pub async fn app_details(
     state: Arc<State>,
-    _: Caller,
+    guard: Guard,
     q: RepoAppDetailsQuery,
 ) -> Result<RepoAppDetailsResponse, ApiError> {
     let source = q
         .source
         .ok_or_else(|| ApiError::invalid("missing payload in request"))?;
+    let reach = &state.reach;
+    let main = reach
+        .repository_for(&guard, &source.repo_url, &q.app_project)
+        .await?;
+    let app = app_in_project(&state, &guard, &q.app_name, &q.app_project).await?;
     if !q.app_project.is_empty() {
-        let project = state
-            .store
-            .effective_project(state.store.get_project(&q.app_project).await?);
-        permitted(&project, &source.repo_url)?;
+        let project = reach.project_of_details(&main, &q.app_project).await?;
+        permitted(&reach.effective_project(project), &source.repo_url)?;
     }
-    let main = repository(&state, &source.repo_url, &q.app_project).await?;
-    let (revision, _) = state
-        .sources
-        .resolve(&main, &source, &source.target_revision)
+    let (revision, _) = reach
+        .sources(&main)
+        .resolve(&source, &source.target_revision)
         .await?;
     let mut refs = BTreeMap::new();
     // The sources that this one may refer to are those of the Application.
-    if let Some(app) = app_of(&state, &q.app_name, &q.app_project).await {
+    if let Some(app) = app {
         for other in app.spec.sources.iter().filter(|s| !s.ref_.is_empty()) {
-            let repository = repository(&state, &other.repo_url, &q.app_project).await?;
-            let (sha, _) = state
-                .sources
-                .resolve(&repository, other, &other.target_revision)
+            let repository = reach.repository_of(&app, &other.repo_url).await?;
+            let (sha, _) = reach
+                .sources(&repository)
+                .resolve(other, &other.target_revision)
                 .await?;
-            refs.insert(other.ref_.clone(), (repository, sha));
+            refs.insert(other.ref_.clone(), (repository.into_inner(), sha));
         }
     }
     let several = !refs.is_empty();
     let request = RenderRequest {
-        repository: main,
+        repository: Repository::clone(&main),
         source,
         revision,
         app_name: q.app_name.replace('/', "_"),
@@ -309,18 +284,5 @@ pub async fn app_details(
         several,
         no_cache: false,
     };
-    state.sources.details(request).await
-}
-
-/// The Application that details are asked for, if there is one in that project.
-async fn app_of(state: &State, name: &str, project: &str) -> Option<Application> {
-    // It may be qualified: `namespace/name`.
-    let (namespace, name) = name
-        .split_once('/')
-        .unwrap_or((&state.options.namespace, name));
-    if !state.store.permits(namespace) {
-        return None;
-    }
-    let found = state.store.get_app(namespace, name).await.ok()?;
-    (spec::project_name(&found) == project).then_some(found)
+    reach.sources(&main).details(request).await
 }

@@ -1,7 +1,7 @@
 //! Requests from connections, HTTP/1.1 and HTTP/2, with or without TLS.
 
 use super::{handle, tls::Tls};
-use crate::server::State;
+use crate::Role;
 use hyper_util::rt::TokioExecutor;
 use std::{io, sync::Arc};
 use tiphys_listen::{Builder, Connections};
@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 
 /// Serves until the token is cancelled.
-pub async fn serve(
-    state: Arc<State>,
+pub async fn serve<S: Role>(
+    state: Arc<S>,
     listener: TcpListener,
     tls: Tls,
     connections: Connections,

@@ -2,7 +2,7 @@
 //! which it does not.
 
 use super::query;
-use crate::error::ApiError;
+use crate::ApiError;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,10 @@
 //! Repositories as Secrets, in Argo CD's format: one Secret a repository, and Secrets with
 //! credentials for URL prefixes.
 
-use crate::{ApiError, ports::SecretRecord, server::State, table::from_value};
+use crate::{
+    ApiError,
+    ports::{SecretRecord, Store},
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -10,6 +13,7 @@ use tiphys_api::{
     constants::{MANAGED_BY, MANAGED_BY_VALUE, SECRET_TYPE_LABEL},
     repository::{RepoCreds, Repository},
 };
+use tiphys_rpc::table::from_value;
 
 const REPOSITORY: &str = "repository";
 const CREDENTIALS: &str = "repo-creds";
@@ -128,8 +132,8 @@ pub fn secret_name(url: &str, project: &str) -> String {
 }
 
 /// All stored repositories. A Secret that cannot be read does not hide the others.
-pub async fn stored(state: &State) -> Result<Vec<Repository>, ApiError> {
-    Ok(records(state)
+pub async fn stored(store: &dyn Store) -> Result<Vec<Repository>, ApiError> {
+    Ok(records(store)
         .await?
         .into_iter()
         .map(|(_, repository)| repository)
@@ -137,8 +141,8 @@ pub async fn stored(state: &State) -> Result<Vec<Repository>, ApiError> {
 }
 
 /// With their Secrets, in the order of project and URL.
-pub async fn records(state: &State) -> Result<Vec<(SecretRecord, Repository)>, ApiError> {
-    let secrets = state.store.secrets_of_type(REPOSITORY).await?;
+pub async fn records(store: &dyn Store) -> Result<Vec<(SecretRecord, Repository)>, ApiError> {
+    let secrets = store.secrets_of_type(REPOSITORY).await?;
     let read = |secret: SecretRecord| match parse(&secret) {
         Ok(repository) => Some((secret, repository)),
         Err(e) => {
@@ -153,23 +157,27 @@ pub async fn records(state: &State) -> Result<Vec<(SecretRecord, Repository)>, A
 
 /// The repository with this URL as the project may use it, with credentials; one without a Secret
 /// is public.
-pub async fn repository(state: &State, url: &str, project: &str) -> Result<Repository, ApiError> {
-    let stored = stored(state).await?;
+pub async fn repository(
+    store: &dyn Store,
+    url: &str,
+    project: &str,
+) -> Result<Repository, ApiError> {
+    let stored = stored(store).await?;
     let same = |r: &&Repository| same_repository(&r.repo, url);
     let own = stored.iter().filter(same).find(|r| r.project == project);
     let shared = || stored.iter().filter(same).find(|r| r.project.is_empty());
     let mut found = own.or_else(shared).cloned().unwrap_or_default();
     url.clone_into(&mut found.repo);
-    with_inherited(state, found).await
+    with_inherited(store, found).await
 }
 
 /// Adds the credentials of the template with the longest path, to a repository that has none.
 pub async fn with_inherited(
-    state: &State,
+    store: &dyn Store,
     mut repository: Repository,
 ) -> Result<Repository, ApiError> {
     if !repository.has_credentials() {
-        let secrets = state.store.secrets_of_type(CREDENTIALS).await?;
+        let secrets = store.secrets_of_type(CREDENTIALS).await?;
         let read = |secret| {
             parse_template(secret)
                 .inspect_err(|e| tracing::warn!(error = %e, "a credential template is left out"))

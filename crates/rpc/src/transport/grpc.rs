@@ -1,19 +1,17 @@
 //! gRPC and gRPC-web: framing and status by tonic, one codec of bytes for all calls. The table does
 //! the rest.
 
-use super::{MAX_PUBLIC_REQUEST, max_request, session, traceparent};
+use super::traceparent;
 use crate::{
-    ApiError,
-    auth::Caller,
-    server::State,
-    table::{Call, Reply, Request as CallRequest},
+    ApiError, Code, Role,
+    table::{Kind, Reply, Request as CallRequest, missing},
 };
 use bytes::{Buf, BufMut, Bytes};
 use futures::{StreamExt as _, future::BoxFuture, stream::BoxStream};
 use http::{Request, Response};
 use std::{convert::Infallible, net::IpAddr, sync::Arc};
 use tonic::{
-    Status,
+    Status, Streaming,
     body::Body,
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
     server::Grpc,
@@ -60,43 +58,72 @@ impl Decoder for Raw {
 }
 
 /// One call, ready to run.
-#[derive(Clone)]
-struct Invoke {
-    state: Arc<State>,
-    caller: Caller,
+struct Invoke<S: Role> {
+    state: Arc<S>,
+    caller: S::Caller,
     rpc: String,
 }
 
-impl Invoke {
-    async fn run(self, message: Bytes) -> Result<Reply, ApiError> {
-        let call = self
-            .state
-            .table
-            .by_rpc(&self.rpc)
-            .ok_or_else(|| Call::missing(&self.rpc))?;
-        call.run(&self.state, self.caller, CallRequest::Proto(message))
-            .await
+// Not derived: the state itself need not be `Clone`.
+impl<S: Role> Clone for Invoke<S> {
+    fn clone(&self) -> Self {
+        Self {
+            state: self.state.clone(),
+            caller: self.caller.clone(),
+            rpc: self.rpc.clone(),
+        }
     }
 }
 
-impl tonic::server::UnaryService<Bytes> for Invoke {
+impl<S: Role> Invoke<S> {
+    async fn run(self, request: CallRequest) -> Result<Reply, ApiError> {
+        let call = self
+            .state
+            .table()
+            .by_rpc(&self.rpc)
+            .ok_or_else(|| missing(&self.rpc))?;
+        call.run(&self.state, self.caller, request).await
+    }
+
+    async fn one(self, request: CallRequest) -> Result<tonic::Response<Vec<u8>>, Status> {
+        match self.run(request).await? {
+            Reply::One(message) => Ok(tonic::Response::new(message)),
+            Reply::Stream(_) => Err(Status::internal("a stream where one message was expected")),
+        }
+    }
+}
+
+impl<S: Role> tonic::server::UnaryService<Bytes> for Invoke<S> {
     type Response = Vec<u8>;
     type Future = BoxFuture<'static, Result<tonic::Response<Vec<u8>>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let invoke = self.clone();
-        Box::pin(async move {
-            match invoke.run(request.into_inner()).await? {
-                Reply::One(message) => Ok(tonic::Response::new(message)),
-                Reply::Stream(_) => {
-                    Err(Status::internal("a stream where one message was expected"))
-                }
-            }
-        })
+        let request = CallRequest::Proto(request.into_inner());
+        Box::pin(self.clone().one(request))
     }
 }
 
-impl tonic::server::ServerStreamingService<Bytes> for Invoke {
+impl<S: Role> tonic::server::ClientStreamingService<Bytes> for Invoke<S> {
+    type Response = Vec<u8>;
+    type Future = BoxFuture<'static, Result<tonic::Response<Vec<u8>>, Status>>;
+
+    fn call(&mut self, request: tonic::Request<Streaming<Bytes>>) -> Self::Future {
+        let messages = request.into_inner().map(|message| message.map_err(broken));
+        Box::pin(self.clone().one(CallRequest::Stream(messages.boxed())))
+    }
+}
+
+/// A message of the client that could not be read.
+fn broken(status: Status) -> ApiError {
+    let code = match status.code() {
+        tonic::Code::ResourceExhausted => Code::ResourceExhausted,
+        tonic::Code::Cancelled => Code::Canceled,
+        _ => Code::InvalidArgument,
+    };
+    ApiError::new(code, status.message())
+}
+
+impl<S: Role> tonic::server::ServerStreamingService<Bytes> for Invoke<S> {
     type Response = Vec<u8>;
     type ResponseStream = BoxStream<'static, Result<Vec<u8>, Status>>;
     type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;
@@ -104,7 +131,7 @@ impl tonic::server::ServerStreamingService<Bytes> for Invoke {
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let invoke = self.clone();
         Box::pin(async move {
-            let messages = match invoke.run(request.into_inner()).await? {
+            let messages = match invoke.run(CallRequest::Proto(request.into_inner())).await? {
                 Reply::One(message) => {
                     futures::stream::once(std::future::ready(Ok(message))).boxed()
                 }
@@ -115,9 +142,15 @@ impl tonic::server::ServerStreamingService<Bytes> for Invoke {
     }
 }
 
+/// A HealthCheckRequest names a service at most.
+const MAX_HEALTH_REQUEST: usize = 64 * 1024;
 const HEALTH: &str = "/grpc.health.v1.Health/Check";
 
-pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -> Response<Body> {
+pub async fn handle<S: Role>(
+    state: Arc<S>,
+    source: IpAddr,
+    request: Request<Body>,
+) -> Response<Body> {
     let rpc = request.uri().path().to_owned();
     let mut grpc = Grpc::new(Raw).max_encoding_message_size(usize::MAX);
     if rpc == HEALTH {
@@ -126,18 +159,19 @@ pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -
             Ok::<_, Status>(tonic::Response::new(vec![8u8, 1]))
         });
         return grpc
-            .max_decoding_message_size(MAX_PUBLIC_REQUEST)
+            .max_decoding_message_size(MAX_HEALTH_REQUEST)
             .unary(serving, request)
             .await;
     }
-    let call = state.table.by_rpc(&rpc);
-    let streams = call.is_some_and(|c| c.streams);
+    let call = state.table().by_rpc(&rpc);
+    let kind = call.map_or(Kind::Unary, |c| c.kind);
     // Before anything of the message is read.
-    let caller = match session::check(&state, source, request.headers(), call).await {
+    let access = call.map(|c| &c.access);
+    let caller = match state.caller(source, request.headers(), access).await {
         Ok(caller) => caller,
         Err(e) => return Status::from(e).into_http(),
     };
-    grpc = grpc.max_decoding_message_size(max_request(&caller));
+    grpc = grpc.max_decoding_message_size(state.max_request(&caller));
     let span = tracing::trace_span!(
         "request",
         "otel.kind" = "server",
@@ -147,17 +181,17 @@ pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -
     );
     let invoke = Invoke { caller, state, rpc };
     let answer = async move {
-        if streams {
-            grpc.server_streaming(invoke, request).await
-        } else {
-            grpc.unary(invoke, request).await
+        match kind {
+            Kind::Unary => grpc.unary(invoke, request).await,
+            Kind::ServerStream => grpc.server_streaming(invoke, request).await,
+            Kind::ClientStream => grpc.client_streaming(invoke, request).await,
         }
     };
     answer.instrument(span).await
 }
 
-pub async fn handle_web(
-    state: Arc<State>,
+pub async fn handle_web<S: Role>(
+    state: Arc<S>,
     source: IpAddr,
     request: Request<Body>,
 ) -> Response<Body> {

@@ -1,18 +1,16 @@
 //! REST: path, query and body become the request message of the call in the table; its reply is
 //! JSON, streams are JSON lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
 
-use super::{max_request, session, traceparent};
+use super::{text, traceparent};
 use crate::{
-    ApiError, Code, assets, heavy,
-    server::State,
-    table::{BodyOf, Call, Fields, Reply, Request as CallRequest, Rest, query},
+    ApiError, Code, Role, heavy,
+    table::{BodyOf, Fields, Reply, Request as CallRequest, Rest, Session, query},
 };
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::{net::IpAddr, sync::Arc, time::Duration};
 use tonic::body::Body;
@@ -21,13 +19,15 @@ use tracing::Instrument as _;
 /// An idle event stream sends a comment this often, so that a gone client is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const EVENT_STREAM: &str = "text/event-stream";
-const LOGIN: &str = "/session.SessionService/Create";
-const LOGOUT: &str = "/session.SessionService/Delete";
 
-pub async fn handle(state: Arc<State>, source: IpAddr, request: Request<Body>) -> Response<Body> {
+pub async fn handle<S: Role>(
+    state: Arc<S>,
+    source: IpAddr,
+    request: Request<Body>,
+) -> Response<Body> {
     let (parts, body) = request.into_parts();
     if parts.method != Method::GET && !is_json(&parts) {
-        return assets::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Invalid content type\n");
+        return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Invalid content type\n");
     }
     match answer(&state, source, &parts, body).await {
         Ok(response) => response,
@@ -49,31 +49,30 @@ fn is_json(parts: &Parts) -> bool {
         .is_some_and(|t| t.trim().eq_ignore_ascii_case("application/json"))
 }
 
-async fn answer(
-    state: &Arc<State>,
+async fn answer<S: Role>(
+    state: &Arc<S>,
     source: IpAddr,
     parts: &Parts,
     body: Body,
 ) -> Result<Response<Body>, ApiError> {
     let path = parts.uri.path();
-    let Some((call, rest, bindings)) = state.table.by_rest(&parts.method, path) else {
-        return Err(if state.table.knows_path(path) {
+    let Some((call, rest, bindings)) = state.table().by_rest(&parts.method, path) else {
+        return Err(if state.table().knows_path(path) {
             ApiError::new(Code::Unimplemented, "Method Not Allowed")
         } else {
             ApiError::not_found("Not Found")
         });
     };
-    let caller = session::caller(state, source, &parts.headers, call.access).await?;
-    let mut message = read_body(rest, body, max_request(&caller)).await?;
+    let caller = state
+        .caller(source, &parts.headers, Some(&call.access))
+        .await?;
+    let mut message = read_body(rest, body, state.max_request(&caller)).await?;
     let fields = query::read(
         &mut message,
         parts.uri.query().unwrap_or_default(),
         bindings,
     )?;
-    let renewed = match &caller.claims {
-        Some(claims) => state.auth.renewed(claims, Timestamp::now()).await,
-        None => None,
-    };
+    let renewed = state.renewed(&caller).await;
     let name = call.rpc.trim_start_matches('/');
     let span = tracing::trace_span!(
         "request",
@@ -87,8 +86,8 @@ async fn answer(
         .instrument(span)
         .await?;
     let mut response = respond(parts, select(reply, fields).await);
-    if let Some(token) = session_token(call, &mut response, renewed).await? {
-        let cookie = session::cookie(state, &token);
+    if let Some(token) = session_token(call.session, &mut response, renewed).await? {
+        let cookie = state.cookie(&token);
         response
             .headers_mut()
             .extend(cookie.map(|value| (header::SET_COOKIE, value)));
@@ -98,13 +97,13 @@ async fn answer(
 
 /// The token to put into the cookie: after a login, a logout, or when it was renewed.
 async fn session_token(
-    call: &Call,
+    session: Session,
     response: &mut Response<Body>,
     renewed: Option<String>,
 ) -> Result<Option<String>, ApiError> {
-    match call.rpc.as_str() {
-        LOGOUT => Ok(Some(String::new())),
-        LOGIN => {
+    match session {
+        Session::Ends => Ok(Some(String::new())),
+        Session::Begins => {
             let body = std::mem::replace(response.body_mut(), Body::empty());
             let bytes = body
                 .collect()
@@ -117,7 +116,7 @@ async fn session_token(
             *response.body_mut() = Body::new(Full::new(bytes));
             Ok(token)
         }
-        _ => Ok(renewed),
+        Session::Stays => Ok(renewed),
     }
 }
 

@@ -1,40 +1,28 @@
 //! How requests come in: connections and TLS (`listen`, `tls`), gRPC and gRPC-web (`grpc`), REST
-//! (`rest`). Knows the table, but no call by name except login and logout, whose token is also a
-//! cookie.
+//! (`rest`). Knows the table, but no call by name.
 
 mod grpc;
 pub mod listen;
 mod rest;
-mod session;
 pub mod source;
 pub mod tls;
+pub mod token;
 
-use crate::{assets, auth::Caller, server::State, webhook};
+use crate::Role;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::Full;
 use std::{convert::Infallible, net::IpAddr, sync::Arc};
 use tonic::body::Body;
 
-/// A request message has at most this many bytes, in either encoding.
-const MAX_REQUEST: usize = 16 * 1024 * 1024;
-/// Of somebody who is not logged in.
-const MAX_PUBLIC_REQUEST: usize = 64 * 1024;
-
-fn max_request(caller: &Caller) -> usize {
-    if caller.logged_in() {
-        MAX_REQUEST
-    } else {
-        MAX_PUBLIC_REQUEST
-    }
-}
-
 /// Answers one request of any kind.
-async fn handle(
-    state: Arc<State>,
+async fn handle<S: Role>(
+    state: Arc<S>,
     peer: IpAddr,
     mut request: Request<Body>,
 ) -> Result<Response<Body>, Infallible> {
-    let source = source::of(peer, request.headers(), &state.options.trusted_proxies);
-    strip_root(&state.options.root_path, &mut request);
+    let source = source::of(peer, request.headers(), state.trusted_proxies());
+    strip_root(state.root_path(), &mut request);
     let content_type = request
         .headers()
         .get(header::CONTENT_TYPE)
@@ -45,18 +33,26 @@ async fn handle(
     } else if content_type.starts_with("application/grpc") {
         return Ok(grpc::handle(state, source, request).await);
     } else if request.uri().path() == "/healthz" {
-        assets::text(StatusCode::OK, "ok\n")
-    } else if request.uri().path() == webhook::PATH {
-        webhook::handle(state, request).await
-    } else if request.uri().path().starts_with("/api/") {
-        rest::handle(state, source, request).await
-    } else if matches!(*request.method(), http::Method::GET | http::Method::HEAD) {
-        state.assets.respond(request.uri().path())
+        text(StatusCode::OK, "ok\n")
     } else {
-        assets::text(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n")
+        match state.other(request).await {
+            Ok(response) => response,
+            Err(request) => rest::handle(state, source, request).await,
+        }
     };
     secure(response.headers_mut());
     Ok(response)
+}
+
+/// An answer of plain text.
+pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::new(Full::new(body.into())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    response
 }
 
 /// The span of whoever asks (W3C Trace Context).

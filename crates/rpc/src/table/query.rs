@@ -5,7 +5,7 @@
 //! [`MAX_DEPTH`].
 
 use super::{Bindings, Fields, percent_decode};
-use crate::error::ApiError;
+use crate::ApiError;
 use serde_json::{Map, Value};
 
 /// Most parts of a parameter's name, and of a path in `fields`. No message of the API is nested as

@@ -1,0 +1,367 @@
+//! The table of calls: RPC name, its REST methods and paths, who may call, and the handler. gRPC,
+//! gRPC-web and REST all look up here. [`Table`] is the main type; [`unary`], [`server_stream`],
+//! [`client_stream`] and [`missing`](Call::missing) make its rows.
+
+mod fields;
+mod lenient;
+mod pattern;
+pub mod query;
+
+pub use fields::Fields;
+pub use lenient::from_value;
+pub use pattern::{Bindings, Pattern, percent_decode};
+
+use crate::{ApiError, Code, Role, heavy};
+use bytes::Bytes;
+use futures::{StreamExt as _, future::BoxFuture, stream::BoxStream};
+use http::Method;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::{collections::HashMap, sync::Arc};
+
+/// Where a REST body goes in the request message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyOf {
+    None,
+    Whole,
+    Field(&'static str),
+}
+
+/// One REST binding of a call.
+#[derive(Clone, Debug)]
+pub struct Rest {
+    pub method: Method,
+    pub pattern: Pattern,
+    pub body: BodyOf,
+}
+
+/// A request message, in the encoding it came in. The reply is in the same.
+pub enum Request {
+    Proto(Bytes),
+    Json(Value),
+    /// The messages of a client stream, which only gRPC has.
+    Stream(BoxStream<'static, Result<Bytes, ApiError>>),
+}
+
+/// The reply: encoded messages.
+pub enum Reply {
+    One(Vec<u8>),
+    Stream(BoxStream<'static, Result<Vec<u8>, ApiError>>),
+}
+
+type Handler<S> = Box<
+    dyn Fn(Arc<S>, <S as Role>::Caller, Request) -> BoxFuture<'static, Result<Reply, ApiError>>
+        + Send
+        + Sync,
+>;
+
+/// How many messages a call takes and gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Unary,
+    ServerStream,
+    ClientStream,
+}
+
+/// What a call does to the caller's session, for the cookie of a browser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Session {
+    Stays,
+    /// The reply has a field `token`: the new session's.
+    Begins,
+    Ends,
+}
+
+/// One row.
+pub struct Call<S: Role> {
+    /// `/service/Method`.
+    pub rpc: String,
+    pub access: S::Access,
+    pub kind: Kind,
+    pub rest: Vec<Rest>,
+    pub session: Session,
+    /// None: known, but not there yet.
+    pub handler: Option<Handler<S>>,
+}
+
+impl<S: Role> Call<S> {
+    fn new(
+        rpc: &str,
+        rest: &[&str],
+        access: S::Access,
+        kind: Kind,
+        handler: Option<Handler<S>>,
+    ) -> Self {
+        Self {
+            rpc: format!("/{rpc}"),
+            access,
+            kind,
+            rest: rest.iter().map(|text| Rest::parse(text)).collect(),
+            session: Session::Stays,
+            handler,
+        }
+    }
+
+    /// A row that is known, but not there yet.
+    pub fn missing(rpc: &str, rest: &[&str], access: S::Access) -> Self {
+        Self::new(rpc, rest, access, Kind::Unary, None)
+    }
+
+    #[must_use]
+    pub fn with_session(self, session: Session) -> Self {
+        Self { session, ..self }
+    }
+
+    /// Answers a request, and lets the role count it.
+    pub async fn run(
+        &self,
+        state: &Arc<S>,
+        caller: S::Caller,
+        request: Request,
+    ) -> Result<Reply, ApiError> {
+        state.started(self);
+        let reply = match &self.handler {
+            Some(handler) => handler(state.clone(), caller, request).await,
+            None => Err(missing(&self.rpc)),
+        };
+        state.handled(self, reply.as_ref().err());
+        reply
+    }
+}
+
+/// What a caller hears when there is no handler.
+pub fn missing(rpc: &str) -> ApiError {
+    let name = rpc.trim_start_matches('/');
+    let (service, method) = name.split_once('/').unwrap_or((name, ""));
+    ApiError::new(
+        Code::Unimplemented,
+        format!("method {method} of service {service} is not implemented"),
+    )
+}
+
+impl Rest {
+    /// `GET /path`, `POST /path *` for the whole body, `PUT /path spec` for a field of it.
+    fn parse(text: &str) -> Self {
+        let mut words = text.split(' ');
+        let method = words
+            .next()
+            .and_then(|m| m.parse().ok())
+            .unwrap_or(Method::GET);
+        let pattern = Pattern::parse(words.next().unwrap_or_default());
+        let body = match words.next() {
+            None => BodyOf::None,
+            Some("*") => BodyOf::Whole,
+            Some(field) => BodyOf::Field(Box::leak(field.to_owned().into_boxed_str())),
+        };
+        Self {
+            method,
+            pattern,
+            body,
+        }
+    }
+}
+
+/// A request message.
+pub trait Query: prost::Message + Default + DeserializeOwned + 'static {}
+impl<Q: prost::Message + Default + DeserializeOwned + 'static> Query for Q {}
+
+/// A message of a reply.
+pub trait Answer: prost::Message + Serialize + 'static {}
+impl<R: prost::Message + Serialize + 'static> Answer for R {}
+
+/// A row whose reply is one message. `finish` is done to every reply before it is encoded.
+pub fn unary<S, Q, R, F, Fut>(
+    rpc: &str,
+    rest: &[&str],
+    access: S::Access,
+    finish: fn(&mut R),
+    f: F,
+) -> Call<S>
+where
+    S: Role,
+    Q: Query,
+    R: Answer,
+    F: Fn(Arc<S>, S::Caller, Q) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
+{
+    let handler: Handler<S> = Box::new(move |state, caller, request| match decode::<Q>(request) {
+        Err(e) => Box::pin(std::future::ready(Err(e))),
+        Ok((query, encoding)) => {
+            let reply = f(state, caller, query);
+            Box::pin(async move { encoding.reply(reply.await?, finish).await })
+        }
+    });
+    Call::new(rpc, rest, access, Kind::Unary, Some(handler))
+}
+
+/// A row whose reply is a stream of messages. `finish` is done to each before it is encoded.
+pub fn server_stream<S, Q, R, F, Fut>(
+    rpc: &str,
+    rest: &[&str],
+    access: S::Access,
+    finish: fn(&mut R),
+    f: F,
+) -> Call<S>
+where
+    S: Role,
+    Q: Query,
+    R: Answer,
+    F: Fn(Arc<S>, S::Caller, Q) -> Fut + Send + Sync + 'static,
+    Fut:
+        Future<Output = Result<BoxStream<'static, Result<R, ApiError>>, ApiError>> + Send + 'static,
+{
+    let handler: Handler<S> = Box::new(move |state, caller, request| match decode::<Q>(request) {
+        Err(e) => Box::pin(std::future::ready(Err(e))),
+        Ok((query, encoding)) => {
+            let reply = f(state.clone(), caller.clone(), query);
+            Box::pin(async move {
+                let messages = reply.await?;
+                let encoded = messages.map(move |m| encoding.message(m?, finish)).boxed();
+                Ok(Reply::Stream(state.guard(&caller, encoded)))
+            })
+        }
+    });
+    Call::new(rpc, rest, access, Kind::ServerStream, Some(handler))
+}
+
+/// A row that takes a stream of messages and gives one. REST has no such calls.
+pub fn client_stream<S, Q, R, F, Fut>(
+    rpc: &str,
+    access: S::Access,
+    finish: fn(&mut R),
+    f: F,
+) -> Call<S>
+where
+    S: Role,
+    Q: Query,
+    R: Answer,
+    F: Fn(Arc<S>, S::Caller, BoxStream<'static, Result<Q, ApiError>>) -> Fut
+        + Send
+        + Sync
+        + 'static,
+    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
+{
+    let handler: Handler<S> = Box::new(move |state, caller, request| {
+        let Request::Stream(messages) = request else {
+            let e = ApiError::internal("one message where a stream was expected");
+            return Box::pin(std::future::ready(Err(e)));
+        };
+        let queries = messages.map(|bytes| Ok(decode(Request::Proto(bytes?))?.0));
+        let reply = f(state, caller, queries.boxed());
+        Box::pin(async move { Encoding::Proto.reply(reply.await?, finish).await })
+    });
+    Call::new(rpc, &[], access, Kind::ClientStream, Some(handler))
+}
+
+#[derive(Clone, Copy)]
+enum Encoding {
+    Proto,
+    Json,
+}
+
+impl Encoding {
+    async fn reply<R: Answer>(self, reply: R, finish: fn(&mut R)) -> Result<Reply, ApiError> {
+        // A list of all Applications takes its time.
+        let message = match reply.encoded_len() {
+            ..heavy::LARGE => self.message(reply, finish),
+            _ => heavy::run(move || self.message(reply, finish)).await,
+        };
+        Ok(Reply::One(message?))
+    }
+
+    fn message<R: Answer>(self, mut message: R, finish: fn(&mut R)) -> Result<Vec<u8>, ApiError> {
+        finish(&mut message);
+        match self {
+            Self::Proto => Ok(message.encode_to_vec()),
+            Self::Json => serde_json::to_vec(&message)
+                .map_err(|e| ApiError::internal(format!("cannot write the reply: {e}"))),
+        }
+    }
+}
+
+fn decode<Q: Query>(request: Request) -> Result<(Q, Encoding), ApiError> {
+    match request {
+        Request::Proto(bytes) => Q::decode(bytes)
+            .map(|q| (q, Encoding::Proto))
+            .map_err(|e| ApiError::invalid(format!("the request is not a valid message: {e}"))),
+        Request::Json(value) => from_value(value)
+            .map(|q| (q, Encoding::Json))
+            .map_err(|e| ApiError::invalid(format!("invalid request: {e}"))),
+        Request::Stream(_) => Err(ApiError::internal(
+            "a stream where one message was expected",
+        )),
+    }
+}
+
+/// All calls, found by RPC name or by REST method and path.
+pub struct Table<S: Role> {
+    calls: Vec<Call<S>>,
+    by_rpc: HashMap<String, usize>,
+}
+
+impl<S: Role> Table<S> {
+    pub fn new(calls: Vec<Call<S>>) -> Self {
+        let by_rpc = calls
+            .iter()
+            .enumerate()
+            .map(|(n, call)| (call.rpc.clone(), n))
+            .collect();
+        Self { calls, by_rpc }
+    }
+
+    pub fn calls(&self) -> &[Call<S>] {
+        &self.calls
+    }
+
+    pub fn by_rpc(&self, path: &str) -> Option<&Call<S>> {
+        self.by_rpc.get(path).map(|n| &self.calls[*n])
+    }
+
+    /// The call for a REST request, with its binding and the path's variables. Literal paths win
+    /// over variables.
+    pub fn by_rest(&self, method: &Method, path: &str) -> Option<(&Call<S>, &Rest, Bindings)> {
+        let matches = self
+            .calls
+            .iter()
+            .flat_map(|call| call.rest.iter().map(move |rest| (call, rest)));
+        matches
+            .filter(|(_, rest)| rest.method == *method)
+            .filter_map(|(call, rest)| {
+                rest.pattern
+                    .matches(path)
+                    .map(|bindings| (call, rest, bindings))
+            })
+            .min_by_key(|(call, rest, _)| (rest.pattern.variables(), call.handler.is_none()))
+    }
+
+    /// Whether the path has some call, with another method.
+    pub fn knows_path(&self, path: &str) -> bool {
+        self.calls
+            .iter()
+            .flat_map(|c| &c.rest)
+            .any(|rest| rest.pattern.matches(path).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_inside_each_other_are_refused() {
+        // Fields 1 and 15, each the beginning of a group.
+        for begin in [0x0b, 0x7b] {
+            let request = Request::Proto(Bytes::from(vec![begin; 60_000]));
+            assert!(decode::<tiphys_api::rpc::application::ApplicationQuery>(request).is_err());
+        }
+    }
+
+    #[test]
+    fn a_missing_call_is_named() {
+        let e = missing("/application.ApplicationService/GetOCIMetadata");
+        assert_eq!(
+            e.message,
+            "method GetOCIMetadata of service application.ApplicationService is not implemented"
+        );
+    }
+}

@@ -1,0 +1,403 @@
+//! A role that is none of ours, with a state, callers and messages of its own: its table is served
+//! over gRPC, gRPC-web and REST.
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream::BoxStream};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, uri::PathAndQuery};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::{client::legacy, rt::TokioExecutor};
+use serde_json::{Value, json};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+use tiphys_rpc::{
+    ApiError, Call, Role, Table, Tls,
+    table::{Session, client_stream, server_stream, unary},
+    text,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::{body::Body, transport::Channel};
+use tonic_prost::ProstCodec;
+
+#[derive(Clone, PartialEq, prost::Message, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+struct Add {
+    #[prost(uint32, tag = "1")]
+    amount: u32,
+    #[prost(string, tag = "2")]
+    why: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+struct Total {
+    #[prost(uint32, tag = "1")]
+    total: u32,
+    #[prost(string, tag = "2")]
+    secret: String,
+    #[prost(string, tag = "3")]
+    token: String,
+}
+
+/// The state: a counter, and the calls that were answered.
+struct Counter {
+    table: Table<Self>,
+    total: AtomicU32,
+    answered: Mutex<Vec<String>>,
+}
+
+/// Whether a row is for everybody.
+struct Open(bool);
+
+impl Role for Counter {
+    /// The caller's name.
+    type Caller = Option<String>;
+    type Access = Open;
+
+    fn table(&self) -> &Table<Self> {
+        &self.table
+    }
+
+    async fn caller(
+        &self,
+        _: IpAddr,
+        headers: &HeaderMap,
+        access: Option<&Open>,
+    ) -> Result<Option<String>, ApiError> {
+        let name = tiphys_rpc::token(headers, "counter");
+        match (name, access) {
+            (Some(name), _) => Ok(Some(name)),
+            (None, Some(Open(true))) => Ok(None),
+            (None, _) => Err(ApiError::unauthenticated("who is there?")),
+        }
+    }
+
+    fn max_request(&self, caller: &Option<String>) -> usize {
+        if caller.is_some() { 4096 } else { 64 }
+    }
+
+    fn cookie(&self, token: &str) -> Option<HeaderValue> {
+        tiphys_rpc::set_cookie("counter", token, self.root_path(), false)
+    }
+
+    fn other(
+        self: &Arc<Self>,
+        request: Request<Body>,
+    ) -> futures::future::BoxFuture<'static, Result<Response<Body>, Request<Body>>> {
+        let answer = match request.uri().path() {
+            "/about" => Ok(text(StatusCode::OK, "a counter\n")),
+            _ => Err(request),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn root_path(&self) -> &str {
+        "/counters"
+    }
+
+    fn handled(&self, call: &Call<Self>, error: Option<&ApiError>) {
+        let code = error.map_or_else(|| "OK".to_owned(), |e| format!("{:?}", e.code));
+        let line = format!("{} {code}", call.rpc);
+        self.answered.lock().expect("not poisoned").push(line);
+    }
+}
+
+type Stream<T> = BoxStream<'static, Result<T, ApiError>>;
+
+async fn add(state: Arc<Counter>, _: Option<String>, q: Add) -> Result<Total, ApiError> {
+    if q.amount > 100 {
+        return Err(ApiError::precondition("too much"));
+    }
+    let total = state.total.fetch_add(q.amount, Ordering::SeqCst) + q.amount;
+    Ok(Total {
+        total,
+        secret: q.why,
+        ..Default::default()
+    })
+}
+
+async fn count(_: Arc<Counter>, _: Option<String>, q: Add) -> Result<Stream<Total>, ApiError> {
+    let total = |total| {
+        Ok(Total {
+            total,
+            secret: "s".into(),
+            ..Default::default()
+        })
+    };
+    let end = Err(ApiError::internal("no more"));
+    let messages = (1..=q.amount).map(total).chain([end]);
+    Ok(futures::stream::iter(messages).boxed())
+}
+
+async fn sum(_: Arc<Counter>, _: Option<String>, mut q: Stream<Add>) -> Result<Total, ApiError> {
+    let mut total = 0;
+    while let Some(add) = q.next().await {
+        total += add?.amount;
+    }
+    Ok(Total {
+        total,
+        ..Default::default()
+    })
+}
+
+async fn greet(_: Arc<Counter>, _: Option<String>, q: Add) -> Result<Total, ApiError> {
+    Ok(Total {
+        token: q.why,
+        ..Default::default()
+    })
+}
+
+/// What no client may see.
+fn conceal(total: &mut Total) {
+    total.secret.clear();
+}
+
+struct Served {
+    counter: Arc<Counter>,
+    address: SocketAddr,
+    _stop: DropGuard,
+}
+
+async fn serve() -> Served {
+    let rows = vec![
+        unary(
+            "test.Counter/Add",
+            &["POST /api/counter/{why} *"],
+            Open(false),
+            conceal,
+            add,
+        ),
+        server_stream(
+            "test.Counter/Count",
+            &["GET /api/stream/{amount}"],
+            Open(true),
+            conceal,
+            count,
+        ),
+        client_stream("test.Counter/Sum", Open(true), conceal, sum),
+        unary(
+            "test.Counter/Greet",
+            &["POST /api/session *"],
+            Open(true),
+            conceal,
+            greet,
+        )
+        .with_session(Session::Begins),
+        Call::missing("test.Counter/Reset", &["DELETE /api/counter"], Open(false)),
+    ];
+    let counter = Arc::new(Counter {
+        table: Table::new(rows),
+        total: AtomicU32::new(0),
+        answered: Mutex::default(),
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let stop = CancellationToken::new();
+    let connections = tiphys_listen::Connections::new(tiphys_listen::Limits::default());
+    let serving = tiphys_rpc::serve(
+        counter.clone(),
+        listener,
+        Tls::Off,
+        connections,
+        stop.clone(),
+    );
+    tokio::spawn(serving);
+    Served {
+        counter,
+        address,
+        _stop: stop.drop_guard(),
+    }
+}
+
+impl Served {
+    async fn client(&self) -> tonic::client::Grpc<Channel> {
+        let endpoint = Channel::from_shared(format!("http://{}", self.address)).expect("a URI");
+        let mut client = tonic::client::Grpc::new(endpoint.connect().await.expect("a connection"));
+        client.ready().await.expect("a connection");
+        client
+    }
+
+    /// One call over gRPC by `name`.
+    async fn grpc(&self, rpc: &'static str, name: &str, q: Add) -> Result<Total, tonic::Status> {
+        let mut request = tonic::Request::new(q);
+        if !name.is_empty() {
+            let name = name.parse().expect("a header");
+            request.metadata_mut().insert("token", name);
+        }
+        let path = PathAndQuery::from_static(rpc);
+        let codec = ProstCodec::<Add, Total>::default();
+        let reply = self.client().await.unary(request, path, codec).await?;
+        Ok(reply.into_inner())
+    }
+
+    async fn send(&self, request: http::request::Builder, body: Vec<u8>) -> Response<Incoming> {
+        let mut request = request
+            .body(Full::new(Bytes::from(body)))
+            .expect("a request");
+        let uri = format!("http://{}{}", self.address, request.uri());
+        *request.uri_mut() = uri.parse().expect("a URI");
+        let client: legacy::Client<_, Full<Bytes>> =
+            legacy::Client::builder(TokioExecutor::new()).build_http();
+        client.request(request).await.expect("an answer")
+    }
+
+    /// One REST request by `name`: the status, the cookie, and the body as text.
+    async fn rest(&self, method: &str, path: &str, name: &str, body: Value) -> (u16, String) {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json");
+        if !name.is_empty() {
+            request = request.header("token", name);
+        }
+        let response = self.send(request, body.to_string().into_bytes()).await;
+        (response.status().as_u16(), read(response).await)
+    }
+}
+
+async fn read(response: Response<Incoming>) -> String {
+    let bytes = response.into_body().collect().await.expect("a body");
+    String::from_utf8_lossy(&bytes.to_bytes()).into_owned()
+}
+
+fn amount(amount: u32) -> Add {
+    Add {
+        amount,
+        why: "because".into(),
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_answered_over_grpc_grpc_web_and_rest() {
+    let served = serve().await;
+    let reply = served
+        .grpc("/test.Counter/Add", "me", amount(3))
+        .await
+        .expect("a reply");
+    assert_eq!((reply.total, reply.secret.as_str()), (3, ""));
+
+    let mut frame = vec![0];
+    let message = prost::Message::encode_to_vec(&amount(4));
+    frame.extend(u32::try_from(message.len()).expect("short").to_be_bytes());
+    frame.extend(message);
+    let request = Request::post("/counters/test.Counter/Add")
+        .header("content-type", "application/grpc-web+proto")
+        .header("token", "me");
+    let response = served.send(request, frame).await;
+    assert_eq!(response.status(), 200);
+    let body = read(response).await;
+    assert!(body.starts_with("\0\0\0\0\u{2}\u{8}\u{7}"), "{body:?}");
+    assert!(body.contains("grpc-status:0"), "{body:?}");
+
+    let (status, body) = served
+        .rest(
+            "POST",
+            "/counters/api/counter/x",
+            "me",
+            json!({"amount": "5"}),
+        )
+        .await;
+    let body: Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!((status, &body["total"]), (200, &json!(12)));
+    assert_eq!(body["secret"], "", "what is taken out is so in JSON too");
+    let answered = served.counter.answered.lock().expect("not poisoned");
+    assert_eq!(*answered, ["/test.Counter/Add OK"; 3]);
+}
+
+#[tokio::test]
+async fn a_stream_is_answered_over_grpc_and_rest() {
+    let served = serve().await;
+    let path = PathAndQuery::from_static("/test.Counter/Count");
+    let codec = ProstCodec::<Add, Total>::default();
+    let stream = served
+        .client()
+        .await
+        .server_streaming(tonic::Request::new(amount(2)), path, codec)
+        .await
+        .expect("a stream")
+        .into_inner();
+    let messages: Vec<_> = stream
+        .map(|m| m.map(|m| m.total).map_err(|e| e.message().to_owned()))
+        .collect()
+        .await;
+    assert_eq!(messages, [Ok(1), Ok(2), Err("no more".to_owned())]);
+
+    let (status, body) = served
+        .rest("GET", "/api/stream/1?fields=total", "", Value::Null)
+        .await;
+    let lines: Vec<&str> = body.lines().collect();
+    assert_eq!((status, lines.len()), (200, 2), "{body}");
+    assert_eq!(lines[0], r#"{"result":{"total":1}}"#);
+    assert!(lines[1].contains("no more"), "{body}");
+}
+
+#[tokio::test]
+async fn a_client_may_send_a_stream() {
+    let served = serve().await;
+    let path = PathAndQuery::from_static("/test.Counter/Sum");
+    let codec = ProstCodec::<Add, Total>::default();
+    let adds = futures::stream::iter([1, 2, 3].map(amount));
+    let reply = served
+        .client()
+        .await
+        .client_streaming(tonic::Request::new(adds), path, codec)
+        .await
+        .expect("a reply");
+    assert_eq!(reply.into_inner().total, 6);
+}
+
+#[tokio::test]
+async fn the_role_says_who_may_call_and_how_much() {
+    let served = serve().await;
+    for rpc in ["/test.Counter/Add", "/test.Counter/None"] {
+        let refused = served.grpc(rpc, "", amount(1)).await.expect_err("refused");
+        assert_eq!(refused.code(), tonic::Code::Unauthenticated, "{rpc}");
+    }
+    let (status, body) = served
+        .rest("POST", "/api/counter/x", "", json!({"amount": 1}))
+        .await;
+    assert_eq!(status, 401, "{body}");
+    let long = Add {
+        amount: 1,
+        why: "x".repeat(100),
+    };
+    let refused = served.grpc("/test.Counter/Greet", "", long.clone()).await;
+    assert_eq!(
+        refused.expect_err("too long").code(),
+        tonic::Code::OutOfRange
+    );
+    served
+        .grpc("/test.Counter/Greet", "me", long)
+        .await
+        .expect("it is short enough for who is known");
+    assert_eq!(served.counter.total.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn errors_cookies_and_other_paths() {
+    let served = serve().await;
+    let failed = served.grpc("/test.Counter/Add", "me", amount(101)).await;
+    let failed = failed.expect_err("too much");
+    assert_eq!(
+        (failed.code(), failed.message()),
+        (tonic::Code::FailedPrecondition, "too much")
+    );
+    let (status, body) = served.rest("DELETE", "/api/counter", "me", json!({})).await;
+    assert_eq!(status, 501, "{body}");
+    let (status, body) = served.rest("GET", "/api/none", "me", Value::Null).await;
+    assert_eq!((status, body.contains("Not Found")), (404, true), "{body}");
+    let (status, body) = served.rest("GET", "/about", "", Value::Null).await;
+    assert_eq!((status, body.as_str()), (200, "a counter\n"));
+
+    let request = Request::post("/api/session").header("content-type", "application/json");
+    let response = served.send(request, br#"{"why": "t"}"#.to_vec()).await;
+    let cookie = response.headers()["set-cookie"].to_str().expect("text");
+    assert!(cookie.starts_with("counter=t; Path=/counters;"), "{cookie}");
+}

@@ -1,0 +1,135 @@
+//! The words of Argo CD's RBAC: resources and actions, what a row of the table asks for, and each
+//! action as a type.
+
+use std::fmt;
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name { $($variant,)* }
+
+        impl $name {
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+    };
+}
+
+words!(
+    /// What a policy speaks of.
+    Resource {
+        Clusters = "clusters",
+        Projects = "projects",
+        Applications = "applications",
+        ApplicationSets = "applicationsets",
+        Repositories = "repositories",
+        WriteRepositories = "write-repositories",
+        Certificates = "certificates",
+        Accounts = "accounts",
+        GpgKeys = "gpgkeys",
+        Logs = "logs",
+        Exec = "exec",
+        Extensions = "extensions",
+    }
+);
+
+words!(
+    /// What is done. The last two are about one resource of an Application, and continue with its
+    /// path, as `action` does when it is asked: `action/<group>/<kind>/<name>`.
+    Action {
+        Get = "get",
+        Create = "create",
+        Update = "update",
+        Delete = "delete",
+        Sync = "sync",
+        Override = "override",
+        RunAction = "action",
+        Invoke = "invoke",
+        Rollback = "rollback",
+        UpdateResource = "update/",
+        DeleteResource = "delete/",
+    }
+);
+
+impl Action {
+    /// As a question has it; `path` is empty for actions on a whole object.
+    pub(super) fn text(self, path: &str) -> String {
+        match path {
+            "" => self.word().to_owned(),
+            path => format!("{}/{path}", self.word().trim_end_matches('/')),
+        }
+    }
+}
+
+/// A resource and an action, which a row asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ask(pub Resource, pub Action);
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.0.word(), self.1.word())
+    }
+}
+
+/// Who may make a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody; the handler may tell those who are logged in more.
+    Public,
+    /// Whoever is logged in.
+    SignedIn,
+    /// Whoever is granted each of `always`. Some requests ask for more: what, is in `sometimes`.
+    Asks {
+        always: &'static [Ask],
+        sometimes: &'static [Ask],
+    },
+    /// Whoever is logged in sees what this is granted for.
+    Lists(Ask),
+}
+
+impl Access {
+    /// Whether calls ask for it.
+    pub fn names(&self, ask: Ask) -> bool {
+        match self {
+            Self::Public | Self::SignedIn => false,
+            Self::Asks { always, sometimes } => always.contains(&ask) || sometimes.contains(&ask),
+            Self::Lists(one) => *one == ask,
+        }
+    }
+}
+
+/// An action as a type: what an [`Authorized`](super::Authorized) is good for.
+pub(crate) trait Verb: Send + std::marker::Sync + 'static {
+    const ACTION: Action;
+}
+
+/// An action that writes.
+pub(crate) trait Writes: Verb {}
+
+macro_rules! verbs {
+    ($($name:ident)*) => {$(
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl Verb for $name {
+            const ACTION: Action = Action::$name;
+        }
+    )*};
+}
+
+verbs!(Get Create Update Delete Sync Override RunAction UpdateResource DeleteResource);
+
+/// `logs, get` of an Application.
+pub(crate) struct ReadLogs;
+
+impl Writes for Create {}
+impl Writes for Update {}
+impl Writes for Delete {}
+impl Writes for Sync {}
+impl Writes for RunAction {}
+impl Writes for UpdateResource {}
+impl Writes for DeleteResource {}

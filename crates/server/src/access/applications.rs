@@ -1,0 +1,318 @@
+//! Applications: finding, listing and watching them, and what is written of them.
+
+use super::{
+    Action, Authorized, Create, Delete, Get, Guard, Reach, Resource, Verb, Writes,
+    guard::{app_name, scoped},
+};
+use crate::{
+    ApiError,
+    index::{AppEvent, Change, Index},
+    ports::{StoreError, StoreResult},
+    server::State,
+    services::application::project_of,
+};
+use serde_json::Value;
+use std::{marker::PhantomData, sync::Arc};
+use tiphys_api::{AppProject, Application, rpc::events::EventList};
+use tiphys_engine::spec;
+use tokio::sync::broadcast::{self, error::RecvError};
+
+/// The Application, read now, and its project, for `A`.
+///
+/// Without a project in the request, what is not there looks as forbidden. With one, the caller
+/// hears that it is not there once they may do `A` with such a name in that project.
+pub(crate) async fn find<A: Verb>(
+    state: &State,
+    guard: &Guard,
+    namespace: Option<&str>,
+    name: &str,
+    project: Option<&str>,
+) -> Result<(Authorized<Application, A>, AppProject), ApiError> {
+    find_to(state, guard, "", (namespace, name), project).await
+}
+
+/// The same for an action that continues with a path. `at` is namespace and name.
+pub(crate) async fn find_to<A: Verb>(
+    state: &State,
+    guard: &Guard,
+    path: &str,
+    at: (Option<&str>, &str),
+    project: Option<&str>,
+) -> Result<(Authorized<Application, A>, AppProject), ApiError> {
+    let (reach, (namespace, name)) = (&state.reach, at);
+    let project = project.unwrap_or_default();
+    let absent = || match project {
+        "" => ApiError::denied(),
+        _ => ApiError::not_found(format!("applications.argoproj.io {name:?} not found")),
+    };
+    let namespace = state.namespace_or_ours(namespace.unwrap_or_default());
+    if !project.is_empty() {
+        let object = app_name(project, namespace, name, &reach.namespace);
+        guard
+            .ask(Resource::Applications, A::ACTION, path, &object)
+            .map_err(|_| ApiError::denied())?;
+    }
+    if !reach.permits(namespace) || name.is_empty() {
+        return Err(absent());
+    }
+    let app = match reach.store.get_app(namespace, name).await {
+        Ok(app) => app,
+        Err(StoreError::NotFound(_)) => return Err(absent()),
+        Err(e) => return Err(e.into()),
+    };
+    let app: Authorized<Application, A> = guard.grant_path(path, app).map_err(|_| absent())?;
+    if !project.is_empty() && spec::project_name(&app) != project {
+        return Err(absent());
+    }
+    let project = project_of(state, &app).await?;
+    Ok((app, project))
+}
+
+/// The Application that details of a repository are asked for, if there is one in that project.
+/// Whoever asks for one that is not there yet must be allowed to create it.
+pub(crate) async fn app_in_project(
+    state: &State,
+    guard: &Guard,
+    name: &str,
+    project: &str,
+) -> Result<Option<Authorized<Application, Get>>, ApiError> {
+    let object = scoped(project, name);
+    guard.ask(Resource::Applications, Action::Get, "", &object)?;
+    // It may be qualified: `namespace/name`.
+    let (namespace, name) = name
+        .split_once('/')
+        .unwrap_or((&state.options.namespace, name));
+    let reach = &state.reach;
+    let found = match reach.permits(namespace) {
+        true => reach.store.get_app(namespace, name).await.ok(),
+        false => None,
+    };
+    let Some(app) = found else {
+        guard.ask(Resource::Applications, Action::Create, "", &object)?;
+        return Ok(None);
+    };
+    Ok((spec::project_name(&app) == project).then(|| Authorized::new(app)))
+}
+
+/// A change of an Application that the caller may see.
+#[derive(Clone)]
+pub(crate) struct Seen {
+    pub change: Change,
+    pub app: Authorized<Arc<Application>, Get>,
+}
+
+/// Changes of the Applications that the caller may see.
+pub(crate) struct SeenEvents {
+    guard: Guard,
+    events: broadcast::Receiver<AppEvent>,
+}
+
+impl SeenEvents {
+    /// The next; waits.
+    pub async fn recv(&mut self) -> Result<Seen, RecvError> {
+        loop {
+            let AppEvent { change, app } = self.events.recv().await?;
+            if let Ok(app) = self.guard.grant(app) {
+                return Ok(Seen { change, app });
+            }
+        }
+    }
+}
+
+/// Changes of one Application.
+pub(crate) struct ChangesOf<'a, A> {
+    index: &'a Index,
+    action: PhantomData<A>,
+    events: broadcast::Receiver<AppEvent>,
+    namespace: &'a str,
+    name: &'a str,
+}
+
+impl<A> ChangesOf<'_, A> {
+    /// The next, maybe the same again; `None` when the server shuts down.
+    pub async fn next(&mut self) -> Option<Authorized<Arc<Application>, A>> {
+        loop {
+            let seen = match self.events.recv().await {
+                Ok(event) => Some(event.app),
+                // Too many events to keep: what matters is the Application as it is now.
+                Err(RecvError::Lagged(_)) => self.index.get(self.namespace, self.name),
+                Err(RecvError::Closed) => return None,
+            };
+            let is_it = |app: &Arc<Application>| {
+                app.metadata.name == self.name && app.metadata.namespace == self.namespace
+            };
+            if let Some(app) = seen.filter(is_it) {
+                return Some(Authorized::new(app));
+            }
+        }
+    }
+}
+
+impl<A> Authorized<Application, A> {
+    /// With its specification in the normal form.
+    pub(crate) fn normalized(self) -> Self {
+        let mut app = self.into_inner();
+        spec::normalize(&mut app.spec);
+        Self::new(app)
+    }
+}
+
+impl Reach {
+    /// Follows the Applications for ever.
+    pub async fn follow(&self) {
+        self.index.follow(self.store.as_ref()).await;
+    }
+
+    /// Returns once they are known.
+    pub async fn ready(&self) {
+        self.index.ready().await;
+    }
+
+    /// Those that the caller may see, in the order of namespace and name, and the version that the
+    /// list is of.
+    pub(crate) fn apps(&self, guard: &Guard) -> (Vec<Authorized<Arc<Application>, Get>>, u64) {
+        let (apps, version) = self.index.all();
+        let seen = apps.into_iter().filter_map(|app| guard.grant(app).ok());
+        (seen.collect(), version)
+    }
+
+    pub(crate) fn app_events(&self, guard: &Guard) -> SeenEvents {
+        SeenEvents {
+            guard: guard.clone(),
+            events: self.index.subscribe(),
+        }
+    }
+
+    /// How many Applications are such. A number shows none of them.
+    pub(crate) fn count_apps(&self, is: impl Fn(&Application) -> bool) -> usize {
+        self.index.all().0.iter().filter(|app| is(app)).count()
+    }
+
+    /// Changes from now on.
+    pub(crate) fn changes_of<'a, A>(
+        &'a self,
+        app: &'a Authorized<Application, A>,
+    ) -> ChangesOf<'a, A> {
+        ChangesOf {
+            index: &self.index,
+            action: PhantomData,
+            events: self.index.subscribe(),
+            namespace: &app.metadata.namespace,
+            name: &app.metadata.name,
+        }
+    }
+
+    /// Reads it again. It may have been moved to another project meanwhile, so this asks again.
+    pub(crate) async fn again<A: Verb>(
+        &self,
+        guard: &Guard,
+        app: &Authorized<Application, A>,
+    ) -> Result<Authorized<Application, A>, ApiError> {
+        let m = &app.metadata;
+        let read = self.store.get_app(&m.namespace, &m.name).await?;
+        if spec::project_name(&read) == spec::project_name(app) {
+            return Ok(Authorized::new(read));
+        }
+        guard.grant(read)
+    }
+
+    /// The one that has the name already; whoever may create it may compare.
+    pub(crate) async fn existing_app(
+        &self,
+        new: &Authorized<Application, Create>,
+    ) -> StoreResult<Authorized<Application, Create>> {
+        let m = &new.metadata;
+        let found = self.store.get_app(&m.namespace, &m.name).await?;
+        Ok(Authorized::new(found))
+    }
+
+    /// `new` in the place of `current`. To move it, the caller must be allowed to create it there.
+    pub(crate) fn in_place_of<A: Writes>(
+        &self,
+        guard: &Guard,
+        current: &Authorized<Application, A>,
+        mut new: Application,
+    ) -> Result<Authorized<Application, A>, ApiError> {
+        // A change is to this Application, not to another.
+        let m = &current.metadata;
+        new.metadata.name.clone_from(&m.name);
+        new.metadata.namespace.clone_from(&m.namespace);
+        if spec::project_name(&new) != spec::project_name(current) {
+            guard.grant::<_, Create>(new.clone())?;
+        }
+        Ok(Authorized::new(new))
+    }
+
+    pub(crate) async fn create_app(
+        &self,
+        app: &Authorized<Application, Create>,
+    ) -> StoreResult<Authorized<Application, Create>> {
+        self.wrote(self.store.create_app(app).await)
+    }
+
+    /// Makes `to` of `from`, parts of `current`, unless that has changed meanwhile.
+    pub(crate) async fn change_app<A: Writes>(
+        &self,
+        current: &Authorized<Application, A>,
+        from: &Value,
+        to: &Value,
+    ) -> StoreResult<Authorized<Application, A>> {
+        self.wrote(self.store.change_app(current, from, to).await)
+    }
+
+    /// Applies a JSON merge patch.
+    pub(crate) async fn patch_app<A: Writes>(
+        &self,
+        app: &Authorized<Application, A>,
+        patch: &Value,
+    ) -> StoreResult<Authorized<Application, A>> {
+        let m = &app.metadata;
+        self.wrote(self.store.patch_app(&m.namespace, &m.name, patch).await)
+    }
+
+    /// Asks the controller to compare again, which whoever sees the Application may.
+    pub(crate) async fn request_refresh<A>(
+        &self,
+        app: &Authorized<Application, A>,
+        request: &Value,
+    ) -> StoreResult<Authorized<Application, A>> {
+        let m = &app.metadata;
+        let asked = self.store.patch_app(&m.namespace, &m.name, request).await?;
+        Ok(Authorized::new(asked))
+    }
+
+    pub(crate) async fn delete_app(
+        &self,
+        app: &Authorized<Application, Delete>,
+    ) -> StoreResult<()> {
+        let m = &app.metadata;
+        self.store.delete_app(&m.namespace, &m.name).await
+    }
+
+    /// Events of the control plane about the Application.
+    pub(crate) async fn events_of_app<A>(
+        &self,
+        app: &Authorized<Application, A>,
+        selector: &str,
+    ) -> StoreResult<EventList> {
+        self.store.events(&app.metadata.namespace, selector).await
+    }
+
+    /// The project that the Application names.
+    pub(crate) async fn named_project<A>(
+        &self,
+        app: &Authorized<Application, A>,
+    ) -> StoreResult<AppProject> {
+        self.store.get_project(spec::project_name(app)).await
+    }
+
+    /// A reader sees at once what was written.
+    fn wrote<A>(
+        &self,
+        written: StoreResult<Application>,
+    ) -> StoreResult<Authorized<Application, A>> {
+        let app = written?;
+        self.index.wrote(&app);
+        Ok(Authorized::new(app))
+    }
+}

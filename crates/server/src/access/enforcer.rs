@@ -1,0 +1,78 @@
+//! Who answers whether something may be done, and what the refused are told.
+//!
+//! Main trait: [`Enforcer`].
+
+use super::Resource;
+use crate::{
+    ApiError, Code,
+    auth::{ADMIN, Claims},
+};
+use jiff::Timestamp;
+
+/// What is asked: `applications, sync, default/guestbook`.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub resource: Resource,
+    /// With its path, such as `delete/apps/Deployment/n/web`.
+    pub action: &'a str,
+    /// The object's name in policies.
+    pub object: &'a str,
+}
+
+/// Answers questions. It is asked for each object of a list, so it must not wait for anything.
+pub trait Enforcer: Send + Sync + 'static {
+    /// `claims`: what the session says of the caller; `None` is somebody who is not logged in.
+    fn permits(&self, claims: Option<&Claims>, question: Question<'_>) -> bool;
+}
+
+/// There is one account, and it may do everything.
+pub struct AdminOnly;
+
+impl Enforcer for AdminOnly {
+    fn permits(&self, claims: Option<&Claims>, _: Question<'_>) -> bool {
+        claims.is_some_and(|c| c.account() == ADMIN)
+    }
+}
+
+/// Argo CD's words for a refusal. Where it would tell that something exists, they are
+/// [`ApiError::denied`] instead.
+pub(super) fn refusal(claims: Option<&Claims>, question: Question<'_>) -> ApiError {
+    let Question {
+        resource,
+        action,
+        object,
+    } = question;
+    let mut text = format!("permission denied: {}, {action}, {object}", resource.word());
+    if let Some(claims) = claims {
+        text.push_str(&format!(", sub: {}", claims.account()));
+        // Argo CD shows the server's time zone, which is UTC in its image.
+        if let Ok(issued) = Timestamp::from_second(claims.iat) {
+            text.push_str(&format!(", iat: {issued}"));
+        }
+    }
+    ApiError::new(Code::PermissionDenied, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_reads_as_argo_cds() {
+        let issued = Timestamp::from_second(1_700_000_000).expect("a time");
+        let claims = Claims::session("admin", 60, issued);
+        let question = Question {
+            resource: Resource::Applications,
+            action: "sync",
+            object: "default/guestbook",
+        };
+        let refused = refusal(Some(&claims), question);
+        assert_eq!(refused.code, Code::PermissionDenied);
+        assert_eq!(
+            refused.message,
+            "permission denied: applications, sync, default/guestbook, sub: admin, iat: 2023-11-14T22:13:20Z"
+        );
+        assert!(AdminOnly.permits(Some(&claims), question));
+        assert!(!AdminOnly.permits(None, question));
+    }
+}

@@ -1,0 +1,100 @@
+//! The cluster of an Application: what whoever may see the Application sees of it, and what it takes
+//! to change something there.
+//!
+//! Main type: [`LiveOf`].
+
+use super::{Authorized, DeleteResource, Reach, ReadLogs, RunAction, UpdateResource};
+use crate::{
+    ApiError,
+    ports::{ClusterVersions, Live, LiveRef, LogOptions, Propagation},
+};
+use futures::stream::BoxStream;
+use serde_json::Value;
+use std::sync::Arc;
+use tiphys_api::{
+    Application,
+    resource::{ApplicationTree, ResourceDiff},
+    rpc::{application::LogEntry, events::EventList},
+};
+use tiphys_engine::spec::Destination;
+
+/// The port [`Live`] for one Application.
+pub(crate) struct LiveOf<'a, A> {
+    live: &'a dyn Live,
+    app: &'a Authorized<Application, A>,
+}
+
+impl Reach {
+    pub(crate) fn live<'a, A>(&'a self, app: &'a Authorized<Application, A>) -> LiveOf<'a, A> {
+        LiveOf {
+            live: self.live.as_ref(),
+            app,
+        }
+    }
+}
+
+impl<A> LiveOf<'_, A> {
+    pub async fn managed_resources(&self) -> Option<Arc<Vec<ResourceDiff>>> {
+        self.live.managed_resources(self.app).await
+    }
+
+    pub async fn tree(&self) -> Option<Arc<ApplicationTree>> {
+        self.live.tree(self.app).await
+    }
+
+    pub fn watch_tree(&self) -> BoxStream<'static, Arc<ApplicationTree>> {
+        self.live.watch_tree(self.app)
+    }
+
+    pub async fn get(&self, object: &LiveRef) -> Result<Value, ApiError> {
+        self.live.get(self.app, object).await
+    }
+
+    pub async fn events(&self, namespace: &str, selector: &str) -> Result<EventList, ApiError> {
+        self.live.events(self.app, namespace, selector).await
+    }
+
+    pub async fn facts(&self) -> Result<ClusterVersions, ApiError> {
+        self.live.facts(self.app).await
+    }
+
+    pub fn destination(&self) -> Result<Destination, ApiError> {
+        self.live.destination(self.app)
+    }
+}
+
+impl LiveOf<'_, ReadLogs> {
+    pub async fn logs(
+        &self,
+        pod: &LiveRef,
+        options: &LogOptions,
+    ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError> {
+        self.live.logs(self.app, pod, options).await
+    }
+}
+
+impl LiveOf<'_, DeleteResource> {
+    pub async fn delete(&self, object: &LiveRef, how: Propagation) -> Result<(), ApiError> {
+        self.live.delete(self.app, object, how).await
+    }
+}
+
+impl LiveOf<'_, UpdateResource> {
+    pub async fn patch(&self, at: &LiveRef, patch: &str, kind: &str) -> Result<Value, ApiError> {
+        self.live.patch(self.app, at, patch, kind).await
+    }
+}
+
+impl LiveOf<'_, RunAction> {
+    pub async fn apply(&self, at: &LiveRef, patch: &str, kind: &str) -> Result<Value, ApiError> {
+        self.live.patch(self.app, at, patch, kind).await
+    }
+
+    pub async fn apply_status(&self, at: &LiveRef, patch: &Value) -> Result<bool, ApiError> {
+        self.live.patch_status(self.app, at, patch).await
+    }
+
+    pub async fn create(&self, object: &Value, dry_run: bool) -> Result<(), ApiError> {
+        self.live.create(self.app, object, dry_run).await
+    }
+}

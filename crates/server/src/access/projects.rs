@@ -1,0 +1,98 @@
+//! Projects.
+
+use super::{Authorized, Create, Delete, Get, Guard, Reach, Resource, Update, Verb, Writes};
+use crate::{ApiError, ports::StoreResult, server::State};
+use tiphys_api::{AppProject, rpc::events::EventList};
+
+/// The project, read now, for `A`.
+pub(crate) async fn find<A: Verb>(
+    state: &State,
+    guard: &Guard,
+    name: &str,
+) -> Result<Authorized<AppProject, A>, ApiError> {
+    guard.ask(Resource::Projects, A::ACTION, "", name)?;
+    let project = state.reach.store.get_project(name).await?;
+    Ok(Authorized::new(project))
+}
+
+impl Guard {
+    /// What shall be in the place of the project of that name.
+    pub(crate) fn update_project(
+        &self,
+        new: AppProject,
+    ) -> Result<Authorized<AppProject, Update>, ApiError> {
+        self.grant(new)
+    }
+}
+
+impl Reach {
+    /// Those that the caller may see.
+    pub(crate) async fn projects(
+        &self,
+        guard: &Guard,
+    ) -> StoreResult<Vec<Authorized<AppProject, Get>>> {
+        let all = self.store.list_projects().await?.into_iter();
+        Ok(all.filter_map(|p| guard.grant(p).ok()).collect())
+    }
+
+    /// With what global projects and what is scoped to it add.
+    pub(crate) fn effective_project(&self, project: AppProject) -> AppProject {
+        self.store.effective_project(project)
+    }
+
+    /// The projects whose rules hold for this one, too.
+    pub(crate) fn global_projects<A>(
+        &self,
+        project: &Authorized<AppProject, A>,
+    ) -> Vec<AppProject> {
+        self.store.global_projects(project)
+    }
+
+    /// The project that the details of a repository are asked for.
+    pub(crate) async fn project_of_details<T, A>(
+        &self,
+        _: &Authorized<T, A>,
+        name: &str,
+    ) -> StoreResult<AppProject> {
+        self.store.get_project(name).await
+    }
+
+    /// The one that has the name already; whoever may write it may compare.
+    pub(crate) async fn existing_project<A: Writes>(
+        &self,
+        new: &Authorized<AppProject, A>,
+    ) -> StoreResult<AppProject> {
+        self.store.get_project(&new.metadata.name).await
+    }
+
+    pub(crate) async fn create_project(
+        &self,
+        project: &Authorized<AppProject, Create>,
+    ) -> StoreResult<AppProject> {
+        self.store.create_project(project).await
+    }
+
+    pub(crate) async fn update_project(
+        &self,
+        project: &Authorized<AppProject, Update>,
+    ) -> StoreResult<AppProject> {
+        self.store.update_project(project).await
+    }
+
+    pub(crate) async fn delete_project(
+        &self,
+        project: &Authorized<AppProject, Delete>,
+    ) -> StoreResult<()> {
+        self.store.delete_project(&project.metadata.name).await
+    }
+
+    pub(crate) async fn events_of_project<A>(
+        &self,
+        project: &Authorized<AppProject, A>,
+        selector: &str,
+    ) -> StoreResult<EventList> {
+        self.store
+            .events(&project.metadata.namespace, selector)
+            .await
+    }
+}

@@ -1,0 +1,175 @@
+//! Repositories and their credentials.
+
+use super::{Authorized, Create, Delete, Get, Guard, Reach, Update, Verb, secrets};
+use crate::{
+    ApiError,
+    ports::{SecretRecord, StoreResult},
+};
+use tiphys_api::{
+    AppProject, Application, access::same_repository, repository::Repository,
+    rpc::repository::RepoQuery, source::ApplicationSource,
+};
+use tiphys_engine::spec;
+
+/// A repository that is stored, and the Secret that it is stored in.
+pub(crate) struct Stored<A> {
+    secret: SecretRecord,
+    pub repository: Authorized<Repository, A>,
+}
+
+impl Reach {
+    /// Those that the caller may see, in the order of project and URL.
+    pub(crate) async fn repositories(&self, guard: &Guard) -> Result<Vec<Stored<Get>>, ApiError> {
+        let all = secrets::records(self.store.as_ref()).await?.into_iter();
+        let seen = |(secret, repository)| {
+            let repository = guard.grant(repository).ok()?;
+            Some(Stored { secret, repository })
+        };
+        Ok(all.filter_map(seen).collect())
+    }
+
+    /// Those that belong to the project: they are a part of it.
+    pub(crate) async fn repositories_of<A>(
+        &self,
+        project: &Authorized<AppProject, A>,
+    ) -> Result<Vec<Repository>, ApiError> {
+        let mut all = secrets::stored(self.store.as_ref()).await?;
+        all.retain(|r| r.project == project.metadata.name);
+        Ok(all)
+    }
+
+    /// The stored one that a query means. One that is not there looks as one that the caller may
+    /// not see.
+    pub(crate) async fn repository(
+        &self,
+        guard: &Guard,
+        q: &RepoQuery,
+    ) -> Result<Stored<Get>, ApiError> {
+        let mut same = self.repositories(guard).await?;
+        same.retain(|stored| same_repository(&stored.repository.repo, &q.repo));
+        if same.is_empty() {
+            return Err(ApiError::denied());
+        }
+        if same.len() == 1 && q.app_project.is_empty() {
+            return Ok(same.remove(0));
+        }
+        let not_found = || {
+            ApiError::plain(format!(
+                "repository not found for url {:?} and project {:?}",
+                q.repo, q.app_project
+            ))
+        };
+        same.into_iter()
+            .find(|stored| stored.repository.project == q.app_project)
+            .ok_or_else(not_found)
+    }
+
+    /// The repository with this URL as the project may use it, with credentials.
+    pub(crate) async fn repository_for(
+        &self,
+        guard: &Guard,
+        url: &str,
+        project: &str,
+    ) -> Result<Authorized<Repository, Get>, ApiError> {
+        guard.grant(secrets::repository(self.store.as_ref(), url, project).await?)
+    }
+
+    /// A repository of an Application: whoever may do something with the Application may do it with
+    /// what its project lets it use.
+    pub(crate) async fn repository_of<A>(
+        &self,
+        app: &Authorized<Application, A>,
+        url: &str,
+    ) -> Result<Authorized<Repository, Get>, ApiError> {
+        let project = spec::project_name(app);
+        let found = secrets::repository(self.store.as_ref(), url, project).await?;
+        Ok(Authorized::new(found))
+    }
+
+    /// With the credentials of a template, if it has none.
+    pub(crate) async fn with_inherited<A>(
+        &self,
+        repository: &Authorized<Repository, A>,
+    ) -> Result<Authorized<Repository, A>, ApiError> {
+        let repository = Repository::clone(repository);
+        let complete = secrets::with_inherited(self.store.as_ref(), repository).await?;
+        Ok(Authorized::new(complete))
+    }
+
+    /// The stored one that has the name already; whoever may create it may replace it, as in Argo
+    /// CD.
+    pub(crate) async fn existing_repository(
+        &self,
+        new: &Authorized<Repository, Create>,
+    ) -> Result<Option<Stored<Create>>, ApiError> {
+        let name = secrets::secret_name(&new.repo, &new.project);
+        let all = secrets::records(self.store.as_ref()).await?;
+        let same = |(secret, r): &(SecretRecord, Repository)| {
+            secret.name == name || (same_repository(&r.repo, &new.repo) && r.project == new.project)
+        };
+        let found = all.into_iter().find(same);
+        Ok(found.map(|(secret, repository)| Stored {
+            secret,
+            repository: Authorized::new(repository),
+        }))
+    }
+
+    pub(crate) async fn create_repository(
+        &self,
+        repository: &Authorized<Repository, Create>,
+        existing: Option<Stored<Create>>,
+    ) -> StoreResult<()> {
+        let secret = secrets::secret_of(repository, existing.map(|stored| stored.secret));
+        self.store.put_secret(&secret).await
+    }
+
+    /// Stores `new` in the place of `old`, of the same URL and project.
+    pub(crate) async fn update_repository(
+        &self,
+        old: Stored<Update>,
+        new: &Authorized<Repository, Update>,
+    ) -> StoreResult<()> {
+        let secret = secrets::secret_of(new, Some(old.secret));
+        self.store.put_secret(&secret).await
+    }
+
+    pub(crate) async fn delete_repository(&self, stored: Stored<Delete>) -> StoreResult<()> {
+        self.store.delete_secret(&stored.secret.name).await
+    }
+}
+
+impl<A> Stored<A> {
+    /// Asks for something else with it.
+    pub(crate) fn also<B: Verb>(self, guard: &Guard) -> Result<Stored<B>, ApiError> {
+        Ok(Stored {
+            repository: guard.also(&self.repository)?,
+            secret: self.secret,
+        })
+    }
+}
+
+impl Stored<Update> {
+    /// What shall be in its place.
+    pub(crate) fn replaced_by(
+        &self,
+        guard: &Guard,
+        new: Repository,
+    ) -> Result<Authorized<Repository, Update>, ApiError> {
+        guard.grant(new)
+    }
+}
+
+impl<A> Authorized<Repository, A> {
+    /// The source says what kind of repository it is, even when nothing else does.
+    pub(crate) fn typed_by(self, source: &ApplicationSource) -> Self {
+        let kind = match (source.chart.as_str(), source.repo_url.starts_with("oci://")) {
+            ("", false) => return self,
+            ("", true) => "oci",
+            _ => "helm",
+        };
+        Self::new(Repository {
+            type_: kind.into(),
+            ..self.into_inner()
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! What is asked of a repository.
+//!
+//! Main type: [`SourcesOf`].
+
+use super::{Authorized, Reach};
+use crate::{
+    ApiError,
+    ports::{RenderRequest, RenderedManifests, Sources},
+};
+use tiphys_api::{
+    repository::{Repository, RevisionMetadata},
+    rpc::repository::RepoAppDetailsResponse,
+    source::ApplicationSource,
+};
+
+/// The port [`Sources`] for one repository.
+pub(crate) struct SourcesOf<'a, A> {
+    sources: &'a dyn Sources,
+    repository: &'a Authorized<Repository, A>,
+}
+
+impl Reach {
+    pub(crate) fn sources<'a, A>(
+        &'a self,
+        repository: &'a Authorized<Repository, A>,
+    ) -> SourcesOf<'a, A> {
+        SourcesOf {
+            sources: self.sources.as_ref(),
+            repository,
+        }
+    }
+}
+
+impl<A> SourcesOf<'_, A> {
+    pub async fn resolve(
+        &self,
+        source: &ApplicationSource,
+        revision: &str,
+    ) -> Result<(String, String), ApiError> {
+        let (sources, repository) = (self.sources, self.repository);
+        sources.resolve(repository, source, revision).await
+    }
+
+    /// The request is of this repository, whatever it says.
+    pub async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
+        self.sources.render(self.of_repository(request)).await
+    }
+
+    pub async fn details(
+        &self,
+        request: RenderRequest,
+    ) -> Result<RepoAppDetailsResponse, ApiError> {
+        self.sources.details(self.of_repository(request)).await
+    }
+
+    pub async fn test(&self) -> Result<(), ApiError> {
+        self.sources.test(self.repository).await
+    }
+
+    /// Branches and tags.
+    pub async fn refs(&self) -> Result<(Vec<String>, Vec<String>), ApiError> {
+        self.sources.refs(self.repository).await
+    }
+
+    pub async fn metadata(&self, revision: &str) -> Result<RevisionMetadata, ApiError> {
+        self.sources.metadata(self.repository, revision).await
+    }
+
+    fn of_repository(&self, request: RenderRequest) -> RenderRequest {
+        RenderRequest {
+            repository: Repository::clone(self.repository),
+            ..request
+        }
+    }
+}

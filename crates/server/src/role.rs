@@ -1,0 +1,111 @@
+//! What the transports learn of the API server: its table, who its callers are, the cookie of the
+//! page's session, and what it answers besides calls.
+
+use crate::{ApiError, access::Access, auth::Caller, server::State, webhook};
+use futures::{
+    future::{BoxFuture, ready},
+    stream::BoxStream,
+};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use jiff::Timestamp;
+use std::{net::IpAddr, sync::Arc};
+use tiphys_rpc::{Call, Network, Role, Table, set_cookie, text, token};
+use tonic::body::Body;
+
+const COOKIE: &str = "argocd.token";
+/// A request message has at most this many bytes, in either encoding.
+const MAX_REQUEST: usize = 16 * 1024 * 1024;
+/// Of somebody who is not logged in.
+const MAX_PUBLIC_REQUEST: usize = 64 * 1024;
+
+impl Role for State {
+    type Caller = Caller;
+    type Access = Access;
+
+    fn table(&self) -> &Table<Self> {
+        &self.table
+    }
+
+    async fn caller(
+        &self,
+        source: IpAddr,
+        headers: &HeaderMap,
+        access: Option<&Access>,
+    ) -> Result<Caller, ApiError> {
+        let verified = match token(headers, COOKIE) {
+            None => Err(ApiError::unauthenticated("no session information")),
+            Some(token) => self.auth.verify(&token, Timestamp::now()).await,
+        };
+        let claims = match (verified, access) {
+            (Ok(claims), _) => Some(claims),
+            (Err(_), Some(Access::Public)) => None,
+            // A path without a call is not told apart from others without a session.
+            (Err(e), _) => return Err(e),
+        };
+        Ok(Caller { claims, source })
+    }
+
+    fn max_request(&self, caller: &Caller) -> usize {
+        if caller.logged_in() {
+            MAX_REQUEST
+        } else {
+            MAX_PUBLIC_REQUEST
+        }
+    }
+
+    fn guard(
+        &self,
+        caller: &Caller,
+        messages: BoxStream<'static, Result<Vec<u8>, ApiError>>,
+    ) -> BoxStream<'static, Result<Vec<u8>, ApiError>> {
+        self.auth.while_valid(caller.claims.clone(), messages)
+    }
+
+    async fn renewed(&self, caller: &Caller) -> Option<String> {
+        let claims = caller.claims.as_ref()?;
+        self.auth.renewed(claims, Timestamp::now()).await
+    }
+
+    fn cookie(&self, token: &str) -> Option<HeaderValue> {
+        let options = &self.options;
+        set_cookie(COOKIE, token, &options.root_path, options.secure_cookie)
+    }
+
+    /// The webhook and the page, which nobody logs in for: the webhook checks the sender's secret
+    /// and can only ask for refreshes, and the page is the same for everybody.
+    fn other(
+        self: &Arc<Self>,
+        request: Request<Body>,
+    ) -> BoxFuture<'static, Result<Response<Body>, Request<Body>>> {
+        let path = request.uri().path();
+        if path == webhook::PATH {
+            let state = self.clone();
+            return Box::pin(async move { Ok(webhook::handle(state, request).await) });
+        }
+        let answer = if path.starts_with("/api/") {
+            Err(request)
+        } else if matches!(*request.method(), Method::GET | Method::HEAD) {
+            Ok(self.assets.respond(path))
+        } else {
+            let refusal = "405 method not allowed\n";
+            Ok(text(StatusCode::METHOD_NOT_ALLOWED, refusal))
+        };
+        Box::pin(ready(answer))
+    }
+
+    fn root_path(&self) -> &str {
+        &self.options.root_path
+    }
+
+    fn trusted_proxies(&self) -> &[Network] {
+        &self.options.trusted_proxies
+    }
+
+    fn started(&self, call: &Call<Self>) {
+        self.metrics.started(call);
+    }
+
+    fn handled(&self, call: &Call<Self>, error: Option<&ApiError>) {
+        self.metrics.handled(call, error);
+    }
+}

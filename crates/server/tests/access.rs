@@ -1,0 +1,499 @@
+//! Who may do what: each row of the table asks for what it names, and nothing happens for those who
+//! are refused.
+
+use crate::common;
+
+use bytes::Bytes;
+use common::{SHA, World, app};
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tiphys_rpc::table::Kind;
+use tiphys_server::{
+    access::{Access, Action, Ask, Enforcer, Question},
+    auth::Claims,
+    ports::{SecretRecord, Store as _},
+    table::table,
+};
+
+const REPO: &str = "https://example.org/r.git";
+const REPO_PATH: &str = "/api/v1/repositories/https%3A%2F%2Fexample.org%2Fr.git";
+const APP: &str = "/api/v1/applications/a";
+const DEPLOYMENT: &str = "namespace=n&resourceName=web&version=v1&group=apps&kind=Deployment";
+
+/// Notes what it is asked, and answers by a rule; until the world is made it permits everything.
+struct Recorder {
+    asked: Mutex<Vec<(Ask, String)>>,
+    begun: AtomicBool,
+    permits: fn(&str) -> bool,
+}
+
+impl Recorder {
+    fn new(permits: fn(&str) -> bool) -> Arc<Self> {
+        Arc::new(Self {
+            asked: Mutex::default(),
+            begun: AtomicBool::new(false),
+            permits,
+        })
+    }
+
+    fn begin(&self) {
+        self.begun.store(true, Ordering::SeqCst);
+        self.asked.lock().expect("not poisoned").clear();
+    }
+
+    fn asks(&self) -> BTreeSet<Ask> {
+        let asked = self.asked.lock().expect("not poisoned");
+        asked.iter().map(|(ask, _)| *ask).collect()
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let asked = self.asked.lock().expect("not poisoned");
+        asked.iter().map(|(_, text)| text.clone()).collect()
+    }
+}
+
+impl Enforcer for Recorder {
+    fn permits(&self, claims: Option<&Claims>, question: Question<'_>) -> bool {
+        assert!(claims.is_some_and(|c| c.account() == "admin"));
+        // Those that continue with a path end with its first slash here.
+        let word = match question.action.split_once('/') {
+            Some(("action", _)) => "action".to_owned(),
+            Some((word, _)) => format!("{word}/"),
+            None => question.action.to_owned(),
+        };
+        let is = |action: &&Action| action.word() == word;
+        let action = Action::ALL.iter().find(is).expect("a known action");
+        let Question {
+            resource,
+            action: text,
+            object,
+        } = question;
+        let text = format!("{}, {text}, {object}", resource.word());
+        let permitted = !self.begun.load(Ordering::SeqCst) || (self.permits)(&text);
+        let ask = (Ask(resource, *action), text);
+        self.asked.lock().expect("not poisoned").push(ask);
+        permitted
+    }
+}
+
+/// A world with one of everything: Applications `a` of project `default` and `b` of project `p`.
+async fn world(enforcer: Arc<Recorder>) -> World {
+    let world = World::start_under(enforcer.clone()).await;
+    let project = json!({"metadata": {"name": "p", "namespace": "argocd"}, "spec": {
+        "sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}});
+    let project = serde_json::from_value(project).expect("a project");
+    world.store.create_project(&project).await.expect("stored");
+    for (name, project) in [("a", "default"), ("b", "p")] {
+        let mut app = app(name);
+        app["spec"]["project"] = project.into();
+        app["status"]["history"] =
+            json!([{"id": 1, "revision": SHA, "source": app["spec"]["source"]}]);
+        let app = serde_json::from_value(app).expect("an Application");
+        world.store.create_app(&app).await.expect("stored");
+    }
+    let mut secret = SecretRecord {
+        name: "repo-1".into(),
+        ..Default::default()
+    };
+    let label = "argocd.argoproj.io/secret-type";
+    secret.labels.insert(label.into(), "repository".into());
+    secret.data.insert("url".into(), REPO.into());
+    world.store.put_secret(&secret).await.expect("stored");
+    let node = json!({"group": "apps", "kind": "Deployment", "version": "v1", "name": "web", "namespace": "n", "uid": "1"});
+    let pod = json!({"kind": "Pod", "version": "v1", "name": "web-1", "namespace": "n", "uid": "2", "parentRefs": [node]});
+    let tree = json!({"nodes": [node, pod]});
+    *world.live.tree.lock().expect("not poisoned") =
+        Some(Arc::new(serde_json::from_value(tree).expect("a tree")));
+    *world.live.managed.lock().expect("not poisoned") = Some(Arc::default());
+    let live = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "n"}, "spec": {"replicas": 1}});
+    world
+        .live
+        .objects
+        .lock()
+        .expect("not poisoned")
+        .insert("web".into(), live);
+    seen(&world).await;
+    enforcer.begin();
+    world
+}
+
+/// Returns once the server has seen the Applications.
+async fn seen(world: &World) {
+    for _ in 0..1000 {
+        let (_, list) = world.rest(Method::GET, "/api/v1/applications", None).await;
+        if list["items"]
+            .as_array()
+            .is_some_and(|items| items.len() == 2)
+        {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the Applications are not seen");
+}
+
+/// A request for each row that has a handler: method, path, body.
+fn request(rpc: &str) -> (Method, String, Value) {
+    let (service, method) = rpc.split_once('/').expect("a service and a method");
+    let found = match service {
+        "application.ApplicationService" => of_application(method),
+        "project.ProjectService" => of_project(method),
+        "repository.RepositoryService" => of_repository(method),
+        "cluster.ClusterService" => of_cluster(method),
+        "account.AccountService" => of_account(method),
+        _ => None,
+    };
+    let (request, body) = found.unwrap_or_else(|| panic!("this test has no request for {rpc}"));
+    let (method, path) = request.split_once(' ').expect("a method and a path");
+    (method.parse().expect("a method"), path.to_owned(), body)
+}
+
+fn of_application(method: &str) -> Option<(String, Value)> {
+    let none = Value::Null;
+    let spec = || app("a")["spec"].clone();
+    let v2 = json!({"namespace": "n", "resourceName": "web", "version": "v1", "group": "apps", "kind": "Deployment", "action": "restart"});
+    Some(match method {
+        "List" => ("GET /api/v1/applications".into(), none),
+        "Watch" => ("GET /api/v1/stream/applications".into(), none),
+        "Create" => ("POST /api/v1/applications".into(), app("new")),
+        "Get" => (format!("GET {APP}?refresh="), none),
+        "ListResourceEvents" => (format!("GET {APP}/events"), none),
+        "GetApplicationSyncWindows" => (format!("GET {APP}/syncwindows"), none),
+        "RevisionMetadata" => (format!("GET {APP}/revisions/{SHA}/metadata"), none),
+        "GetManifests" => (format!("GET {APP}/manifests"), none),
+        "Update" => (format!("PUT {APP}"), app("a")),
+        "UpdateSpec" => (format!("PUT {APP}/spec"), spec()),
+        "Patch" => (
+            format!("PATCH {APP}"),
+            json!({"patch": "{\"metadata\": {\"labels\": {\"x\": \"y\"}}}", "patchType": "merge"}),
+        ),
+        "Delete" => (format!("DELETE {APP}"), none),
+        "Sync" => (format!("POST {APP}/sync"), json!({})),
+        "ManagedResources" => (format!("GET {APP}/managed-resources"), none),
+        "ResourceTree" => (format!("GET {APP}/resource-tree"), none),
+        "WatchResourceTree" => (
+            "GET /api/v1/stream/applications/a/resource-tree".into(),
+            none,
+        ),
+        "Rollback" => (format!("POST {APP}/rollback"), json!({"id": 1})),
+        "TerminateOperation" => (format!("DELETE {APP}/operation"), none),
+        "GetResource" => (format!("GET {APP}/resource?{DEPLOYMENT}"), none),
+        "PatchResource" => (
+            format!("POST {APP}/resource?{DEPLOYMENT}&patchType=application/merge-patch%2Bjson"),
+            json!("{\"spec\": {\"replicas\": 2}}"),
+        ),
+        "ListResourceActions" => (format!("GET {APP}/resource/actions?{DEPLOYMENT}"), none),
+        "RunResourceAction" => (
+            format!("POST {APP}/resource/actions?{DEPLOYMENT}"),
+            json!("restart"),
+        ),
+        "RunResourceActionV2" => (format!("POST {APP}/resource/actions/v2"), v2),
+        "DeleteResource" => (format!("DELETE {APP}/resource?{DEPLOYMENT}"), none),
+        "PodLogs" => (format!("GET {APP}/pods/web-1/logs?namespace=n"), none),
+        "ListLinks" => (format!("GET {APP}/links"), none),
+        "ListResourceLinks" => (format!("GET {APP}/resource/links?{DEPLOYMENT}"), none),
+        _ => return None,
+    })
+}
+
+fn of_project(method: &str) -> Option<(String, Value)> {
+    const PROJECTS: &str = "/api/v1/projects";
+    let project = |name: &str| json!({"project": {"metadata": {"name": name, "namespace": "argocd"}, "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}}});
+    Some(match method {
+        "Create" => (format!("POST {PROJECTS}"), project("new")),
+        "List" => (format!("GET {PROJECTS}"), Value::Null),
+        "Update" => (format!("PUT {PROJECTS}/p"), project("p")),
+        // Without Applications.
+        "Delete" => (format!("DELETE {PROJECTS}/empty"), Value::Null),
+        "Get" => (format!("GET {PROJECTS}/p"), Value::Null),
+        "GetDetailedProject" => (format!("GET {PROJECTS}/p/detailed"), Value::Null),
+        "GetGlobalProjects" => (format!("GET {PROJECTS}/p/globalprojects"), Value::Null),
+        "ListEvents" => (format!("GET {PROJECTS}/p/events"), Value::Null),
+        "GetSyncWindowsState" => (format!("GET {PROJECTS}/p/syncwindows"), Value::Null),
+        "ListLinks" => (format!("GET {PROJECTS}/p/links"), Value::Null),
+        _ => return None,
+    })
+}
+
+fn of_repository(method: &str) -> Option<(String, Value)> {
+    let new = json!({"repo": "https://example.org/new.git"});
+    let details =
+        json!({"source": {"repoURL": REPO, "path": "p"}, "appName": "a", "appProject": "default"});
+    Some(match method {
+        "List" | "ListRepositories" => ("GET /api/v1/repositories".into(), Value::Null),
+        "Get" => (format!("GET {REPO_PATH}"), Value::Null),
+        "ListRefs" => (format!("GET {REPO_PATH}/refs"), Value::Null),
+        "GetAppDetails" => (format!("POST {REPO_PATH}/appdetails"), details),
+        "Create" | "CreateRepository" => ("POST /api/v1/repositories".into(), new),
+        "Update" | "UpdateRepository" => (
+            format!("PUT {REPO_PATH}"),
+            json!({"repo": REPO, "username": "u"}),
+        ),
+        "Delete" | "DeleteRepository" => (format!("DELETE {REPO_PATH}"), Value::Null),
+        "ValidateAccess" => (format!("POST {REPO_PATH}/validate"), json!(REPO)),
+        _ => return None,
+    })
+}
+
+fn of_cluster(method: &str) -> Option<(String, Value)> {
+    let server = "https%3A%2F%2Fkubernetes.default.svc";
+    Some(match method {
+        "List" => ("GET /api/v1/clusters".into(), Value::Null),
+        "Get" => (format!("GET /api/v1/clusters/{server}"), Value::Null),
+        _ => return None,
+    })
+}
+
+/// Of another account than the caller's.
+fn of_account(method: &str) -> Option<(String, Value)> {
+    let password =
+        json!({"name": "other", "currentPassword": common::PASSWORD, "newPassword": "long enough"});
+    Some(match method {
+        "ListAccounts" => ("GET /api/v1/account".into(), Value::Null),
+        "GetAccount" => ("GET /api/v1/account/other".into(), Value::Null),
+        "UpdatePassword" => ("PUT /api/v1/account/password".into(), password),
+        _ => return None,
+    })
+}
+
+/// The status, and the body; of a stream what comes at once.
+async fn send(world: &World, (method, path, body): (Method, String, Value)) -> (u16, String) {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json")
+        .header("token", &world.token);
+    let body = match body {
+        Value::Null => Bytes::new(),
+        body => Bytes::from(body.to_string()),
+    };
+    let response = world.send(request.body(Full::new(body)).expect("a request"));
+    // A stream whose first message does not come sends nothing at all.
+    let wait = Duration::from_millis(500);
+    let Ok(response) = tokio::time::timeout(10 * wait, response).await else {
+        return (200, String::new());
+    };
+    let (status, mut body) = (response.status().as_u16(), response.into_body());
+    let mut text = String::new();
+    while let Ok(Some(frame)) = tokio::time::timeout(wait, body.frame()).await {
+        let data = frame.expect("a body").into_data().unwrap_or_default();
+        text.push_str(&String::from_utf8_lossy(&data));
+    }
+    (status, text)
+}
+
+/// What a row needs besides, to be answered.
+async fn prepare(world: &World, rpc: &str) {
+    match rpc {
+        "application.ApplicationService/TerminateOperation" => {
+            let running = json!({"operation": {"sync": {}}, "status": {"operationState": {"phase": "Running", "operation": {}, "startedAt": "2024-01-01T00:00:00Z"}}});
+            world.store.control("a", &running);
+        }
+        "project.ProjectService/Delete" => {
+            let empty = json!({"metadata": {"name": "empty", "namespace": "argocd"}, "spec": {}});
+            let empty = serde_json::from_value(empty).expect("a project");
+            world.store.create_project(&empty).await.expect("stored");
+        }
+        _ => {}
+    }
+}
+
+/// Whether an answer of 404 means that it got as far as that: there is one account only.
+fn is_of_another_account(rpc: &str) -> bool {
+    rpc.starts_with("account.") && !rpc.ends_with("/ListAccounts")
+}
+
+#[tokio::test]
+async fn each_row_asks_for_what_it_names() {
+    let mut signed_in = Vec::new();
+    let mut walked = 0;
+    for call in table().calls().iter().filter(|c| c.handler.is_some()) {
+        let rpc = call.rpc.trim_start_matches('/');
+        let (always, may) = match call.access {
+            Access::Public => continue,
+            Access::SignedIn => {
+                signed_in.push(rpc.to_owned());
+                continue;
+            }
+            Access::Asks { always, sometimes } => (always.to_vec(), sometimes.to_vec()),
+            // One's own account, the only one, is not asked about.
+            Access::Lists(one) if rpc == "account.AccountService/ListAccounts" => {
+                (Vec::new(), vec![one])
+            }
+            Access::Lists(one) => (vec![one], Vec::new()),
+        };
+        let recorder = Recorder::new(|_| true);
+        let world = world(recorder.clone()).await;
+        prepare(&world, rpc).await;
+        let (status, body) = send(&world, request(rpc)).await;
+        let want = if is_of_another_account(rpc) { 404 } else { 200 };
+        assert_eq!(status, want, "{rpc}: {body}");
+        let asked = recorder.asks();
+        for ask in &always {
+            assert!(asked.contains(ask), "{rpc} does not ask for {ask}");
+        }
+        for ask in &asked {
+            assert!(
+                always.contains(ask) || may.contains(ask),
+                "{rpc} asks for {ask}"
+            );
+        }
+        walked += 1;
+    }
+    assert_eq!(
+        signed_in,
+        [
+            "cluster.SettingsService/GetPlugins",
+            "account.AccountService/CanI"
+        ]
+    );
+    assert!(walked > 45, "{walked}");
+}
+
+#[tokio::test]
+async fn the_refused_get_nothing_and_do_nothing() {
+    let world = world(Recorder::new(|_| false)).await;
+    prepare(&world, "application.ApplicationService/TerminateOperation").await;
+    prepare(&world, "project.ProjectService/Delete").await;
+    let effects = || {
+        let deleted = format!("{:?}", world.live.deleted.lock().expect("not poisoned"));
+        let written = format!("{:?}", world.live.written.lock().expect("not poisoned"));
+        (world.store.everything(), deleted, written)
+    };
+    let before = effects();
+    for call in table().calls().iter().filter(|c| c.handler.is_some()) {
+        let rpc = call.rpc.trim_start_matches('/');
+        let lists = match call.access {
+            Access::Public | Access::SignedIn => continue,
+            Access::Lists(_) => true,
+            Access::Asks { .. } => false,
+        };
+        let (status, body) = send(&world, request(rpc)).await;
+        if lists && call.kind == Kind::ServerStream {
+            assert_eq!(body, "", "{rpc}");
+        } else if rpc == "account.AccountService/ListAccounts" {
+            assert_eq!(status, 200, "{rpc}: one's own account is always shown");
+        } else if lists {
+            let list: Value = serde_json::from_str(&body).expect("JSON");
+            let items = list["items"].as_array().map_or(0, Vec::len);
+            assert_eq!((status, items), (200, 0), "{rpc}: {body}");
+        } else {
+            assert_eq!(status, 403, "{rpc}: {body}");
+            let body: Value = serde_json::from_str(&body).expect("JSON");
+            let words = body["error"].as_str().expect("text");
+            assert!(words.starts_with("permission denied"), "{rpc}: {words}");
+        }
+        assert_eq!(effects(), before, "{rpc} has done something");
+    }
+}
+
+#[tokio::test]
+async fn what_one_may_not_see_looks_as_what_is_not_there() {
+    // Of the Applications, those of project `default`.
+    let world = world(Recorder::new(|q| {
+        q.starts_with("applications, get, default/")
+    }))
+    .await;
+    let get = async |path: &str| {
+        let path = format!("/api/v1/applications/{path}");
+        let (status, body) = world.rest(Method::GET, &path, None).await;
+        let error = body["error"].as_str().unwrap_or_default().to_owned();
+        (status, error)
+    };
+    assert_eq!(get("a").await.0, 200);
+    let denied = (403, "permission denied".to_owned());
+    for path in ["b", "none", "b?project=p", "none?project=p"] {
+        assert_eq!(get(path).await, denied, "{path}");
+    }
+    for path in ["b", "none"] {
+        let absent = format!("applications.argoproj.io {path:?} not found");
+        let path = format!("{path}?project=default");
+        assert_eq!(get(&path).await, (404, absent), "{path}");
+    }
+    let (_, list) = world.rest(Method::GET, "/api/v1/applications", None).await;
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(1), "{list}");
+    assert_eq!(list["items"][0]["metadata"]["name"], "a");
+    let stream = "/api/v1/stream/applications".to_owned();
+    let (_, events) = send(&world, (Method::GET, stream, Value::Null)).await;
+    assert_eq!(events.lines().count(), 1, "{events}");
+    // Of an Application that may be seen, a refusal says what for.
+    let (_, sync) = world
+        .rest(Method::POST, &format!("{APP}/sync"), Some(json!({})))
+        .await;
+    let words = sync["error"].as_str().expect("text");
+    let told = "permission denied: applications, sync, default/a, sub: admin, iat: ";
+    assert!(words.starts_with(told), "{words}");
+}
+
+#[tokio::test]
+async fn questions_name_the_object_as_argo_cds_do() {
+    let recorder = Recorder::new(|_| true);
+    let world = world(recorder.clone()).await;
+    for rpc in [
+        "DeleteResource",
+        "PatchResource",
+        "RunResourceAction",
+        "PodLogs",
+    ] {
+        let rpc = format!("application.ApplicationService/{rpc}");
+        send(&world, request(&rpc)).await;
+    }
+    let asked = recorder.texts();
+    for want in [
+        "applications, delete/apps/Deployment/n/web, default/a",
+        "applications, update/apps/Deployment/n/web, default/a",
+        "applications, action/apps/Deployment/restart, default/a",
+        "applications, get, default/a",
+        "logs, get, default/a",
+    ] {
+        assert!(asked.iter().any(|text| text == want), "{want}: {asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_application_moves_only_to_where_it_may_be_created() {
+    let world = world(Recorder::new(|q| q != "applications, create, p/a")).await;
+    let mut moved = app("a");
+    moved["spec"]["project"] = "p".into();
+    let before = world.store.everything();
+    let (status, body) = world.rest(Method::PUT, APP, Some(moved)).await;
+    assert_eq!(status, 403, "{body}");
+    assert_eq!(world.store.everything(), before);
+}
+
+#[tokio::test]
+async fn some_requests_ask_for_more() {
+    let world = world(Recorder::new(|q| {
+        let refused = [
+            "applications, override, default/a",
+            "applications, update, default/a",
+            "clusters, update, https://c",
+        ];
+        !refused.contains(&q)
+    }))
+    .await;
+    let local = json!({"manifests": ["{}"], "dryRun": true});
+    let sync = format!("{APP}/sync");
+    let (status, body) = world.rest(Method::POST, &sync, Some(local)).await;
+    assert_eq!(status, 403, "manifests of one's own: {body}");
+    let mut other = app("a");
+    other["spec"]["source"]["path"] = "q".into();
+    let upsert = "/api/v1/applications?upsert=true";
+    let (status, body) = world.rest(Method::POST, upsert, Some(other)).await;
+    assert_eq!(status, 403, "an upsert that updates: {body}");
+    let project = json!({"project": {"metadata": {"name": "p", "namespace": "argocd"}, "spec": {
+        "sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}, {"server": "https://c", "namespace": "n"}]}}});
+    let (status, body) = world
+        .rest(Method::PUT, "/api/v1/projects/p", Some(project))
+        .await;
+    assert_eq!(status, 403, "a destination that is new: {body}");
+}
