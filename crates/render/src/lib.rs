@@ -11,6 +11,7 @@ mod detect;
 mod directory;
 mod files;
 pub mod helm;
+pub mod kustomize;
 mod manifest;
 mod need;
 

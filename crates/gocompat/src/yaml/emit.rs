@@ -2,6 +2,7 @@
 //! blocks and folding at 80 columns; or as go-yaml v3 does with an indentation of two.
 
 use super::resolve::{self, Scalar};
+use super::tree::Style;
 use super::{Duplicates, Limits, YamlError, parse_document};
 use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
@@ -56,6 +57,25 @@ fn survives(value: &Value) -> bool {
 /// The same as go-yaml v3 prints it without going through JSON.
 pub fn to_string_v3(value: &Value) -> String {
     written(value, Form::V3)
+}
+
+/// How go-yaml v3 writes a text of which nobody said how.
+pub(super) fn style_v3(text: &str) -> Style {
+    let analysis = Analysis::of(text, Form::V3);
+    let is_string = matches!(resolve::plain(text), Scalar::Str(_)) && !resolve::is_base60(text);
+    if text.contains('\n') {
+        return if analysis.block_allowed {
+            Style::Literal
+        } else {
+            Style::Double
+        };
+    }
+    match (is_string, analysis.plain_allowed) {
+        (false, _) => Style::Double,
+        (true, true) => Style::Plain,
+        (true, false) if analysis.single_quoted_allowed => Style::Single,
+        (true, false) => Style::Double,
+    }
 }
 
 fn written(value: &Value, form: Form) -> String {
@@ -458,7 +478,7 @@ fn number(n: &Number, form: Form) -> String {
 }
 
 /// Go's `FormatFloat(f, 'g', -1, 64)`.
-pub(crate) fn shortest_float(float: f64) -> String {
+pub fn shortest_float(float: f64) -> String {
     go_shortest(&format!("{float:e}"))
 }
 

@@ -5,7 +5,7 @@
 //! boolean or a string, what a merge key does, the errors and how a value is printed follow go-yaml
 //! v2, because that is what every Kubernetes tool uses. `everyday` reads most documents; what it
 //! does not know goes from `scan` through `grammar` to `build`. It must not know what is inside a
-//! document.
+//! document. [`tree`] has nodes that know how they were written, for who changes documents.
 
 mod build;
 mod cursor;
@@ -17,10 +17,10 @@ mod scalars;
 mod scan;
 mod split;
 mod tags;
+pub mod tree;
 mod words;
 
-pub(crate) use emit::shortest_float;
-pub use emit::{marshal, to_string, to_string_v3};
+pub use emit::{marshal, shortest_float, to_string, to_string_v3};
 pub use split::{Chunk, decode_text, split_documents};
 
 use serde_json::Value;

@@ -1,0 +1,1 @@
+//! What Argo CD has `kustomize edit` do to a kustomization.
