@@ -360,16 +360,8 @@ impl Emitter {
 
     fn literal(&mut self, text: &str) {
         self.indicator("|", true, false, false);
-        if text.starts_with(|c| c == ' ' || is_break(c)) {
-            self.indicator("2", false, false, false);
-        }
-        let mut ends = text.chars().rev();
-        let (last, before) = (ends.next(), ends.next());
-        match (last, before) {
-            (Some(c), _) if !is_break(c) => self.indicator("-", false, false, false),
-            (_, None) => self.indicator("+", false, false, false),
-            (_, Some(c)) if is_break(c) => self.indicator("+", false, false, false),
-            _ => {}
+        for hint in hints(text).chars() {
+            self.indicator(hint.encode_utf8(&mut [0; 4]), false, false, false);
         }
         self.put_break('\n');
         self.indention = true;
@@ -390,6 +382,50 @@ impl Emitter {
             }
         }
     }
+}
+
+/// A text as go-yaml v3 prints it behind `>` in a map that is not indented.
+pub(super) fn folded(text: &str) -> String {
+    let mut out = String::from(">");
+    out.push_str(&hints(text));
+    out.push('\n');
+    let starts_blank = text.starts_with(|c| c == ' ' || c == '\t' || is_break(c));
+    let (mut breaks, mut leading_spaces) = (true, true);
+    for c in text.chars() {
+        if is_break(c) {
+            // It looks at the beginning of the text where it means the next line.
+            if !breaks && !leading_spaces && c == '\n' && !starts_blank {
+                out.push('\n');
+            }
+            out.push(c);
+            breaks = true;
+        } else {
+            if breaks {
+                out.push_str("  ");
+                leading_spaces = matches!(c, ' ' | '\t');
+            }
+            out.push(c);
+            breaks = false;
+        }
+    }
+    out.push('\n');
+    out
+}
+
+/// What stands behind the sign of a block.
+fn hints(text: &str) -> String {
+    let mut hints = String::new();
+    if text.starts_with(|c| c == ' ' || is_break(c)) {
+        hints.push('2');
+    }
+    let mut ends = text.chars().rev();
+    match (ends.next(), ends.next()) {
+        (Some(c), _) if !is_break(c) => hints.push('-'),
+        (_, None) => hints.push('+'),
+        (_, Some(c)) if is_break(c) => hints.push('+'),
+        _ => {}
+    }
+    hints
 }
 
 /// Which styles a text can be printed in.

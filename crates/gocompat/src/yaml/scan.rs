@@ -29,7 +29,12 @@ pub(super) enum Token<'t> {
     Alias(&'t str),
     Anchor(&'t str),
     Tag { handle: String, suffix: String },
-    Scalar { text: Cow<'t, str>, plain: bool },
+    Scalar {
+        text: Cow<'t, str>,
+        plain: bool,
+        /// Behind `>`.
+        folded: bool,
+    },
 }
 
 /// Why a text is no YAML, in go-yaml's words.

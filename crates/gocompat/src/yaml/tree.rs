@@ -82,11 +82,33 @@ pub enum Style {
     Single,
     Double,
     Literal,
+    Folded,
 }
 
 /// How go-yaml v3 writes a text of which nobody said how.
 pub fn style_v3(text: &str) -> Style {
     emit::style_v3(text)
+}
+
+/// What is left of a text that is printed as a folded block and read again: lines in front of
+/// indented ones get an empty line each.
+pub fn refolded(text: &str) -> String {
+    if !text.contains('\n') || emit::style_v3(text) != Style::Literal {
+        return text.to_owned();
+    }
+    let block = format!("a: {}", emit::folded(text));
+    let read = first_node(&block, &mut Limits::default());
+    let Ok(Some(Node {
+        content: Content::Map(entries),
+        ..
+    })) = read
+    else {
+        return text.to_owned();
+    };
+    match entries.into_iter().next() {
+        Some((_, Node { content: Content::Scalar(text), .. })) => text,
+        _ => text.to_owned(),
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +126,8 @@ pub struct Node {
     pub tagged: bool,
     /// A scalar in quotes, or in a block.
     pub quoted: bool,
+    /// It is a block whose lines are folded.
+    pub folded: bool,
     pub content: Content,
 }
 
@@ -146,8 +170,10 @@ impl<'t> Handler<'t> for Builder<'t> {
                 text,
                 properties,
                 implicit,
+                folded,
             } => {
-                let node = scalar(text.into_owned(), &properties, implicit);
+                let mut node = scalar(text.into_owned(), &properties, implicit);
+                node.folded = folded;
                 if let Some(name) = properties.anchor {
                     self.anchors.insert(name, Some((node.clone(), 1)));
                 }
@@ -189,6 +215,7 @@ fn scalar(text: String, properties: &Properties<'_>, implicit: bool) -> Node {
         tag: tag.to_owned(),
         tagged: named.is_some(),
         quoted,
+        folded: false,
         content: Content::Scalar(text),
     }
 }
@@ -227,6 +254,7 @@ impl<'t> Builder<'t> {
             tag: open.tag.unwrap_or_else(|| default.to_owned()),
             tagged,
             quoted: false,
+            folded: false,
             content,
         };
         if let Some(name) = open.anchor {
@@ -331,6 +359,19 @@ mod tests {
             ),
         ] {
             assert_eq!(resolve_v3(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn folded_texts_change_as_they_do_in_go() {
+        for (text, want) in [
+            ("a b", "a b"),
+            ("a\nb\n", "a\nb\n"),
+            ("a(\n  b\n)", "a(\n\n  b\n)"),
+            ("a\n\nb", "a\n\nb"),
+            (" a\nb", " a\nb"),
+        ] {
+            assert_eq!(refolded(text), want, "{text:?}");
         }
     }
 

@@ -362,7 +362,7 @@ mod tests {
         assert!(parse("resources: []\n").is_ok());
         assert!(parse("namePrefix: yes\n").is_err());
         assert!(
-            parse("commonLabels: {Name: x, kind: y}\n")
+            parse("commonLabels: {Name: x, kind: z}\n")
                 .unwrap()
                 .common_labels
                 .contains_key("Name")

@@ -165,10 +165,10 @@ impl Tree {
 
     /// Takes over what was read.
     pub fn read(&mut self, node: &tree::Node) -> Id {
-        let style = if node.quoted {
-            Style::Double
-        } else {
-            Style::Plain
+        let style = match (node.folded, node.quoted) {
+            (true, _) => Style::Folded,
+            (false, true) => Style::Double,
+            (false, false) => Style::Plain,
         };
         let mut own = Node {
             tag: Tag::named(&node.tag),

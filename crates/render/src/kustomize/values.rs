@@ -8,7 +8,7 @@ use super::tree::{Id, Kind, Node, Tag, Tree};
 use serde_json::{Map, Number, Value};
 use tiphys_gocompat::yaml::{
     self,
-    tree::{Plain, Style, resolve_v3, style_v3},
+    tree::{Plain, Style, refolded, resolve_v3, style_v3},
 };
 
 impl Tree {
@@ -79,6 +79,7 @@ impl Tree {
             Plain::Text if node.tag == Tag::Other("!!binary".into()) => {
                 Value::String(decoded(&node.text)?)
             }
+            Plain::Text if node.style == Style::Folded => Value::String(refolded(&node.text)),
             Plain::Text => Value::String(node.text.clone()),
         })
     }
