@@ -1,8 +1,8 @@
 //! From files to Kubernetes objects, with nothing but what it is given.
 //!
 //! Main functions: [`prepare`] and [`render`]; files come through [`SourceFiles`]. Plain
-//! directories are rendered with Argo CD's rules and charts with Helm's; Kustomize, Jsonnet and
-//! plugins are recognised and refused by name, never rendered as nothing. Pure: no file system,
+//! directories are rendered with Argo CD's rules, charts with Helm's and kustomizations with
+//! Kustomize's; Jsonnet and plugins are recognised and refused by name, never rendered as nothing. Pure: no file system,
 //! network, clock or process. It must not know where the files come from or what the objects are
 //! used for.
 
@@ -16,8 +16,8 @@ mod manifest;
 mod need;
 
 pub use app::{
-    AppFacts, Charts, ClusterFacts, Details, Environment, HelmDetails, HelmOptions, Prepared,
-    RenderParams, SourceSet, Tool, details, prepare,
+    AppFacts, Charts, ClusterFacts, Details, Environment, HelmDetails, HelmOptions,
+    KustomizeOptions, Prepared, RenderParams, SourceSet, Tool, details, prepare,
 };
 pub use detect::{ExplicitKind, SourceKind, detect};
 pub use files::{
@@ -130,5 +130,8 @@ pub fn render(
             directory::render(sources.files, &prepared.folder, options, budget)
         }
         Tool::Helm(options) => app::render(sources, &prepared.folder, options, charts, budget),
+        Tool::Kustomize(options) => {
+            app::render_kustomization(sources, &prepared.folder, options, charts, budget)
+        }
     }
 }

@@ -217,7 +217,8 @@ impl Renderer {
         // What names the commit, or reads other sources, is not the same at another one.
         let by_commit =
             || Ok::<_, RenderError>(prepare(&sources, &request.params(String::new()))? != prepared);
-        let anew = request.refers() || (matches!(prepared.tool, Tool::Helm(_)) && by_commit()?);
+        let anew =
+            request.refers() || (!matches!(prepared.tool, Tool::Directory(_)) && by_commit()?);
         let seen = || {
             [(folder.clone(), own)]
                 .into_iter()
@@ -241,13 +242,25 @@ impl Renderer {
         commit: &Commit,
         refs: &BTreeMap<String, Commit>,
         request: &ManifestRequest,
+        (budget, limit): (&Budget, Duration),
     ) -> Result<Details, RepoError> {
         check_source(&request.source)?;
+        let (store, id) = commit;
         let folder = app_folder(&request.source.path)?;
         let files = files(commit, refs, &folder);
+        let charts = ReadyCharts {
+            renderer: self,
+            store,
+            root: id.tree,
+            own: &files.own,
+            fresh: request.no_cache,
+            limit,
+        };
         Ok(details(
             &sources(&files, request),
-            &request.params(commit.1.commit.to_string()),
+            &request.params(id.commit.to_string()),
+            &charts,
+            budget,
         )?)
     }
 }

@@ -263,7 +263,8 @@ impl Repos {
     /// What there is to set in a source.
     pub async fn details(&self, request: ManifestRequest) -> Result<Details, RepoError> {
         self.render(request, |inner, commit, refs, request| {
-            inner.renderer.details(commit, refs, request)
+            let limits = (&inner.options.budget, inner.options.render_timeout);
+            inner.renderer.details(commit, refs, request, limits)
         })
         .await
     }

@@ -195,6 +195,12 @@ impl Settings {
             .collect()
     }
 
+    /// `kustomize.buildOptions`: flags of `kustomize build`.
+    pub fn kustomize_build_options(&self) -> String {
+        let options = self.config.get("kustomize.buildOptions");
+        options.cloned().unwrap_or_default()
+    }
+
     /// What a cluster's cache is to follow. A broken exclusion list is an error: following too much
     /// is no answer to a typing mistake.
     pub fn cache_options(&self, cluster: Option<&ClusterSecret>) -> Result<CacheOptions, String> {

@@ -379,6 +379,7 @@ fn cluster_facts(ctx: &ReconcileContext<'_>, cluster: &LiveCluster) -> ClusterFa
             .clone(),
         api_versions: cluster.cache.kinds().api_versions(),
         value_file_schemes: settings.value_file_schemes(),
+        kustomize_build_options: settings.kustomize_build_options(),
     }
 }
 

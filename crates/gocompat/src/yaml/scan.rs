@@ -12,7 +12,10 @@ use std::collections::{HashMap, VecDeque};
 pub(super) enum Token<'t> {
     StreamEnd,
     Version(u8, u8),
-    TagDirective { handle: String, prefix: String },
+    TagDirective {
+        handle: String,
+        prefix: String,
+    },
     DocumentStart,
     DocumentEnd,
     BlockList,
@@ -28,7 +31,10 @@ pub(super) enum Token<'t> {
     Value,
     Alias(&'t str),
     Anchor(&'t str),
-    Tag { handle: String, suffix: String },
+    Tag {
+        handle: String,
+        suffix: String,
+    },
     Scalar {
         text: Cow<'t, str>,
         plain: bool,

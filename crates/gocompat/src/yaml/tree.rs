@@ -106,7 +106,13 @@ pub fn refolded(text: &str) -> String {
         return text.to_owned();
     };
     match entries.into_iter().next() {
-        Some((_, Node { content: Content::Scalar(text), .. })) => text,
+        Some((
+            _,
+            Node {
+                content: Content::Scalar(text),
+                ..
+            },
+        )) => text,
         _ => text.to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use super::ids::Gvk;
 use super::names::{Unknown, normal};
 use serde::Deserialize;
 use serde_json::Value;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use tiphys_gocompat::yaml::{Duplicates, Limits, parse_document};
 
 const TABLE: &str = include_str!("data/field_specs.txt");
@@ -73,13 +73,9 @@ pub(super) struct Config {
 
 impl Config {
     /// The built-in tables.
-    pub fn builtin() -> Self {
-        Self::shared().clone()
-    }
-
-    fn shared() -> &'static Self {
-        static CONFIG: OnceLock<Config> = OnceLock::new();
-        CONFIG.get_or_init(|| parse_table(TABLE))
+    pub fn builtin() -> Arc<Self> {
+        static CONFIG: OnceLock<Arc<Config>> = OnceLock::new();
+        CONFIG.get_or_init(|| Arc::new(parse_table(TABLE))).clone()
     }
 
     pub fn from_yaml(text: &[u8], limits: &Limits) -> Res<Self> {
@@ -103,23 +99,19 @@ impl Config {
         Ok(config)
     }
 
-    pub fn merge(self, other: &Self) -> Res<Self> {
-        // Most kustomizations have the built-in tables, and nothing else.
-        if self == *other {
-            return Ok(self);
+    /// Both together. Most kustomizations have the built-in tables and nothing else.
+    pub fn together(own: Arc<Self>, other: &Arc<Self>) -> Res<Arc<Self>> {
+        if Arc::ptr_eq(&own, other) || **other == Self::default() {
+            return Ok(own);
         }
-        if self == Self::default() && other == Self::shared() {
-            static ALONE: OnceLock<Config> = OnceLock::new();
-            let alone = match ALONE.get() {
-                Some(alone) => alone.clone(),
-                None => self.merge_all(other)?,
-            };
-            return Ok(ALONE.get_or_init(|| alone).clone());
+        // A test makes sure that merging them into nothing changes nothing.
+        if *own == Self::default() && Arc::ptr_eq(other, &Self::builtin()) {
+            return Ok(other.clone());
         }
-        self.merge_all(other)
+        Ok(Arc::new(Self::clone(&own).merge(other)?))
     }
 
-    fn merge_all(mut self, other: &Self) -> Res<Self> {
+    pub fn merge(mut self, other: &Self) -> Res<Self> {
         let named = |name: &str| format!("failed to merge {name} fieldSpec");
         for (name, own, new) in [
             ("NamePrefix", &mut self.name_prefix, &other.name_prefix),
@@ -347,4 +339,34 @@ fn crd_fields(
         path.pop();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_have_nothing_twice() {
+        let alone = Config::default().merge(&Config::builtin()).unwrap();
+        assert_eq!(alone, *Config::builtin());
+        assert_eq!(alone.replicas.len(), 4);
+        assert!(alone.name_reference.len() > 15);
+    }
+
+    #[test]
+    fn a_general_spec_stands_behind_special_ones_and_is_lost_in_front_of_them() {
+        let special = FieldSpec {
+            kind: "Thing".to_owned(),
+            path: "metadata/name".to_owned(),
+            ..FieldSpec::default()
+        };
+        let own = Config {
+            name_prefix: vec![special],
+            ..Config::default()
+        };
+        let both = Config::clone(&Config::builtin()).merge(&own).unwrap();
+        assert_eq!(both.name_prefix.len(), 2);
+        let again = Config::default().merge(&both).unwrap();
+        assert_eq!(again.name_prefix.len(), 1);
+    }
 }

@@ -234,10 +234,32 @@ struct OldHelmChart {
 }
 
 impl Kustomization {
+    /// The fields that a file has, in their own spelling.
+    pub fn fields(text: &[u8], limits: &Limits) -> Res<Map<String, Value>> {
+        match Self::read(text, limits)? {
+            (_, Value::Object(fields)) => Ok(fields),
+            _ => Ok(Map::new()),
+        }
+    }
+
     pub fn parse(text: &[u8], limits: &Limits) -> Res<Self> {
+        let (mut own, value) = Self::read(text, limits)?;
+        own.fix();
+        if says_nothing(&value) {
+            return fail!("kustomization.yaml is empty");
+        }
+        Ok(own)
+    }
+
+    fn read(text: &[u8], limits: &Limits) -> Res<(Self, Value)> {
         let invalid = |text: String| Fault::new(format!("invalid Kustomization: {text}"));
-        let value = parse_document(text, limits, Duplicates::LastWins)
-            .map_err(|error| invalid(error.json_text()))?;
+        let value = parse_document(text, limits, Duplicates::LastWins).map_err(|error| {
+            let text = error.json_text();
+            let text = text
+                .strip_prefix("error converting YAML to JSON: ")
+                .unwrap_or(&text);
+            invalid(text.to_owned())
+        })?;
         if !value.is_object() && !value.is_null() {
             let kind = tiphys_gocompat::json::kind(&value);
             return Err(invalid(format!(
@@ -246,18 +268,13 @@ impl Kustomization {
         }
         let value = normal(value, "Kustomization", Unknown::Refused)
             .map_err(|name| invalid(format!("json: unknown field {name:?}")))?;
-        let says_nothing = says_nothing(&value);
-        let read = if value.is_null() {
-            Ok(Self::default())
-        } else {
-            serde_json::from_value(value)
-        };
-        let mut read: Self = read.map_err(|error| invalid(format!("json: {error}")))?;
-        read.fix();
-        if says_nothing {
-            return fail!("kustomization.yaml is empty");
+        if value.is_null() {
+            return Ok((Self::default(), value));
         }
-        Ok(read)
+        match serde_json::from_value(value.clone()) {
+            Ok(read) => Ok((read, value)),
+            Err(error) => Err(invalid(format!("json: {error}"))),
+        }
     }
 
     /// Old ways to say things are turned into new ones.
@@ -346,9 +363,9 @@ mod tests {
 
     #[test]
     fn fields_are_read_as_go_reads_them() {
-        let read = parse("NAMEPREFIX: a\nnamespace: null\nbases: [x]\nresources: [y]\n").unwrap();
+        let read = parse("NAMEPREFIX: a\nnamespace: null\nbases: [b]\nresources: [r]\n").unwrap();
         assert_eq!((read.name_prefix.as_str(), read.kind.as_str()), ("a", KIND));
-        assert_eq!(read.resources, ["y", "x"]);
+        assert_eq!(read.resources, ["r", "b"]);
         for (text, want) in [
             (
                 "foo: 1\n",

@@ -54,14 +54,7 @@ impl<'a> Loader<'a> {
 
     /// A path of the tree, of one that is relative to the folder; `None` if it leaves the tree.
     pub fn path(&self, path: &str) -> Option<String> {
-        let whole = clean(&format!("{}/{path}", self.root));
-        let whole = whole.strip_prefix('/').unwrap_or(&whole);
-        match whole {
-            "." => Some(String::new()),
-            ".." => None,
-            whole if whole.starts_with("../") => None,
-            whole => Some(whole.to_owned()),
-        }
+        inside(&self.root, path)
     }
 
     /// Whether a build begins here.
@@ -247,6 +240,21 @@ impl<'a> Loader<'a> {
                 visited.shown()
             ),
         }
+    }
+}
+
+/// A path of a tree, of one that is relative to a folder in it; `None` if it leaves the tree.
+pub(super) fn inside(folder: &str, path: &str) -> Option<String> {
+    let whole = if folder.is_empty() {
+        clean(path.trim_start_matches('/'))
+    } else {
+        clean(&format!("{folder}/{path}"))
+    };
+    match whole.as_str() {
+        "." => Some(String::new()),
+        ".." => None,
+        outside if outside.starts_with("../") => None,
+        _ => Some(whole),
     }
 }
 

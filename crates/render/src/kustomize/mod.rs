@@ -10,6 +10,7 @@ pub mod edit;
 mod edit_nodes;
 mod fault;
 mod fields;
+mod flags;
 mod generate;
 mod helm;
 mod ids;

@@ -15,7 +15,7 @@ use super::transform::{self, Affix, Namespace, Subjects};
 use super::{helm, patch, replacement, value_add};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 /// The kind of a built-in one, and what it says.
 struct Plugin {
@@ -329,17 +329,16 @@ pub(super) fn configuration<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,
     paths: &[String],
-) -> Res<Config> {
-    let mut config = Config::builtin();
+) -> Res<Arc<Config>> {
     let mut own = Config::default();
     for path in paths {
         let content = loader.load(build, path)?;
         own = own.merge(&Config::from_yaml(&content, &build.yaml_limits())?)?;
     }
-    if !paths.is_empty() {
-        config = config.merge(&own)?;
+    if paths.is_empty() {
+        return Ok(Config::builtin());
     }
-    Ok(config)
+    Ok(Arc::new(Config::clone(&Config::builtin()).merge(&own)?))
 }
 
 /// What `crds` says.
@@ -347,7 +346,7 @@ pub(super) fn definitions<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,
     paths: &[String],
-) -> Res<Config> {
+) -> Res<Arc<Config>> {
     let mut config = Config::default();
     for path in paths {
         let content = loader.load(build, path)?;
@@ -356,7 +355,7 @@ pub(super) fn definitions<'a>(
         })?;
         config = config.merge(&own)?;
     }
-    Ok(config)
+    Ok(Arc::new(config))
 }
 
 /// The objects that an entry is itself; `None` for the path of a file.

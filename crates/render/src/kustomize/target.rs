@@ -14,20 +14,20 @@ use super::resource::{ORIGIN, Object};
 use super::transform::{self, Affix, Namespace, Subjects};
 use super::vars::Vars;
 use super::{generate, helm, patch, plugins, replacement};
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 /// What has been read so far, and how it is changed.
 #[derive(Default)]
 pub(super) struct Accumulated {
     pub map: ResMap,
-    pub config: Config,
+    pub config: Arc<Config>,
     pub vars: Vars,
 }
 
 impl Accumulated {
     fn merge(&mut self, build: &Build<'_>, other: Self) -> Res<()> {
         self.map.append_all(&build.tree, other.map.list)?;
-        self.config = std::mem::take(&mut self.config).merge(&other.config)?;
+        self.config = Config::together(self.config.clone(), &other.config)?;
         self.vars.add_all(other.vars)
     }
 }
@@ -112,10 +112,10 @@ impl<'a> Target<'a> {
             .read_resources(build, into, &resources)
             .map_err(|fault| fault.within("accumulating resources"))?;
         let tables = plugins::configuration(build, &self.loader, &self.own.configurations)?;
-        all.config = all.config.merge(&tables)?;
+        all.config = Config::together(all.config, &tables)?;
         let of_crds = plugins::definitions(build, &self.loader, &self.own.crds)
             .map_err(|fault| fault.within(format!("loading CRDs [{}]", self.own.crds.join(" "))))?;
-        all.config = all.config.merge(&of_crds)?;
+        all.config = Config::together(all.config, &of_crds)?;
         self.generate(build, &mut all)?;
         let components = std::mem::take(&mut self.own.components);
         for path in &components {

@@ -300,7 +300,7 @@ fn set_image_at(tree: &mut Tree, field: Id, image: &Image, expression: &Regex) -
 }
 
 /// Name, tag and digest of an image; a colon before the first slash belongs to a host.
-fn split_image(image: &str) -> (&str, &str, &str) {
+pub(super) fn split_image(image: &str) -> (&str, &str, &str) {
     let start = image.find('/').unwrap_or(0);
     let find = |c| image[start..].find(c).map(|at| at + start);
     match (find(':'), find('@')) {

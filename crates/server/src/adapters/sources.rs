@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tiphys_api::{
     repository::{Repository, RevisionMetadata},
-    rpc::repository::{DirectoryAppSpec, HelmAppSpec, RepoAppDetailsResponse},
+    rpc::repository::{DirectoryAppSpec, HelmAppSpec, KustomizeAppSpec, RepoAppDetailsResponse},
     source::{ApplicationSource, HelmParameter},
 };
 use tiphys_cluster::Records;
@@ -58,6 +58,7 @@ impl GitSources {
                 kube_version: request.facts.kube_version,
                 api_versions: request.facts.api_versions,
                 value_file_schemes: settings.value_file_schemes(),
+                kustomize_build_options: settings.kustomize_build_options(),
                 switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
             },
             refs,
@@ -140,10 +141,15 @@ impl Sources for GitSources {
             values: h.values,
             file_parameters,
         });
-        let directory = helm.is_none().then(DirectoryAppSpec::default);
+        let kustomize = (details.kind == SourceKind::Kustomize).then_some(KustomizeAppSpec {
+            images: details.images,
+        });
+        let is_directory = helm.is_none() && kustomize.is_none();
+        let directory = is_directory.then(DirectoryAppSpec::default);
         Ok(RepoAppDetailsResponse {
             type_: details.kind.as_str().to_owned(),
             helm,
+            kustomize,
             directory,
             ..Default::default()
         })
