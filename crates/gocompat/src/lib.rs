@@ -2,12 +2,11 @@
 //!
 //! Main entry points: [`yaml`] (sigs.k8s.io/yaml, both ways), [`json`] (encoding/json), [`glob`]
 //! (gobwas/glob), [`path_match`] (path.Match), [`doublestar`] (bmatcuk/doublestar), [`patterns`]
-//! (lists of globs and regexp2 expressions), [`regex`] (regexp), [`cron`] (robfig/cron), [`duration`]
-//! (time.Duration),
-//! [`template`] (text/template), [`sprig`] (its functions in Helm), [`toml`] (BurntSushi/toml, both
-//! ways), [`semver`] (Masterminds/semver), [`strvals`] (Helm's `--set`), [`url`] (net/url) and
-//! [`jq`] (gojq). Pure, and it knows no Kubernetes word: it must not learn what an object, a
-//! manifest or an Application is.
+//! (lists of globs and regexp2 expressions), [`regex`] (regexp), [`cron`] (robfig/cron),
+//! [`duration`] (time.Duration), [`template`] (text/template), [`sprig`] (its functions in Helm),
+//! [`toml`] (BurntSushi/toml, both ways), [`semver`] (Masterminds/semver), [`strvals`] (Helm's
+//! `--set`), [`url`] (net/url) and [`jq`] (gojq). Pure, and it knows no Kubernetes word: it must
+//! not learn what an object, a manifest or an Application is.
 
 pub mod cron;
 pub mod doublestar;

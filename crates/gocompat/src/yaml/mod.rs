@@ -7,6 +7,7 @@
 //! does not know goes from `scan` through `grammar` to `build`. It must not know what is inside a
 //! document. [`tree`] has nodes that know how they were written, for who changes documents.
 
+mod blocks;
 mod build;
 mod cursor;
 mod emit;
@@ -17,6 +18,7 @@ mod scalars;
 mod scan;
 mod split;
 mod tags;
+mod times;
 pub mod tree;
 mod words;
 

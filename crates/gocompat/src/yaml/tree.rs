@@ -8,7 +8,8 @@ use super::cursor::Mark;
 use super::grammar::{self, Event, Handler, Properties};
 use super::resolve;
 use super::scan::Fault;
-use super::{Limits, YamlError, emit};
+use super::times::rfc3339;
+use super::{Limits, YamlError, blocks, emit};
 use std::collections::HashMap;
 
 /// What a plain scalar means to go-yaml v3, which knows no `yes` and no `off`.
@@ -96,7 +97,7 @@ pub fn refolded(text: &str) -> String {
     if !text.contains('\n') || emit::style_v3(text) != Style::Literal {
         return text.to_owned();
     }
-    let block = format!("a: {}", emit::folded(text));
+    let block = format!("a: {}", blocks::folded(text));
     let read = first_node(&block, &mut Limits::default());
     let Ok(Some(Node {
         content: Content::Map(entries),
@@ -310,34 +311,6 @@ fn depth(node: &Node) -> usize {
     }
 }
 
-/// What Go prints of a time in one of YAML's layouts.
-fn rfc3339(text: &str) -> String {
-    let mut parts = text.splitn(3, '-');
-    let year = parts.next().unwrap_or_default();
-    let month = parts.next().unwrap_or_default();
-    let rest = parts.next().unwrap_or_default();
-    let end = rest
-        .bytes()
-        .position(|b| !b.is_ascii_digit())
-        .unwrap_or(rest.len());
-    let (day, rest) = rest.split_at(end);
-    let time = rest.get(1..).unwrap_or_default();
-    let zone_at = time.find(['Z', '+', '-']).unwrap_or(time.len());
-    let (clock, zone) = time.split_at(zone_at);
-    let (clock, fraction) = clock.split_once(['.', ',']).unwrap_or((clock, ""));
-    let mut clock = clock.split(':').map(|part| format!("{part:0>2}"));
-    let mut next = || clock.next().unwrap_or_else(|| "00".to_owned());
-    let (hour, minute, second) = (next(), next(), next());
-    let fraction = fraction.get(..9).unwrap_or(fraction).trim_end_matches('0');
-    let point = if fraction.is_empty() { "" } else { "." };
-    let zone = match zone {
-        "" | "+00:00" | "-00:00" => "Z",
-        zone => zone,
-    };
-    let hour = if hour == "0" { "00".to_owned() } else { hour };
-    format!("{year}-{month:0>2}-{day:0>2}T{hour}:{minute}:{second}{point}{fraction}{zone}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -384,7 +357,9 @@ mod tests {
     #[test]
     fn nodes_keep_order_tags_and_quotes() {
         let text = "b: &x {p: '1'}\na: *x\n<<: !foo z\n";
-        let node = first_node(text, &mut Limits::default()).unwrap().unwrap();
+        let node = first_node(text, &mut Limits::default())
+            .expect("right")
+            .expect("right");
         let Content::Map(entries) = node.content else {
             panic!("no map");
         };
@@ -399,7 +374,7 @@ mod tests {
         assert_eq!(entries[0].1, entries[1].1);
         assert!(
             first_node("# nothing\n", &mut Limits::default())
-                .unwrap()
+                .expect("right")
                 .is_none()
         );
         assert!(first_node("a: &x [*x]\n", &mut Limits::default()).is_err());

@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn the_tables_have_nothing_twice() {
-        let alone = Config::default().merge(&Config::builtin()).unwrap();
+        let alone = Config::default().merge(&Config::builtin()).expect("right");
         assert_eq!(alone, *Config::builtin());
         assert_eq!(alone.replicas.len(), 4);
         assert!(alone.name_reference.len() > 15);
@@ -364,9 +364,11 @@ mod tests {
             name_prefix: vec![special],
             ..Config::default()
         };
-        let both = Config::clone(&Config::builtin()).merge(&own).unwrap();
+        let both = Config::clone(&Config::builtin())
+            .merge(&own)
+            .expect("right");
         assert_eq!(both.name_prefix.len(), 2);
-        let again = Config::default().merge(&both).unwrap();
+        let again = Config::default().merge(&both).expect("right");
         assert_eq!(again.name_prefix.len(), 1);
     }
 }

@@ -84,7 +84,7 @@ mod tests {
             "--enable-helm --load-restrictor LoadRestrictionsNone --reorder=none --helm-api-versions v1"
                 .split_whitespace(),
         )
-        .unwrap();
+        .expect("right");
         assert!(options.enable_helm && options.unrestricted);
         assert_eq!(
             (options.order, &options.api_versions[..]),

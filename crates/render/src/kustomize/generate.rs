@@ -288,12 +288,12 @@ mod tests {
     fn sources_are_taken_apart() {
         assert_eq!(without_quotes("\"a'"), "\"a'");
         assert_eq!(without_quotes("'a b'"), "a b");
-        assert_eq!(file_source("a/b.txt").unwrap(), ("b.txt", "a/b.txt"));
-        assert_eq!(file_source("k=a/b").unwrap(), ("k", "a/b"));
+        assert_eq!(file_source("a/b.txt").expect("right"), ("b.txt", "a/b.txt"));
+        assert_eq!(file_source("k=a/b").expect("right"), ("k", "a/b"));
         for wrong in ["=a", "a=", "a=b=c"] {
             assert!(file_source(wrong).is_err());
         }
-        let env = env_pairs(b"\xEF\xBB\xBFA=\"1\"\n # x\n\nB\nC=a=b\r\n").unwrap();
+        let env = env_pairs(b"\xEF\xBB\xBFA=\"1\"\n # x\n\nB\nC=a=b\r\n").expect("right");
         let env: Vec<_> = env
             .iter()
             .map(|(k, v)| (k.as_str(), v.as_slice()))

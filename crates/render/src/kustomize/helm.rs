@@ -224,7 +224,7 @@ fn values<'a>(
     let Some(chart) = roots.first().copied() else {
         return fail!("could not parse values file into rnode: EOF");
     };
-    let inline = tree.from_json(&inline.clone().into());
+    let inline = tree.add_json(&inline.clone().into());
     let (patch, under) = if own.values_merge == "merge" {
         (chart, inline)
     } else {

@@ -1,7 +1,7 @@
 //! How objects are told apart: by kind, name and namespace.
 //!
-//! Main types: [`Gvk`] and [`ResId`]. Whether a kind has namespaces is known of what Kubernetes 1.21
-//! had; all others are taken for namespaced.
+//! Main types: [`Gvk`] and [`ResId`]. Whether a kind has namespaces is known of what Kubernetes
+//! 1.21 had; all others are taken for namespaced.
 
 use super::tree::{Id, Tree};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The file `kustomization.yaml`.
 //!
-//! Main type: [`Kustomization`]. Unknown fields are refused; names of fields are read without regard
-//! to case, and null is the same as nothing, as Go's JSON decoder has it.
+//! Main type: [`Kustomization`]. Unknown fields are refused; names of fields are read without
+//! regard to case, and null is the same as nothing, as Go's JSON decoder has it.
 
 use super::config::FieldSpec;
 use super::fault::{Fault, Res, fail};
@@ -363,7 +363,8 @@ mod tests {
 
     #[test]
     fn fields_are_read_as_go_reads_them() {
-        let read = parse("NAMEPREFIX: a\nnamespace: null\nbases: [b]\nresources: [r]\n").unwrap();
+        let read =
+            parse("NAMEPREFIX: a\nnamespace: null\nbases: [b]\nresources: [r]\n").expect("right");
         assert_eq!((read.name_prefix.as_str(), read.kind.as_str()), ("a", KIND));
         assert_eq!(read.resources, ["r", "b"]);
         for (text, want) in [
@@ -374,13 +375,13 @@ mod tests {
             ("kind: Kustomization\n", "kustomization.yaml is empty"),
             ("bases: []\n", "kustomization.yaml is empty"),
         ] {
-            assert_eq!(parse(text).unwrap_err(), want);
+            assert_eq!(parse(text).expect_err("refused"), want);
         }
         assert!(parse("resources: []\n").is_ok());
         assert!(parse("namePrefix: yes\n").is_err());
         assert!(
             parse("commonLabels: {Name: x, kind: z}\n")
-                .unwrap()
+                .expect("right")
                 .common_labels
                 .contains_key("Name")
         );

@@ -1,4 +1,5 @@
-//! Where a kustomization reads from: its folder, in the tree of the source or of another repository.
+//! Where a kustomization reads from: its folder, in the tree of the source or of another
+//! repository.
 //!
 //! Main type: [`Loader`]. Files must lie in or below the folder; folders may lie anywhere in the
 //! tree, but not around one that is being built.

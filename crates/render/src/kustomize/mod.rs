@@ -2,11 +2,12 @@
 //!
 //! Main functions: [`build`] and [`edit::edit`], which changes a kustomization as Argo CD has it
 //! changed. Everything is read through [`SourceSet`]; what is elsewhere is named
-//! ([`RenderError::Need`]). Programs, containers and plugins that kustomize would run are refused. It
-//! must not know what the objects are used for.
+//! ([`RenderError::Need`]). Programs, containers and plugins that kustomize would run are refused.
+//! It must not know what the objects are used for.
 
 mod config;
 pub mod edit;
+mod edit_fields;
 mod edit_nodes;
 mod fault;
 mod fields;
@@ -32,6 +33,7 @@ mod resource;
 mod schema;
 mod selector;
 mod sort;
+mod steps;
 mod target;
 mod transform;
 mod tree;

@@ -1,7 +1,7 @@
 //! Patches of all kinds.
 //!
-//! Main functions: [`apply`] for `patches`, [`apply_strategic`] and [`apply_json`] for the two older
-//! fields.
+//! Main functions: [`apply`] for `patches`, [`apply_strategic`] and [`apply_json`] for the two
+//! older fields.
 
 use super::Build;
 use super::fault::{Fault, Res, fail};
@@ -271,7 +271,7 @@ fn apply_operations(build: &mut Build<'_>, object: Object, operations: &Value) -
             "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
         );
     }
-    let new = tree.from_json(&json);
+    let new = tree.add_json(&json);
     tree.assign(object.0, new);
     tree.check()?;
     let mut annotations = object.annotations(tree);

@@ -1,7 +1,9 @@
-//! `generators`, `transformers` and `validators`: what a kustomization says in objects of their own.
+//! `generators`, `transformers` and `validators`: what a kustomization says in objects of their
+//! own.
 //!
-//! Main functions: [`transform`] and [`generate`]. Only kinds that are built in are known; functions
-//! that run programs or containers, and plugins that are programs themselves, are refused.
+//! Main functions: [`transform`] and [`generate`]. Only kinds that are built in are known;
+//! functions that run programs or containers, and plugins that are programs themselves, are
+//! refused.
 
 use super::Build;
 use super::config::{Config, FieldSpec};
@@ -202,7 +204,7 @@ fn service_account(build: &mut Build<'_>, plugin: &Plugin) -> Res<Object> {
         "kind": "ServiceAccount",
         "metadata": metadata,
     });
-    Ok(Object(build.tree.from_json(&made)))
+    Ok(Object(build.tree.add_json(&made)))
 }
 
 fn is_transformer(kind: &str) -> bool {

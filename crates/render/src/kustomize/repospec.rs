@@ -261,7 +261,7 @@ mod tests {
                 "",
             ),
         ] {
-            let spec = RepoSpec::parse(raw).unwrap();
+            let spec = RepoSpec::parse(raw).expect("right");
             assert_eq!(
                 (&*spec.clone, &*spec.folder, &*spec.revision),
                 (clone, folder, revision),

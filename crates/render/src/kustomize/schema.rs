@@ -3,8 +3,8 @@
 //! Main types: [`Schema`] and [`Place`], a cheap handle on one type. kustomize has what Kubernetes
 //! 1.21 served, whatever is newer; `data/merge_keys.txt` has what of it leads to a list that is
 //! merged. `=name`, then a tab and group/version/kind for each kind that it is, opens a type; lines
-//! below are its fields: `[` a list of, `{` a map of, `@name` a type; a second tab and the keys mark
-//! a list that is merged, without keys by its elements' values. `~` and `^` shorten names. A
+//! below are its fields: `[` a list of, `{` a map of, `@name` a type; a second tab and the keys
+//! mark a list that is merged, without keys by its elements' values. `~` and `^` shorten names. A
 //! document of the user's own replaces all of it.
 
 use super::fault::{Res, fail};
@@ -104,7 +104,7 @@ impl Schema {
             return Ok(schema);
         };
         for (name, definition) in definitions {
-            let at = schema.from_definition(definition, 0)?;
+            let at = schema.add_definition(definition, 0)?;
             schema.by_name.insert(name.clone(), at);
             let kinds = definition.get("x-kubernetes-group-version-kind");
             for kind in kinds.and_then(Value::as_array).into_iter().flatten() {
@@ -120,7 +120,7 @@ impl Schema {
         Ok(schema)
     }
 
-    fn from_definition(&mut self, definition: &Value, depth: usize) -> Res<usize> {
+    fn add_definition(&mut self, definition: &Value, depth: usize) -> Res<usize> {
         if depth > 100 {
             return fail!("invalid schema file: it is nested too deeply");
         }
@@ -132,18 +132,18 @@ impl Schema {
         });
         let fields = definition.get("properties").and_then(Value::as_object);
         for (name, field) in fields.into_iter().flatten() {
-            let field = self.from_definition(field, depth + 1)?;
+            let field = self.add_definition(field, depth + 1)?;
             new.fields.insert(name.clone(), field);
         }
         if let Some(rest) = definition.get("additionalProperties")
             && rest.is_object()
         {
-            new.rest = Some(self.from_definition(rest, depth + 1)?);
+            new.rest = Some(self.add_definition(rest, depth + 1)?);
         }
         if let Some(items) = definition.get("items")
             && definition.get("type").and_then(Value::as_str) == Some("array")
         {
-            new.items = Some(self.from_definition(items, depth + 1)?);
+            new.items = Some(self.add_definition(items, depth + 1)?);
         }
         new.merge = merge_of(definition);
         Ok(self.add(new))
@@ -227,12 +227,19 @@ mod tests {
         let pods = builtin().of_kind("apps/v1", "Deployment");
         let pod = ["spec", "template", "spec"]
             .iter()
-            .try_fold(pods.unwrap(), |place, name| place.field(name))
-            .unwrap();
-        let containers = pod.field("containers").unwrap();
-        assert_eq!(containers.merge_keys().unwrap(), ["name"]);
-        let ports = containers.items().unwrap().field("ports").unwrap();
-        assert_eq!(ports.merge_keys().unwrap(), ["containerPort", "protocol"]);
+            .try_fold(pods.expect("right"), |place, name| place.field(name))
+            .expect("right");
+        let containers = pod.field("containers").expect("right");
+        assert_eq!(containers.merge_keys().expect("right"), ["name"]);
+        let ports = containers
+            .items()
+            .expect("right")
+            .field("ports")
+            .expect("right");
+        assert_eq!(
+            ports.merge_keys().expect("right"),
+            ["containerPort", "protocol"]
+        );
         assert!(builtin().of_kind("v1", "Pod").is_some());
         assert!(
             builtin()

@@ -120,7 +120,7 @@ impl Tree {
     }
 
     /// Makes nodes of JSON, with numbers as Go prints its floats.
-    pub fn from_json(&mut self, value: &Value) -> Id {
+    pub fn add_json(&mut self, value: &Value) -> Id {
         self.make(value, &|number| match number.as_f64() {
             Some(float) => yaml::shortest_float(float),
             None => number.to_string(),
