@@ -243,6 +243,27 @@ fn builds_end_within_their_budgets() {
     );
 }
 
+#[test]
+fn replacements_cannot_nest_without_an_end() {
+    let path: String = ".a".repeat(150);
+    let mut text = String::from("resources: [a.yaml]\nreplacements:\n");
+    for _ in 0..200 {
+        text.push_str(&format!(
+            "- source: {{kind: X, fieldPath: spec}}\n  targets: [{{select: {{kind: X}}, \
+             fieldPaths: [spec{path}], options: {{create: true}}}}]\n"
+        ));
+    }
+    let files = MemoryFiles::new([
+        ("kustomization.yaml", text.as_str()),
+        (
+            "a.yaml",
+            "kind: X\nmetadata: {name: x}\nspec: {b: {c: d}}\n",
+        ),
+    ]);
+    let error = built(&files, "", &[]).expect_err("too deep");
+    assert!(matches!(error, RenderError::OverBudget { .. }), "{error}");
+}
+
 /// Files of which one is a link that leads out.
 struct Linked(MemoryFiles);
 

@@ -5,7 +5,7 @@
 use super::config::FieldSpec;
 use super::edit_nodes::split_path;
 use super::fault::{Fault, Res, fail};
-use super::ids::ResId;
+use super::ids::{ResId, split_api_version};
 use super::tree::{Id, Kind, Tag, Tree};
 
 type Setter<'s> = &'s mut dyn FnMut(&mut Tree, Id) -> Res<()>;
@@ -26,16 +26,13 @@ impl Fields {
 
     /// Sets the field of one spec, if the object is of its kind.
     pub fn apply(&self, tree: &mut Tree, root: Id, spec: &FieldSpec, set: Setter<'_>) -> Res<()> {
-        let id = ResId::of(tree, root);
-        if !id.gvk.is_selected(&spec.gvk()) {
+        if !is_of_kind(tree, root, spec) {
             return Ok(());
         }
         let path = split_path(&spec.path, '/');
         let walked = self.walk(tree, root, spec, &path, set);
         walked.map_err(|fault| {
-            let Some(id) = Some(ResId::of(tree, root)) else {
-                return fault;
-            };
+            let id = ResId::of(tree, root);
             fault.within(format!("considering field '{}' of object {id}", spec.path))
         })
     }
@@ -111,4 +108,14 @@ impl Fields {
         }
         Ok(found)
     }
+}
+
+/// Whether a spec is for the kind that an object has.
+fn is_of_kind(tree: &Tree, root: Id, spec: &FieldSpec) -> bool {
+    if !spec.kind.is_empty() && spec.kind != tree.field_text(root, "kind") {
+        return false;
+    }
+    let (group, version) = split_api_version(tree.field_text(root, "apiVersion"));
+    (spec.group.is_empty() || spec.group == group)
+        && (spec.version.is_empty() || spec.version == version)
 }

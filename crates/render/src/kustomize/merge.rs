@@ -5,8 +5,10 @@
 
 use super::fault::{Res, fail};
 use super::schema::{Place, Schema};
-use super::tree::{Id, Kind, Tag, Tree};
+use super::tree::{DEEPEST, Id, Kind, Tag, Tree, too_deep};
 use std::{collections::BTreeSet, sync::Arc};
+
+type Side = Option<Id>;
 
 /// What a node becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +40,12 @@ enum Directive {
 }
 
 /// Lays a patch over an object; nothing is left when the patch deletes it. The patch is used up.
-pub(super) fn merge(
-    tree: &mut Tree,
-    schema: &Arc<Schema>,
-    patch: Id,
-    object: Id,
-) -> Res<Option<Id>> {
-    let mut walker = Walker { tree, schema };
+pub(super) fn merge(tree: &mut Tree, schema: &Arc<Schema>, patch: Id, object: Id) -> Res<Side> {
+    let mut walker = Walker {
+        tree,
+        schema,
+        depth: 0,
+    };
     let merged = walker.walk(Some(object), Some(patch), None)?;
     walker.tree.check()?;
     Ok(merged.id())
@@ -53,16 +54,26 @@ pub(super) fn merge(
 struct Walker<'t> {
     tree: &'t mut Tree,
     schema: &'t Arc<Schema>,
+    depth: usize,
 }
 
 impl Walker<'_> {
     fn walk(&mut self, dest: Option<Id>, patch: Option<Id>, place: Option<Place>) -> Res<Merged> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(too_deep());
+        }
+        let merged = self.walk_one(dest, patch, place);
+        self.depth -= 1;
+        merged
+    }
+
+    fn walk_one(&mut self, dest: Side, patch: Side, place: Option<Place>) -> Res<Merged> {
         let place = place.or_else(|| self.place_of_kind([dest, patch]));
-        let kinds = [dest, patch].into_iter().flatten();
+        let mut kinds = [dest, patch].into_iter().flatten();
         let kind = kinds
-            .filter(|id| !self.tree.is_null(*id))
-            .map(|id| self.tree.kind(id))
-            .next();
+            .find(|id| !self.tree.is_null(*id))
+            .map(|id| self.tree.kind(id));
         for id in [dest, patch].into_iter().flatten() {
             if let Some(kind) = kind
                 && kind != Kind::None
@@ -74,9 +85,8 @@ impl Walker<'_> {
             Some(Kind::Scalar) => Ok(Merged::of(patch.or(dest))),
             Some(Kind::List) => match place.as_ref().and_then(Place::merge_keys) {
                 Some(keys) => {
-                    let keys = keys.to_vec();
                     let items = place.as_ref().and_then(Place::items);
-                    self.keyed_list(dest, patch, &keys, items.as_ref())
+                    self.keyed_list(dest, patch, keys, items.as_ref())
                 }
                 None => Ok(Merged::of(patch.or(dest))),
             },

@@ -19,6 +19,8 @@ struct Known {
     previous: Vec<ResId>,
     prefixes: Vec<String>,
     suffixes: Vec<String>,
+    /// As it is now; [`NO_NAMESPACE`] outside of all.
+    namespace: String,
 }
 
 impl Known {
@@ -55,9 +57,11 @@ pub(super) fn fix_references(
 ) -> Res<()> {
     let mut all = Vec::new();
     for (_, object) in map.objects() {
+        let now = object.id(tree);
         all.push(Known {
             object,
-            now: object.id(tree),
+            namespace: now.effective_namespace().to_owned(),
+            now,
             previous: object.previous_ids(tree)?,
             prefixes: object.listed(tree, PREFIXES),
             suffixes: object.listed(tree, SUFFIXES),
@@ -80,12 +84,12 @@ pub(super) fn fix_references(
         if specs.is_empty() {
             continue;
         }
-        let reachable = reachable(tree, &all, referrer)?;
+        let accounts = account_namespaces(tree, all[referrer].object)?;
         for (reference, spec) in specs {
             let fixer = Fixer {
                 all: &all,
                 by_name: &by_name,
-                reachable: reachable.as_ref(),
+                accounts: &accounts,
                 referrer: &all[referrer],
                 target: reference.gvk(),
                 spec,
@@ -94,23 +98,6 @@ pub(super) fn fix_references(
         }
     }
     Ok(())
-}
-
-/// The objects that an object may refer to by their namespace; `None`: all.
-fn reachable(tree: &Tree, all: &[Known], referrer: usize) -> Res<Option<BTreeSet<usize>>> {
-    let referrer = &all[referrer];
-    if referrer.now.gvk.is_cluster_scoped() {
-        return Ok(None);
-    }
-    let accounts = account_namespaces(tree, referrer.object)?;
-    let is_reachable = |known: &Known| {
-        known.now.gvk.is_cluster_scoped()
-            || known.now.is_same_namespace(&referrer.now)
-            || accounts.contains(&known.now.namespace)
-    };
-    let all = all.iter().enumerate();
-    let found = all.filter(|(_, known)| is_reachable(known));
-    Ok(Some(found.map(|(index, _)| index).collect()))
 }
 
 /// Namespaces of the accounts that a role binding names.
@@ -139,7 +126,8 @@ fn account_namespaces(tree: &Tree, object: Object) -> Res<BTreeSet<String>> {
 struct Fixer<'f> {
     all: &'f [Known],
     by_name: &'f HashMap<&'f str, Vec<usize>>,
-    reachable: Option<&'f BTreeSet<usize>>,
+    /// Namespaces of the accounts that a role binding names.
+    accounts: &'f BTreeSet<String>,
     referrer: &'f Known,
     target: Gvk,
     spec: &'f FieldSpec,
@@ -244,14 +232,19 @@ impl Fixer<'_> {
             candidates.retain(|index| first(&self.all[*index]));
         } else {
             candidates.retain(|index| {
-                let found = self.all[*index].now.effective_namespace();
+                let found = &self.all[*index].namespace;
                 found != NO_NAMESPACE && found == namespace
             });
         }
     }
 
+    /// Whether the object may be referred to by its namespace.
     fn is_reachable(&self, index: usize) -> bool {
-        self.reachable.is_none_or(|all| all.contains(&index))
+        let known = &self.all[index];
+        self.referrer.namespace == NO_NAMESPACE
+            || known.namespace == NO_NAMESPACE
+            || known.namespace == self.referrer.namespace
+            || self.accounts.contains(&known.now.namespace)
     }
 
     /// The object that a name means. `map`: the name stands in a map, with this namespace.
@@ -302,11 +295,11 @@ impl Fixer<'_> {
     }
 
     fn is_near(&self, known: &Known) -> bool {
-        let referrer = &self.referrer.now;
-        referrer.gvk.is_cluster_scoped()
-            || known.now.gvk.is_cluster_scoped()
+        let referrer = &self.referrer.namespace;
+        referrer == NO_NAMESPACE
+            || known.namespace == NO_NAMESPACE
             || known.now.gvk.kind == "ServiceAccount"
-            || known.now.is_same_namespace(referrer)
+            || known.namespace == *referrer
     }
 
     /// The kind of role that a role binding says it means.

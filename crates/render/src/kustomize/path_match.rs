@@ -5,7 +5,7 @@
 
 use super::edit_nodes::{atoi, is_index, is_list_index, part_kind, split_index};
 use super::fault::{Fault, Res, fail};
-use super::tree::{Id, Kind, Node, Tag, Tree};
+use super::tree::{DEEPEST, Id, Kind, Node, Tag, Tree};
 use tiphys_gocompat::json;
 use tiphys_gocompat::regex::Regex;
 use tiphys_gocompat::yaml::{self, Limits, tree::Style, tree::first_node};
@@ -196,6 +196,9 @@ fn print(tree: &Tree, id: Id) -> String {
 }
 
 fn print_at(tree: &Tree, id: Id, indent: usize, out: &mut String) {
+    if indent > 2 * DEEPEST {
+        return;
+    }
     let node = tree.at(id);
     match node.kind {
         Kind::Map if !node.content.is_empty() => {

@@ -15,6 +15,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(super) struct ResMap {
     pub list: Vec<Resource>,
+    /// The ids of all, as long as objects are only added.
+    known: Option<HashSet<Key>>,
 }
 
 impl ResMap {
@@ -35,7 +37,10 @@ impl ResMap {
         if new.is_empty() {
             return Ok(());
         }
-        let mut known: HashSet<Key> = self.list.iter().map(|r| r.id(tree).key()).collect();
+        let known = self.known.get_or_insert_with(|| {
+            let ids = self.list.iter().map(|resource| resource.id(tree).key());
+            ids.collect()
+        });
         for resource in new {
             let id = resource.id(tree);
             if !known.insert(id.key()) {
@@ -44,6 +49,11 @@ impl ResMap {
             self.list.push(resource);
         }
         Ok(())
+    }
+
+    /// To be called when objects have been changed or removed.
+    pub fn changed(&mut self) {
+        self.known = None;
     }
 
     /// Adds what was generated, or merges it into what is there, as each object says.
@@ -58,8 +68,9 @@ impl ResMap {
         let Some(object) = resource.object() else {
             return Ok(());
         };
+        self.changed();
         let id = object.id(tree);
-        let matches = self.by_any_id(tree, |other| id.is_same(other))?;
+        let matches = self.by_any_id(tree, Some(&id.name), |other| id.is_same(other))?;
         let behavior = object.behavior(tree).to_owned();
         let shown = go_syntax(&id);
         match matches.as_slice() {
@@ -89,12 +100,21 @@ impl ResMap {
         }
     }
 
-    pub fn by_any_id(&self, tree: &Tree, matches: impl Fn(&ResId) -> bool) -> Res<Vec<usize>> {
+    /// The objects of which an id, as it is or was, matches. `name`: only ids with this one can.
+    pub fn by_any_id(
+        &self,
+        tree: &Tree,
+        name: Option<&str>,
+        matches: impl Fn(&ResId) -> bool,
+    ) -> Res<Vec<usize>> {
         let mut found = Vec::new();
         for (index, resource) in self.list.iter().enumerate() {
             let Some(object) = resource.object().filter(|o| !tree.is_empty(o.0)) else {
                 continue;
             };
+            if name.is_some_and(|name| !object.may_be_called(tree, name)) {
+                continue;
+            }
             if matches(&object.id(tree)) || object.previous_ids(tree)?.iter().any(&matches) {
                 found.push(index);
             }
@@ -104,7 +124,7 @@ impl ResMap {
 
     /// The one object that a patch without a target is for.
     pub fn patched_by(&self, tree: &Tree, id: &ResId) -> Res<usize> {
-        let found = self.by_any_id(tree, |other| id.is_same(other))?;
+        let found = self.by_any_id(tree, Some(&id.name), |other| id.is_same(other))?;
         match found.as_slice() {
             [index] => Ok(*index),
             [] => fail!("no matches for Id {id}; failed to find unique target for patch {id}"),
@@ -116,11 +136,13 @@ impl ResMap {
         let compiled = selector.compile()?;
         let mut found = Vec::new();
         for (index, object) in self.objects() {
+            if !compiled.is_kind(&object.gvk(tree)) {
+                continue;
+            }
             let (now, first) = (object.id(tree), object.original_id(tree)?);
             let matches = (compiled.is_namespace(first.effective_namespace())
                 || compiled.is_namespace(now.effective_namespace()))
                 && (compiled.is_name(&first.name) || compiled.is_name(&now.name))
-                && compiled.is_kind(&now.gvk)
                 && object.matches_labels(tree, &selector.label_selector)?
                 && object.matches_annotations(tree, &selector.annotation_selector)?;
             if matches {
@@ -140,6 +162,7 @@ impl ResMap {
     ) -> Res<()> {
         // It goes by the ids, so that others with the same one are patched, too.
         let ids: HashSet<ResId> = selected.iter().map(|at| self.list[*at].id(tree)).collect();
+        self.changed();
         let old = std::mem::take(&mut self.list);
         let mut list = Vec::with_capacity(old.len());
         for mut resource in old {
@@ -159,10 +182,14 @@ impl ResMap {
                 list.push(resource);
             }
         }
-        self.append_all(tree, list)
+        self.changed();
+        self.append_all(tree, list)?;
+        self.changed();
+        Ok(())
     }
 
     pub fn drop_gone(&mut self, tree: &Tree) {
+        self.changed();
         self.list.retain(|resource| !resource.is_gone(tree));
     }
 

@@ -198,6 +198,15 @@ impl Object {
         self.annotation(tree, name) == Some(ENABLED)
     }
 
+    /// Whether the object has a name now or had it, as far as can be seen at a glance.
+    pub fn may_be_called(self, tree: &Tree, name: &str) -> bool {
+        let metadata = tree.field(self.0, "metadata");
+        metadata.is_some_and(|metadata| tree.field_text(metadata, "name") == name)
+            || self
+                .annotation(tree, PREVIOUS_NAMES)
+                .is_some_and(|names| names.contains(name))
+    }
+
     /// Remembers what the object is called now.
     pub fn remember_id(self, tree: &mut Tree) -> Res<()> {
         let id = self.id(tree);

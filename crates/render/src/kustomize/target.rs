@@ -345,6 +345,7 @@ impl<'a> Target<'a> {
             let origin = Origin::of_plugin(&build.tree, object);
             let loader = self.loader.clone();
             plugins::transform(build, &loader, object, &mut all.map)?;
+            all.map.changed();
             if let Some(origin) = origin {
                 origin.note_change(&mut build.tree, &all.map)?;
             }

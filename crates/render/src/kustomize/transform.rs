@@ -8,7 +8,7 @@ use super::ids::ResId;
 use super::kustomization::{Image, Replica};
 use super::resmap::ResMap;
 use super::resource::{HELM_GENERATED, Object, PREFIXES, SUFFIXES, Texts};
-use super::tree::{Id, Kind, Tag, Tree};
+use super::tree::{DEEPEST, Id, Kind, Tag, Tree, too_deep};
 use std::collections::HashMap;
 use tiphys_gocompat::regex::Regex;
 
@@ -226,7 +226,7 @@ pub(super) fn set_image(
         if tree.field_text(object.0, "kind") == "CustomResourceDefinition" {
             continue;
         }
-        containers(tree, object.0, &mut set)?;
+        containers(tree, object.0, 0, &mut set)?;
         for spec in specs {
             Fields::EXISTING.apply(tree, object.0, spec, &mut set)?;
         }
@@ -237,7 +237,10 @@ pub(super) fn set_image(
 type Set<'s> = &'s mut dyn FnMut(&mut Tree, Id) -> Res<()>;
 
 /// Lists of containers wherever they are.
-fn containers(tree: &mut Tree, id: Id, set: Set<'_>) -> Res<()> {
+fn containers(tree: &mut Tree, id: Id, depth: usize, set: Set<'_>) -> Res<()> {
+    if depth > DEEPEST {
+        return Err(too_deep());
+    }
     match tree.kind(id) {
         Kind::Map => {
             let names: Vec<String> = tree
@@ -248,7 +251,7 @@ fn containers(tree: &mut Tree, id: Id, set: Set<'_>) -> Res<()> {
                 let Some(value) = tree.field(id, &name) else {
                     continue;
                 };
-                containers(tree, value, set)?;
+                containers(tree, value, depth + 1, set)?;
                 if name == "containers" || name == "initContainers" {
                     for container in tree.elements(value) {
                         if let Some(image) = tree.get(container, "image")? {
@@ -260,7 +263,7 @@ fn containers(tree: &mut Tree, id: Id, set: Set<'_>) -> Res<()> {
         }
         Kind::List => {
             for element in tree.elements(id) {
-                containers(tree, element, set)?;
+                containers(tree, element, depth + 1, set)?;
             }
         }
         _ => {}
@@ -325,7 +328,7 @@ pub(super) fn set_replicas(
     let mut found = false;
     for spec in specs {
         let matches = |id: &ResId| id.name == replica.name && id.gvk.is_selected(&spec.gvk());
-        for index in map.by_any_id(tree, matches)? {
+        for index in map.by_any_id(tree, Some(&replica.name), matches)? {
             found = true;
             if let Some(object) = map.list[index].object() {
                 fields.apply(tree, object.0, spec, &mut |tree, field| {

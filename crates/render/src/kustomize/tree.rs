@@ -101,9 +101,14 @@ impl Node {
     }
 }
 
+/// Nesting that no step goes beyond: replacements can put values into each other without an end.
+pub(super) const DEEPEST: usize = 500;
+
 pub(super) struct Tree {
     nodes: Vec<Node>,
     most: usize,
+    /// Something was nested too deeply to be copied.
+    too_deep: bool,
 }
 
 impl Tree {
@@ -111,11 +116,15 @@ impl Tree {
         Self {
             nodes: Vec::new(),
             most,
+            too_deep: false,
         }
     }
 
     /// Fails once there are too many nodes. Until somebody asks, what is too much is left out.
     pub fn check(&self) -> Res<()> {
+        if self.too_deep {
+            return Err(too_deep());
+        }
         if self.nodes.len() < self.most {
             return Ok(());
         }
@@ -153,12 +162,17 @@ impl Tree {
     }
 
     pub fn copy(&mut self, id: Id) -> Id {
-        if self.nodes.len() >= self.most {
+        self.copy_at(id, 0)
+    }
+
+    fn copy_at(&mut self, id: Id, depth: usize) -> Id {
+        self.too_deep |= depth > DEEPEST;
+        if self.nodes.len() >= self.most || self.too_deep {
             return self.add(Node::new(Kind::None));
         }
         let mut node = self.at(id).clone();
         for child in &mut node.content {
-            *child = self.copy(*child);
+            *child = self.copy_at(*child, depth + 1);
         }
         self.add(node)
     }
@@ -269,6 +283,10 @@ impl Tree {
     pub fn field_text(&self, id: Id, name: &str) -> &str {
         self.field(id, name).map_or("", |value| self.text(value))
     }
+}
+
+pub(super) fn too_deep() -> Fault {
+    Fault::over_budget("the nesting of values", DEEPEST)
 }
 
 pub(super) fn kind_name(kind: Kind) -> &'static str {

@@ -4,7 +4,7 @@
 //! were printed and read again.
 
 use super::fault::{Res, fail};
-use super::tree::{Id, Kind, Node, Tag, Tree};
+use super::tree::{DEEPEST, Id, Kind, Node, Tag, Tree, too_deep};
 use serde_json::{Map, Number, Value};
 use tiphys_gocompat::yaml::{
     self,
@@ -20,21 +20,27 @@ impl Tree {
                 self.at(id).tag.name()
             );
         }
-        self.json_at(id, true)
+        self.json_at(id, 0, true)
     }
 
     /// Any value as JSON.
     pub fn json_value(&self, id: Id) -> Res<Value> {
-        self.json_at(id, false)
+        self.json_at(id, 0, false)
     }
 
-    fn json_at(&self, id: Id, root: bool) -> Res<Value> {
+    fn json_at(&self, id: Id, depth: usize, root: bool) -> Res<Value> {
+        if depth > DEEPEST {
+            return Err(too_deep());
+        }
         let node = self.at(id);
         match node.kind {
             Kind::None => Ok(Value::Null),
             Kind::Scalar => self.scalar_json(node),
             Kind::List => {
-                let items = node.content.iter().map(|item| self.json_at(*item, false));
+                let items = node
+                    .content
+                    .iter()
+                    .map(|item| self.json_at(*item, depth + 1, false));
                 Ok(Value::Array(items.collect::<Res<_>>()?))
             }
             Kind::Map => {
@@ -46,7 +52,7 @@ impl Tree {
                             "yaml: unmarshal errors:\n  mapping key {name:?} already defined"
                         );
                     }
-                    map.insert(name, self.json_at(value, false)?);
+                    map.insert(name, self.json_at(value, depth + 1, false)?);
                 }
                 Ok(Value::Object(map))
             }

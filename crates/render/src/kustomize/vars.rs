@@ -34,7 +34,7 @@ impl Vars {
             };
             // Without a namespace it may be in any.
             let exact = !id.namespace.is_empty() || id.gvk.is_cluster_scoped();
-            let found = map.by_any_id(tree, |other| {
+            let found = map.by_any_id(tree, Some(&id.name), |other| {
                 if exact {
                     id.is_same(other)
                 } else {
