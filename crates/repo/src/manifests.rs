@@ -26,7 +26,7 @@ use tiphys_render::{
 };
 
 /// Part of every digest: a change of what rendering does must not find old results.
-const RENDERER: &str = "2";
+const RENDERER: &str = "3";
 /// Bytes of parsed charts to remember (estimated).
 const CHART_BYTES: u64 = 128 << 20;
 
