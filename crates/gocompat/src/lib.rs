@@ -3,7 +3,7 @@
 //!
 //! Main entry points: [`yaml`] (sigs.k8s.io/yaml, both ways), [`json`] (encoding/json), [`glob`]
 //! (gobwas/glob), [`path_match`] (path.Match), [`doublestar`] (bmatcuk/doublestar), [`patterns`]
-//! (lists of globs and regexp2 expressions), [`cron`] (robfig/cron), [`duration`] (time.Duration),
+//! (lists of globs and regexp2 expressions), [`regex`] (regexp), [`cron`] (robfig/cron), [`duration`] (time.Duration),
 //! [`template`] (text/template), [`sprig`] (its functions in Helm), [`toml`] (BurntSushi/toml, both
 //! ways), [`document`] (what their printers take), [`semver`] (Masterminds/semver), [`strvals`] (Helm's `--set`), [`url`] (net/url),
 //! [`netip`] (net/netip) and [`jq`] (gojq). Pure, and it knows no Kubernetes word: it must not learn what an object, a
@@ -19,6 +19,7 @@ pub mod json;
 pub mod netip;
 pub mod path_match;
 pub mod patterns;
+pub mod regex;
 pub mod semver;
 pub mod sprig;
 pub mod strvals;

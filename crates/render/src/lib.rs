@@ -1,21 +1,23 @@
 //! Renders files to Kubernetes objects, using only its arguments.
 //!
 //! Main functions: [`prepare`] and [`render`]; files are read through [`SourceFiles`]. Plain
-//! directories are rendered by Argo CD's rules and charts by Helm's. Kustomize, Jsonnet and plugins
-//! are detected and refused by name, never rendered as nothing. Pure: no file system, network,
-//! clock or process. It must not know where the files come from or what the objects are used for.
+//! directories are rendered by Argo CD's rules, charts by Helm's and kustomizations by Kustomize's.
+//! Jsonnet and plugins are detected and refused by name, never rendered as nothing. Pure: no file
+//! system, network, clock or process. It must not know where the files come from or what the
+//! objects are used for.
 
 mod app;
 mod detect;
 mod directory;
 mod files;
 pub mod helm;
+pub mod kustomize;
 mod manifest;
 mod need;
 
 pub use app::{
-    AppFacts, Charts, ClusterFacts, Details, Environment, HelmDetails, HelmOptions, Prepared,
-    RenderParams, SourceSet, Tool, details, prepare,
+    AppFacts, Charts, ClusterFacts, Details, Environment, HelmDetails, HelmOptions,
+    KustomizeOptions, Prepared, RenderParams, SourceSet, Tool, details, prepare,
 };
 pub use detect::{ExplicitKind, SourceKind, detect};
 pub use files::{
@@ -128,5 +130,8 @@ pub fn render(
             directory::render(sources.files, &prepared.folder, options, budget)
         }
         Tool::Helm(options) => app::render(sources, &prepared.folder, options, charts, budget),
+        Tool::Kustomize(options) => {
+            app::render_kustomization(sources, &prepared.folder, options, charts, budget)
+        }
     }
 }

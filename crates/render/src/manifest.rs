@@ -77,6 +77,30 @@ pub(crate) fn objects_of_template(
     )
 }
 
+/// The objects among values that a tool made; everything must be one.
+pub(crate) fn objects_of_values(
+    source: &str,
+    values: Vec<Value>,
+) -> (Vec<Object>, Vec<ManifestError>) {
+    let mut reader = Reader {
+        file: source,
+        objects: Vec::new(),
+        errors: Vec::new(),
+        limits: Limits::default(),
+    };
+    for (index, value) in values.into_iter().enumerate() {
+        let place = Place {
+            document: index + 1,
+            line: 0,
+        };
+        reader.document(value, place);
+    }
+    (
+        reader.objects,
+        reader.errors.into_iter().map(|(_, e)| e).collect(),
+    )
+}
+
 fn looks_like_manifest(content: &[u8]) -> bool {
     let has = |word: &str| content.windows(word.len()).any(|w| w == word.as_bytes());
     has("apiVersion:") && has("kind:") && has("metadata:")

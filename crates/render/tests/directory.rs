@@ -182,20 +182,11 @@ fn other_tools_are_refused_and_never_rendered_as_nothing() {
         ..plain.clone()
     };
     let cases = [
+        // What is in the file is no kustomization.
         (
             "kustomization.yaml",
             &plain,
-            "app: Kustomize sources are not supported yet",
-        ),
-        (
-            "kustomization.yml",
-            &plain,
-            "app: Kustomize sources are not supported yet",
-        ),
-        (
-            "Kustomization",
-            &plain,
-            "app: Kustomize sources are not supported yet",
+            "`kustomize build app` failed exit status 1: Error: Failed to read kustomization file under /app:\nkind should be Kustomization or Component\napiVersion for ConfigMap should be kustomize.config.k8s.io/v1beta1",
         ),
         (
             "x.jsonnet",
@@ -449,7 +440,7 @@ fn tools_that_are_switched_off_leave_plain_manifests() {
         params.cluster_facts.switched_off = off.to_vec();
         render(&source, &params, &Budget::default()).map(|r| (r.kind, r.objects.len()))
     };
-    assert!(render_without(&[], false).is_err_and(|e| e.to_string().contains("Kustomize")));
+    assert!(render_without(&[], false).is_err_and(|e| e.to_string().contains("kustomize build")));
     assert!(
         render_without(&[SourceKind::Kustomize], false)
             .is_err_and(|e| e.to_string().contains("y.jsonnet"))

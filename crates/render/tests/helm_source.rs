@@ -56,6 +56,7 @@ fn params(helm: &Value) -> RenderParams {
             kube_version: "v1.36.3+k3s1".into(),
             api_versions: vec!["apps/v1".to_owned(), "apps/v1/Deployment".to_owned()].into(),
             value_file_schemes: vec!["https".into()],
+            kustomize_build_options: String::new(),
             switched_off: Vec::new(),
         },
     }

@@ -8,3 +8,5 @@ mod helm_hostile;
 mod helm_kube_version;
 mod helm_renders;
 mod helm_source;
+mod kustomize;
+mod kustomize_app;

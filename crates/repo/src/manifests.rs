@@ -27,7 +27,7 @@ use tiphys_render::{
 };
 
 /// Part of every digest. Increase it when rendering changes, so that old results are not reused.
-const RENDERER: &str = "2";
+const RENDERER: &str = "3";
 /// Cache size for parsed charts (estimated).
 const CHART_BYTES: u64 = 128 << 20;
 /// Renders whose needs are remembered.
@@ -245,7 +245,7 @@ impl Renderer {
             || Ok::<_, RenderError>(prepare(&sources, &request.params(String::new()))? != prepared);
         let anew = request.refers()
             || !commits.fetched.is_empty()
-            || (matches!(prepared.tool, Tool::Helm(_)) && by_commit()?);
+            || (!matches!(prepared.tool, Tool::Directory(_)) && by_commit()?);
         let seen = || {
             [(folder.clone(), own)]
                 .into_iter()
@@ -268,13 +268,26 @@ impl Renderer {
         &self,
         commits: &Commits,
         request: &ManifestRequest,
+        budget: &Budget,
+        limit: Duration,
     ) -> Result<Details, RepoError> {
         check_source(&request.source)?;
+        let (store, id) = &commits.own;
         let folder = app_folder(&request.source.path)?;
         let files = files(commits, &folder);
+        let charts = ReadyCharts {
+            renderer: self,
+            store,
+            root: id.tree,
+            own: &files.own,
+            fresh: request.no_cache,
+            limit,
+        };
         Ok(details(
             &sources(&files, request),
-            &request.params(commits.own.1.commit.to_string()),
+            &request.params(id.commit.to_string()),
+            &charts,
+            budget,
         )?)
     }
 }

@@ -259,7 +259,8 @@ impl Repos {
     /// The details and settable parameters of a source.
     pub async fn details(&self, request: ManifestRequest) -> Result<Details, RepoError> {
         self.render(request, |inner, commits, request| {
-            inner.renderer.details(commits, request)
+            let (budget, limit) = (&inner.options.budget, inner.options.render_timeout);
+            inner.renderer.details(commits, request, budget, limit)
         })
         .await
     }

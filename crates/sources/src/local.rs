@@ -39,6 +39,7 @@ pub fn request(sources: &Sources, request: &SourceRequest) -> ManifestRequest {
             kube_version: app.kube_version.clone(),
             api_versions: app.api_versions.clone(),
             value_file_schemes: settings.value_file_schemes(),
+            kustomize_build_options: settings.kustomize_build_options(),
             switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
         },
         refs: refs.collect(),

@@ -9,6 +9,7 @@ mod actions;
 mod diff;
 mod health;
 mod helm;
+pub mod kustomize;
 mod smp;
 
 use anyhow::{Context, bail};
@@ -120,6 +121,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         "health" => Box::new(health::custom),
         "helm_unit" => Box::new(helm::run),
         "actions" => Box::new(actions::run),
+        "kustomize" => Box::new(kustomize::run),
         _ => match name.strip_prefix("diff/") {
             Some(_) => Box::new(diff::run),
             None => Box::new(|_| Err("nothing can run this suite yet".into())),

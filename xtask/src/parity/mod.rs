@@ -3,6 +3,7 @@
 
 mod helm;
 mod jq;
+mod kustomize;
 mod semver;
 mod shrink;
 pub mod template;
@@ -20,6 +21,8 @@ pub enum Parity {
     Template(Random),
     /// Every chart below a folder, rendered by the real Helm and by ours
     Helm(Box<helm::Args>),
+    /// Every kustomization below some folders, built by the real kustomize and by ours
+    Kustomize(kustomize::Args),
     /// Random jq programs, run by gojq and by ours
     Jq(Random),
     /// Random YAML documents and values, read and printed by sigs.k8s.io/yaml and by ours
@@ -46,6 +49,7 @@ pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
     match parity {
         Parity::Template(args) => template::run(root, args),
         Parity::Helm(args) => helm::run(root, args),
+        Parity::Kustomize(args) => kustomize::run(args),
         Parity::Jq(args) => jq::run(root, args),
         Parity::Yaml(args) => yaml::run(root, args),
         Parity::Semver(args) => semver::run(root, args),

@@ -14,6 +14,7 @@ mod examples;
 mod files;
 mod helm;
 mod install;
+mod kustomize;
 mod login;
 mod logout;
 mod proj;
@@ -74,12 +75,16 @@ pub enum LocalCommand {
     /// Render and check Helm charts, as `helm` does, without Helm
     #[command(subcommand)]
     Helm(helm::HelmCommand),
+    /// Build kustomizations, as `kustomize` does, without kustomize
+    #[command(subcommand)]
+    Kustomize(kustomize::KustomizeCommand),
 }
 
 impl LocalCommand {
     pub fn run(self) -> Result<(), Failure> {
         match self {
             Self::Helm(command) => command.run(),
+            Self::Kustomize(command) => command.run(),
         }
     }
 }

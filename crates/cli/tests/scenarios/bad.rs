@@ -185,7 +185,10 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
             "chart/templates/cm.yaml",
             "kind: {{ required \"a kind is needed\" .Values.kind }}\n",
         ),
-        ("kustomize/kustomization.yaml", "resources: []\n"),
+        (
+            "kustomize/kustomization.yaml",
+            "resources: ['https://example.com/org/repo//base?ref=v1']\n",
+        ),
     ]);
     let bad = Sufferer::new(world, "bad-source", &repo);
     bad.suffers(
@@ -264,7 +267,7 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
     );
     bad.suffers(
         &json!({"source": {"path": "kustomize"}}),
-        &["ComparisonError", "Kustomize", "not supported yet"],
+        &["ComparisonError", "https://example.com/org/repo at v1"],
     );
     bad.suffers(
         &json!({"source": {"plugin": {"name": "p"}}}),

@@ -196,6 +196,12 @@ impl Settings {
             .collect()
     }
 
+    /// `kustomize.buildOptions`: flags of `kustomize build`.
+    pub fn kustomize_build_options(&self) -> String {
+        let options = self.config.get("kustomize.buildOptions");
+        options.cloned().unwrap_or_default()
+    }
+
     /// What a cluster's cache watches. An invalid exclusion list is an error, because watching too
     /// much is a bad response to a typo.
     pub fn cache_options(&self, cluster: Option<&ClusterSecret>) -> Result<CacheOptions, String> {

@@ -167,6 +167,7 @@ impl Builder<'_> {
                 text,
                 properties,
                 implicit,
+                ..
             } => {
                 self.start_node(at)?;
                 let tag = properties.tag;

@@ -1,7 +1,9 @@
 //! Prints a value like `sigs.k8s.io/yaml`: block style, go-yaml's key order, quoting, literal
 //! blocks and folding at 80 columns; or like go-yaml v3 with an indentation of two.
 
+use super::blocks::hints;
 use super::resolve::{self, Scalar};
+use super::tree::Style;
 use super::{Duplicates, Limits, YamlError, parse_document};
 use crate::document::Document;
 use serde_json::{Number, Value};
@@ -58,6 +60,25 @@ fn survives(value: &Value) -> bool {
 /// What go-yaml v3 prints for a value, without going through JSON.
 pub fn to_string_v3(value: &Document) -> String {
     written(value, Form::V3)
+}
+
+/// How go-yaml v3 writes a text of which nobody said how.
+pub(super) fn style_v3(text: &str) -> Style {
+    let analysis = Analysis::of(text, Form::V3);
+    let is_string = matches!(resolve::plain(text), Scalar::Str(_)) && !resolve::is_base60(text);
+    if text.contains('\n') {
+        return if analysis.block_allowed {
+            Style::Literal
+        } else {
+            Style::Double
+        };
+    }
+    match (is_string, analysis.plain_allowed) {
+        (false, _) => Style::Double,
+        (true, true) => Style::Plain,
+        (true, false) if analysis.single_quoted_allowed => Style::Single,
+        (true, false) => Style::Double,
+    }
 }
 
 /// What the emitter can print.
@@ -413,16 +434,8 @@ impl Emitter {
 
     fn literal(&mut self, text: &str) {
         self.indicator("|", true, false, false);
-        if text.starts_with(|c| c == ' ' || is_break(c)) {
-            self.indicator("2", false, false, false);
-        }
-        let mut ends = text.chars().rev();
-        let (last, before) = (ends.next(), ends.next());
-        match (last, before) {
-            (Some(c), _) if !is_break(c) => self.indicator("-", false, false, false),
-            (_, None) => self.indicator("+", false, false, false),
-            (_, Some(c)) if is_break(c) => self.indicator("+", false, false, false),
-            _ => {}
+        for hint in hints(text).chars() {
+            self.indicator(hint.encode_utf8(&mut [0; 4]), false, false, false);
         }
         self.put_break('\n');
         self.indention = true;
@@ -505,7 +518,7 @@ impl Analysis {
     }
 }
 
-fn is_break(c: char) -> bool {
+pub(super) fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
@@ -531,7 +544,7 @@ fn number(n: &Number, form: Form) -> String {
 }
 
 /// Go's `FormatFloat(f, 'g', -1, 64)`.
-pub(crate) fn shortest_float(float: f64) -> String {
+pub fn shortest_float(float: f64) -> String {
     go_shortest(&format!("{float:e}"))
 }
 

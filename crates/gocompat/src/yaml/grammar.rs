@@ -23,6 +23,8 @@ pub(super) enum Event<'t> {
         text: Cow<'t, str>,
         properties: Properties<'t>,
         implicit: bool,
+        /// Written as a block whose lines are folded.
+        folded: bool,
     },
     List(Properties<'t>),
     Map(Properties<'t>),
@@ -104,6 +106,7 @@ impl<'t> Grammar<'t, '_> {
                 text: Cow::Borrowed(""),
                 properties: Properties::default(),
                 implicit: true,
+                folded: false,
             },
             at,
         )
@@ -237,7 +240,15 @@ impl<'t> Grammar<'t, '_> {
             }
             Token::BlockMap if block => self.nested(Event::Map(properties), start, Self::block_map),
             Token::Scalar { .. } => {
-                let (Token::Scalar { text, plain }, _) = self.take()? else {
+                let (
+                    Token::Scalar {
+                        text,
+                        plain,
+                        folded,
+                    },
+                    _,
+                ) = self.take()?
+                else {
                     return Ok(());
                 };
                 let implicit = properties.tag.as_ref().map_or(plain, |tag| tag == NO_TAG);
@@ -246,6 +257,7 @@ impl<'t> Grammar<'t, '_> {
                         text,
                         properties,
                         implicit,
+                        folded,
                     },
                     start,
                 )
@@ -257,6 +269,7 @@ impl<'t> Grammar<'t, '_> {
                         text: Cow::Borrowed(""),
                         properties,
                         implicit,
+                        folded: false,
                     },
                     start,
                 )

@@ -4,8 +4,10 @@
 //! [`to_string_v3`] is the output of go-yaml v3 alone. The grammar, the resolution of numbers,
 //! booleans and strings, merge keys, the errors and the output follow go-yaml v2, because that is
 //! what every Kubernetes tool uses. `everyday` parses most documents; others go from `scan` through
-//! `grammar` to `build`. It must not know the content of documents.
+//! `grammar` to `build`. It must not know the content of documents. [`tree`]
+//! has nodes that know how they were written, for callers that change documents.
 
+mod blocks;
 mod build;
 mod cursor;
 mod emit;
@@ -16,10 +18,11 @@ mod scalars;
 mod scan;
 mod split;
 mod tags;
+mod times;
+pub mod tree;
 mod words;
 
-pub(crate) use emit::shortest_float;
-pub use emit::{marshal, to_string, to_string_v3};
+pub use emit::{marshal, shortest_float, to_string, to_string_v3};
 pub use split::{Chunk, decode_text, split_documents};
 
 use serde_json::Value;

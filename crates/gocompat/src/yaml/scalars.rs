@@ -118,6 +118,7 @@ impl<'t> Scanner<'t> {
         Ok(Token::Scalar {
             text: text.finish(),
             plain: true,
+            folded: false,
         })
     }
 
@@ -167,6 +168,7 @@ impl<'t> Scanner<'t> {
         Ok(Token::Scalar {
             text: text.finish(),
             plain: false,
+            folded: false,
         })
     }
 
@@ -279,6 +281,7 @@ impl<'t> Scanner<'t> {
         Ok(Token::Scalar {
             text: Cow::Owned(text),
             plain: false,
+            folded: !literal,
         })
     }
 

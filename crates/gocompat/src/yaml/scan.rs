@@ -12,7 +12,10 @@ use std::collections::{HashMap, VecDeque};
 pub(super) enum Token<'t> {
     StreamEnd,
     Version(u8, u8),
-    TagDirective { handle: String, prefix: String },
+    TagDirective {
+        handle: String,
+        prefix: String,
+    },
     DocumentStart,
     DocumentEnd,
     BlockList,
@@ -28,8 +31,16 @@ pub(super) enum Token<'t> {
     Value,
     Alias(&'t str),
     Anchor(&'t str),
-    Tag { handle: String, suffix: String },
-    Scalar { text: Cow<'t, str>, plain: bool },
+    Tag {
+        handle: String,
+        suffix: String,
+    },
+    Scalar {
+        text: Cow<'t, str>,
+        plain: bool,
+        /// Behind `>`.
+        folded: bool,
+    },
 }
 
 /// Why a text is not YAML, with go-yaml's message.

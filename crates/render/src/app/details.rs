@@ -2,8 +2,8 @@
 //!
 //! Main function: [`details`].
 
-use super::{Environment, RenderParams, SourceSet, recognise, value_files};
-use crate::{FileKind, RenderError, SourceFiles, SourceKind, files::join, helm::Limits};
+use super::{Charts, Environment, RenderParams, SourceSet, kustomize, recognise, value_files};
+use crate::{Budget, FileKind, RenderError, SourceFiles, SourceKind, files::join, helm::Limits};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tiphys_api::source::ApplicationSource;
@@ -17,6 +17,8 @@ const MAX_DEPTH: usize = 50;
 pub struct Details {
     pub kind: SourceKind,
     pub helm: Option<HelmDetails>,
+    /// The images that a kustomization uses, sorted.
+    pub images: Vec<String>,
 }
 
 /// A chart as `GetAppDetails` reports it.
@@ -31,7 +33,13 @@ pub struct HelmDetails {
     pub parameters: BTreeMap<String, String>,
 }
 
-pub fn details(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Details, RenderError> {
+/// `charts` and `budget` are for kustomizations, which must be built to find their images.
+pub fn details(
+    sources: &SourceSet<'_>,
+    params: &RenderParams,
+    charts: &dyn Charts,
+    budget: &Budget,
+) -> Result<Details, RenderError> {
     let (folder, source, kind) = recognise(sources.files, params)?;
     let helm = match kind {
         SourceKind::Helm => Some(helm(
@@ -42,7 +50,15 @@ pub fn details(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Details
         )?),
         _ => None,
     };
-    Ok(Details { kind, helm })
+    let images = match kind {
+        SourceKind::Kustomize => {
+            let options = kustomize::options(&source, params)?;
+            let rendered = kustomize::render(sources, &folder, &options, charts, budget)?;
+            kustomize::images(&rendered)
+        }
+        _ => Vec::new(),
+    };
+    Ok(Details { kind, helm, images })
 }
 
 fn helm(
@@ -169,7 +185,26 @@ fn flatten(value: &Value, name: &str, into: &mut BTreeMap<String, String>) {
 mod tests {
     use super::*;
     use crate::MemoryFiles;
+    use std::sync::Arc;
     use tiphys_api::source::ApplicationSourceHelm;
+    use tiphys_gocompat::sprig;
+
+    struct NoCharts;
+
+    impl Charts for NoCharts {
+        fn sources(&self) -> Arc<dyn Fn() -> sprig::Sources + Send + Sync> {
+            unreachable!("no chart is rendered")
+        }
+    }
+
+    fn found_in(files: &MemoryFiles, params: &RenderParams) -> Result<Details, RenderError> {
+        details(
+            &SourceSet::new(files),
+            params,
+            &NoCharts,
+            &Budget::default(),
+        )
+    }
 
     #[test]
     fn what_can_be_set_is_told() {
@@ -199,7 +234,7 @@ mod tests {
             source,
             ..RenderParams::default()
         };
-        let found = details(&SourceSet::new(&files), &params)
+        let found = found_in(&files, &params)
             .expect("details")
             .helm
             .expect("a chart");
@@ -236,10 +271,10 @@ mod tests {
             ..RenderParams::default()
         };
         assert_eq!(
-            details(&SourceSet::new(&files), &params),
+            found_in(&files, &params),
             Ok(Details {
                 kind: SourceKind::Directory,
-                helm: None
+                ..Details::default()
             })
         );
     }

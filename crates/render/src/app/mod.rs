@@ -7,6 +7,7 @@
 mod chart;
 mod details;
 mod environment;
+mod kustomize;
 mod overrides;
 mod value_files;
 
@@ -14,6 +15,8 @@ pub(crate) use chart::render;
 pub use chart::{Charts, HelmOptions};
 pub use details::{Details, HelmDetails, details};
 pub use environment::Environment;
+pub use kustomize::KustomizeOptions;
+pub(crate) use kustomize::render as render_kustomization;
 
 use crate::{
     DirectoryOptions, ExplicitKind, FileKind, RenderError, SourceFiles, SourceKind, SourceRef,
@@ -69,6 +72,8 @@ pub struct ClusterFacts {
     /// Tools that are disabled (`helm.enable`, `kustomize.enable`): their folders are treated as
     /// plain manifests. Directory: Jsonnet files are left out (`jsonnet.enable`).
     pub switched_off: Vec<SourceKind>,
+    /// Flags of `kustomize build`, between blanks (`kustomize.buildOptions`).
+    pub kustomize_build_options: String,
 }
 
 /// What to render.
@@ -95,6 +100,7 @@ pub struct Prepared {
 pub enum Tool {
     Directory(DirectoryOptions),
     Helm(Box<HelmOptions>),
+    Kustomize(Box<KustomizeOptions>),
 }
 
 impl Tool {
@@ -102,6 +108,7 @@ impl Tool {
         match self {
             Self::Directory(_) => SourceKind::Directory,
             Self::Helm(_) => SourceKind::Helm,
+            Self::Kustomize(_) => SourceKind::Kustomize,
         }
     }
 }
@@ -112,7 +119,8 @@ pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepare
     let tool = match kind {
         SourceKind::Directory => Tool::Directory(directory_options(&source, &params.cluster_facts)),
         SourceKind::Helm => Tool::Helm(Box::new(chart::options(sources, &source, params)?)),
-        kind => {
+        SourceKind::Kustomize => Tool::Kustomize(Box::new(kustomize::options(&source, params)?)),
+        kind @ SourceKind::Plugin => {
             let shown = if source.path.is_empty() {
                 "."
             } else {

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use tiphys_api::{
     operation::RefTarget,
     repository::{Repository, RevisionMetadata},
-    rpc::repository::{DirectoryAppSpec, HelmAppSpec, RepoAppDetailsResponse},
+    rpc::repository::{DirectoryAppSpec, HelmAppSpec, KustomizeAppSpec, RepoAppDetailsResponse},
     source::{ApplicationSource, HelmParameter},
 };
-use tiphys_repo::{RenderError, RepoError, Since};
+use tiphys_repo::{RenderError, RepoError, Since, SourceKind};
 use tiphys_sources::{AppRequest, SourceRequest};
 
 /// Git, or a repo-server.
@@ -122,10 +122,15 @@ impl Sources for RepoSources {
             values: h.values,
             file_parameters,
         });
-        let directory = helm.is_none().then(DirectoryAppSpec::default);
+        let kustomize = (details.kind == SourceKind::Kustomize).then_some(KustomizeAppSpec {
+            images: details.images,
+        });
+        let is_directory = helm.is_none() && kustomize.is_none();
+        let directory = is_directory.then(DirectoryAppSpec::default);
         Ok(RepoAppDetailsResponse {
             type_: details.kind.as_str().to_owned(),
             helm,
+            kustomize,
             directory,
             ..Default::default()
         })

@@ -1,0 +1,268 @@
+//! Where a kustomization reads from: its folder, in the tree of the source or of another
+//! repository.
+//!
+//! Main type: [`Loader`]. Files must lie in or below the folder; folders may lie anywhere in the
+//! tree, but not around one that is being built.
+
+use super::Build;
+use super::fault::{Fault, Res, fail};
+use super::repospec::{Remote, RepoSpec, clean, is_http, remote};
+use crate::{FileKind, SourceFiles, SourceRef};
+use std::rc::Rc;
+
+/// Kustomizations inside of each other.
+const DEEPEST: usize = 200;
+
+pub(super) struct Loader<'a> {
+    files: &'a dyn SourceFiles,
+    /// Which tree: 0 is the source's own.
+    tree: usize,
+    /// The folder in the tree.
+    root: String,
+    repository: Option<RepoSpec>,
+    /// Files may lie anywhere in the tree.
+    unrestricted: bool,
+    depth: usize,
+    parent: Option<Rc<Self>>,
+}
+
+impl<'a> Loader<'a> {
+    pub fn new(files: &'a dyn SourceFiles, root: &str, unrestricted: bool) -> Self {
+        Self {
+            files,
+            tree: 0,
+            root: root.to_owned(),
+            repository: None,
+            unrestricted,
+            depth: 0,
+            parent: None,
+        }
+    }
+
+    /// The folder as messages show it.
+    pub fn shown(&self) -> String {
+        format!("/{}", self.root)
+    }
+
+    /// The last part of the folder's name.
+    pub fn base_name(&self) -> &str {
+        self.root.rsplit('/').next().unwrap_or_default()
+    }
+
+    pub fn files(&self) -> &'a dyn SourceFiles {
+        self.files
+    }
+
+    /// A path of the tree, of one that is relative to the folder; `None` if it leaves the tree.
+    pub fn path(&self, path: &str) -> Option<String> {
+        inside(&self.root, path)
+    }
+
+    /// Whether a build begins here.
+    pub fn is_top(&self) -> bool {
+        self.parent.is_none()
+    }
+
+    /// What is the same only for the same folder.
+    pub fn place(&self) -> (usize, String) {
+        (self.tree, self.root.clone())
+    }
+
+    /// Whether a URL is one of a file.
+    pub fn is_remote_file(&self, path: &str) -> bool {
+        matches!(remote(path), Some(Remote::File(_)))
+    }
+
+    /// Looks whether a file is there that must be fetched.
+    pub fn load_if_remote(&self, build: &mut Build<'a>, path: &str) -> Res<()> {
+        if is_http(path) {
+            self.load(build, path)?;
+        }
+        Ok(())
+    }
+
+    fn is_below(&self, path: &str) -> bool {
+        is_in(path, &self.root)
+    }
+
+    /// The content of a file.
+    pub fn load(&self, build: &mut Build<'a>, path: &str) -> Res<Vec<u8>> {
+        build.count_file()?;
+        if is_http(path) {
+            let url = path.to_owned();
+            let files = build.fetched(&SourceRef::File { url })?;
+            return match files.read(SourceRef::FILE)? {
+                Some(content) => build.sized(path, content),
+                None => fail!("HTTP Error: {path} has no content"),
+            };
+        }
+        let inside = self.path(path).filter(|_| !path.starts_with('/'));
+        let Some(whole) = inside else {
+            let shown = if path.starts_with('/') {
+                clean(path)
+            } else {
+                clean(&format!("{}/{path}", self.shown()))
+            };
+            return fail!(
+                "security; file '{shown}' is not in or below '{}'",
+                self.shown()
+            );
+        };
+        let kind = match self.files.kind(&whole) {
+            Ok(kind) => kind,
+            Err(_) if whole.contains('\0') => None,
+            Err(error) => return Err(error.into()),
+        };
+        match kind {
+            None => fail!(
+                "evalsymlink failure on '/{whole}' : lstat /{whole}: no such file or directory"
+            ),
+            Some(FileKind::Dir) => fail!("'/{whole}' must resolve to a file"),
+            _ if !self.unrestricted && !self.is_below(&whole) => fail!(
+                "security; file '/{whole}' is not in or below '{}'",
+                self.shown()
+            ),
+            _ => match self.files.read(&whole)? {
+                Some(content) => build.sized(path, content),
+                None => fail!("open /{whole}: no such file or directory"),
+            },
+        }
+    }
+
+    /// The loader of another folder.
+    pub fn descend(self: &Rc<Self>, build: &mut Build<'a>, path: &str) -> Res<Rc<Self>> {
+        if path.is_empty() {
+            return fail!("new root cannot be empty");
+        }
+        if self.depth >= DEEPEST {
+            return Err(Fault::over_budget(
+                "the number of kustomizations inside of each other",
+                DEEPEST,
+            ));
+        }
+        build.count_file()?;
+        match remote(path) {
+            Some(Remote::Git(spec)) => return self.into_repository(build, spec),
+            Some(Remote::File(url)) => return fail!("{url} is a file, and not a folder"),
+            None => {}
+        }
+        if path.starts_with('/') {
+            return fail!("new root '{path}' cannot be absolute");
+        }
+        let not_there = |shown: &str, why: &str| {
+            Fault::new(format!(
+                "must build at directory: not a valid directory: evalsymlink failure on '{shown}' : {why}"
+            ))
+        };
+        let Some(root) = self.path(path) else {
+            let shown = clean(&format!("{}/{path}", self.shown()));
+            if self.repository().is_some() {
+                return fail!(
+                    "security; bases in kustomizations found in cloned git repos must be within the repo, but base '{shown}' is outside '/'"
+                );
+            }
+            return Err(not_there(&shown, "it is outside of the source"));
+        };
+        match self.files.kind(&root)? {
+            Some(FileKind::Dir) => {}
+            Some(_) => {
+                return fail!("must build at directory: '/{root}': file is not directory");
+            }
+            None => {
+                let why = format!("lstat /{root}: no such file or directory");
+                return Err(not_there(&format!("/{root}"), &why));
+            }
+        }
+        self.refuse_cycle(&root)?;
+        Ok(Rc::new(Self {
+            files: self.files,
+            tree: self.tree,
+            root,
+            repository: None,
+            unrestricted: self.unrestricted,
+            depth: self.depth + 1,
+            parent: Some(self.clone()),
+        }))
+    }
+
+    fn into_repository(self: &Rc<Self>, build: &mut Build<'a>, spec: RepoSpec) -> Res<Rc<Self>> {
+        for loader in self.ancestors() {
+            if let Some(before) = &loader.repository
+                && before.raw.starts_with(&spec.raw)
+            {
+                return fail!(
+                    "cycle detected: URI '{}' referenced by previous URI '{}'",
+                    spec.raw,
+                    before.raw
+                );
+            }
+        }
+        let files = build.fetched(&SourceRef::Git {
+            url: spec.clone.clone(),
+            revision: spec.revision.clone(),
+        })?;
+        let root = clean(&format!("/{}", spec.folder));
+        let root = root.trim_start_matches('/').to_owned();
+        match files.kind(&root)? {
+            Some(FileKind::Dir) => {}
+            Some(_) => {
+                return fail!("'/{root}' refers to file '/{root}'; expecting directory");
+            }
+            None => {
+                return fail!("lstat /{root} of {}: no such file or directory", spec.clone);
+            }
+        }
+        Ok(Rc::new(Self {
+            files,
+            tree: build.next_tree(),
+            root,
+            repository: Some(spec),
+            unrestricted: false,
+            depth: self.depth + 1,
+            parent: Some(self.clone()),
+        }))
+    }
+
+    fn ancestors(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |loader| loader.parent.as_deref())
+    }
+
+    fn repository(&self) -> Option<&RepoSpec> {
+        self.ancestors()
+            .find_map(|loader| loader.repository.as_ref())
+    }
+
+    fn refuse_cycle(&self, root: &str) -> Res<()> {
+        let mut same = self.ancestors().filter(|loader| loader.tree == self.tree);
+        match same.find(|loader| is_in(&loader.root, root)) {
+            None => Ok(()),
+            Some(visited) => fail!(
+                "cycle detected: candidate root '/{root}' contains visited root '{}'",
+                visited.shown()
+            ),
+        }
+    }
+}
+
+/// A path of a tree, of one that is relative to a folder in it; `None` if it leaves the tree.
+pub(super) fn inside(folder: &str, path: &str) -> Option<String> {
+    let whole = if folder.is_empty() {
+        clean(path.trim_start_matches('/'))
+    } else {
+        clean(&format!("{folder}/{path}"))
+    };
+    match whole.as_str() {
+        "." => Some(String::new()),
+        ".." => None,
+        outside if outside.starts_with("../") => None,
+        _ => Some(whole),
+    }
+}
+
+/// Whether a path is in a folder, or is the folder.
+fn is_in(path: &str, folder: &str) -> bool {
+    folder.is_empty()
+        || path
+            .strip_prefix(folder)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

@@ -1,0 +1,314 @@
+//! Kustomize in process: what `kustomize build` of version 5.8.1 prints, byte for byte.
+//!
+//! Main functions: [`build`] and [`edit::edit`], which changes a kustomization as Argo CD has it
+//! changed. Everything is read through [`SourceSet`]; what is elsewhere is named
+//! ([`RenderError::Need`]). Programs, containers and plugins that kustomize would run are refused.
+//! It must not know what the objects are used for.
+
+mod config;
+pub mod edit;
+mod edit_fields;
+mod edit_nodes;
+mod fault;
+mod fields;
+mod flags;
+mod generate;
+mod helm;
+mod ids;
+mod kustomization;
+mod loader;
+mod merge;
+mod nameref;
+mod names;
+mod needs;
+mod origin;
+mod patch;
+mod path_match;
+mod plugins;
+mod read;
+mod replacement;
+mod repospec;
+mod resmap;
+mod resource;
+mod schema;
+mod selector;
+mod sort;
+mod steps;
+mod target;
+mod transform;
+mod tree;
+mod value_add;
+mod values;
+mod vars;
+
+pub use sort::Order;
+
+use crate::{Budget, Charts, RenderError, SourceFiles, SourceRef, SourceSet};
+use fault::{Cause, Fault, Res, fail};
+use loader::Loader;
+use resource::{ORIGIN, TRANSFORMATIONS};
+use schema::Schema;
+use serde_json::Value;
+use std::rc::Rc;
+use std::sync::Arc;
+use target::{Accumulated, Target};
+use tiphys_gocompat::yaml;
+use tree::Tree;
+
+/// The version whose behaviour this is.
+pub const VERSION: &str = "v5.8.1";
+
+/// Nodes of all documents of a build.
+const MOST_NODES: usize = 20_000_000;
+/// Bytes of all files that a build reads.
+const MOST_BYTES: usize = 512 << 20;
+
+/// What `kustomize build` is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct BuildOptions {
+    pub order: Order,
+    /// `--enable-helm`.
+    pub enable_helm: bool,
+    /// `--load-restrictor LoadRestrictionsNone`.
+    pub unrestricted: bool,
+    /// `--enable-managedby-label`.
+    pub managed_by_label: bool,
+    /// `--helm-kube-version`.
+    pub kube_version: String,
+    /// `--helm-api-versions`.
+    pub api_versions: Arc<[String]>,
+    /// The content of the kustomization that the build begins with, if it is not what the file has.
+    pub kustomization: Option<String>,
+}
+
+/// The objects of a kustomization.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Built {
+    pub objects: Vec<Value>,
+    pub warnings: Vec<String>,
+}
+
+impl Built {
+    /// As `kustomize build` prints them.
+    pub fn yaml(&self) -> Result<String, RenderError> {
+        let mut out = String::new();
+        for object in &self.objects {
+            if !out.is_empty() {
+                out.push_str("---\n");
+            }
+            let text = yaml::marshal(object).map_err(|e| RenderError::Source(e.json_text()))?;
+            out.push_str(&text);
+        }
+        Ok(out)
+    }
+}
+
+/// Builds the kustomization of a folder.
+///
+/// # Errors
+/// kustomize's words, or what must be fetched.
+pub fn build(
+    sources: &SourceSet<'_>,
+    folder: &str,
+    options: &BuildOptions,
+    charts: &dyn Charts,
+    budget: &Budget,
+) -> Result<Built, RenderError> {
+    let mut build = Build::new(sources, options, charts, budget);
+    let loader = Rc::new(Loader::new(sources.files, folder, options.unrestricted));
+    let fault = match build.run(loader.clone()) {
+        Ok(built) => return Ok(built),
+        Err(fault) => fault,
+    };
+    let Cause::Need(first) = &fault.cause else {
+        return Err(fault.into());
+    };
+    build.files_left = budget.files;
+    let mut needed = needs::gather(&mut build, &loader);
+    needed.extend(first.iter().cloned());
+    Err(RenderError::Need(needed.into_iter().collect()))
+}
+
+/// What all steps of a build share.
+struct Build<'a> {
+    sources: SourceSet<'a>,
+    options: &'a BuildOptions,
+    charts: &'a dyn Charts,
+    budget: &'a Budget,
+    tree: Tree,
+    schema: Arc<Schema>,
+    schema_is_set: bool,
+    /// The built-in schema has been needed before there was another one, and stays.
+    schema_was_needed: bool,
+    files_left: usize,
+    bytes_left: usize,
+    trees: usize,
+    warnings: Vec<String>,
+}
+
+impl<'a> Build<'a> {
+    fn new(
+        sources: &SourceSet<'a>,
+        options: &'a BuildOptions,
+        charts: &'a dyn Charts,
+        budget: &'a Budget,
+    ) -> Self {
+        Self {
+            sources: sources.clone(),
+            options,
+            charts,
+            budget,
+            tree: Tree::new(MOST_NODES),
+            schema: schema::builtin(),
+            schema_is_set: false,
+            schema_was_needed: false,
+            files_left: budget.files,
+            bytes_left: MOST_BYTES,
+            trees: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, loader: Rc<Loader<'a>>) -> Res<Built> {
+        let mut target = Target::top(self, loader)?;
+        let mut all = target.accumulate(self, Accumulated::default())?;
+        let (tree, map) = (&mut self.tree, &mut all.map);
+        resmap::add_hashes(tree, map)?;
+        nameref::fix_references(tree, map, &all.config.name_reference)?;
+        all.vars.resolve(tree, map, &all.config.var_reference)?;
+        const LOCAL: &str = "config.kubernetes.io/local-config";
+        map.list.retain(|resource| {
+            let local = resource.object().and_then(|o| o.annotation(tree, LOCAL));
+            local.is_none_or(|value| value == "false")
+        });
+        sort::sort(
+            tree,
+            map,
+            target.own.sort_options.as_ref(),
+            self.options.order,
+        )?;
+        let wants = |name: &str| target.own.build_metadata.iter().any(|own| own == name);
+        if self.options.managed_by_label || wants("managedByLabel") {
+            let label = format!("kustomize-{VERSION}");
+            let labels = [("app.kubernetes.io/managed-by".to_owned(), label)].into();
+            let spec = config::FieldSpec::created("metadata/labels");
+            transform::set_texts(tree, map, &labels, &[spec])?;
+        }
+        let mut objects = Vec::with_capacity(map.list.len());
+        for (_, object) in map.objects() {
+            object.remove_build_annotations(tree)?;
+            for (name, option) in [
+                (ORIGIN, "originAnnotations"),
+                (TRANSFORMATIONS, "transformerAnnotations"),
+            ] {
+                if !wants(option) {
+                    object.remove_annotation(tree, name)?;
+                }
+            }
+            objects.push(tree.json(object.0)?);
+        }
+        Ok(Built {
+            objects,
+            warnings: std::mem::take(&mut self.warnings),
+        })
+    }
+
+    fn yaml_limits(&self) -> yaml::Limits {
+        self.budget.yaml
+    }
+
+    /// The schema for a patch.
+    fn schema(&mut self) -> Arc<Schema> {
+        self.schema_was_needed = true;
+        self.schema.clone()
+    }
+
+    /// Notes that kinds have been read, some of which only a schema may know.
+    fn saw(&mut self, kinds: impl IntoIterator<Item = ids::Gvk>) {
+        let mut kinds = kinds.into_iter();
+        self.schema_was_needed |= kinds.any(|gvk| !gvk.is_well_known());
+    }
+
+    /// Counts a file or folder that is looked at.
+    fn count_file(&mut self) -> Res<()> {
+        match self.files_left.checked_sub(1) {
+            Some(left) => {
+                self.files_left = left;
+                Ok(())
+            }
+            None => Err(Fault::over_budget("the number of files", self.budget.files)),
+        }
+    }
+
+    fn sized(&mut self, path: &str, content: Vec<u8>) -> Res<Vec<u8>> {
+        if content.starts_with(b"version https://git-lfs.github.com/spec/v1\n") {
+            return Err(crate::FileError::LfsPointer(path.to_owned()).into());
+        }
+        match self.bytes_left.checked_sub(content.len()) {
+            Some(left) => {
+                self.bytes_left = left;
+                Ok(content)
+            }
+            None => Err(Fault::over_budget("the bytes of all files", MOST_BYTES)),
+        }
+    }
+
+    fn check_objects(&self, count: usize) -> Res<()> {
+        if count > self.budget.objects {
+            return Err(Fault::over_budget(
+                "the number of objects",
+                self.budget.objects,
+            ));
+        }
+        Ok(())
+    }
+
+    fn fetched(&self, reference: &SourceRef) -> Res<&'a dyn SourceFiles> {
+        let found = self.sources.fetched.get(reference).copied();
+        found.ok_or_else(|| Fault::need(reference.clone()))
+    }
+
+    /// A number for another tree.
+    fn next_tree(&mut self) -> usize {
+        self.trees += 1;
+        self.trees
+    }
+
+    /// The content that the file of a kustomization is to have.
+    fn edited(&self, loader: &Loader<'_>, content: Vec<u8>) -> Vec<u8> {
+        match &self.options.kustomization {
+            Some(edited) if loader.is_top() => edited.clone().into_bytes(),
+            _ => content,
+        }
+    }
+
+    /// Takes another schema for patches; the first one that a build finds counts.
+    fn set_schema(&mut self, version: Option<&str>, own: Option<&[u8]>) -> Res<()> {
+        if self.schema_is_set {
+            return Ok(());
+        }
+        match (version, own) {
+            (None | Some(""), None) => {}
+            (Some(_), Some(_)) => {
+                return fail!("builtin version and custom schema provided, cannot use both");
+            }
+            (Some("v1.21.2"), None) => self.schema_is_set = true,
+            (Some(_), None) => {
+                return fail!("the specified OpenAPI version is not built in");
+            }
+            (None, Some(own)) => {
+                let limits = self.yaml_limits();
+                let document = yaml::parse_document(own, &limits, yaml::Duplicates::LastWins)
+                    .map_err(|e| Fault::new(format!("invalid schema file: {}", e.json_text())))?;
+                let known = if self.schema_was_needed {
+                    Schema::clone(&self.schema)
+                } else {
+                    Schema::default()
+                };
+                self.schema = Arc::new(Schema::from_openapi(&document, known)?);
+                self.schema_is_set = true;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,299 @@
+//! The nodes of all documents of a build, and what every step does with them.
+//!
+//! Main types: [`Tree`], which owns the nodes, and [`Id`], which points at one. kustomize changes
+//! nodes through pointers and lets several fields share one node: a label that a transformer wrote
+//! is the same node in the selector and in the template, and whoever changes one changes all. That
+//! is why nodes are pointed at here, too. A new node is never freed before the build ends; there is
+//! a limit to how many there may be.
+
+use super::fault::{Fault, Res, fail};
+use tiphys_gocompat::yaml::tree::{self, Content, Style};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct Id(u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Neither: what only has a tag.
+    None,
+    Scalar,
+    List,
+    Map,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) enum Tag {
+    /// To be found out from the text.
+    #[default]
+    Open,
+    Str,
+    Int,
+    Float,
+    Bool,
+    Null,
+    Map,
+    List,
+    Merge,
+    Other(Box<str>),
+}
+
+impl Tag {
+    fn named(name: &str) -> Self {
+        match name {
+            "!!str" => Self::Str,
+            "!!int" => Self::Int,
+            "!!float" => Self::Float,
+            "!!bool" => Self::Bool,
+            "!!null" => Self::Null,
+            "!!map" => Self::Map,
+            "!!seq" => Self::List,
+            "!!merge" => Self::Merge,
+            other => Self::Other(other.into()),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Open => "",
+            Self::Str => "!!str",
+            Self::Int => "!!int",
+            Self::Float => "!!float",
+            Self::Bool => "!!bool",
+            Self::Null => "!!null",
+            Self::Map => "!!map",
+            Self::List => "!!seq",
+            Self::Merge => "!!merge",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Node {
+    pub kind: Kind,
+    pub tag: Tag,
+    /// The tag is written out.
+    pub tagged: bool,
+    pub style: Style,
+    pub text: String,
+    /// Elements, or keys and values in turns.
+    pub content: Vec<Id>,
+}
+
+impl Node {
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            tag: Tag::Open,
+            tagged: false,
+            style: Style::Plain,
+            text: String::new(),
+            content: Vec::new(),
+        }
+    }
+
+    pub fn scalar(text: impl Into<String>, tag: Tag) -> Self {
+        Self {
+            tag,
+            text: text.into(),
+            ..Self::new(Kind::Scalar)
+        }
+    }
+}
+
+/// Nesting that no step goes beyond: replacements can put values into each other without an end.
+pub(super) const DEEPEST: usize = 500;
+
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+    most: usize,
+    /// Something was nested too deeply to be copied.
+    too_deep: bool,
+}
+
+impl Tree {
+    pub fn new(most: usize) -> Self {
+        Self {
+            nodes: Vec::new(),
+            most,
+            too_deep: false,
+        }
+    }
+
+    /// Fails once there are too many nodes. Until somebody asks, what is too much is left out.
+    pub fn check(&self) -> Res<()> {
+        if self.too_deep {
+            return Err(too_deep());
+        }
+        if self.nodes.len() < self.most {
+            return Ok(());
+        }
+        Err(Fault::over_budget("the number of values", self.most))
+    }
+
+    pub fn add(&mut self, node: Node) -> Id {
+        let id = Id(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.nodes.push(node);
+        id
+    }
+
+    pub fn scalar(&mut self, text: impl Into<String>, tag: Tag) -> Id {
+        self.add(Node::scalar(text, tag))
+    }
+
+    pub fn empty(&mut self, kind: Kind) -> Id {
+        self.add(Node::new(kind))
+    }
+
+    pub fn at(&self, id: Id) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    pub fn at_mut(&mut self, id: Id) -> &mut Node {
+        &mut self.nodes[id.0 as usize]
+    }
+
+    /// Makes a node what another one is; both share their content then.
+    pub fn assign(&mut self, to: Id, from: Id) {
+        if to != from {
+            let node = self.at(from).clone();
+            *self.at_mut(to) = node;
+        }
+    }
+
+    pub fn copy(&mut self, id: Id) -> Id {
+        self.copy_at(id, 0)
+    }
+
+    fn copy_at(&mut self, id: Id, depth: usize) -> Id {
+        self.too_deep |= depth > DEEPEST;
+        if self.nodes.len() >= self.most || self.too_deep {
+            return self.add(Node::new(Kind::None));
+        }
+        let mut node = self.at(id).clone();
+        for child in &mut node.content {
+            *child = self.copy_at(*child, depth + 1);
+        }
+        self.add(node)
+    }
+
+    /// Takes over what was read.
+    pub fn read(&mut self, node: &tree::Node) -> Id {
+        let style = match (node.folded, node.quoted) {
+            (true, _) => Style::Folded,
+            (false, true) => Style::Double,
+            (false, false) => Style::Plain,
+        };
+        let mut own = Node {
+            tag: Tag::named(&node.tag),
+            tagged: node.tagged,
+            style,
+            ..Node::new(Kind::Scalar)
+        };
+        match &node.content {
+            Content::Scalar(text) => own.text.clone_from(text),
+            Content::List(items) => {
+                own.kind = Kind::List;
+                own.content = items.iter().map(|item| self.read(item)).collect();
+            }
+            Content::Map(entries) => {
+                own.kind = Kind::Map;
+                for (key, value) in entries {
+                    let entry = [self.read(key), self.read(value)];
+                    own.content.extend(entry);
+                }
+            }
+        }
+        self.add(own)
+    }
+
+    pub fn kind(&self, id: Id) -> Kind {
+        self.at(id).kind
+    }
+
+    pub fn text(&self, id: Id) -> &str {
+        &self.at(id).text
+    }
+
+    pub fn is_null(&self, id: Id) -> bool {
+        self.at(id).tag == Tag::Null
+    }
+
+    /// Null, an empty map or list, or nothing at all; an empty text is something.
+    pub fn is_empty(&self, id: Id) -> bool {
+        let node = self.at(id);
+        node.tag == Tag::Null
+            || node.content.is_empty() && matches!(node.kind, Kind::Map | Kind::List)
+            || node.kind == Kind::None && node.tag == Tag::Open && node.text.is_empty()
+    }
+
+    pub fn is_empty_map(&self, id: Id) -> bool {
+        self.is_null(id) || self.kind(id) == Kind::Map && self.at(id).content.is_empty()
+    }
+
+    /// A scalar that says to be a string, or does not say what it is.
+    pub fn is_text(&self, id: Id) -> bool {
+        let node = self.at(id);
+        node.kind == Kind::Scalar && matches!(node.tag, Tag::Str | Tag::Open)
+    }
+
+    /// What is not null must be of this kind.
+    pub fn expect(&self, id: Id, kind: Kind) -> Res<()> {
+        let found = self.kind(id);
+        if self.is_null(id) || found == kind {
+            return Ok(());
+        }
+        let shown = self.shown(id);
+        fail!(
+            "wrong node kind: expected {} but got {}: node contents:\n{shown}",
+            kind_name(kind),
+            kind_name(found)
+        )
+    }
+
+    /// The keys and values of a map.
+    pub fn entries(&self, id: Id) -> impl Iterator<Item = (Id, Id)> + '_ {
+        let node = self.at(id);
+        let content = if node.kind == Kind::Map {
+            node.content.as_slice()
+        } else {
+            &[]
+        };
+        content.chunks_exact(2).map(|entry| (entry[0], entry[1]))
+    }
+
+    pub fn elements(&self, id: Id) -> Vec<Id> {
+        let node = self.at(id);
+        if node.kind == Kind::List {
+            node.content.clone()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The first entry of a key.
+    pub fn entry(&self, id: Id, name: &str) -> Option<(Id, Id)> {
+        self.entries(id).find(|(key, _)| self.text(*key) == name)
+    }
+
+    pub fn field(&self, id: Id, name: &str) -> Option<Id> {
+        self.entry(id, name).map(|(_, value)| value)
+    }
+
+    pub fn field_text(&self, id: Id, name: &str) -> &str {
+        self.field(id, name).map_or("", |value| self.text(value))
+    }
+}
+
+pub(super) fn too_deep() -> Fault {
+    Fault::over_budget("the nesting of values", DEEPEST)
+}
+
+pub(super) fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::None => "",
+        Kind::Scalar => "ScalarNode",
+        Kind::List => "SequenceNode",
+        Kind::Map => "MappingNode",
+    }
+}

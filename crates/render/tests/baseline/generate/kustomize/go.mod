@@ -1,0 +1,3 @@
+module kustomize
+
+go 1.26

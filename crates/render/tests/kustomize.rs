@@ -1,0 +1,339 @@
+//! Whole builds against the real kustomize (tests/baseline/kustomize.jsonl, made by
+//! tests/baseline/generate/kustomize), what a build needs from elsewhere, and where it ends.
+
+use serde_json::Value;
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_gocompat::sprig;
+use tiphys_render::{
+    Budget, Charts, FileKind, MemoryFiles, RenderError, SourceFiles, SourceRef, SourceSet,
+    kustomize::{BuildOptions, build},
+};
+
+struct Plain;
+
+impl Charts for Plain {
+    fn sources(&self) -> Arc<dyn Fn() -> sprig::Sources + Send + Sync> {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        Arc::new(move || sprig::Sources {
+            random: Box::new(|bytes| bytes.fill(4)),
+            now,
+            zone: || jiff::tz::TimeZone::UTC,
+        })
+    }
+}
+
+fn built(files: &dyn SourceFiles, folder: &str, flags: &[&str]) -> Result<String, RenderError> {
+    built_with(&SourceSet::new(files), folder, flags)
+}
+
+fn built_with(
+    sources: &SourceSet<'_>,
+    folder: &str,
+    flags: &[&str],
+) -> Result<String, RenderError> {
+    let options = BuildOptions::from_flags(flags.iter().copied()).expect("flags");
+    build(sources, folder, &options, &Plain, &Budget::default())?.yaml()
+}
+
+#[test]
+fn builds_are_those_of_the_real_kustomize() {
+    let lines = include_str!("baseline/kustomize.jsonl").lines();
+    let cases = lines.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let mut number = 0;
+    for case in cases.filter(|case| case.get("id").is_some()) {
+        number += 1;
+        let id = case["id"].as_str().expect("an id");
+        let texts = case["files"].as_object().expect("files").iter();
+        let texts = texts.map(|(path, text)| (path.as_str(), text.as_str().expect("text")));
+        let flags = case["flags"].as_array().into_iter().flatten();
+        let flags: Vec<&str> = flags.filter_map(Value::as_str).collect();
+        let folder = case["folder"].as_str().expect("a folder").trim_matches('.');
+        let got = built(&MemoryFiles::new(texts), folder, &flags);
+        match (case["yaml"].as_str(), got) {
+            (Some(want), Ok(got)) => assert_eq!(got, want, "{id}"),
+            (Some(_), Err(error)) => panic!("{id}: {error}"),
+            (None, Ok(got)) => panic!("{id} should fail and gives {got}"),
+            // Only the first words: what follows names folders of the machine.
+            (None, Err(error)) => {
+                let want = case["error"].as_str().expect("an error");
+                let want: String = want.chars().take(40).collect();
+                let got: String = error.to_string().chars().take(40).collect();
+                assert_eq!(got, want, "{id}");
+            }
+        }
+    }
+    assert!(number > 30, "{number} cases");
+}
+
+const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n";
+
+fn git(url: &str, revision: &str) -> SourceRef {
+    SourceRef::Git {
+        url: url.into(),
+        revision: revision.into(),
+    }
+}
+
+#[test]
+fn what_is_elsewhere_is_named_at_once_and_read_when_it_is_there() {
+    let own = MemoryFiles::new([
+        (
+            "app/kustomization.yaml",
+            "resources:\n- https://github.com/org/repo//base?ref=v1\n- sub\n\
+             - https://example.com/x/y.yaml\npatches:\n- path: https://example.com/p.yaml\n",
+        ),
+        (
+            "app/sub/kustomization.yaml",
+            "components: ['git@host.example:org/other.git']\nresources: [a.yaml]\n\
+             helmCharts: [{name: c, repo: 'https://charts.example', version: 1.x}]\n",
+        ),
+        ("app/sub/a.yaml", CONFIG_MAP),
+    ]);
+    let mut sources = SourceSet::new(&own);
+    let needed = built_with(&sources, "app", &["--enable-helm"]);
+    let Err(RenderError::Need(needed)) = needed else {
+        panic!("{needed:?}");
+    };
+    let file = |url: &str| SourceRef::File { url: url.into() };
+    let chart = SourceRef::Chart {
+        repository: "https://charts.example".into(),
+        name: "c".into(),
+        version: "1.x".into(),
+    };
+    assert_eq!(
+        needed,
+        [
+            git("git@host.example:org/other.git", ""),
+            git("https://github.com/org/repo", "v1"),
+            file("https://example.com/p.yaml"),
+            file("https://example.com/x/y.yaml"),
+            chart.clone(),
+        ]
+    );
+    let repository = MemoryFiles::new([
+        ("base/kustomization.yaml", "resources: [../more]\n"),
+        (
+            "more/kustomization.yaml",
+            "namePrefix: m-\nresources: [m.yaml]\n",
+        ),
+        ("more/m.yaml", CONFIG_MAP),
+    ]);
+    let other = MemoryFiles::new([(
+        "kustomization.yaml",
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnameSuffix: -c\n",
+    )]);
+    let patch = MemoryFiles::new([(
+        SourceRef::FILE,
+        "kind: X\nmetadata: {name: none}\n$patch: delete\n",
+    )]);
+    let y = MemoryFiles::new([(SourceRef::FILE, "kind: X\nmetadata: {name: none}\n")]);
+    let packed = MemoryFiles::new([
+        ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n"),
+        ("c/values.yaml", "# none\na: 1\n"),
+        (
+            "c/templates/t.yaml",
+            "kind: T\nmetadata: {name: t, namespace: {{ .Release.Namespace }}}\n",
+        ),
+    ]);
+    let found: [&dyn SourceFiles; 5] = [&other, &repository, &patch, &y, &packed];
+    sources.fetched = needed.into_iter().zip(found).collect();
+    let yaml = built_with(&sources, "app", &["--enable-helm"]).expect("all is there");
+    assert_eq!(
+        yaml,
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m-x\n---\napiVersion: v1\nkind: ConfigMap\n\
+         metadata:\n  name: x-c\n---\nkind: T\nmetadata:\n  name: t-c\n  namespace: default\n"
+    );
+}
+
+#[test]
+fn a_repository_keeps_its_bases_inside() {
+    let own = MemoryFiles::new([(
+        "kustomization.yaml",
+        "resources: ['https://github.com/org/repo?ref=v1']\n",
+    )]);
+    let outside = MemoryFiles::new([("kustomization.yaml", "resources: [../../x]\n")]);
+    let back = MemoryFiles::new([(
+        "kustomization.yaml",
+        "resources: ['https://github.com/org/repo?ref=v1']\n",
+    )]);
+    for (repository, words) in [
+        (&outside, "must be within the repo"),
+        (&back, "cycle detected: URI"),
+    ] {
+        let mut sources = SourceSet::new(&own);
+        let reference = git("https://github.com/org/repo", "v1");
+        sources.fetched = BTreeMap::from([(reference, repository as &dyn SourceFiles)]);
+        let error = built_with(&sources, "", &[])
+            .expect_err("refused")
+            .to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn what_runs_programs_is_refused() {
+    for flags in [
+        "--enable-alpha-plugins",
+        "--enable-exec",
+        "--helm-command x",
+        "--mount a=b",
+    ] {
+        assert!(
+            BuildOptions::from_flags(flags.split(' ')).is_err(),
+            "{flags}"
+        );
+    }
+    for kind in ["container: {image: x}", "exec: {path: ./x}"] {
+        let text = format!(
+            "transformers:\n- |-\n  apiVersion: v1\n  kind: F\n  metadata:\n    name: f\n    \
+             annotations: {{config.kubernetes.io/function: '{kind}'}}\n"
+        );
+        let files = MemoryFiles::new([("kustomization.yaml", text.as_str())]);
+        let error = built(&files, "", &[]).expect_err("refused").to_string();
+        assert!(error.contains("external plugins disabled"), "{error}");
+    }
+}
+
+/// Many folders, each of which builds two others that are the same.
+fn doubling(levels: usize) -> MemoryFiles {
+    let mut files = BTreeMap::new();
+    for level in 0..levels {
+        let next = level + 1;
+        let text = format!("resources: [../l{next}a, ../l{next}b]\n");
+        for half in ["a", "b"] {
+            let path = format!("l{level}{half}/kustomization.yaml");
+            files.insert(path, text.clone().into_bytes());
+        }
+    }
+    for half in ["a", "b"] {
+        let path = format!("l{levels}{half}/kustomization.yaml");
+        files.insert(path, b"namePrefix: x\n".to_vec());
+    }
+    MemoryFiles(files)
+}
+
+#[test]
+fn builds_end_within_their_budgets() {
+    let error = built(&doubling(40), "l0a", &[]).expect_err("too many files");
+    assert!(matches!(error, RenderError::OverBudget { .. }), "{error}");
+    let mut deep = String::from("kind: X\nmetadata: {name: x}\na: ");
+    deep.push_str(&"[".repeat(5000));
+    let files = MemoryFiles::new([
+        ("kustomization.yaml", "resources: [a.yaml]\n"),
+        ("a.yaml", &deep),
+    ]);
+    let error = built(&files, "", &[]).expect_err("too deep").to_string();
+    assert!(error.contains("depth"), "{error}");
+    let mut aliases = String::from("kind: X\nmetadata: {name: x}\na0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
+    for level in 1..12 {
+        let before = level - 1;
+        let list = vec![format!("*a{before}"); 10].join(",");
+        aliases.push_str(&format!("a{level}: &a{level} [{list}]\n"));
+    }
+    let files = MemoryFiles::new([
+        ("kustomization.yaml", "resources: [a.yaml]\n"),
+        ("a.yaml", &aliases),
+    ]);
+    let error = built(&files, "", &[])
+        .expect_err("too many aliases")
+        .to_string();
+    assert!(
+        error.contains("aliasing") || error.contains("limit"),
+        "{error}"
+    );
+}
+
+#[test]
+fn replacements_cannot_nest_without_an_end() {
+    let path: String = ".a".repeat(150);
+    let mut text = String::from("resources: [a.yaml]\nreplacements:\n");
+    for _ in 0..200 {
+        text.push_str(&format!(
+            "- source: {{kind: X, fieldPath: spec}}\n  targets: [{{select: {{kind: X}}, \
+             fieldPaths: [spec{path}], options: {{create: true}}}}]\n"
+        ));
+    }
+    let files = MemoryFiles::new([
+        ("kustomization.yaml", text.as_str()),
+        (
+            "a.yaml",
+            "kind: X\nmetadata: {name: x}\nspec: {b: {c: d}}\n",
+        ),
+    ]);
+    let error = built(&files, "", &[]).expect_err("too deep");
+    assert!(matches!(error, RenderError::OverBudget { .. }), "{error}");
+}
+
+/// Files of which one is a link that leads out.
+struct Linked(MemoryFiles);
+
+impl SourceFiles for Linked {
+    fn kind(&self, path: &str) -> Result<Option<FileKind>, tiphys_render::FileError> {
+        if path == "out.yaml" {
+            return Err(tiphys_render::FileError::OutsideLink(path.into()));
+        }
+        self.0.kind(path)
+    }
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, tiphys_render::FileError> {
+        self.0.read(path)
+    }
+    fn list(
+        &self,
+        path: &str,
+    ) -> Result<Option<Vec<tiphys_render::FileEntry>>, tiphys_render::FileError> {
+        self.0.list(path)
+    }
+}
+
+#[test]
+fn broken_input_is_refused_without_a_panic() {
+    let files = Linked(MemoryFiles::new([(
+        "kustomization.yaml",
+        "resources: [out.yaml]\n",
+    )]));
+    let error = built(&files, "", &[]).expect_err("a link that leads out");
+    assert!(
+        error.to_string().contains("illegal filepath in symlink"),
+        "{error}"
+    );
+    for (kustomization, resource) in [
+        ("resources: ['a\\0b']\n", ""),
+        ("resources: ['']\n", ""),
+        ("resources: [/etc/passwd]\n", ""),
+        ("resources: [a.yaml]\n", "kind: [\n"),
+        ("resources: [a.yaml]\n", "- a\n"),
+        ("resources: [a.yaml]\n", "kind: X\nmetadata: []\n"),
+        ("resources: [a.yaml]\n", "kind: X\nmetadata: {name: [x]}\n"),
+        (
+            "resources: [a.yaml]\nnamePrefix: p-\n",
+            "kind: X\nmetadata: {name: {a: b}}\n",
+        ),
+        (
+            "resources: [a.yaml]\n",
+            "kind: X\nmetadata: {name: x}\n1: {2: 3}\n",
+        ),
+        (
+            "resources: [a.yaml]\nimages: [{name: '('}]\nnamespace: n\n",
+            "kind: X\nmetadata: {name: x, namespace: []}\n",
+        ),
+        (
+            "resources: [a.yaml]\nreplacements: [{source: {}, targets: [{select: {name: '('}}]}]\n",
+            CONFIG_MAP,
+        ),
+        (
+            "resources: [a.yaml]\npatches: [{patch: '- op: nothing', target: {}}]\n",
+            CONFIG_MAP,
+        ),
+        ("configMapGenerator: [{name: x, files: [a=b=c]}]\n", ""),
+        ("commonLabels: {a: 1}\n", ""),
+        ("[]", ""),
+        ("\u{1}", ""),
+    ] {
+        let files = MemoryFiles::new([("kustomization.yaml", kustomization), ("a.yaml", resource)]);
+        let result = built(&files, "", &[]);
+        assert!(
+            result.is_err(),
+            "{kustomization:?} {resource:?}: {result:?}"
+        );
+    }
+}
