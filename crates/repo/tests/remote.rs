@@ -597,3 +597,110 @@ async fn ssh_gets_a_configuration_of_its_own() {
         .expect_err("refused");
     assert!(matches!(error, RepoError::AuthFailed { .. }), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn bases_of_other_repositories_are_fetched_until_nothing_is_needed() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let server = Server::start(dir.path(), Setup::default());
+    let kustomization = |base: &str| format!("resources:\n- {}\n", server.url(base));
+    let repository = |name: &str| dir.path().join(name);
+    // A base that has a base: only fetching the first says that there is a second.
+    Repos::init_example(
+        &repository("deep.git"),
+        [
+            ("base/kustomization.yaml", "resources: [a.yaml]\n"),
+            ("base/a.yaml", &cm("a", "1")),
+        ],
+    )
+    .expect("the deepest base");
+    let middle = kustomization("/deep.git//base?ref=main") + "namePrefix: p-\n";
+    Repos::init_example(
+        &repository("middle.git"),
+        [("all/kustomization.yaml", middle.as_str())],
+    )
+    .expect("the base");
+    let own = kustomization("/middle.git//all?ref=main");
+    let sha = Repos::init_example(
+        &repository("r.git"),
+        [("app/kustomization.yaml", own.as_str())],
+    )
+    .expect("the source");
+    let cache = cache();
+    let options = RepoOptions {
+        refs_ttl: Duration::ZERO,
+        ..RepoOptions::default()
+    };
+    let repos = Repos::with_options(cache.path(), options);
+    let access = RepoAccess::public(server.url("/r.git"));
+
+    let first = manifests(&repos, &access, &sha).await.expect("manifests");
+    let name = first.objects[0]
+        .object()
+        .str_at("/metadata/name")
+        .to_owned();
+    assert_eq!((name.as_str(), value(&first).as_str()), ("p-a", "1"));
+    assert_eq!(first.source_type, "Kustomize");
+
+    // The same commit of the source is something else when a branch that it names has moved.
+    let again = manifests(&repos, &access, &sha).await.expect("manifests");
+    assert_eq!(again.digest, first.digest);
+    let changed = cm("a", "2");
+    Repos::commit_files(
+        &repository("deep.git"),
+        "main",
+        &[("base/a.yaml", Some(&changed))],
+        "2",
+    )
+    .expect("a commit");
+    let moved = manifests(&repos, &access, &sha).await.expect("manifests");
+    assert_eq!(value(&moved), "2");
+    assert_ne!(moved.digest, first.digest);
+
+    // What nobody needs any more is not missed; what is needed is.
+    std::fs::remove_dir_all(repository("deep.git")).expect("removed");
+    let gone = manifests(&repos, &access, &sha)
+        .await
+        .expect_err("a base is gone");
+    assert_eq!(
+        gone.to_string(),
+        format!("repository not found: {}", server.url("/deep.git"))
+    );
+    Repos::commit_files(
+        &repository("middle.git"),
+        "main",
+        &[
+            ("all/kustomization.yaml", Some("resources: [a.yaml]\n")),
+            ("all/a.yaml", Some(&cm("own", "3"))),
+        ],
+        "alone",
+    )
+    .expect("a commit");
+    let alone = manifests(&repos, &access, &sha).await.expect("manifests");
+    assert_eq!(value(&alone), "3");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn repositories_of_this_machine_are_no_bases() {
+    let (dir, _) = example();
+    let base = format!(
+        "resources: ['file://{}//app?ref=main']\n",
+        dir.path().join("r.git").display()
+    );
+    let repository = dir.path().join("own.git");
+    let sha = Repos::init_example(&repository, [("app/kustomization.yaml", base.as_str())])
+        .expect("the source");
+    let cache = cache();
+    let refused = manifests(
+        &repos(&cache),
+        &RepoAccess::public(repository.display().to_string()),
+        &sha,
+    )
+    .await
+    .expect_err("a base on this machine");
+    assert!(
+        refused
+            .to_string()
+            .contains("only https, http and ssh repositories can be fetched"),
+        "{refused}"
+    );
+}

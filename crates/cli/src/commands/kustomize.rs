@@ -20,7 +20,7 @@ use tiphys_render::{
 
 #[derive(clap::Subcommand)]
 pub enum KustomizeCommand {
-    Build(Build),
+    Build(Box<Build>),
 }
 
 impl KustomizeCommand {

@@ -170,6 +170,9 @@ impl Drop for Guarded {
     }
 }
 
+/// A base that nobody serves.
+const REMOTE_BASE: &str = "resources: ['http://127.0.0.1:1/org/repo.git//base?ref=v1']\n";
+
 pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
     let repo = Repo::with(&[
         ("good/cm.yaml", config_map("good", "1").as_str()),
@@ -185,10 +188,7 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
             "chart/templates/cm.yaml",
             "kind: {{ required \"a kind is needed\" .Values.kind }}\n",
         ),
-        (
-            "kustomize/kustomization.yaml",
-            "resources: ['https://example.com/org/repo//base?ref=v1']\n",
-        ),
+        ("kustomize/kustomization.yaml", REMOTE_BASE),
     ]);
     let bad = Sufferer::new(world, "bad-source", &repo);
     bad.suffers(
@@ -267,7 +267,7 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
     );
     bad.suffers(
         &json!({"source": {"path": "kustomize"}}),
-        &["ComparisonError", "https://example.com/org/repo at v1"],
+        &["ComparisonError", "http://127.0.0.1:1/org/repo.git"],
     );
     bad.suffers(
         &json!({"source": {"plugin": {"name": "p"}}}),
