@@ -5,5 +5,6 @@ mod completion;
 mod helm;
 mod kill;
 mod kubectl;
+mod kustomize;
 mod scenarios;
 mod transcript;

@@ -5,14 +5,18 @@ use anyhow::Context;
 use serde_json::Value;
 use std::{path::Path, process::Command};
 
-/// Imports go only up this list: a crate may import those before it.
-pub const ORDER: [&str; 17] = [
+/// Imports go only up this list: a crate may import those before it. Some do not exist yet, see
+/// docs/decisions/0019-homes-for-what-comes.md.
+pub const ORDER: [&str; 20] = [
     "gocompat",
     "apimachinery",
     "kube-schema",
     "api",
     "lua",
     "engine",
+    "rbac",
+    "appset",
+    "notify",
     "render",
     "listen",
     "rpc",
@@ -27,13 +31,16 @@ pub const ORDER: [&str; 17] = [
 ];
 
 /// Crates without a clock, network, files or randomness of their own.
-pub const PURE: [&str; 7] = [
+pub const PURE: [&str; 10] = [
     "gocompat",
     "apimachinery",
     "kube-schema",
     "api",
     "lua",
     "engine",
+    "rbac",
+    "appset",
+    "notify",
     "render",
 ];
 
