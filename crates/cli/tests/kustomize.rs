@@ -45,6 +45,8 @@ fn transcript(program: &str, first: &[&str]) -> String {
         let stdout = String::from_utf8_lossy(&output.stdout);
         let code = output.status.code().unwrap_or(-1);
         assert_eq!(code == 0, output.stderr.is_empty(), "{step}: {output:?}");
+        // Shown when the test fails: of an error only the exit code is compared.
+        println!("{step}: {}", String::from_utf8_lossy(&output.stderr));
         all.push_str(&format!("$ kustomize {step}\n{stdout}= {code}\n\n"));
     }
     let written = fs::read_to_string(out.path().join("overlay.yaml")).expect("it is written");

@@ -3,7 +3,7 @@
 //! Main function: [`decide`]. Pure: status, policy and time are arguments. The messages are Argo
 //! CD's.
 
-use super::{rollback, sources};
+use super::{requested, rollback};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ pub fn decide(
         sources: app.spec.sources.clone(),
         ..SyncOperation::default()
     };
-    let shown = sources::shown(compared.revision, compared.revisions);
+    let shown = requested::shown(compared.revision, compared.revisions);
     let unconfirmed = compared
         .large_prune
         .filter(|_| prune)
@@ -214,7 +214,7 @@ fn heal(
         .and_then(|s| s.operation.sync.as_ref());
     let attempts = last.map_or(0, |s| s.auto_heal_attempts_count);
     if let Some(wait) = remaining(app, backoff.before(attempts), now) {
-        let shown = sources::shown(compared.revision, compared.revisions);
+        let shown = requested::shown(compared.revision, compared.revisions);
         return Some(AutoSyncDecision::Later(
             wait,
             undone(attempts, &shown, compared),
@@ -245,7 +245,7 @@ fn confirmation(
         if allow_empty {
             return Ok(info("allowEmpty"));
         }
-        let shown = sources::shown(compared.revision, compared.revisions);
+        let shown = requested::shown(compared.revision, compared.revisions);
         return Err(format!(
             "Skipping sync attempt to [{shown}]: auto-sync will wipe out all resources"
         ));
@@ -350,7 +350,7 @@ fn attempted(app: &Application, compared: &AutoSyncInput<'_>, shown: &str) -> At
         (true, _) => {
             let tried = state.sync_result.as_ref().map_or_else(
                 || shown.to_owned(),
-                |r| sources::shown(&r.revision, &r.revisions),
+                |r| requested::shown(&r.revision, &r.revisions),
             );
             Attempt::Failed {
                 tried,

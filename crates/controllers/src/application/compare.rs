@@ -7,7 +7,8 @@ use super::{
     impersonation, known,
     memo::Outage,
     refresh::{Level, Refresh},
-    sources::{self, RenderedSources, RequestedSources},
+    requested::{RenderedSources, RequestedSources},
+    sources::{self},
     status, timeouts,
 };
 use crate::runtime::standing;

@@ -5,14 +5,17 @@
 //! waits for the rest.
 
 use super::{
-    Controller, compare,
+    compare,
     context::ReconcileContext,
-    delete_hooks::{self, When},
-    error::{CompareError, Error},
+    controller::Controller,
+    delete_hooks,
+    deletion::{Progress, Stop, is_owned, is_told, owned, remove},
+    error::Error,
+    finalizers::When,
     impersonation, known,
     next::Next,
     refresh::{self, Cause, Expiry, Level, Reason, Refresh},
-    sources::RequestedSources,
+    requested::RequestedSources,
     status,
 };
 use futures::future::join_all;
@@ -26,9 +29,9 @@ use tiphys_api::{
     },
 };
 use tiphys_apimachinery::Object;
-use tiphys_cluster::{Executor, Known, Unreadable, clusters::LiveCluster, records::is_in_cluster};
+use tiphys_cluster::{Executor, clusters::LiveCluster, records::is_in_cluster};
 use tiphys_engine::{
-    marks, permit, spec,
+    marks, spec,
     sync::{hook, request::deletion_confirmed, wave},
     track,
     types::{CompareRules, Condition, ConditionType, SyncStatus},
@@ -48,40 +51,6 @@ const CASCADE: [&str; 3] = [
     RESOURCES_FINALIZER_FOREGROUND,
     RESOURCES_FINALIZER_BACKGROUND,
 ];
-
-/// Why a deletion is blocked, as reported in the condition.
-#[derive(Debug, thiserror::Error)]
-pub enum Stop {
-    #[error(
-        "{0}; the deletion waits until this can be read (listed and watched), and then goes on by itself"
-    )]
-    Unreadable(#[from] Unreadable),
-    #[error("{0}")]
-    Refused(String),
-}
-
-impl From<String> for Stop {
-    fn from(text: String) -> Self {
-        Self::Refused(text)
-    }
-}
-
-impl From<CompareError> for Stop {
-    fn from(e: CompareError) -> Self {
-        Self::Refused(e.to_string())
-    }
-}
-
-/// The state of a stage of a deletion.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Progress {
-    Done,
-    Waits,
-    /// It waits for a failed hook that is run again: the existing condition stays.
-    Retries,
-    /// It waits for the given reason, possibly for long.
-    Held(String),
-}
 
 /// Continues the deletion as far as possible, and handles a refresh.
 pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Next, Error> {
@@ -252,15 +221,6 @@ fn stage(finalizers: &[String]) -> Option<Stage> {
         .find(|stage| finalizers.iter().any(|f| stage.is_held_by(f)))
 }
 
-/// Whether a condition already reports this reason.
-pub(super) fn is_told(ctx: &ReconcileContext<'_>, text: &str) -> bool {
-    ctx.app
-        .status
-        .conditions
-        .iter()
-        .any(|c| c.type_ == "DeletionError" && c.message == text)
-}
-
 /// Reports why the deletion is blocked.
 async fn refused(ctx: &mut ReconcileContext<'_>, why: Stop) -> Result<Next, Error> {
     let text = why.to_string();
@@ -421,17 +381,6 @@ async fn release_hooks(executor: &Executor, live: &[Arc<Object>]) -> Result<(), 
     Ok(())
 }
 
-pub(super) async fn remove(
-    executor: &Executor,
-    object: &Object,
-    propagation: &str,
-) -> Result<(), String> {
-    executor
-        .remove(&object.gvk(), &object.key(), object.uid(), propagation)
-        .await
-        .map_err(|e| format!("{}: {e}", object.key()))
-}
-
 /// Deletes an object in the state in which it was judged; if it has changed, it is read and judged
 /// again.
 async fn remove_if(
@@ -489,36 +438,6 @@ fn goes_with(object: &Object, rules: &CompareRules, app_uid: &str) -> bool {
         || track::is_crd(object)
         || object.uid() == app_uid;
     !is_kept && is_owned(object, rules)
-}
-
-/// The live objects that the Application manages and its project permits.
-pub(super) async fn owned(
-    cluster: &LiveCluster,
-    rules: &CompareRules,
-    known: &Known,
-) -> Result<Vec<Arc<Object>>, Unreadable> {
-    let live = cluster
-        .cache
-        .managed(&rules.tracking.app_name, &[], known)
-        .await?;
-    Ok(live
-        .into_values()
-        .map(|o| o.object())
-        .filter(|o| is_owned(o, rules))
-        .collect())
-}
-
-/// Whether the tracking metadata shows that the Application applied the object, and its project
-/// permits it.
-fn is_owned(object: &Object, rules: &CompareRules) -> bool {
-    permit::resource(
-        rules,
-        object.group(),
-        object.kind(),
-        object.namespace(),
-        object.name(),
-    ) && track::owner(object, &rules.tracking).is_some_and(|owner| owner == rules.tracking.app_name)
-        && track::names(object, &rules.tracking)
 }
 
 /// Removes finalizers, and the condition about the blocked deletion.

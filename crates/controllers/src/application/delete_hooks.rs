@@ -8,94 +8,22 @@
 use super::{
     compare,
     context::ReconcileContext,
-    delete::{self, Progress, Stop},
+    deletion::{self, Progress, Stop},
+    finalizers::When,
     impersonation, known, prepare,
     refresh::{Level, Refresh},
-    sources::{self, RequestedSources},
+    requested::RequestedSources,
+    sources::{self},
 };
 use std::sync::Arc;
-use tiphys_api::{
-    Application,
-    constants::{POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER},
-    operation::SyncOperation,
-};
+use tiphys_api::{Application, operation::SyncOperation};
 use tiphys_apimachinery::{Kept, Object, ResourceKey};
 use tiphys_cluster::{Known, Unreadable, clusters::LiveCluster, scripts::run_scripts_blocking};
 use tiphys_engine::{
     health,
     sync::hook::{self, DeletePolicy},
-    types::{CompareRules, Comparison, Condition, HealthStatus, KindInfo},
+    types::{CompareRules, Comparison, HealthStatus, KindInfo},
 };
-
-/// When a hook of the deletion runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    Before,
-    After,
-}
-
-impl When {
-    pub const ALL: [Self; 2] = [Self::Before, Self::After];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Before => "PreDelete",
-            Self::After => "PostDelete",
-        }
-    }
-
-    /// Keeps the Application until the hooks have run.
-    pub fn finalizer(self) -> &'static str {
-        match self {
-            Self::Before => PRE_DELETE_FINALIZER,
-            Self::After => POST_DELETE_FINALIZER,
-        }
-    }
-
-    /// Keeps the Application until the hooks are removed.
-    pub fn cleanup_finalizer(self) -> String {
-        format!("{}/cleanup", self.finalizer())
-    }
-
-    /// The prefix of errors when running its hooks.
-    fn executing(self) -> &'static str {
-        match self {
-            Self::Before => "error executing pre-delete hooks: ",
-            Self::After => "",
-        }
-    }
-
-    /// The prefix of errors when removing its hooks.
-    fn cleaning(self) -> &'static str {
-        match self {
-            Self::Before => "error cleaning up pre-delete hooks: ",
-            Self::After => "",
-        }
-    }
-
-    fn is(self, object: &Object) -> bool {
-        match self {
-            Self::Before => hook::is_pre_delete(object),
-            Self::After => hook::is_post_delete(object),
-        }
-    }
-}
-
-/// Adds the finalizers for the hooks that an Application has, and removes those for hooks that it
-/// no longer has. If manifests could not be read, none is removed.
-pub fn align(finalizers: &mut Vec<String>, hooks: &[Arc<Kept>], conditions: &[Condition]) {
-    let complete = !conditions.iter().any(Condition::is_error);
-    for when in When::ALL {
-        let wanted = hooks.iter().any(|o| when.is(&o.object()));
-        for name in [when.finalizer().to_owned(), when.cleanup_finalizer()] {
-            match finalizers.iter().position(|f| *f == name) {
-                None if wanted => finalizers.push(name),
-                Some(at) if !wanted && complete => drop(finalizers.remove(at)),
-                _ => {}
-            }
-        }
-    }
-}
 
 /// Creates the missing hooks and checks the state of the others. The error names those that failed.
 /// Failed hooks are deleted, so that they run again, only by a reconcile after the failure was
@@ -174,9 +102,9 @@ pub async fn execute(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
         .map(|o| format!("{}/{}", o.namespace(), o.name()))
         .collect();
     let text = format!("{failed_text}{}", names.join(", "));
-    if delete::is_told(ctx, &text) {
+    if deletion::is_told(ctx, &text) {
         for object in failed {
-            delete::remove(&executor, object, "Background").await?;
+            deletion::remove(&executor, object, "Background").await?;
         }
     }
     Err(Stop::Refused(text))
@@ -211,7 +139,7 @@ pub async fn cleanup(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
             });
         left |= doomed;
         if doomed && object.deletion_timestamp().is_none() {
-            delete::remove(&executor, object, "Background")
+            deletion::remove(&executor, object, "Background")
                 .await
                 .map_err(doing)?;
         }
@@ -230,7 +158,7 @@ async fn live(
     when: When,
     known: &Known,
 ) -> Result<Vec<Arc<Object>>, Unreadable> {
-    Ok(delete::owned(cluster, rules, known)
+    Ok(deletion::owned(cluster, rules, known)
         .await?
         .into_iter()
         .filter(|o| when.is(o))
@@ -307,91 +235,4 @@ fn named(ctx: &ReconcileContext<'_>, object: &Object, when: When, taken: &[Resou
         object.metadata_mut().insert("name".into(), name.into());
     }
     object
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-    use tiphys_engine::types::ConditionType;
-
-    const BEFORE: [&str; 2] = [
-        "pre-delete-finalizer.argocd.argoproj.io",
-        "pre-delete-finalizer.argocd.argoproj.io/cleanup",
-    ];
-    const AFTER: [&str; 2] = [
-        "post-delete-finalizer.argocd.argoproj.io",
-        "post-delete-finalizer.argocd.argoproj.io/cleanup",
-    ];
-
-    fn hook(phase: &str) -> Arc<Kept> {
-        let metadata = json!({"name": phase.to_lowercase(), "annotations": {"argocd.argoproj.io/hook": phase}});
-        let object = Object::from_value(
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}),
-        );
-        Arc::new(object.expect("an object").into())
-    }
-
-    #[test]
-    fn c93_an_application_has_the_finalizers_of_the_hooks_that_it_has() {
-        let (before, after, own) = (hook("PreDelete"), hook("PostDelete"), "example.org/own");
-        let error = Condition::new(ConditionType::ComparisonError, "Git is away");
-        let warning = Condition::new(ConditionType::SharedResourceWarning, "shared");
-        let aligned = |had: &[&[&str]], hooks: &[&Arc<Kept>], conditions: &[&Condition]| {
-            let mut finalizers: Vec<String> = had
-                .iter()
-                .flat_map(|f| f.iter())
-                .map(|f| (*f).to_owned())
-                .collect();
-            let hooks: Vec<_> = hooks.iter().map(|h| Arc::clone(h)).collect();
-            let conditions: Vec<_> = conditions.iter().map(|c| (*c).clone()).collect();
-            align(&mut finalizers, &hooks, &conditions);
-            finalizers
-        };
-        for (had, hooks, conditions, has) in [
-            (&[][..], &[][..], &[][..], &[][..]),
-            (&[&[own][..]], &[&before], &[], &[&[own][..], &BEFORE]),
-            (&[], &[&after], &[], &[&AFTER]),
-            (&[&AFTER], &[&after, &before], &[], &[&AFTER, &BEFORE]),
-            (
-                &[&BEFORE, &[own], &AFTER],
-                &[&before, &after],
-                &[],
-                &[&BEFORE, &[own], &AFTER],
-            ),
-            (
-                &[&BEFORE, &[own], &AFTER],
-                &[&after],
-                &[],
-                &[&[own], &AFTER],
-            ),
-            (&[&BEFORE, &[own], &AFTER], &[], &[&warning], &[&[own]]),
-            // If manifests could not be read, finalizers are added but none is removed.
-            (
-                &[&BEFORE, &AFTER],
-                &[],
-                &[&warning, &error],
-                &[&BEFORE, &AFTER],
-            ),
-            (&[], &[&before], &[&error], &[&BEFORE]),
-        ] {
-            let has: Vec<&str> = has.iter().flat_map(|f| f.iter().copied()).collect();
-            assert_eq!(
-                aligned(had, hooks, conditions),
-                has,
-                "{had:?} {hooks:?} {conditions:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn c93_c94_an_error_says_which_hooks_it_is_of() {
-        let texts = When::ALL.map(|when| [when.name(), when.executing(), when.cleaning()]);
-        let of_before = [
-            "PreDelete",
-            "error executing pre-delete hooks: ",
-            "error cleaning up pre-delete hooks: ",
-        ];
-        assert_eq!(texts, [of_before, ["PostDelete", "", ""]]);
-    }
 }

@@ -4,11 +4,10 @@
 //! follow.
 
 use super::{
-    context::ReconcileContext,
+    context::{ReconcileContext, state},
     error::Error,
-    operation::state,
     refresh::{Cause, Level, Refresh},
-    retry, rollback, sources, status, timeouts,
+    requested, retry, rollback, status, timeouts,
 };
 use crate::metrics::EndedSync;
 use jiff::{SignedDuration, Timestamp};
@@ -113,7 +112,7 @@ pub async fn finish(
     let to = state
         .sync_result
         .as_ref()
-        .map(|r| format!(" to {}", sources::shown(&r.revision, &r.revisions)))
+        .map(|r| format!(" to {}", requested::shown(&r.revision, &r.revisions)))
         .unwrap_or_default();
     let verdict = if attempt.failed {
         format!("failed: {}", state.message)
@@ -224,7 +223,7 @@ fn follows(
                     "rolling back to {}",
                     next.sync
                         .as_ref()
-                        .map(|s| sources::shown(&s.revision, &s.revisions))
+                        .map(|s| requested::shown(&s.revision, &s.revisions))
                         .unwrap_or_default()
                 )
             }

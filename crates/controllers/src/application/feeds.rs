@@ -1,15 +1,17 @@
 //! Which changes lead to a reconcile of which Applications, and how thorough it must be.
 
 use super::{
-    Controller, SETTLE,
+    controller::Controller,
     refresh::{Level, Reason},
-    skips,
 };
 use crate::runtime::next;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tiphys_api::{Application, constants};
 use tiphys_cluster::{Change, app_state::AppKey, clusters::LiveCluster, records::RecordChange};
 use tokio::task::JoinSet;
+
+/// Live objects change in bursts; one reconcile is enough for a burst.
+pub const SETTLE: Duration = Duration::from_millis(10);
 
 /// The feeds that trigger reconciles.
 #[derive(Clone, Copy)]
@@ -183,4 +185,12 @@ fn is_request(change: &RecordChange<Application>) -> bool {
         .record
         .value()
         .is_ok_and(|app| app.metadata.annotations.contains_key(constants::REFRESH))
+}
+
+/// Whether its annotation says to skip reconciling.
+pub fn skips(app: &Application) -> Option<&str> {
+    app.metadata
+        .annotations
+        .get(constants::SKIP_RECONCILE)
+        .map(String::as_str)
 }

@@ -3,10 +3,10 @@
 //! Main type: [`Memo`]. Losing it only makes the next reconcile slower.
 
 use super::{
-    prepare,
     repeats::Repeats,
-    sources::{RenderedSources, RequestedSources},
-    start, supersede, touched,
+    requested::{RenderedSources, RequestedSources},
+    running::{Running, Syncing},
+    start,
 };
 use jiff::Timestamp;
 use rand::Rng;
@@ -30,18 +30,29 @@ pub struct Memo {
     pub lost_sight: u32,
     /// The resources whose kinds were needed then.
     pub unseen: Vec<ResourceKey>,
-    pub running: Option<prepare::Running>,
+    pub running: Option<Running>,
     /// This process has read it from the server itself, or written to it: it is not a stale state.
     pub proved: bool,
-    pub syncing: Option<supersede::Syncing>,
+    pub syncing: Option<Syncing>,
     pub last_start: Option<start::Start>,
     /// The last automatic sync that was started.
     pub automated: Option<Repeats>,
     /// Whether the compared revision, which was not synced, affects the Application.
-    pub touched: Option<(touched::Question, bool)>,
+    pub touched: Option<(PathsQuestion, bool)>,
     /// This Application's share of every jitter.
     pub share: f64,
     pub failures: u32,
+}
+
+/// The inputs; the same inputs have the same answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathsQuestion {
+    pub wanted: RequestedSources,
+    /// The revisions of the last sync.
+    pub from: Vec<String>,
+    /// The compared revisions.
+    pub to: Vec<String>,
+    pub annotation: String,
 }
 
 /// A period without manifests: the repository is unreachable, or its content cannot be rendered.

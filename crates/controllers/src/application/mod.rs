@@ -7,16 +7,19 @@
 
 mod auto_sync;
 mod compare;
+mod comparing;
 mod context;
+mod controller;
 mod delete;
 mod delete_hooks;
+mod deletion;
 mod ending;
 mod error;
 mod feeds;
+mod finalizers;
 mod identity;
 mod impersonation;
 mod known;
-mod lookup;
 mod memo;
 mod next;
 mod operation;
@@ -24,11 +27,14 @@ mod prepare;
 mod projects;
 mod publish;
 mod quarantine;
+mod reconcile;
 mod refresh;
 mod repeats;
+mod requested;
 mod results;
 mod retry;
 mod rollback;
+mod running;
 mod shards;
 mod sources;
 mod start;
@@ -36,36 +42,30 @@ mod status;
 mod supersede;
 mod timeouts;
 mod touched;
+mod turns;
 
 use crate::{
     metrics::Metrics,
     runtime::{self, Clock, Queue, Seats, pause},
 };
 use context::ReconcileContext;
-use feeds::Feed;
+pub use controller::Controller;
+use feeds::{Feed, SETTLE, skips};
 use memo::Memo;
 use next::Next;
 use refresh::Reason;
 pub use shards::Sharding;
 use shards::{Shards, Turn};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
-use tiphys_api::{Application, constants};
+use std::sync::{Arc, Mutex};
 use tiphys_cluster::{
     app_state::{AppKey, AppStates},
     clusters::Clusters,
-    records::{Events, Records},
+    records::Records,
 };
 use tiphys_sources::Sources;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-
-/// Live objects change in bursts; one reconcile is enough for a burst.
-const SETTLE: Duration = Duration::from_millis(10);
 
 /// What the controller depends on.
 #[derive(Clone)]
@@ -82,21 +82,6 @@ pub struct Dependencies {
     /// Seconds between waves; `None`: as in the settings.
     pub wave_delay: Option<u32>,
     pub clock: Clock,
-}
-
-/// The controller.
-pub struct Controller {
-    records: Records,
-    clusters: Clusters,
-    sources: Sources,
-    states: AppStates,
-    metrics: Metrics,
-    shards: Option<Shards>,
-    events: Events,
-    wave_delay: Option<u32>,
-    clock: Clock,
-    queue: Queue<AppKey, Reason>,
-    memos: Mutex<HashMap<AppKey, Memo>>,
 }
 
 /// Runs until cancelled; running reconciles are finished first, then leases are released.
@@ -240,14 +225,6 @@ impl Controller {
         self.memos().insert(key.clone(), memo);
     }
 
-    fn memos(&self) -> std::sync::MutexGuard<'_, HashMap<AppKey, Memo>> {
-        self.memos.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn now(&self) -> jiff::Timestamp {
-        (self.clock)()
-    }
-
     /// Another replica owns it.
     fn leave(&self, key: &AppKey) {
         self.memos().remove(key);
@@ -263,12 +240,4 @@ impl Controller {
             .iter()
             .for_each(|c| c.cache.forget(&instance));
     }
-}
-
-/// Whether its annotation says to skip reconciling.
-fn skips(app: &Application) -> Option<&str> {
-    app.metadata
-        .annotations
-        .get(constants::SKIP_RECONCILE)
-        .map(String::as_str)
 }

@@ -4,14 +4,15 @@
 //! records it. It may stop at any point: the stored status is enough to resume.
 
 use super::{
-    context::ReconcileContext,
+    context::{ReconcileContext, state},
     ending::{self, finish},
     error::Error,
     identity,
     next::{Begun, Driven, Next},
-    prepare::{self, Running},
+    prepare, requested,
     results::to_wire,
-    retry, sources,
+    retry,
+    running::Running,
     start::Start,
     supersede, timeouts,
 };
@@ -109,16 +110,6 @@ async fn remember_revisions(ctx: &mut ReconcileContext<'_>) -> Result<(), Error>
     }
 }
 
-/// The state of the running operation.
-pub fn state(ctx: &ReconcileContext<'_>) -> OperationState {
-    ctx.app
-        .status
-        .operation_state
-        .as_deref()
-        .cloned()
-        .unwrap_or_default()
-}
-
 /// Creates the state of a new operation, or checks whether a failed one is due for a retry. `Some`:
 /// nothing more to do in this reconcile, because it waits for that, or has ended.
 async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Begun, Error> {
@@ -151,7 +142,7 @@ async fn begin(ctx: &mut ReconcileContext<'_>) -> Result<Begun, Error> {
         let old = state
             .sync_result
             .as_ref()
-            .map(|r| sources::shown(&r.revision, &r.revisions))
+            .map(|r| requested::shown(&r.revision, &r.revisions))
             .unwrap_or_default();
         let message =
             format!("superseded: the sync of {old} is not tried again, because {newer} is newer");

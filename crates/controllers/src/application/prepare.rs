@@ -5,13 +5,14 @@
 
 use super::{
     auto_sync, compare,
-    context::ReconcileContext,
+    context::{ReconcileContext, state},
     impersonation,
-    operation::state,
     refresh::{Cause, Level, Refresh},
+    requested::{self, RenderedSources, RequestedSources, Revisions},
     results::from_wire,
-    sources::{self, RenderedSources, RequestedSources, Revisions},
-    status, supersede, timeouts,
+    running::{Running, Syncing},
+    sources::{self},
+    status, timeouts,
 };
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -20,29 +21,14 @@ use tiphys_api::{
     operation::{SyncOperation, SyncOperationResult},
 };
 use tiphys_apimachinery::Object;
-use tiphys_cluster::{Executor, clusters::LiveCluster, scripts::heavy};
+use tiphys_cluster::{clusters::LiveCluster, scripts::heavy};
 use tiphys_engine::{
-    customize::Customizations,
     permit, spec,
     sync::{
-        self, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncPlan, SyncRequest,
-        large_prune::LargePrune,
+        self, OperationPhase, PROGRESS_ANNOTATION, Progress, SyncRequest, large_prune::LargePrune,
     },
     types::{Comparison, ConditionType},
 };
-
-/// A running operation.
-pub struct Running {
-    pub request: SyncRequest,
-    pub plan: SyncPlan,
-    pub progress: Progress,
-    /// The sources and revisions of the operation. The record at the beginning of a reconcile may
-    /// be older.
-    pub result: SyncOperationResult,
-    pub cluster: Arc<LiveCluster>,
-    pub executor: Executor,
-    pub customizations: Arc<Customizations>,
-}
 
 /// The operation ended before it could begin.
 pub struct Failure {
@@ -89,7 +75,7 @@ pub async fn prepare(ctx: &mut ReconcileContext<'_>, id: &str) -> Result<Running
         wave_timeout_secs: limits.wave_secs,
         ..request(ctx, &operation, &revisions.one, id)
     };
-    ctx.memo.syncing = Some(supersede::Syncing {
+    ctx.memo.syncing = Some(Syncing {
         revisions,
         digest: desired
             .as_ref()
@@ -243,7 +229,7 @@ fn refuse_large_prune(
         phase: OperationPhase::Failed,
         message: auto_sync::unconfirmed(
             &large,
-            &sources::shown(&revisions.one, &revisions.several),
+            &requested::shown(&revisions.one, &revisions.several),
         ),
     })
 }

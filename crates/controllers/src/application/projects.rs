@@ -1,7 +1,7 @@
 //! Deletion of projects: a finalizer keeps a project while an Application refers to it. Main
 //! function: [`follow`].
 
-use super::Controller;
+use super::controller::Controller;
 use crate::runtime::next;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};

@@ -1,7 +1,7 @@
 //! Publishes the result of a comparison to readers in the same process: resources with differences,
 //! and the tree.
 
-use super::Controller;
+use super::controller::Controller;
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashSet},

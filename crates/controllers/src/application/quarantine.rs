@@ -1,7 +1,12 @@
 //! Contains a panic in the reconcile of an Application: it is reported, its operation ends, and
 //! other Applications continue. Main function: [`contain`].
 
-use super::{Controller, Memo, context::ReconcileContext, ending, operation};
+use super::{
+    Memo,
+    context::{ReconcileContext, state},
+    controller::Controller,
+    ending,
+};
 use crate::runtime;
 use tiphys_api::operation::OperationState;
 use tiphys_cluster::app_state::AppKey;
@@ -53,10 +58,7 @@ async fn report(
     let Some(operation) = ctx.app.operation.as_deref().cloned() else {
         return Ok(());
     };
-    let running = matches!(
-        operation::state(&ctx).phase.as_str(),
-        "Running" | "Terminating"
-    );
+    let running = matches!(state(&ctx).phase.as_str(), "Running" | "Terminating");
     if !running {
         let state = OperationState {
             operation,

@@ -5,7 +5,7 @@
 //! status. This considers only what was started, so it still works if the status is lost, changed
 //! by others, or cannot tell what was synced. It is not kept across a restart.
 
-use super::{auto_sync::Backoff, rollback, sources};
+use super::{auto_sync::Backoff, requested, rollback};
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 use tiphys_api::operation::Operation;
@@ -67,7 +67,7 @@ fn what(operation: &Operation) -> Option<(String, String)> {
         .sync
         .as_ref()
         .filter(|sync| sync.auto_heal_attempts_count == 0)?;
-    let shown = sources::shown(&sync.revision, &sync.revisions);
+    let shown = requested::shown(&sync.revision, &sync.revisions);
     let source = sync.source.clone().unwrap_or_default();
     Some((
         format!("{shown} {}", rollback::fingerprint(&source, &sync.sources)),

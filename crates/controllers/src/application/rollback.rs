@@ -3,7 +3,7 @@
 //! Main function: [`operation`]. Pure. The operation records its origin in its `info`: it is never
 //! followed by another rollback, and auto-sync does not sync the abandoned revision again.
 
-use super::sources::shown;
+use super::requested::shown;
 use sha2::{Digest, Sha256};
 use tiphys_api::{
     Application,

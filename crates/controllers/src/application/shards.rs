@@ -4,29 +4,17 @@
 //! Main type: [`Shards`]. Replicas may learn about a new cluster at different times and until then
 //! both consider it theirs; the resourceVersion of the Application lets only one of them proceed.
 
-use super::Controller;
-use crate::runtime::next;
 use crate::sharding::{Apart, Distribution, Member, Method};
 use std::{
     collections::HashMap,
     sync::{Arc, PoisonError, RwLock},
-    time::Duration,
 };
 use tiphys_api::{Application, constants::IN_CLUSTER};
 use tiphys_cluster::{
     leases::{DURATION, Fence, Leases, Loads, Weights},
-    records::{Record, RecordChange, Records},
+    records::{Record, Records},
 };
-use tiphys_engine::spec;
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until},
-};
-
-/// Applications come and go in bursts; the assignment is recomputed after this time.
-const SETTLE: Duration = Duration::from_secs(1);
-/// The shard of Applications whose destination does not exist.
-const NOWHERE: usize = 0;
+use tokio::{sync::watch, time::Instant};
 
 /// How replicas share the work.
 #[derive(Clone)]
@@ -51,18 +39,18 @@ impl Sharding {
 
 /// The clusters' shards, and the leases of this replica.
 pub(super) struct Shards {
-    sharding: Sharding,
+    pub sharding: Sharding,
     division: RwLock<Division>,
 }
 
 /// Values that must be consistent: the leases belong to the shards of this distribution.
 #[derive(Clone)]
-struct Division {
-    leases: Arc<Leases>,
-    distribution: Arc<Distribution>,
+pub struct Division {
+    pub leases: Arc<Leases>,
+    pub distribution: Arc<Distribution>,
     weights: Weights,
     /// The previous weights, and until when other replicas may still use them.
-    settling: Option<(Weights, Instant)>,
+    pub settling: Option<(Weights, Instant)>,
 }
 
 /// Who reconciles an Application.
@@ -102,7 +90,7 @@ impl Division {
     }
 
     /// The permission to write for a shard.
-    fn fence(&self, shard: usize) -> Option<Fence> {
+    pub fn fence(&self, shard: usize) -> Option<Fence> {
         self.leases.fence(shard)
     }
 }
@@ -118,7 +106,7 @@ impl Shards {
         leases.release().await;
     }
 
-    fn division(&self) -> Division {
+    pub fn division(&self) -> Division {
         self.division
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -126,7 +114,7 @@ impl Shards {
     }
 
     /// Recomputes the assignment; returns whether any cluster moved.
-    fn spread(&self, records: &Records) -> bool {
+    pub fn spread(&self, records: &Records) -> bool {
         let old = self.division();
         let new = Division::new(&self.sharding, records, Some(&old));
         let moved = old.distribution != new.distribution || !Arc::ptr_eq(&old.leases, &new.leases);
@@ -170,115 +158,8 @@ fn distribution(method: Method, shards: usize, records: &Records) -> Distributio
     Distribution::new(method, shards, &members, &applications)
 }
 
-fn destination(app: &Record<Application>) -> String {
+pub fn destination(app: &Record<Application>) -> String {
     app.value()
         .map(|app| app.spec.destination.server.clone())
         .unwrap_or_default()
-}
-
-/// Whether a change affects the number of Applications of a cluster.
-fn counts(change: Option<&RecordChange<Application>>) -> bool {
-    let Some(change) = change else { return true };
-    let before = change.before.as_deref().map(destination);
-    change.change_type == tiphys_cluster::ChangeType::Deleted
-        || before != Some(destination(&change.record))
-}
-
-impl Controller {
-    /// Who reconciles an Application.
-    pub(super) fn turn(&self, record: &Record<Application>) -> Turn {
-        let named = record
-            .value()
-            .ok()
-            .and_then(|app| spec::destination(&app.spec.destination, &self.destinations()).ok());
-        let settings = self.records.settings();
-        if named
-            .as_ref()
-            .and_then(|d| settings.cluster(&d.server, &d.name))
-            .is_some_and(|cluster| cluster.skipped)
-        {
-            return Turn::Others;
-        }
-        let Some(shards) = &self.shards else {
-            return Turn::Ours(None);
-        };
-        let (division, name) = (
-            shards.division(),
-            format!("{}/{}", record.meta.namespace, record.meta.name),
-        );
-        let shard = match named {
-            // A cluster that is not assigned yet is reconciled once it is.
-            Some(destination) => division.distribution.shard(&destination.server, &name),
-            None => Some(NOWHERE),
-        };
-        let fence = shard.and_then(|shard| division.fence(shard));
-        shard
-            .zip(fence)
-            .map_or(Turn::Others, |held| Turn::Ours(Some(held)))
-    }
-
-    /// Runs work for a shard and counts its cost.
-    pub(super) async fn costing<T>(
-        &self,
-        shard: Option<usize>,
-        work: impl Future<Output = T>,
-    ) -> T {
-        let (mut work, mut busy) = (std::pin::pin!(work), Duration::ZERO);
-        let result = std::future::poll_fn(|context| {
-            let began = Instant::now();
-            let poll = work.as_mut().poll(context);
-            busy += began.elapsed();
-            poll
-        })
-        .await;
-        if let (Some(shards), Some(shard)) = (&self.shards, shard) {
-            shards.sharding.loads.add(shard, busy);
-        }
-        result
-    }
-
-    /// Reconciles everything when a lease or a cluster was added or removed.
-    pub(super) async fn follow_shards(&self) {
-        let Some(shards) = &self.shards else { return };
-        let mut divisions = shards.sharding.leases.clone();
-        let mut leases = shards.division().leases.changes();
-        let mut settings = self.records.watch_settings();
-        let mut applications = self.records.applications.changes();
-        let mut due: Option<Instant> = None;
-        loop {
-            let settled = async {
-                match due {
-                    Some(due) => sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let reconcile = tokio::select! {
-                Ok(()) = leases.changed() => {
-                    shards.spread(&self.records);
-                    due = shards.division().settling.map(|(_, until)| until).or(due);
-                    true
-                }
-                Ok(()) = divisions.changed() => {
-                    let moved = shards.spread(&self.records);
-                    leases = shards.division().leases.changes();
-                    moved
-                }
-                Ok(()) = settings.changed() => shards.spread(&self.records),
-                Some(change) = next(&mut applications), if shards.sharding.method == Method::ConsistentHashing => {
-                    if due.is_none() && counts(change.as_deref()) {
-                        due = Some(Instant::now() + SETTLE);
-                    }
-                    false
-                }
-                () = settled => {
-                    due = None;
-                    shards.spread(&self.records)
-                }
-                else => return,
-            };
-            if reconcile {
-                self.add_all(super::Reason::RECONCILE);
-            }
-        }
-    }
 }

@@ -3,7 +3,7 @@
 //! Pure. Main function: [`apply_comparison`]. Where Argo CD keeps something (a transition time, an
 //! order), so do we.
 
-use super::sources::Revisions;
+use super::requested::Revisions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc};

@@ -5,18 +5,9 @@
 
 use super::{
     context::ReconcileContext,
-    rollback,
-    sources::{self, Revisions},
-    timeouts,
+    requested::{self},
+    rollback, timeouts,
 };
-
-/// What is being synced. Losing it only costs time.
-#[derive(Clone, Debug)]
-pub struct Syncing {
-    pub revisions: Revisions,
-    /// Digest of the manifests.
-    pub digest: String,
-}
 
 /// The revision to sync instead, if the last comparison found one.
 pub fn newer(ctx: &ReconcileContext<'_>) -> Option<String> {
@@ -38,5 +29,5 @@ pub fn newer(ctx: &ReconcileContext<'_>) -> Option<String> {
     let revisions = latest.revisions();
     let other =
         revisions != syncing.revisions && latest.digest() != syncing.digest && latest.is_whole();
-    other.then(|| sources::shown(&revisions.one, &revisions.several))
+    other.then(|| requested::shown(&revisions.one, &revisions.several))
 }

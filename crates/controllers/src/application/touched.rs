@@ -7,25 +7,16 @@
 use super::{
     compare,
     context::ReconcileContext,
-    sources::{self, Questions, RequestedSources},
+    memo::PathsQuestion,
+    requested::{self, RequestedSources},
+    sources::{self, Questions},
 };
 use crate::runtime::standing;
 use tiphys_sources::is_only_referred_to;
 
-/// The inputs; the same inputs have the same answer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Question {
-    wanted: RequestedSources,
-    /// The revisions of the last sync.
-    from: Vec<String>,
-    /// The compared revisions.
-    to: Vec<String>,
-    annotation: String,
-}
-
 /// Whether relevant files have changed between the last sync and the compared revisions.
 pub async fn since_last_sync(ctx: &mut ReconcileContext<'_>) -> bool {
-    let Some(question) = Question::of(ctx) else {
+    let Some(question) = PathsQuestion::of(ctx) else {
         return true;
     };
     if let Some((_, touched)) = ctx
@@ -47,7 +38,7 @@ pub async fn since_last_sync(ctx: &mut ReconcileContext<'_>) -> bool {
     touched
 }
 
-impl Question {
+impl PathsQuestion {
     /// `None`: not applicable.
     fn of(ctx: &ReconcileContext<'_>) -> Option<Self> {
         let annotation = Some(sources::generate_paths(ctx))
@@ -56,7 +47,7 @@ impl Question {
         let status = &ctx.app.status;
         let (wanted, from) =
             RequestedSources::resumed(status.operation_state.as_ref()?.sync_result.as_ref()?)?;
-        let to = sources::compared(&ctx.app, &wanted);
+        let to = requested::compared(&ctx.app, &wanted);
         let same_sources =
             RequestedSources::of(&ctx.app).is_ok_and(|now| now == wanted) && to.len() == from.len();
         same_sources.then_some(Self {

@@ -3,7 +3,10 @@
 //!
 //! Main functions: [`work`], [`contain`] for panics, [`pause`] for failures.
 
-use super::{Merge, Queue, Seats};
+use super::{
+    queue::{Merge, Queue},
+    seats::Seats,
+};
 use futures::FutureExt as _;
 use std::{any::Any, hash::Hash, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
