@@ -2,7 +2,7 @@
 //!
 //! `kustomize/transcript.txt` contains commands and the output of kustomize 5.8.1 for the folders in
 //! `kustomize/folders`. `KUSTOMIZE=<path of kustomize>` checks that program against it, and with
-//! `UPDATE_TRANSCRIPT=1` records it again (`helm` must be in the PATH); our own program is always
+//! `UPDATE_TRANSCRIPT=1` records it again (`helm` must be beside it or in the PATH); our own program is always
 //! compared with the transcript. Of an error only the exit code is compared.
 
 use std::{
@@ -31,6 +31,12 @@ fn folder() -> PathBuf {
 /// A program's output for all steps.
 fn transcript(program: &str, first: &[&str]) -> String {
     let out = tempfile::tempdir().expect("a temporary folder can be made");
+    // The real one starts a helm.
+    let beside = Path::new(program)
+        .parent()
+        .expect("a program is in a folder");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", beside.display());
     let mut all = String::new();
     for step in STEPS {
         let place = out.path().to_string_lossy();
@@ -40,6 +46,7 @@ fn transcript(program: &str, first: &[&str]) -> String {
             .args(first)
             .args(words)
             .current_dir(folder().join("folders"))
+            .env("PATH", &path)
             .stdin(Stdio::null());
         let output = command.output().expect("the program starts");
         let stdout = String::from_utf8_lossy(&output.stdout);
