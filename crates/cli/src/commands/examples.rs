@@ -111,6 +111,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["helm template web ./chart -f values.yaml --set replicas=3"],
     ),
     (
+        "kustomize build",
+        &[
+            "kustomize build overlays/prod",
+            "kustomize build overlays/prod --enable-helm --output prod.yaml",
+        ],
+    ),
+    (
         "install",
         &[
             "install --image registry.example.com/tiphys:0.1",
