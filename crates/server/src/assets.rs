@@ -1,5 +1,5 @@
-//! The page's static files, in memory. Unknown paths without a file ending get `index.html`: the
-//! page routes by itself.
+//! The web UI's static files, in memory. Unknown paths without a file extension get `index.html`:
+//! the web UI does its own routing.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use tiphys_rpc::text;
 use tonic::body::Body;
 
-/// Files by path, without the leading slash.
+/// Files by path, without a leading slash.
 #[derive(Clone, Default)]
 pub struct Assets(HashMap<String, File>);
 
@@ -61,7 +61,7 @@ impl Assets {
             HeaderValue::from_str(&file.mime)
                 .unwrap_or(HeaderValue::from_static("application/octet-stream")),
         );
-        // Built files have their content's hash in the name; the page itself must be asked for each
+        // Built files have a content hash in their names; the page itself must be revalidated each
         // time.
         let cache = if path.starts_with("assets/") {
             "public, max-age=31536000, immutable"

@@ -1,5 +1,6 @@
-//! The Applications as last seen, and their changes: what List and Watch read. [`Index`] follows
-//! the store's watch and takes in our own writes at once, so that a caller sees what it just did.
+//! The latest known Applications and their changes, which List and Watch read. [`Index`] follows
+//! the store's watch and applies our own writes immediately, so that a caller sees what it just
+//! did.
 
 use crate::ports::{Store, StoreEvent};
 use futures::StreamExt as _;
@@ -30,7 +31,7 @@ impl Change {
     }
 }
 
-/// One change; for a deletion the Application as it was.
+/// One change; for a deletion, the last state of the Application.
 #[derive(Clone, Debug)]
 pub struct AppEvent {
     pub change: Change,
@@ -61,7 +62,7 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Follows the store for ever.
+    /// Follows the store forever.
     pub async fn follow(&self, store: &dyn Store) {
         let mut events = store.watch_apps();
         while let Some(event) = events.next().await {
@@ -69,9 +70,9 @@ impl Index {
         }
     }
 
-    /// Returns once the first list is in.
+    /// Returns once the first list has been received.
     pub async fn ready(&self) {
-        // An error means that the sender is gone, which `self` holds.
+        // An error means that the sender was dropped, but `self` holds it.
         let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
     }
 
@@ -79,7 +80,7 @@ impl Index {
         self.events.subscribe()
     }
 
-    /// All, in the order of namespace and name, and the version that they are of.
+    /// All Applications sorted by namespace and name, and the resource version of the list.
     pub fn all(&self) -> (Vec<Arc<Application>>, u64) {
         let known = self
             .known
@@ -99,13 +100,13 @@ impl Index {
             .cloned()
     }
 
-    /// Takes in what one of our own writes returned.
+    /// Applies the result of one of our own writes.
     pub fn wrote(&self, app: &Application) {
         let mut known = self
             .known
             .write()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        // The watch has been here already, and may even have seen it deleted.
+        // Otherwise the watch is already past this version, and may even have seen the deletion.
         if version(app) > known.version {
             self.put(&mut known, Arc::new(app.clone()));
         }
@@ -170,7 +171,7 @@ impl Index {
     }
 
     fn send(&self, change: Change, app: Arc<Application>) {
-        // Nobody listening is fine.
+        // There may be no receivers.
         let _ = self.events.send(AppEvent { change, app });
     }
 }
@@ -179,7 +180,8 @@ fn key(app: &Application) -> (String, String) {
     (app.metadata.namespace.clone(), app.metadata.name.clone())
 }
 
-/// Versions are numbers in every Kubernetes there is; one that is not counts as the oldest.
+/// Resource versions are numbers in all known Kubernetes versions; anything else counts as the
+/// oldest.
 pub fn version(app: &Application) -> u64 {
     app.metadata.resource_version.parse().unwrap_or(0)
 }

@@ -1,9 +1,10 @@
-//! The API process: gRPC, gRPC-web, REST, streams and the page's assets on one port, for Argo CD's
+//! The API server: gRPC, gRPC-web, REST, streams and the web UI's assets on one port, for Argo CD's
 //! clients.
 //!
-//! Main types: [`Server`] (what serves), [`Deps`] (what it needs, as the traits of [`ports`]); the
-//! table of calls is [`table::table`], and `tiphys_rpc` serves it. It reads and writes records in Kubernetes and reads what the
-//! controller publishes; it never imports controllers, and never decides what to apply.
+//! Main types: [`Server`], and [`Deps`] (its dependencies, as the traits of [`ports`]). The table
+//! of calls is [`table::table`], and `tiphys_rpc` serves it. The server reads and writes records in
+//! Kubernetes and reads the state published by the controller; it never imports controllers, and
+//! never decides what to apply.
 
 pub mod access;
 pub mod adapters;

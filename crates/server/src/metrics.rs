@@ -1,4 +1,4 @@
-//! What the API counts, as Prometheus reads it, under the names of Argo CD's API server. Main type:
+//! Prometheus metrics of the API, with the names used by Argo CD's API server. Main type:
 //! [`ApiMetrics`].
 
 use crate::{ApiError, server::State};
@@ -9,8 +9,8 @@ use std::{
 };
 use tiphys_rpc::{Call, table::Kind};
 
-/// How many, by label values. The labels are those of the table of calls and of codes: a client
-/// cannot make new ones.
+/// Counts by label values. Label values come from the table of calls and the list of codes, so
+/// clients cannot create new ones.
 type Counts<const N: usize> = BTreeMap<[String; N], u64>;
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct Counted {
     logins: Counts<1>,
 }
 
-/// Since the start of the process.
+/// Counts since the process started.
 #[derive(Default)]
 pub struct ApiMetrics(Mutex<Counted>);
 
@@ -33,7 +33,7 @@ impl ApiMetrics {
         *self.lock().started.entry(labels(call)).or_default() += 1;
     }
 
-    /// A call was answered, or its stream was opened; `None` is success.
+    /// Counts a call that was answered, or whose stream was opened; `None` means success.
     pub(crate) fn handled(&self, call: &Call<State>, error: Option<&ApiError>) {
         let code = error.map_or_else(|| "OK".to_owned(), |e| format!("{:?}", e.code));
         let [method, service, kind] = labels(call);
@@ -49,7 +49,7 @@ impl ApiMetrics {
         *self.lock().logins.entry([status.to_owned()]).or_default() += 1;
     }
 
-    /// The text for Prometheus; `open` connections.
+    /// The metrics in Prometheus text format; `open` is the number of open connections.
     pub fn text(&self, open: usize) -> String {
         let counted = self.lock();
         let mut out = String::new();
@@ -61,7 +61,7 @@ impl ApiMetrics {
             &names[1..],
             &counted.started,
         );
-        // A request is one message: no RPC of ours takes a stream.
+        // A request is one message: none of the RPCs takes a stream.
         let help = "Total number of RPC stream messages received on the server.";
         family(
             &mut out,

@@ -1,6 +1,6 @@
-//! What the API needs from outside, as traits: the records in Kubernetes ([`Store`]), the clusters
+//! The API's external dependencies, as traits: the records in Kubernetes ([`Store`]), the clusters
 //! that applications run in ([`Live`]) and their sources ([`Sources`]). `adapters` implements them;
-//! tests have fakes.
+//! tests use fakes.
 
 use crate::{ApiError, Code};
 use async_trait::async_trait;
@@ -19,7 +19,7 @@ use tiphys_api::{
 };
 use tiphys_engine::spec::Destination;
 
-/// Why the store refused.
+/// An error of the store.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("{0}")]
@@ -29,7 +29,7 @@ pub enum StoreError {
     /// The record has changed since it was read.
     #[error("{0}")]
     Conflict(String),
-    /// The record is not acceptable.
+    /// The record is invalid.
     #[error("{0}")]
     Invalid(String),
     #[error("{0}")]
@@ -54,10 +54,10 @@ impl From<StoreError> for ApiError {
 
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// What happened to the Applications.
+/// A change of the Applications.
 #[derive(Clone, Debug)]
 pub enum StoreEvent {
-    /// All there are, after a list.
+    /// All Applications, after a list.
     Reset {
         items: Vec<Arc<Application>>,
         resource_version: String,
@@ -66,7 +66,7 @@ pub enum StoreEvent {
     Deleted(Arc<Application>),
 }
 
-/// A Secret, its values decoded.
+/// A Secret with its values decoded.
 #[derive(Clone, Default)]
 pub struct SecretRecord {
     pub name: String,
@@ -97,24 +97,24 @@ pub struct EventRecord {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Our records in Kubernetes. Secrets, ConfigMaps and projects are those of the control plane's
+/// The records in Kubernetes. Secrets, ConfigMaps and projects are those in the control plane's
 /// namespace.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Whether Applications may be in a namespace.
+    /// Whether Applications are allowed in a namespace.
     fn permits(&self, namespace: &str) -> bool;
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application>;
     async fn create_app(&self, app: &Application) -> StoreResult<Application>;
-    /// Applies a JSON merge patch; with a `metadata.resourceVersion` in it only if that is still
-    /// the version.
+    /// Applies a JSON merge patch. If it has a `metadata.resourceVersion`, it is only applied if
+    /// that is still the current version.
     async fn patch_app(
         &self,
         namespace: &str,
         name: &str,
         patch: &Value,
     ) -> StoreResult<Application>;
-    /// Makes `to` of `from`, parts of `current`, unless that has changed meanwhile. A map's nulls
-    /// are stored, which a merge patch cannot do.
+    /// Changes `from`, parts of `current`, to `to`, unless `current` has changed in the meantime.
+    /// Nulls in maps are stored, which a merge patch cannot do.
     async fn change_app(
         &self,
         current: &Application,
@@ -122,26 +122,26 @@ pub trait Store: Send + Sync + 'static {
         to: &Value,
     ) -> StoreResult<Application>;
     async fn delete_app(&self, namespace: &str, name: &str) -> StoreResult<()>;
-    /// Lists, then watches, for ever; re-lists by itself after a failure.
+    /// Lists, then watches, forever; lists again after a failure.
     fn watch_apps(&self) -> BoxStream<'static, StoreEvent>;
 
     async fn list_projects(&self) -> StoreResult<Vec<AppProject>>;
     async fn get_project(&self, name: &str) -> StoreResult<AppProject>;
-    /// The project with what global projects and what is scoped to it add.
+    /// The project merged with global projects and with what is scoped to it.
     fn effective_project(&self, project: AppProject) -> AppProject;
-    /// The projects whose rules hold for this one, too.
+    /// The global projects that also apply to this one.
     fn global_projects(&self, project: &AppProject) -> Vec<AppProject>;
     async fn create_project(&self, project: &AppProject) -> StoreResult<AppProject>;
     async fn update_project(&self, project: &AppProject) -> StoreResult<AppProject>;
     async fn delete_project(&self, name: &str) -> StoreResult<()>;
 
-    /// Its data; empty when there is none.
+    /// The ConfigMap's data; empty if it does not exist.
     async fn config_map(&self, name: &str) -> StoreResult<BTreeMap<String, String>>;
     async fn secret(&self, name: &str) -> StoreResult<SecretRecord>;
-    /// Those with the label `argocd.argoproj.io/secret-type` of this value.
+    /// The Secrets whose label `argocd.argoproj.io/secret-type` has this value.
     async fn secrets_of_type(&self, secret_type: &str) -> StoreResult<Vec<SecretRecord>>;
     async fn put_secret(&self, secret: &SecretRecord) -> StoreResult<()>;
-    /// Sets these values of a Secret that is there; the others stay.
+    /// Sets these values in an existing Secret; the others are kept.
     async fn set_in_secret(
         &self,
         name: &str,
@@ -153,7 +153,7 @@ pub trait Store: Send + Sync + 'static {
     async fn events(&self, namespace: &str, field_selector: &str) -> StoreResult<EventList>;
 }
 
-/// Which live object.
+/// Identifies a live object.
 #[derive(Clone, Debug, Default)]
 pub struct LiveRef {
     pub group: String,
@@ -168,12 +168,12 @@ pub struct LiveRef {
 pub enum Propagation {
     Foreground,
     Background,
-    /// Background, without waiting for a graceful end.
+    /// Background, without a grace period.
     Force,
     Orphan,
 }
 
-/// Which log lines.
+/// Selects log lines.
 #[derive(Clone, Debug, Default)]
 pub struct LogOptions {
     pub container: String,
@@ -187,7 +187,7 @@ pub struct LogOptions {
 /// an Application.
 #[async_trait]
 pub trait Live: Send + Sync + 'static {
-    /// What the controller last published; none before its first comparison.
+    /// The state last published by the controller; `None` before its first comparison.
     async fn managed_resources(&self, app: &Application) -> Option<Arc<Vec<ResourceDiff>>>;
     async fn tree(&self, app: &Application) -> Option<Arc<ApplicationTree>>;
     /// The tree now and after each change.
@@ -207,15 +207,14 @@ pub trait Live: Send + Sync + 'static {
         patch: &str,
         patch_type: &str,
     ) -> Result<Value, ApiError>;
-    /// Applies a merge patch of the status alone; false when the kind's status is no resource of
-    /// its own.
+    /// Applies a merge patch to the status subresource; false if the kind has none.
     async fn patch_status(
         &self,
         app: &Application,
         object: &LiveRef,
         patch: &Value,
     ) -> Result<bool, ApiError>;
-    /// Creates an object; with `dry_run` only asks whether it could be.
+    /// Creates an object; with `dry_run`, only checks whether it could be created.
     async fn create(
         &self,
         app: &Application,
@@ -236,12 +235,12 @@ pub trait Live: Send + Sync + 'static {
         options: &LogOptions,
     ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError>;
     async fn facts(&self, app: &Application) -> Result<ClusterVersions, ApiError>;
-    /// The cluster that the Application is deployed to, whichever way it names it.
+    /// The cluster that the Application is deployed to, referenced by server or by name.
     ///
     /// # Errors
-    /// It names none that is known.
+    /// Fails if the destination is not a known cluster.
     fn destination(&self, app: &Application) -> Result<Destination, ApiError>;
-    /// The clusters one can deploy to, without credentials.
+    /// The clusters available as destinations, without credentials.
     async fn clusters(&self) -> Result<Vec<Cluster>, ApiError>;
 }
 
@@ -256,14 +255,14 @@ pub struct RenderRequest {
     pub namespace: String,
     pub project: String,
     pub facts: ClusterVersions,
-    /// The sources that have a `ref`, by that name, with their commits.
+    /// The sources that have a `ref`, by ref name, with their commits.
     pub refs: BTreeMap<String, (Repository, String)>,
-    /// It is one of `spec.sources`.
+    /// Whether the source is one of `spec.sources`.
     pub several: bool,
     pub no_cache: bool,
 }
 
-/// What templates are told of the cluster.
+/// The cluster's versions, as passed to templates.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterVersions {
     pub kube_version: String,
@@ -276,15 +275,15 @@ pub struct RenderedManifests {
     pub revision: String,
     pub source_type: String,
     pub objects: Vec<Value>,
-    /// Files that could not be read, in words.
+    /// Messages about files that could not be read.
     pub errors: Vec<String>,
 }
 
-/// Git, and what is in it. Errors are in words for the user.
+/// Access to Git. Error messages are written for the user.
 #[async_trait]
 pub trait Sources: Send + Sync + 'static {
     /// The commit or chart version of a source at this revision, and how to show it: `HEAD (sha)`,
-    /// or the SHA itself. Asks the remote.
+    /// or the SHA itself. Contacts the remote.
     async fn resolve(
         &self,
         repository: &Repository,
@@ -292,7 +291,7 @@ pub trait Sources: Send + Sync + 'static {
         revision: &str,
     ) -> Result<(String, String), ApiError>;
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError>;
-    /// What there is to set in a source.
+    /// The parameters that can be set in a source.
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError>;
     async fn test(&self, repository: &Repository) -> Result<(), ApiError>;
     /// Branches and tags.

@@ -1,5 +1,5 @@
-//! What the transports learn of the API server: its table, who its callers are, the cookie of the
-//! page's session, and what it answers besides calls.
+//! The API server's [`Role`]: its table, its callers, the session cookie of the web UI, and the
+//! requests it answers besides calls.
 
 use crate::{ApiError, access::Access, auth::Caller, server::State, webhook};
 use futures::{
@@ -13,9 +13,9 @@ use tiphys_rpc::{Call, Network, Role, Table, set_cookie, text, token};
 use tonic::body::Body;
 
 const COOKIE: &str = "argocd.token";
-/// A request message has at most this many bytes, in either encoding.
+/// Maximum size of a request message, in either encoding.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
-/// Of somebody who is not logged in.
+/// The same for callers who are not logged in.
 const MAX_PUBLIC_REQUEST: usize = 64 * 1024;
 
 impl Role for State {
@@ -39,7 +39,7 @@ impl Role for State {
         let claims = match (verified, access) {
             (Ok(claims), _) => Some(claims),
             (Err(_), Some(Access::Public)) => None,
-            // A path without a call is not told apart from others without a session.
+            // An unknown path gets the same answer as any other request without a session.
             (Err(e), _) => return Err(e),
         };
         Ok(Caller { claims, source })
@@ -71,8 +71,8 @@ impl Role for State {
         set_cookie(COOKIE, token, &options.root_path, options.secure_cookie)
     }
 
-    /// The webhook and the page, which nobody logs in for: the webhook checks the sender's secret
-    /// and can only ask for refreshes, and the page is the same for everybody.
+    /// The webhook and the web UI, which need no login: the webhook checks the sender's secret and
+    /// can only request refreshes, and the web UI's files are the same for everybody.
     fn other(
         self: &Arc<Self>,
         request: Request<Body>,

@@ -1,4 +1,4 @@
-//! The server put together: [`Deps`] in, [`Server`] out. Owns the background task that follows the
+//! Assembles the server: [`Deps`] in, [`Server`] out. Owns the background task that follows the
 //! Applications.
 
 use crate::{
@@ -19,7 +19,7 @@ use tiphys_rpc::{Network, Table, Tls};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// What `argocd version` shows of the server.
+/// The server's part of the output of `argocd version`.
 #[derive(Clone, Debug, Default)]
 pub struct VersionInfo {
     pub version: String,
@@ -29,7 +29,7 @@ pub struct VersionInfo {
     pub kubectl_version: String,
 }
 
-/// How to serve.
+/// The server's options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The namespace of the control plane and of its Applications.
@@ -37,14 +37,14 @@ pub struct Options {
     /// A path prefix that a proxy keeps, such as `/argo-cd`; empty for none.
     pub root_path: String,
     pub limits: Limits,
-    /// How long a refresh may take.
+    /// Timeout for a refresh.
     pub refresh_timeout: std::time::Duration,
-    /// Whether the session cookie is only for HTTPS.
+    /// Whether the session cookie is restricted to HTTPS.
     pub secure_cookie: bool,
     pub version: VersionInfo,
-    /// Connections: how many, and how long a client may keep one without using it.
+    /// Limits for connections: how many, and how long a client may keep an idle one open.
     pub connections: tiphys_listen::Limits,
-    /// Proxies whose X-Forwarded-For says where a request comes from.
+    /// Proxies whose X-Forwarded-For header is trusted.
     pub trusted_proxies: Vec<Network>,
 }
 
@@ -63,7 +63,7 @@ impl Default for Options {
     }
 }
 
-/// What a server needs.
+/// The server's dependencies.
 pub struct Deps {
     pub store: Arc<dyn Store>,
     pub live: Arc<dyn Live>,
@@ -72,9 +72,9 @@ pub struct Deps {
     pub options: Options,
 }
 
-/// What handlers share.
+/// The state shared by handlers.
 pub struct State {
-    /// Everything that somebody must be allowed to reach.
+    /// Everything that requires a permission.
     pub reach: Reach,
     pub enforcer: Arc<dyn Enforcer>,
     pub settings: Arc<SettingsCache>,
@@ -89,13 +89,13 @@ pub struct State {
 }
 
 impl State {
-    /// Who asks for the caller of a row.
+    /// The guard that checks permissions for the caller of a row.
     pub(crate) fn guard(&self, caller: Caller, access: Access) -> Guard {
         let namespace = self.options.namespace.as_str().into();
         Guard::new(caller, access, self.enforcer.clone(), namespace)
     }
 
-    /// The namespace asked for, or ours.
+    /// The requested namespace, or the control plane's.
     pub(crate) fn namespace_or_ours<'a>(&'a self, namespace: &'a str) -> &'a str {
         if namespace.is_empty() {
             &self.options.namespace
@@ -104,7 +104,8 @@ impl State {
         }
     }
 
-    /// How an Application marks its objects: `<namespace>_<name>` outside our namespace.
+    /// The instance name in the tracking mark of the Application's objects: `<namespace>_<name>`
+    /// outside the control plane's namespace.
     pub(crate) fn instance(&self, app: &Application) -> String {
         AppKey::new(
             self.namespace_or_ours(&app.metadata.namespace),
@@ -114,7 +115,7 @@ impl State {
     }
 }
 
-/// The API process.
+/// The API server.
 #[derive(Clone)]
 pub struct Server(Arc<State>);
 
@@ -123,7 +124,7 @@ impl Server {
         Self::with_enforcer(deps, Arc::new(AdminOnly))
     }
 
-    /// With somebody else to ask who may do what.
+    /// Creates a server that uses this enforcer for permissions.
     pub fn with_enforcer(deps: Deps, enforcer: Arc<dyn Enforcer>) -> Self {
         let settings = Arc::new(SettingsCache::new(deps.store.clone()));
         Self(Arc::new(State {
@@ -146,7 +147,7 @@ impl Server {
         }))
     }
 
-    /// Serves until the token is cancelled, then lets open requests end.
+    /// Serves until the token is cancelled, then lets open requests finish.
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -167,17 +168,17 @@ impl Server {
         served
     }
 
-    /// The connections that clients have.
+    /// The open client connections.
     pub fn connections(&self) -> tiphys_listen::Connections {
         self.0.connections_open.clone()
     }
 
-    /// What was counted, as Prometheus reads it.
+    /// The metrics in Prometheus text format.
     pub fn metrics(&self) -> String {
         self.0.metrics.text(self.0.connections_open.open())
     }
 
-    /// Returns once the Applications are known.
+    /// Returns once the Applications have been listed.
     pub async fn ready(&self) {
         self.0.reach.ready().await;
     }

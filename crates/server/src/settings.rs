@@ -1,5 +1,5 @@
-//! What the server reads from argocd-cm and argocd-secret. [`SettingsCache`] remembers it for a
-//! moment, so that not every request asks Kubernetes.
+//! The server's settings in argocd-cm and argocd-secret. [`SettingsCache`] caches them briefly, so
+//! that not every request contacts Kubernetes.
 
 use crate::{
     ApiError,
@@ -19,14 +19,14 @@ use tokio::sync::Mutex;
 const CONFIG_MAP: &str = "argocd-cm";
 const PARAMS: &str = "argocd-cmd-params-cm";
 pub(crate) const SECRET: &str = "argocd-secret";
-/// Ids of sessions that were logged out, each with the second of its expiry.
+/// The Secret with the ids of logged-out sessions and the second each one expires.
 const REVOKED: &str = "tiphys-revoked-sessions";
-/// When there are more, those that have expired are removed.
+/// With this many entries, expired ones are removed.
 const TIDY_FROM: usize = 200;
 const REMEMBER: Duration = Duration::from_secs(3);
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
-/// The settings, parsed. Has no Debug: it holds the signing key.
+/// The parsed settings. There is no Debug, because they contain the signing key.
 pub struct Settings {
     pub config: BTreeMap<String, String>,
     pub admin_password_hash: String,
@@ -34,7 +34,7 @@ pub struct Settings {
     pub admin_enabled: bool,
     pub signing_key: Vec<u8>,
     pub session_seconds: i64,
-    /// What those who send webhooks know: `webhook.*` of argocd-secret that is not empty.
+    /// The webhook secrets: non-empty `webhook.*` values of argocd-secret.
     pub webhook_secrets: BTreeMap<String, Vec<u8>>,
     pub(crate) revoked: Revoked,
     overrides: OnceLock<BTreeMap<String, ResourceOverride>>,
@@ -52,8 +52,8 @@ impl Settings {
         self.value(key) == "true"
     }
 
-    /// What argocd-cm says about kinds, by `group/Kind`. Whoever asks need not be logged in, so it
-    /// is read only once.
+    /// The resource customizations in argocd-cm, by `group/Kind`. Parsed only once, because callers
+    /// need not be logged in.
     pub fn overrides(&self) -> &BTreeMap<String, ResourceOverride> {
         self.overrides.get_or_init(|| {
             let (customizations, _) = customize::read(&self.config, Timestamp::now);
@@ -80,7 +80,7 @@ fn resource_override(customization: &Customization) -> ResourceOverride {
     }
 }
 
-/// The settings as of a moment ago.
+/// A short-lived cache of the settings.
 pub struct SettingsCache {
     store: Arc<dyn Store>,
     cached: Mutex<Option<(Instant, Arc<Settings>)>>,
@@ -94,22 +94,22 @@ impl SettingsCache {
         }
     }
 
-    /// argocd-cm, as it is now.
+    /// Reads the current argocd-cm.
     pub async fn config(&self) -> Result<BTreeMap<String, String>, ApiError> {
         Ok(self.store.config_map(CONFIG_MAP).await?)
     }
 
-    /// Stores values of argocd-secret that `Auth::change_password` has made.
+    /// Stores the values for argocd-secret returned by `Auth::change_password`.
     pub async fn store_password(&self, values: &BTreeMap<String, Vec<u8>>) -> Result<(), ApiError> {
         Ok(self.store.set_in_secret(SECRET, values).await?)
     }
 
-    /// At most some seconds old.
+    /// The settings, at most a few seconds old.
     pub async fn get(&self) -> Result<Arc<Settings>, ApiError> {
         self.load(REMEMBER).await
     }
 
-    /// As they are now.
+    /// The current settings.
     pub async fn fresh(&self) -> Result<Arc<Settings>, ApiError> {
         self.load(Duration::ZERO).await
     }
@@ -168,7 +168,7 @@ impl SettingsCache {
 }
 
 impl SettingsCache {
-    /// Keeps a logout, for every replica and after a restart.
+    /// Records a logout, for all replicas and across restarts.
     pub async fn record_revoked(&self, claims: &Claims, now: Timestamp) -> Result<(), ApiError> {
         let value = BTreeMap::from([(claims.jti.clone(), claims.exp.to_string().into_bytes())]);
         match self.store.secret(REVOKED).await {
@@ -194,7 +194,7 @@ impl SettingsCache {
                     ..SecretRecord::default()
                 };
                 match self.store.put_secret(&record).await {
-                    // Another replica was faster.
+                    // Another replica wrote it first.
                     Err(StoreError::AlreadyExists(_) | StoreError::Conflict(_)) => {
                         Ok(self.store.set_in_secret(REVOKED, &value).await?)
                     }
@@ -206,7 +206,7 @@ impl SettingsCache {
     }
 }
 
-/// A value that is `$key` is another one of the same Secret.
+/// A value `$key` refers to another value of the same Secret.
 fn webhook_secrets(secret: &SecretRecord) -> BTreeMap<String, Vec<u8>> {
     let value = |value: &Vec<u8>| {
         let other = value
@@ -224,7 +224,7 @@ fn webhook_secrets(secret: &SecretRecord) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// A duration such as `24h` or `1h30m`; None when it is none.
+/// Parses a duration such as `24h` or `1h30m`; `None` if it is invalid.
 fn session_seconds(text: &str) -> Option<i64> {
     let span: jiff::SignedDuration = text.parse().ok()?;
     (span.as_secs() > 0).then(|| span.as_secs())

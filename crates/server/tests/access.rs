@@ -1,5 +1,5 @@
-//! Who may do what: each row of the table asks for what it names, and nothing happens for those who
-//! are refused.
+//! Permissions: each row of the table checks the permissions it names, and refused calls have no
+//! effect.
 
 use crate::common;
 
@@ -29,7 +29,7 @@ const REPO_PATH: &str = "/api/v1/repositories/https%3A%2F%2Fexample.org%2Fr.git"
 const APP: &str = "/api/v1/applications/a";
 const DEPLOYMENT: &str = "namespace=n&resourceName=web&version=v1&group=apps&kind=Deployment";
 
-/// Notes what it is asked, and answers by a rule; until the world is made it permits everything.
+/// Records the questions and answers them by a rule; permits everything until the world is set up.
 struct Recorder {
     asked: Mutex<Vec<(Ask, String)>>,
     begun: AtomicBool,
@@ -64,7 +64,7 @@ impl Recorder {
 impl Enforcer for Recorder {
     fn permits(&self, claims: Option<&Claims>, question: Question<'_>) -> bool {
         assert!(claims.is_some_and(|c| c.account() == "admin"));
-        // Those that continue with a path end with its first slash here.
+        // Actions followed by a path are cut after the first slash here.
         let word = match question.action.split_once('/') {
             Some(("action", _)) => "action".to_owned(),
             Some((word, _)) => format!("{word}/"),
@@ -253,7 +253,7 @@ fn of_cluster(method: &str) -> Option<(String, Value)> {
     })
 }
 
-/// Of another account than the caller's.
+/// A request for an account other than the caller's.
 fn of_account(method: &str) -> Option<(String, Value)> {
     let password =
         json!({"name": "other", "currentPassword": common::PASSWORD, "newPassword": "long enough"});
@@ -265,7 +265,7 @@ fn of_account(method: &str) -> Option<(String, Value)> {
     })
 }
 
-/// The status, and the body; of a stream what comes at once.
+/// The status and the body; for a stream, the part that arrives immediately.
 async fn send(world: &World, (method, path, body): (Method, String, Value)) -> (u16, String) {
     let request = Request::builder()
         .method(method)
@@ -277,7 +277,7 @@ async fn send(world: &World, (method, path, body): (Method, String, Value)) -> (
         body => Bytes::from(body.to_string()),
     };
     let response = world.send(request.body(Full::new(body)).expect("a request"));
-    // A stream whose first message does not come sends nothing at all.
+    // A stream sends nothing at all before its first message.
     let wait = Duration::from_millis(500);
     let Ok(response) = tokio::time::timeout(10 * wait, response).await else {
         return (200, String::new());
@@ -291,7 +291,7 @@ async fn send(world: &World, (method, path, body): (Method, String, Value)) -> (
     (status, text)
 }
 
-/// What a row needs besides, to be answered.
+/// Sets up what a row needs for a successful reply.
 async fn prepare(world: &World, rpc: &str) {
     match rpc {
         "application.ApplicationService/TerminateOperation" => {
@@ -307,7 +307,7 @@ async fn prepare(world: &World, rpc: &str) {
     }
 }
 
-/// Whether an answer of 404 means that it got as far as that: there is one account only.
+/// Whether a 404 reply means that the permission check passed: there is only one account.
 fn is_of_another_account(rpc: &str) -> bool {
     rpc.starts_with("account.") && !rpc.ends_with("/ListAccounts")
 }
@@ -325,7 +325,7 @@ async fn each_row_asks_for_what_it_names() {
                 continue;
             }
             Access::Asks { always, sometimes } => (always.to_vec(), sometimes.to_vec()),
-            // One's own account, the only one, is not asked about.
+            // No permission is checked for the caller's own account, the only one.
             Access::Lists(one) if rpc == "account.AccountService/ListAccounts" => {
                 (Vec::new(), vec![one])
             }
@@ -398,7 +398,7 @@ async fn the_refused_get_nothing_and_do_nothing() {
 
 #[tokio::test]
 async fn what_one_may_not_see_looks_as_what_is_not_there() {
-    // Of the Applications, those of project `default`.
+    // Only Applications of project `default` are visible.
     let world = world(Recorder::new(|q| {
         q.starts_with("applications, get, default/")
     }))
@@ -425,7 +425,7 @@ async fn what_one_may_not_see_looks_as_what_is_not_there() {
     let stream = "/api/v1/stream/applications".to_owned();
     let (_, events) = send(&world, (Method::GET, stream, Value::Null)).await;
     assert_eq!(events.lines().count(), 1, "{events}");
-    // Of an Application that may be seen, a refusal says what for.
+    // For a visible Application, a refusal names the missing permission.
     let (_, sync) = world
         .rest(Method::POST, &format!("{APP}/sync"), Some(json!({})))
         .await;

@@ -1,4 +1,4 @@
-//! Who may call what.
+//! Which calls are public and which need a login.
 
 use crate::common;
 
@@ -21,7 +21,7 @@ fn expired() -> String {
     jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("it signs")
 }
 
-/// A path of the call with something for each variable.
+/// An example path of the call, with a value for each variable.
 fn example_path(rest: &Rest) -> String {
     rest.pattern
         .to_string()
@@ -310,7 +310,7 @@ async fn a_changed_password_ends_sessions_from_before() {
     tiphys_server::ports::Store::set_in_secret(world.store.as_ref(), "argocd-secret", &changed)
         .await
         .expect("stored");
-    // A login reads the settings anew.
+    // A login reloads the settings.
     let wrong = json!({"username": "admin", "password": "wrong"});
     assert_eq!(
         world

@@ -1,4 +1,4 @@
-//! Connections that strangers keep without using them. The limits themselves are tested in
+//! Idle connections of clients that are not logged in. The limits themselves are tested in
 //! `tiphys-listen`.
 
 use crate::common;

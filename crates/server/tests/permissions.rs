@@ -1,5 +1,5 @@
-//! What is left of an Application's cluster to those who use it once its project permits less. The
-//! controller has published a tree, and has not looked again since.
+//! What users can still see of an Application's cluster after its project permits less. The
+//! controller has published a tree, but has not reconciled since.
 
 use crate::common;
 
@@ -18,7 +18,7 @@ use tiphys_server::ports::Store as _;
 const APP: &str = "/api/v1/applications/a";
 const DEPLOYMENT: &str = "namespace=n&resourceName=web&version=v1&group=apps&kind=Deployment";
 
-/// An Application with a Deployment, its Pod, and a ConfigMap that is not there yet.
+/// An Application with a Deployment, its Pod, and a ConfigMap that does not exist yet.
 async fn world() -> World {
     let world = World::start().await;
     let (status, created) = world
@@ -65,7 +65,7 @@ fn names(tree: &Value) -> Vec<String> {
         .collect()
 }
 
-/// What is seen of the tree, and the answers to each call that reaches into the cluster.
+/// The visible part of the tree, and the replies to each call that accesses the cluster.
 async fn seen(world: &World) -> (Vec<String>, Vec<(u16, String)>) {
     let error = |(status, body): (u16, Value)| {
         (
@@ -104,7 +104,7 @@ async fn seen(world: &World) -> (Vec<String>, Vec<(u16, String)>) {
     (names(&tree), answers)
 }
 
-/// The lines of a log, to its end.
+/// All lines of a log.
 async fn log(world: &World, pod: &str) -> Vec<LogEntry> {
     let query = ApplicationPodLogsQuery {
         name: "a".into(),

@@ -1,5 +1,5 @@
-//! The API over a repo-server: what renders only there can be created, and what does not is refused
-//! in its words.
+//! The API with a repo-server: Applications that only render there can be created, and for those
+//! that don't, its error is returned.
 
 use crate::common;
 
@@ -29,7 +29,7 @@ use tonic_prost::ProstCodec;
 
 type Asked = Arc<Mutex<Vec<ManifestRequest>>>;
 
-/// A repo-server that has version 1.2.3 of every chart, and cannot render those that are broken.
+/// A repo-server that has version 1.2.3 of every chart, and fails to render broken ones.
 #[derive(Clone, Default)]
 struct Renderer(Asked);
 
@@ -75,7 +75,7 @@ impl tonic::server::UnaryService<ManifestRequest> for Renderer {
     }
 }
 
-/// Its address.
+/// Starts the repo-server and returns its address.
 async fn serve(renderer: Renderer) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound").to_string();

@@ -1,4 +1,4 @@
-//! What the API never shows, however it is asked.
+//! Values that no API call may ever return.
 
 use crate::common;
 
@@ -21,7 +21,7 @@ async fn get(world: &World, path: &str) -> Value {
     world.rest(Method::GET, path, None).await.1
 }
 
-/// A project that the API would not take.
+/// Stores a project that the API would refuse.
 async fn demand_signatures(world: &World) {
     let mut project = world
         .store
@@ -107,7 +107,7 @@ async fn no_answer_has_a_password_of_a_url() {
         .expect("a list");
     assert!(!format!("{apps:?}{repositories:?}").contains("CANARY"));
 
-    // What was shown comes back: the password stays.
+    // Sending back the masked reply keeps the password.
     let mut shown = get(&world, &format!("{APPS}/a")).await;
     assert_eq!(
         shown["spec"]["source"]["repoURL"],

@@ -1,4 +1,4 @@
-//! When sessions end, and how failed logins slow down the next ones.
+//! The end of sessions, and rate limits for failed logins.
 
 use crate::common;
 
@@ -12,11 +12,11 @@ use tiphys_api::{application::ApplicationWatchEvent, rpc::application::Applicati
 use tiphys_server::{Options, auth::Claims};
 use tokio_stream::StreamExt as _;
 
-/// Only to notice that something hangs.
+/// Timeout to detect hangs.
 const HANGS: Duration = Duration::from_secs(60);
 const WATCH: &str = "/application.ApplicationService/Watch";
 
-/// Opens a watch over REST, and gives the last line of it once `end` has been done.
+/// Opens a watch over REST, runs `end`, and returns the last line.
 async fn last_line(world: &World, end: impl Future<Output = ()>) -> String {
     let request = Request::get("/api/v1/stream/applications")
         .header("authorization", format!("Bearer {}", world.token));
@@ -116,7 +116,7 @@ async fn a_new_password_ends_streams_and_tokens_at_once() {
             .0,
         401
     );
-    // A login in the same second counts.
+    // A login in the same second is valid.
     let login = json!({"username": "admin", "password": "long enough"});
     let (_, session) = world
         .rest(Method::POST, "/api/v1/session", Some(login))
@@ -169,7 +169,7 @@ async fn a_logout_outlasts_a_restart_and_holds_for_other_replicas() {
             Some("invalid session: token is revoked, please re-login")
         )
     );
-    // A replica that runs hears of it when it reads its settings again; a login makes it do so.
+    // A running replica notices it when it reloads its settings; a login makes it do so.
     let login = json!({"username": "admin", "password": PASSWORD});
     assert_eq!(
         second
@@ -216,7 +216,7 @@ async fn behind_a_trusted_proxy_wrong_passwords_lock_out_only_who_gave_them() {
     }
     assert_eq!(login(&world, "203.0.113.1", PASSWORD).await, 401);
     assert_eq!(login(&world, "203.0.113.2", PASSWORD).await, 200);
-    // What a client claims itself is not believed.
+    // Addresses claimed by the client itself are not trusted.
     assert_eq!(
         login(&world, "203.0.113.2, 203.0.113.1", PASSWORD).await,
         401

@@ -1,4 +1,4 @@
-//! Whose trace a call belongs to: its span says what the request's header does.
+//! A call's span belongs to the trace in the request's header.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use tracing_subscriber::{Layer, layer::Context, prelude::*};
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// What the spans of requests say of their traces, with their names.
+/// The trace field of each request span, with the span's name.
 #[derive(Clone, Default)]
 struct Said(Arc<Mutex<Vec<(String, String)>>>);
 

@@ -1,4 +1,4 @@
-//! `/api/webhook`: who is believed, and which Applications are refreshed.
+//! `/api/webhook`: which senders are accepted, and which Applications are refreshed.
 
 use crate::common;
 
@@ -51,7 +51,7 @@ fn azure() -> Value {
         "repository": {"remoteUrl": "https://git.example/org/repo", "defaultBranch": "refs/heads/main"}}})
 }
 
-/// Name, headers and content of a push of each kind.
+/// Name, headers and content of a push from each provider.
 fn pushes() -> Vec<(&'static str, Headers, Value)> {
     vec![
         ("github", vec![("X-GitHub-Event", "push")], github()),
@@ -92,7 +92,7 @@ fn source(url: &str, revision: &str) -> Value {
     json!({"repoURL": url, "path": "apps/a", "targetRevision": revision})
 }
 
-/// Status and answer.
+/// Sends a webhook and returns status and reply.
 async fn send(
     world: &World,
     method: Method,
@@ -132,8 +132,8 @@ async fn is_asked(world: &World, name: &str) -> bool {
         .is_some_and(|kind| kind == "normal")
 }
 
-/// The one that is asked to refresh, once it is; and takes the request away, as the controller
-/// does.
+/// Waits for refresh requests and returns the Applications that got one; removes each request, as
+/// the controller does.
 async fn refreshed(world: &World, names: &[&str]) -> Vec<String> {
     for _ in 0..500 {
         let mut asked = Vec::new();
@@ -142,7 +142,7 @@ async fn refreshed(world: &World, names: &[&str]) -> Vec<String> {
                 asked.push((*name).to_owned());
             }
         }
-        // `last` is concerned by everything and asked after the others.
+        // `z-last` is affected by every push and is refreshed after the others.
         if asked.last().is_some_and(|name| name == "z-last") {
             for name in &asked {
                 world
@@ -237,7 +237,7 @@ async fn a_push_refreshes_what_it_concerns() {
         );
         let mut expected = vec!["by-branch", "by-head", "in-paths", "several"];
         if !push.to_string().contains("commits") {
-            // It does not say which files have changed.
+            // This provider does not report changed files.
             expected.insert(3, "out-of-paths");
         }
         assert_eq!(refreshed(&world, &names).await, expected, "{name}");
@@ -381,7 +381,7 @@ async fn who_does_not_know_the_secret_is_refused() {
                 "{name} {value}"
             );
         }
-        // Bitbucket is known by this header.
+        // Bitbucket is recognised by this header.
         if name != "bitbucket" {
             assert_eq!(
                 send(&world, Method::POST, &headers, content.clone()).await,
@@ -461,7 +461,7 @@ async fn a_pushed_tag_refreshes_who_follows_it() {
             "{headers:?}"
         );
     }
-    // What is not a pushed tag is fine, and nothing follows.
+    // Events other than a pushed tag are accepted and ignored.
     let changed = |mut value: Value, pointer: &str, to: &str| {
         *value.pointer_mut(pointer).expect("it is there") = to.into();
         value
@@ -664,7 +664,7 @@ async fn what_is_no_push_is_answered_as_argo_cd_does() {
     }
 }
 
-/// The value with each of its parts replaced by each of these, one at a time.
+/// Copies of the value, each with one part replaced by one of these.
 fn mutations(value: &Value) -> Vec<Value> {
     let strange = [
         json!(null),
@@ -743,7 +743,7 @@ async fn hostile_payloads_are_refused_or_taken() {
         }
     }
     assert!(sent > 1000, "{sent}");
-    // And it still works.
+    // The server still works afterwards.
     world.store.control(
         "z-last",
         &json!({"metadata": {"annotations": {REFRESH: null}}}),

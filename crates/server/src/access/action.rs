@@ -1,5 +1,5 @@
-//! The words of Argo CD's RBAC: resources and actions, what a row of the table asks for, and each
-//! action as a type.
+//! Argo CD's RBAC vocabulary: resources and actions, the permissions a row of the table requires,
+//! and each action as a type.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ macro_rules! words {
 }
 
 words!(
-    /// What a policy speaks of.
+    /// The resource a policy is about.
     Resource {
         Clusters = "clusters",
         Projects = "projects",
@@ -38,8 +38,8 @@ words!(
 );
 
 words!(
-    /// What is done. The last two are about one resource of an Application, and continue with its
-    /// path, as `action` does when it is asked: `action/<group>/<kind>/<name>`.
+    /// The action. The last two apply to one resource of an Application and are followed by its
+    /// path in a question: `action/<group>/<kind>/<name>`.
     Action {
         Get = "get",
         Create = "create",
@@ -56,7 +56,7 @@ words!(
 );
 
 impl Action {
-    /// As a question has it; `path` is empty for actions on a whole object.
+    /// The action as it appears in a question; `path` is empty for actions on a whole object.
     pub(super) fn text(self, path: &str) -> String {
         match path {
             "" => self.word().to_owned(),
@@ -65,7 +65,7 @@ impl Action {
     }
 }
 
-/// A resource and an action, which a row asks for.
+/// A resource and an action: a permission that a row requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ask(pub Resource, pub Action);
 
@@ -78,21 +78,21 @@ impl fmt::Display for Ask {
 /// Who may make a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody; the handler may tell those who are logged in more.
+    /// Everybody; the handler may show more to callers who are logged in.
     Public,
-    /// Whoever is logged in.
+    /// Any logged-in caller.
     SignedIn,
-    /// Whoever is granted each of `always`. Some requests ask for more: what, is in `sometimes`.
+    /// Callers who have every permission in `always`. Some requests also need those in `sometimes`.
     Asks {
         always: &'static [Ask],
         sometimes: &'static [Ask],
     },
-    /// Whoever is logged in sees what this is granted for.
+    /// Any logged-in caller; the reply contains only objects for which they have this permission.
     Lists(Ask),
 }
 
 impl Access {
-    /// Whether calls ask for it.
+    /// Whether calls of this row may ask for this permission.
     pub fn names(&self, ask: Ask) -> bool {
         match self {
             Self::Public | Self::SignedIn => false,
@@ -102,7 +102,7 @@ impl Access {
     }
 }
 
-/// An action as a type: what an [`Authorized`](super::Authorized) is good for.
+/// An action as a type: what an [`Authorized`](super::Authorized) allows the caller to do.
 pub(crate) trait Verb: Send + std::marker::Sync + 'static {
     const ACTION: Action;
 }

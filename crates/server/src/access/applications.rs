@@ -1,4 +1,4 @@
-//! Applications: finding, listing and watching them, and what is written of them.
+//! Applications: finding, listing, watching and writing them.
 
 use super::{
     Action, Authorized, Create, Delete, Get, Guard, Reach, Resource, Verb, Writes,
@@ -17,10 +17,11 @@ use tiphys_api::{AppProject, Application, rpc::events::EventList};
 use tiphys_engine::spec;
 use tokio::sync::broadcast::{self, error::RecvError};
 
-/// The Application, read now, and its project, for `A`.
+/// Reads the Application and its project, and checks the permission `A`.
 ///
-/// Without a project in the request, what is not there looks as forbidden. With one, the caller
-/// hears that it is not there once they may do `A` with such a name in that project.
+/// Without a project in the request, a missing Application is reported as forbidden. With one, it
+/// is reported as not found if the caller may do `A` with an Application of that name in that
+/// project.
 pub(crate) async fn find<A: Verb>(
     state: &State,
     guard: &Guard,
@@ -31,7 +32,7 @@ pub(crate) async fn find<A: Verb>(
     find_to(state, guard, "", (namespace, name), project).await
 }
 
-/// The same for an action that continues with a path. `at` is namespace and name.
+/// Like `find`, for an action followed by a path. `at` is namespace and name.
 pub(crate) async fn find_to<A: Verb>(
     state: &State,
     guard: &Guard,
@@ -68,8 +69,8 @@ pub(crate) async fn find_to<A: Verb>(
     Ok((app, project))
 }
 
-/// The Application that details of a repository are asked for, if there is one in that project.
-/// Whoever asks for one that is not there yet must be allowed to create it.
+/// The Application for which repository details are requested, if it exists in that project. If it
+/// does not exist, the caller must be allowed to create it.
 pub(crate) async fn app_in_project(
     state: &State,
     guard: &Guard,
@@ -78,7 +79,7 @@ pub(crate) async fn app_in_project(
 ) -> Result<Option<Authorized<Application, Get>>, ApiError> {
     let object = scoped(project, name);
     guard.ask(Resource::Applications, Action::Get, "", &object)?;
-    // It may be qualified: `namespace/name`.
+    // The name may be qualified: `namespace/name`.
     let (namespace, name) = name
         .split_once('/')
         .unwrap_or((&state.options.namespace, name));
@@ -108,7 +109,7 @@ pub(crate) struct SeenEvents {
 }
 
 impl SeenEvents {
-    /// The next; waits.
+    /// Waits for the next change.
     pub async fn recv(&mut self) -> Result<Seen, RecvError> {
         loop {
             let AppEvent { change, app } = self.events.recv().await?;
@@ -129,12 +130,12 @@ pub(crate) struct ChangesOf<'a, A> {
 }
 
 impl<A> ChangesOf<'_, A> {
-    /// The next, maybe the same again; `None` when the server shuts down.
+    /// The next state of the Application, possibly unchanged; `None` when the server shuts down.
     pub async fn next(&mut self) -> Option<Authorized<Arc<Application>, A>> {
         loop {
             let seen = match self.events.recv().await {
                 Ok(event) => Some(event.app),
-                // Too many events to keep: what matters is the Application as it is now.
+                // Some events were dropped: return the current state of the Application.
                 Err(RecvError::Lagged(_)) => self.index.get(self.namespace, self.name),
                 Err(RecvError::Closed) => return None,
             };
@@ -149,7 +150,7 @@ impl<A> ChangesOf<'_, A> {
 }
 
 impl<A> Authorized<Application, A> {
-    /// With its specification in the normal form.
+    /// The Application with its spec normalised.
     pub(crate) fn normalized(self) -> Self {
         let mut app = self.into_inner();
         spec::normalize(&mut app.spec);
@@ -158,18 +159,18 @@ impl<A> Authorized<Application, A> {
 }
 
 impl Reach {
-    /// Follows the Applications for ever.
+    /// Follows the Applications forever.
     pub async fn follow(&self) {
         self.index.follow(self.store.as_ref()).await;
     }
 
-    /// Returns once they are known.
+    /// Returns once the Applications have been listed.
     pub async fn ready(&self) {
         self.index.ready().await;
     }
 
-    /// Those that the caller may see, in the order of namespace and name, and the version that the
-    /// list is of.
+    /// The Applications that the caller may see, sorted by namespace and name, and the resource
+    /// version of the list.
     pub(crate) fn apps(&self, guard: &Guard) -> (Vec<Authorized<Arc<Application>, Get>>, u64) {
         let (apps, version) = self.index.all();
         let seen = apps.into_iter().filter_map(|app| guard.grant(app).ok());
@@ -183,7 +184,8 @@ impl Reach {
         }
     }
 
-    /// How many Applications are such. A number shows none of them.
+    /// The number of Applications for which `is` holds. It needs no permission, because a number
+    /// reveals none of them.
     pub(crate) fn count_apps(&self, is: impl Fn(&Application) -> bool) -> usize {
         self.index.all().0.iter().filter(|app| is(app)).count()
     }
@@ -202,7 +204,8 @@ impl Reach {
         }
     }
 
-    /// Reads it again. It may have been moved to another project meanwhile, so this asks again.
+    /// Reads the Application again. It may have moved to another project in the meantime, so the
+    /// permission is checked again.
     pub(crate) async fn again<A: Verb>(
         &self,
         guard: &Guard,
@@ -216,7 +219,7 @@ impl Reach {
         guard.grant(read)
     }
 
-    /// The one that has the name already; whoever may create it may compare.
+    /// The existing Application with this name; anyone who may create it may compare with it.
     pub(crate) async fn existing_app(
         &self,
         new: &Authorized<Application, Create>,
@@ -226,14 +229,15 @@ impl Reach {
         Ok(Authorized::new(found))
     }
 
-    /// `new` in the place of `current`. To move it, the caller must be allowed to create it there.
+    /// Replaces `current` with `new`. To move it to another project, the caller must be allowed to
+    /// create it there.
     pub(crate) fn in_place_of<A: Writes>(
         &self,
         guard: &Guard,
         current: &Authorized<Application, A>,
         mut new: Application,
     ) -> Result<Authorized<Application, A>, ApiError> {
-        // A change is to this Application, not to another.
+        // An update cannot change which Application it applies to.
         let m = &current.metadata;
         new.metadata.name.clone_from(&m.name);
         new.metadata.namespace.clone_from(&m.namespace);
@@ -250,7 +254,7 @@ impl Reach {
         self.wrote(self.store.create_app(app).await)
     }
 
-    /// Makes `to` of `from`, parts of `current`, unless that has changed meanwhile.
+    /// Changes `from`, parts of `current`, to `to`, unless `current` has changed in the meantime.
     pub(crate) async fn change_app<A: Writes>(
         &self,
         current: &Authorized<Application, A>,
@@ -270,7 +274,7 @@ impl Reach {
         self.wrote(self.store.patch_app(&m.namespace, &m.name, patch).await)
     }
 
-    /// Asks the controller to compare again, which whoever sees the Application may.
+    /// Asks the controller to compare again; anyone who may see the Application may do this.
     pub(crate) async fn request_refresh<A>(
         &self,
         app: &Authorized<Application, A>,
@@ -289,7 +293,7 @@ impl Reach {
         self.store.delete_app(&m.namespace, &m.name).await
     }
 
-    /// Events of the control plane about the Application.
+    /// Events about the Application in the control plane's cluster.
     pub(crate) async fn events_of_app<A>(
         &self,
         app: &Authorized<Application, A>,
@@ -298,7 +302,7 @@ impl Reach {
         self.store.events(&app.metadata.namespace, selector).await
     }
 
-    /// The project that the Application names.
+    /// The project named in the Application's spec.
     pub(crate) async fn named_project<A>(
         &self,
         app: &Authorized<Application, A>,
@@ -306,7 +310,7 @@ impl Reach {
         self.store.get_project(spec::project_name(app)).await
     }
 
-    /// A reader sees at once what was written.
+    /// Updates the index, so that readers see the write immediately.
     fn wrote<A>(
         &self,
         written: StoreResult<Application>,

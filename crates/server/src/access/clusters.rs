@@ -1,4 +1,4 @@
-//! Clusters, as they are listed.
+//! Listing clusters.
 
 use super::{Authorized, Get, Guard, Reach};
 use crate::ApiError;
@@ -6,7 +6,7 @@ use tiphys_api::{AppProject, cluster::Cluster};
 use tiphys_engine::spec::Destination;
 
 impl Reach {
-    /// Those that the caller may see.
+    /// The clusters that the caller may see.
     pub(crate) async fn clusters(
         &self,
         guard: &Guard,
@@ -18,7 +18,8 @@ impl Reach {
             .collect())
     }
 
-    /// Those that belong to the project: they are a part of it.
+    /// The clusters scoped to the project; no further permission is needed, since they are part of
+    /// it.
     pub(crate) async fn clusters_of<A>(
         &self,
         project: &Authorized<AppProject, A>,
@@ -28,7 +29,7 @@ impl Reach {
         Ok(clusters)
     }
 
-    /// What a destination may be, for whoever is about to store an Application or a project.
+    /// The possible destinations, for a caller about to store an Application or a project.
     pub(crate) async fn destinations<T, A>(
         &self,
         _: &Authorized<T, A>,

@@ -1,4 +1,4 @@
-//! Who answers whether something may be done, and what the refused are told.
+//! The policy decision, and the error returned to callers who are refused.
 //!
 //! Main trait: [`Enforcer`].
 
@@ -9,7 +9,7 @@ use crate::{
 };
 use jiff::Timestamp;
 
-/// What is asked: `applications, sync, default/guestbook`.
+/// The question for the policy: `applications, sync, default/guestbook`.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     pub resource: Resource,
@@ -19,13 +19,13 @@ pub struct Question<'a> {
     pub object: &'a str,
 }
 
-/// Answers questions. It is asked for each object of a list, so it must not wait for anything.
+/// Decides questions. It is called for each object of a list, so it must not block.
 pub trait Enforcer: Send + Sync + 'static {
-    /// `claims`: what the session says of the caller; `None` is somebody who is not logged in.
+    /// `claims` are the claims of the caller's session; `None` if not logged in.
     fn permits(&self, claims: Option<&Claims>, question: Question<'_>) -> bool;
 }
 
-/// There is one account, and it may do everything.
+/// An enforcer for a single account that may do everything.
 pub struct AdminOnly;
 
 impl Enforcer for AdminOnly {
@@ -34,8 +34,8 @@ impl Enforcer for AdminOnly {
     }
 }
 
-/// Argo CD's words for a refusal. Where it would tell that something exists, they are
-/// [`ApiError::denied`] instead.
+/// Argo CD's message for a refusal. Where the message would reveal that something exists,
+/// [`ApiError::denied`] is used instead.
 pub(super) fn refusal(claims: Option<&Claims>, question: Question<'_>) -> ApiError {
     let Question {
         resource,

@@ -1,4 +1,5 @@
-//! The caller of a row, who may ask for what it names; and what a granted question gives.
+//! The caller of a row, limited to the permissions that the row names, and the result of a
+//! permission check.
 //!
 //! Main types: [`Guard`], [`Authorized`].
 
@@ -11,7 +12,7 @@ use std::{marker::PhantomData, ops::Deref, sync::Arc};
 use tiphys_api::{AppProject, Application, cluster::Cluster, repository::Repository};
 use tiphys_engine::spec;
 
-/// An object that the caller may do `A` with. The object is as it was when that was asked.
+/// An object that the caller may do `A` with, in the state in which the permission was checked.
 pub(crate) struct Authorized<T, A> {
     object: T,
     action: PhantomData<A>,
@@ -33,7 +34,7 @@ impl<T: Clone, A> Clone for Authorized<T, A> {
 }
 
 impl<T, A> Authorized<T, A> {
-    /// Only for the modules of `access`, which know why it is so.
+    /// Only for the modules of `access`, which must have checked the permission.
     pub(super) fn new(object: T) -> Self {
         Self {
             object,
@@ -41,7 +42,7 @@ impl<T, A> Authorized<T, A> {
         }
     }
 
-    /// The object alone, to show it.
+    /// Returns the object without the proof, to show it.
     pub(crate) fn into_inner(self) -> T {
         self.object
     }
@@ -53,7 +54,7 @@ impl<T: Clone, A> Authorized<Arc<T>, A> {
     }
 }
 
-/// What policies know by a name.
+/// An object that policies refer to by name.
 pub(crate) trait Named {
     const RESOURCE: Resource;
 
@@ -149,8 +150,8 @@ impl Guard {
         &self.caller
     }
 
-    /// Whether it may be done. What the row does not name is refused: the row is wrong then, and
-    /// nobody should learn that by getting more than it says.
+    /// Whether the action is permitted. A permission that the row does not name is refused: the row
+    /// is wrong then, and a wrong row must not give access to more than it declares.
     fn permits(&self, ask: Ask, question: Question<'_>) -> bool {
         if !self.access.names(ask) {
             tracing::error!("a call asked for {ask}, which its row does not name");
@@ -159,7 +160,7 @@ impl Guard {
         self.enforcer.permits(self.caller.claims.as_ref(), question)
     }
 
-    /// Asks by name; the refusal says for what.
+    /// Checks a permission by object name; the error names what was refused.
     pub(crate) fn ask(
         &self,
         resource: Resource,
@@ -179,8 +180,8 @@ impl Guard {
         }
     }
 
-    /// Asks for an object. Only for the modules of `access`: the object must be the one that is
-    /// stored under its name, or one that does not exist yet.
+    /// Checks a permission for an object. Only for the modules of `access`: the object must be the
+    /// one stored under its name, or one that does not exist yet.
     pub(super) fn grant<T: Named, A: Verb>(&self, object: T) -> Result<Authorized<T, A>, ApiError> {
         self.grant_path("", object)
     }
@@ -195,12 +196,12 @@ impl Guard {
         Ok(Authorized::new(object))
     }
 
-    /// One that is to be created.
+    /// Checks the permission to create an object.
     pub(crate) fn create<T: Named>(&self, object: T) -> Result<Authorized<T, Create>, ApiError> {
         self.grant(object)
     }
 
-    /// Asks for something else with the same object.
+    /// Checks another permission for the same object.
     pub(crate) fn also<B: Verb, A, T: Named + Clone>(
         &self,
         object: &Authorized<T, A>,
@@ -208,7 +209,7 @@ impl Guard {
         self.grant(object.object.clone())
     }
 
-    /// The logs of an Application's pods, which are a resource of their own.
+    /// Checks the permission to read pod logs, which are a separate resource in RBAC.
     pub(crate) fn logs(
         &self,
         app: &Authorized<Application, Get>,
@@ -218,7 +219,7 @@ impl Guard {
         Ok(Authorized::new(app.object.clone()))
     }
 
-    /// One's own account needs no permission.
+    /// Callers need no permission for their own account.
     pub(crate) fn ask_account(&self, action: Action, name: &str) -> Result<(), ApiError> {
         if self.caller.logged_in() && self.caller.username() == name {
             return Ok(());

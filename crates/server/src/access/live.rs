@@ -1,5 +1,5 @@
-//! The cluster of an Application: what whoever may see the Application sees of it, and what it takes
-//! to change something there.
+//! The cluster of an Application: what anyone who may see the Application can read there, and the
+//! permissions needed to change something.
 //!
 //! Main type: [`LiveOf`].
 

@@ -1,17 +1,17 @@
-//! Who may do what, as types. [`Authorized`] is the main type: an object, and the proof that the
-//! caller may do something with it.
+//! Permissions as types. [`Authorized`] is the main type: an object, and the proof that the caller
+//! may do something with it.
 //!
-//! - A row of the table of calls names what it asks for ([`Access`], [`Ask`]), in the words of Argo
-//!   CD's RBAC. Its handler gets a [`Guard`]: the caller, who may ask for just that.
-//! - The [`Enforcer`] answers. With one account, [`AdminOnly`] does; what a refused caller is told
-//!   is written there, once.
-//! - A granted question makes an [`Authorized`], and nothing else does. [`Reach`] owns the ports to
-//!   Applications, projects, clusters and repositories, and its methods want one: reading asks
-//!   before it shows, lists leave out what is refused, and a write wants the proof of an action that
-//!   writes ([`Writes`]).
-//! - What the server does without a caller is in `unasked`, with the reason.
+//! - A row of the call table names the permissions it needs ([`Access`], [`Ask`]), in Argo CD's
+//!   RBAC vocabulary. Its handler gets a [`Guard`]: the caller, limited to those permissions.
+//! - The [`Enforcer`] decides. With one account that is [`AdminOnly`]; the error messages for
+//!   refused callers are all in its module.
+//! - A granted permission yields an [`Authorized`]; there is no other way to make one. [`Reach`]
+//!   owns the ports to Applications, projects, clusters and repositories. Its methods require an
+//!   [`Authorized`]: reads check the permission before returning an object, lists leave out objects
+//!   that the caller may not see, and writes require proof of an action that writes ([`Writes`]).
+//! - The module `unasked` has what the server does without a caller, and explains why.
 //!
-//! Handlers of public rows get a [`Caller`](crate::auth::Caller), which proves nothing.
+//! Handlers of public rows get a [`Caller`](crate::auth::Caller), which proves no permission.
 
 mod action;
 mod applications;
@@ -43,13 +43,13 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The ports, behind what the modules here want to see first.
+/// The ports; only the modules here can use them, after checking permissions.
 pub struct Reach {
     store: Arc<dyn Store>,
     live: Arc<dyn Live>,
     sources: Arc<dyn Sources>,
     index: Index,
-    /// The control plane's namespace, which the name of an Application leaves out.
+    /// The control plane's namespace, which is omitted from Application names.
     namespace: String,
 }
 
@@ -69,12 +69,12 @@ impl Reach {
         }
     }
 
-    /// Whether Applications may be in a namespace.
+    /// Whether Applications are allowed in a namespace.
     pub(crate) fn permits(&self, namespace: &str) -> bool {
         self.store.permits(namespace)
     }
 
-    /// Tells of what was done; it shows nothing.
+    /// Records an event. It needs no permission, because it reveals nothing.
     pub(crate) async fn record_event(&self, event: EventRecord) -> StoreResult<()> {
         self.store.record_event(event).await
     }

@@ -4,7 +4,7 @@ use super::{Authorized, Create, Delete, Get, Guard, Reach, Resource, Update, Ver
 use crate::{ApiError, ports::StoreResult, server::State};
 use tiphys_api::{AppProject, rpc::events::EventList};
 
-/// The project, read now, for `A`.
+/// Reads the project and checks the permission `A`.
 pub(crate) async fn find<A: Verb>(
     state: &State,
     guard: &Guard,
@@ -16,7 +16,7 @@ pub(crate) async fn find<A: Verb>(
 }
 
 impl Guard {
-    /// What shall be in the place of the project of that name.
+    /// The new version of the project of that name.
     pub(crate) fn update_project(
         &self,
         new: AppProject,
@@ -26,7 +26,7 @@ impl Guard {
 }
 
 impl Reach {
-    /// Those that the caller may see.
+    /// The projects that the caller may see.
     pub(crate) async fn projects(
         &self,
         guard: &Guard,
@@ -35,12 +35,12 @@ impl Reach {
         Ok(all.filter_map(|p| guard.grant(p).ok()).collect())
     }
 
-    /// With what global projects and what is scoped to it add.
+    /// The project merged with global projects and with what is scoped to it.
     pub(crate) fn effective_project(&self, project: AppProject) -> AppProject {
         self.store.effective_project(project)
     }
 
-    /// The projects whose rules hold for this one, too.
+    /// The global projects that also apply to this one.
     pub(crate) fn global_projects<A>(
         &self,
         project: &Authorized<AppProject, A>,
@@ -48,7 +48,7 @@ impl Reach {
         self.store.global_projects(project)
     }
 
-    /// The project that the details of a repository are asked for.
+    /// The project for which repository details are requested.
     pub(crate) async fn project_of_details<T, A>(
         &self,
         _: &Authorized<T, A>,
@@ -57,7 +57,7 @@ impl Reach {
         self.store.get_project(name).await
     }
 
-    /// The one that has the name already; whoever may write it may compare.
+    /// The existing project with this name; anyone who may write it may compare with it.
     pub(crate) async fn existing_project<A: Writes>(
         &self,
         new: &Authorized<AppProject, A>,

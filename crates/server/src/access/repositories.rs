@@ -11,14 +11,14 @@ use tiphys_api::{
 };
 use tiphys_engine::spec;
 
-/// A repository that is stored, and the Secret that it is stored in.
+/// A stored repository and its Secret.
 pub(crate) struct Stored<A> {
     secret: SecretRecord,
     pub repository: Authorized<Repository, A>,
 }
 
 impl Reach {
-    /// Those that the caller may see, in the order of project and URL.
+    /// The repositories that the caller may see, sorted by project and URL.
     pub(crate) async fn repositories(&self, guard: &Guard) -> Result<Vec<Stored<Get>>, ApiError> {
         let all = secrets::records(self.store.as_ref()).await?.into_iter();
         let seen = |(secret, repository)| {
@@ -28,7 +28,8 @@ impl Reach {
         Ok(all.filter_map(seen).collect())
     }
 
-    /// Those that belong to the project: they are a part of it.
+    /// The repositories scoped to the project; no further permission is needed, since they are part
+    /// of it.
     pub(crate) async fn repositories_of<A>(
         &self,
         project: &Authorized<AppProject, A>,
@@ -38,8 +39,8 @@ impl Reach {
         Ok(all)
     }
 
-    /// The stored one that a query means. One that is not there looks as one that the caller may
-    /// not see.
+    /// The stored repository that a query selects. A missing one is reported like one that the
+    /// caller may not see.
     pub(crate) async fn repository(
         &self,
         guard: &Guard,
@@ -74,8 +75,8 @@ impl Reach {
         guard.grant(secrets::repository(self.store.as_ref(), url, project).await?)
     }
 
-    /// A repository of an Application: whoever may do something with the Application may do it with
-    /// what its project lets it use.
+    /// A repository of an Application: a permission for the Application extends to the repositories
+    /// that its project may use.
     pub(crate) async fn repository_of<A>(
         &self,
         app: &Authorized<Application, A>,
@@ -86,7 +87,7 @@ impl Reach {
         Ok(Authorized::new(found))
     }
 
-    /// With the credentials of a template, if it has none.
+    /// The repository with credentials from a template if it has none of its own.
     pub(crate) async fn with_inherited<A>(
         &self,
         repository: &Authorized<Repository, A>,
@@ -96,7 +97,7 @@ impl Reach {
         Ok(Authorized::new(complete))
     }
 
-    /// The stored one that has the name already; whoever may create it may replace it, as in Argo
+    /// The existing repository with this name; anyone who may create it may replace it, as in Argo
     /// CD.
     pub(crate) async fn existing_repository(
         &self,
@@ -123,7 +124,7 @@ impl Reach {
         self.store.put_secret(&secret).await
     }
 
-    /// Stores `new` in the place of `old`, of the same URL and project.
+    /// Replaces `old` with `new`, which has the same URL and project.
     pub(crate) async fn update_repository(
         &self,
         old: Stored<Update>,
@@ -139,7 +140,7 @@ impl Reach {
 }
 
 impl<A> Stored<A> {
-    /// Asks for something else with it.
+    /// Checks another permission for the same repository.
     pub(crate) fn also<B: Verb>(self, guard: &Guard) -> Result<Stored<B>, ApiError> {
         Ok(Stored {
             repository: guard.also(&self.repository)?,
@@ -149,7 +150,7 @@ impl<A> Stored<A> {
 }
 
 impl Stored<Update> {
-    /// What shall be in its place.
+    /// The repository's new version.
     pub(crate) fn replaced_by(
         &self,
         guard: &Guard,
@@ -160,7 +161,7 @@ impl Stored<Update> {
 }
 
 impl<A> Authorized<Repository, A> {
-    /// The source says what kind of repository it is, even when nothing else does.
+    /// Sets the repository type from the source, for repositories where nothing else determines it.
     pub(crate) fn typed_by(self, source: &ApplicationSource) -> Self {
         let kind = match (source.chart.as_str(), source.repo_url.starts_with("oci://")) {
             ("", false) => return self,

@@ -1,4 +1,4 @@
-//! Repositories as Secrets, in Argo CD's format: one Secret a repository, and Secrets with
+//! Repositories as Secrets, in Argo CD's format: one Secret per repository, and Secrets with
 //! credentials for URL prefixes.
 
 use crate::{
@@ -96,7 +96,7 @@ fn read<T: DeserializeOwned>(
     })
 }
 
-/// The Secret that stores the repository. What a value of an existing Secret says beyond it stays.
+/// The Secret that stores the repository. Other values of an existing Secret are kept.
 pub fn secret_of(repository: &Repository, existing: Option<SecretRecord>) -> SecretRecord {
     let fields = serde_json::to_value(repository).unwrap_or_default();
     let mut secret = existing.unwrap_or_else(|| SecretRecord {
@@ -140,7 +140,7 @@ pub async fn stored(store: &dyn Store) -> Result<Vec<Repository>, ApiError> {
         .collect())
 }
 
-/// With their Secrets, in the order of project and URL.
+/// All stored repositories with their Secrets, sorted by project and URL.
 pub async fn records(store: &dyn Store) -> Result<Vec<(SecretRecord, Repository)>, ApiError> {
     let secrets = store.secrets_of_type(REPOSITORY).await?;
     let read = |secret: SecretRecord| match parse(&secret) {
@@ -155,8 +155,8 @@ pub async fn records(store: &dyn Store) -> Result<Vec<(SecretRecord, Repository)
     Ok(all)
 }
 
-/// The repository with this URL as the project may use it, with credentials; one without a Secret
-/// is public.
+/// The repository with this URL as the project may use it, with credentials. A repository without a
+/// Secret is public.
 pub async fn repository(
     store: &dyn Store,
     url: &str,
@@ -171,7 +171,7 @@ pub async fn repository(
     with_inherited(store, found).await
 }
 
-/// Adds the credentials of the template with the longest path, to a repository that has none.
+/// Adds credentials from the template with the longest matching path if the repository has none.
 pub async fn with_inherited(
     store: &dyn Store,
     mut repository: Repository,

@@ -1,4 +1,4 @@
-//! What is asked of a repository.
+//! Reading from a repository.
 //!
 //! Main type: [`SourcesOf`].
 
@@ -41,7 +41,7 @@ impl<A> SourcesOf<'_, A> {
         sources.resolve(repository, source, revision).await
     }
 
-    /// The request is of this repository, whatever it says.
+    /// Renders from this repository, regardless of the repository in the request.
     pub async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
         self.sources.render(self.of_repository(request)).await
     }

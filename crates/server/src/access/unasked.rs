@@ -1,8 +1,8 @@
-//! What the server does without a caller, and so without asking. Nothing here may be reached by a
-//! call of the table.
+//! Operations that the server runs without a caller, and therefore without permission checks. No
+//! call of the table may reach them.
 //!
-//! A push notification has no caller: the sender is known by the host's secret, if there is one. It
-//! may learn nothing, and do one thing: set the refresh annotation of Applications.
+//! A push notification has no caller: the sender is authenticated by the host's secret, if one is
+//! configured. It learns nothing, and can only set the refresh annotation of Applications.
 
 use super::Reach;
 use crate::ports::StoreResult;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tiphys_api::Application;
 
 impl Reach {
-    /// All Applications, to see which a push concerns.
+    /// All Applications, to find those that a push affects.
     pub(crate) fn apps_for_webhook(&self) -> Vec<Arc<Application>> {
         self.index.all().0
     }

@@ -1,4 +1,5 @@
-//! [`ClusterLive`]: what the controller publishes, and live objects of the destination clusters.
+//! [`ClusterLive`]: the state that the controller publishes, and live objects of the destination
+//! clusters.
 
 use super::of_cluster;
 use crate::{
@@ -32,7 +33,7 @@ use tiphys_cluster::{
 use tiphys_engine::spec::{self, Destination};
 use tiphys_rpc::heavy;
 
-/// A log line is cut when it is longer.
+/// Longer log lines are truncated.
 const MAX_LINE: usize = 256 * 1024;
 
 pub struct ClusterLive {
@@ -58,7 +59,7 @@ impl ClusterLive {
         })
     }
 
-    /// The Application's cluster, to be asked in the name that its project gives it.
+    /// The Application's cluster, with the user that its project impersonates.
     async fn hand(&self, app: &Application) -> Result<Hand, ApiError> {
         let cluster = self.cluster_of(app).await?;
         let project = spec::project_name(app);
@@ -101,7 +102,7 @@ impl ClusterLive {
     }
 }
 
-/// A cluster, and in whose name it is asked; our own when that is empty.
+/// A cluster and the user to impersonate there; our own identity if empty.
 struct Hand {
     cluster: Arc<LiveCluster>,
     user: Option<Arc<str>>,
@@ -178,7 +179,7 @@ impl Live for ClusterLive {
     async fn get(&self, app: &Application, object: &LiveRef) -> Result<Value, ApiError> {
         let hand = self.hand(app).await?;
         if hand.user.is_some() {
-            // What the cache knows, that user may not be allowed to see.
+            // The impersonated user may not be allowed to see what is in the cache.
             let kind = hand
                 .cluster
                 .cache
@@ -417,7 +418,7 @@ impl Live for ClusterLive {
     }
 }
 
-/// What is known of a cluster that nothing was deployed to yet.
+/// The info of a cluster that nothing has been deployed to yet.
 fn unknown() -> ClusterInfo {
     let message = "Cluster has no applications and is not being monitored.".to_owned();
     let connection_state = ConnectionState {

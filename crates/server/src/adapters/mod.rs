@@ -1,4 +1,5 @@
-//! The ports, filled: records and live objects by the `cluster` crate, sources by the `sources` crate.
+//! Implementations of the ports: records and live objects with the `cluster` crate, sources with
+//! the `sources` crate.
 
 mod live;
 mod records;
@@ -17,7 +18,7 @@ use tiphys_cluster::{
     request::{Call, encode},
 };
 
-/// What a cluster answered, as a caller hears it.
+/// Converts a cluster's error to an API error.
 fn of_cluster(e: tiphys_cluster::Error) -> ApiError {
     let code = match e.code() {
         Some(400 | 422) => Code::InvalidArgument,
@@ -34,14 +35,14 @@ fn of_cluster(e: tiphys_cluster::Error) -> ApiError {
     ApiError::new(code, e.to_string())
 }
 
-/// Events of a namespace, as the API server has them for this user, or for us.
+/// Events of a namespace, read from the API server as this user, or as ourselves.
 async fn events(
     cluster: &Cluster,
     user: Option<Arc<str>>,
     namespace: &str,
     field_selector: &str,
 ) -> Result<EventList, ApiError> {
-    // Events of what has no namespace are in this one.
+    // Events about cluster-scoped objects are in this namespace.
     let namespace = if namespace.is_empty() {
         "default"
     } else {
@@ -51,7 +52,7 @@ async fn events(
         .query("fieldSelector", field_selector);
     call.impersonate = user;
     let mut list: Value = cluster.http().json(&call).await.map_err(of_cluster)?;
-    // A client asks for what has happened, not for how it was written down.
+    // Clients don't need the managed fields of events.
     for item in list["items"].as_array_mut().into_iter().flatten() {
         item["metadata"]
             .as_object_mut()

@@ -54,7 +54,7 @@ impl From<Error> for StoreError {
     }
 }
 
-/// What clients write.
+/// Records that clients can write.
 trait Written: Readable + Serialize + Clone {
     const KIND: &'static str;
 }
@@ -78,7 +78,7 @@ fn typed<T: Written>(record: &Record<T>) -> StoreResult<T> {
         .map_err(StoreError::Invalid)
 }
 
-/// A list leaves out what cannot be read; the reason is in the log.
+/// Lists omit records that cannot be parsed; the reason is logged.
 fn readable<T: Written>(record: &Record<T>) -> Option<Arc<T>> {
     record
         .value()
@@ -99,8 +99,8 @@ fn object<T: Written>(value: &T, namespace: &str) -> StoreResult<Object> {
     Object::from_value(value).map_err(|e| StoreError::Invalid(e.to_string()))
 }
 
-/// An Application that was not compared has no status; an empty one would not satisfy the CRD of
-/// Argo CD.
+/// An Application that was never compared has no status; an empty status would fail validation by
+/// Argo CD's CRD.
 fn without_empty_status(mut object: Object, app: &Application) -> Object {
     if app.status == Default::default() {
         object.0.remove("status");
@@ -430,7 +430,7 @@ impl Store for RecordStore {
             Event::new(target, event.reason, event.message),
             |e, (k, v)| e.annotation(k, v),
         );
-        // Who asks for events when the call has been answered finds this one.
+        // Clients that list events after the call returns must find this one.
         self.events
             .write(&annotated)
             .await

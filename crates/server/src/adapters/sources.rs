@@ -53,7 +53,7 @@ fn question(request: RenderRequest) -> SourceRequest {
     }
 }
 
-/// Why a repository gave nothing, as a caller hears it.
+/// Converts a repository error to an API error.
 pub(super) fn of_repo(e: RepoError) -> ApiError {
     let code = match &e {
         RepoError::Unsupported(_) => Code::Unimplemented,

@@ -1,12 +1,12 @@
-//! How failed logins slow down the next ones. Main type: [`FailureLimits`].
+//! Rate limits for failed logins. Main type: [`FailureLimits`].
 //!
-//! Three counters, each with what it must not do. An account as tried from one source: guessing
-//! stops, but nobody can lock an account for everybody. A source over all accounts: guessing many
-//! accounts does not help. An account over all sources: guessing from many addresses does not help
-//! either, and there attempts wait for each other instead of being refused, except where the
-//! account has been used before. What is closed opens for one attempt every
-//! [`Limits::retry_seconds`], so that whoever shares an address with somebody who guesses, as
-//! behind a proxy, gets in all the same.
+//! There are three counters. The first counts failures per account and source: it stops guessing
+//! without letting anyone lock an account for everybody. The second counts failures per source over
+//! all accounts: it stops guessing across many accounts. The third counts failures per account over
+//! all sources: it stops guessing from many addresses, and makes attempts queue instead of refusing
+//! them, except from places where the account has logged in before. A closed limit lets one attempt
+//! through every [`Limits::retry_seconds`], so that users who share an address with an attacker,
+//! for example behind a proxy, can still log in.
 
 use jiff::Timestamp;
 use std::{
@@ -16,21 +16,21 @@ use std::{
     time::Duration,
 };
 
-/// The limits; number and window of failures are Argo CD's.
+/// The limits. Number and window of failures are Argo CD's.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Failures of one account from one source.
     pub per_account: u32,
     /// Failures of one source with any account.
     pub per_source: u32,
-    /// Failures of one account from all sources, after which attempts have to wait for each other.
+    /// Failures of one account from all sources, after which attempts have to queue.
     pub everywhere: u32,
     pub window_seconds: i64,
-    /// How often one more attempt is let through where there were too many failures.
+    /// Interval at which one attempt is let through after too many failures.
     pub retry_seconds: i64,
-    /// How many attempts may wait for each other, a second each.
+    /// How many attempts may queue; each waits one second longer than the one before.
     pub waiting: u32,
-    /// How many counters of each sort are remembered.
+    /// How many counters of each kind are kept.
     pub remembered: usize,
 }
 
@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// What happens to an attempt.
+/// The decision about a login attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptDecision {
     Now,
@@ -56,7 +56,7 @@ pub enum AttemptDecision {
     Refused,
 }
 
-/// Failures, or a place that is known by a login.
+/// A count of failures, or a place where an account has logged in.
 #[derive(Clone, Copy, Default)]
 struct Counter {
     count: u32,
@@ -68,9 +68,9 @@ struct Counters {
     pairs: HashMap<(String, IpAddr), Counter>,
     sources: HashMap<IpAddr, Counter>,
     accounts: HashMap<String, Counter>,
-    /// Where an account was logged in.
+    /// Addresses where an account has logged in.
     known: HashMap<(String, IpAddr), Counter>,
-    /// The second at which the next attempt on an account from anywhere may be made.
+    /// The second at which the next attempt on an account is allowed, from any source.
     turns: HashMap<String, i64>,
 }
 
@@ -88,8 +88,8 @@ impl FailureLimits {
         }
     }
 
-    /// Whether a login may be tried. `exists`: attempts on accounts that do not exist fail in any
-    /// case, and are not remembered by name.
+    /// Decides whether a login may be attempted. `exists`: attempts on accounts that do not exist
+    /// always fail, and are not recorded by name.
     pub fn verdict(
         &self,
         account: &str,
@@ -105,7 +105,7 @@ impl FailureLimits {
                 if second - c.last < limits.retry_seconds {
                     return true;
                 }
-                // This one is let through, and others wait from now on.
+                // This attempt is let through; others have to wait from now on.
                 c.last = second;
                 false
             }
@@ -177,7 +177,7 @@ impl Limits {
     }
 }
 
-/// Whoever has one address of IPv6 has all of its /64.
+/// An IPv6 client controls its whole /64, so the /64 is counted as one source.
 fn network(source: IpAddr) -> IpAddr {
     match source.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(

@@ -1,5 +1,5 @@
-//! Who calls: passwords, session tokens, and the limits on failed logins. [`Auth`] is the main
-//! type. It knows no routes.
+//! Authentication: passwords, session tokens, and rate limits on failed logins. [`Auth`] is the
+//! main type. It knows nothing about routes.
 
 mod limits;
 pub mod password;
@@ -23,16 +23,16 @@ use tokio::sync::{Notify, Semaphore};
 /// The only account so far.
 pub const ADMIN: &str = "admin";
 const MAX_USERNAME: usize = 32;
-/// What a password must match unless argocd-cm says otherwise.
+/// The pattern a password must match unless argocd-cm sets another.
 pub const PASSWORD_PATTERN: &str = "^.{8,32}$";
-/// Password checks cost CPU by design; more at once would starve everything else.
+/// Password checks use a lot of CPU by design; running more at once would starve everything else.
 const CONCURRENT_CHECKS: usize = 4;
-/// How long a session that another replica ended can still have streams.
+/// How long streams of a session can stay open after another replica ended it.
 const RECHECK: Duration = Duration::from_secs(5);
-/// A browser's session is renewed when less than this is left.
+/// A browser session is renewed when less than this is left.
 const RENEW_BELOW_SECONDS: i64 = 300;
 
-/// A caller, as far as known.
+/// The caller of a request; logged in if there are claims.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub claims: Option<Claims>,
@@ -56,7 +56,7 @@ pub struct Auth {
     limits: FailureLimits,
     checks: Semaphore,
     revoked: Revoked,
-    /// Some session may have ended.
+    /// Notified when a session may have ended.
     ended: Notify,
 }
 
@@ -102,7 +102,7 @@ impl Auth {
             .acquire()
             .await
             .map_err(|_| ApiError::internal("the server is shutting down"))?;
-        // An unknown account costs as much time as a known one.
+        // Unknown accounts take as long as known ones.
         let hash = if exists {
             settings.admin_password_hash.clone()
         } else {
@@ -122,7 +122,7 @@ impl Auth {
         self.issue(&settings, username, settings.session_seconds, now)
     }
 
-    /// Waits until an attempt may be made, if it may.
+    /// Waits until a login attempt is allowed, or refuses it.
     async fn turn(
         &self,
         username: &str,
@@ -143,8 +143,8 @@ impl Auth {
         }
     }
 
-    /// The values of argocd-secret that make this the password; sessions from before then end.
-    /// `current` must be the caller's own password.
+    /// Returns the values to store in argocd-secret to set this password; sessions created before
+    /// then end. `current` must be the caller's own password.
     pub async fn change_password(
         &self,
         caller: &Caller,
@@ -181,8 +181,8 @@ impl Auth {
         let text = new.to_owned();
         let hashed = tokio::task::spawn_blocking(move || hash_password(&text)).await;
         let hash = hashed.map_err(|_| ApiError::internal("the password could not be hashed"))??;
-        // Tokens have whole seconds: those of the second in which the password changed are from
-        // before.
+        // Token times have a resolution of one second: tokens issued in the second of the change
+        // count as older than it.
         let changed = Timestamp::from_second(now.as_second() + 1).unwrap_or(now);
         let changed = changed.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let values = [("admin.password", hash), ("admin.passwordMtime", changed)];
@@ -200,14 +200,14 @@ impl Auth {
         now: Timestamp,
     ) -> Result<String, ApiError> {
         let mut claims = Claims::session(account, seconds, now);
-        // In the second of a change, a login with the new password is after it.
+        // A login with the new password in the second of the change must count as newer.
         claims.iat = settings.admin_password_mtime.map_or(claims.iat, |changed| {
             claims.iat.max(changed.as_second().min(claims.iat + 1))
         });
         token::sign(&claims, &settings.signing_key)
     }
 
-    /// What the token says, if it is valid now.
+    /// Returns the claims of the token if it is valid now.
     pub async fn verify(&self, text: &str, now: Timestamp) -> Result<Claims, ApiError> {
         let settings = self.settings.get().await?;
         let claims = token::parse(text, &settings.signing_key, now).map_err(|why| invalid(&why))?;
@@ -215,7 +215,7 @@ impl Auth {
         Ok(claims)
     }
 
-    /// Whether what a token says is still so.
+    /// Checks that the claims are still valid.
     fn check(&self, claims: &Claims, settings: &Settings, now: Timestamp) -> Result<(), ApiError> {
         if claims.exp <= now.as_second() {
             return Err(invalid(token::EXPIRED));
@@ -242,12 +242,12 @@ impl Auth {
         Ok(())
     }
 
-    /// Returns when the session has ended, and why: logout, expiry, a new password.
+    /// Waits until the session ends and returns the reason: logout, expiry or a new password.
     async fn ended(&self, claims: &Claims) -> ApiError {
         loop {
             let ended = self.ended.notified();
             let now = Timestamp::now();
-            // That the settings cannot be read ends nobody's session.
+            // A failure to read the settings does not end sessions.
             if let Ok(settings) = self.settings.get().await
                 && let Err(e) = self.check(claims, &settings, now)
                 && e.code == Code::Unauthenticated
@@ -262,7 +262,7 @@ impl Auth {
         }
     }
 
-    /// The messages of a stream, until the session ends that it was opened with.
+    /// Forwards a stream until the session that opened it ends.
     pub fn while_valid<T: Send + 'static>(
         self: &Arc<Self>,
         claims: Option<Claims>,
@@ -284,7 +284,7 @@ impl Auth {
         .boxed()
     }
 
-    /// After the password was changed.
+    /// To be called after the password was changed.
     pub async fn password_changed(&self) {
         if let Err(error) = self.settings.fresh().await {
             tracing::warn!(%error, "sessions from before the change of the password may have streams for a moment");
@@ -292,7 +292,7 @@ impl Auth {
         self.ended.notify_waiters();
     }
 
-    /// A new token when this one is about to end.
+    /// Returns a new token if this one is about to expire.
     pub async fn renewed(&self, claims: &Claims, now: Timestamp) -> Option<String> {
         if claims.exp - now.as_second() >= RENEW_BELOW_SECONDS {
             return None;
@@ -302,7 +302,8 @@ impl Auth {
             .ok()
     }
 
-    /// Ends a session: here at once, for other replicas and after a restart once it is recorded.
+    /// Ends a session: immediately in this replica; in other replicas and after a restart, once it
+    /// is recorded.
     pub async fn revoke(&self, claims: &Claims, now: Timestamp) -> Result<(), ApiError> {
         self.revoked.insert(&claims.jti, claims.exp, now);
         self.ended.notify_waiters();

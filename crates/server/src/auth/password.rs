@@ -1,10 +1,10 @@
-//! Password hashes, as bcrypt text; new random passwords.
+//! Password hashing with bcrypt, and generating random passwords.
 
 use rand::Rng as _;
 
 /// The cost that Argo CD uses.
 const COST: u32 = 10;
-/// bcrypt reads no more of a password; Argo CD's own limit is lower.
+/// bcrypt ignores bytes beyond this; Argo CD's own limit is lower.
 const MAX_BYTES: usize = 72;
 
 /// The hash to store under `admin.password`. Slow by design: call it off the async threads.
@@ -18,8 +18,8 @@ pub fn hash_password(password: &str) -> Result<String, crate::ApiError> {
         .map_err(|e| crate::ApiError::internal(format!("cannot hash the password: {e}")))
 }
 
-/// A random password of letters, digits and `-`; it does not begin with `-`, which a command line
-/// would take for a flag.
+/// A random password of letters, digits and `-`. It does not start with `-`, so that it is never
+/// taken for a command-line flag.
 pub fn new_password() -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-";
     let mut rng = rand::rng();
@@ -35,11 +35,11 @@ pub fn new_password() -> String {
         .collect()
 }
 
-/// Whether the password has this hash. Takes as long for an empty hash, which nothing matches.
+/// Whether the password matches the hash. An empty hash matches nothing, but takes the same time.
 pub(super) async fn verify(password: String, hash: String) -> bool {
     let check = move || {
         if hash.is_empty() || password.len() > MAX_BYTES {
-            // The result is of no use; the time is.
+            // Hash only to take as long as a real check.
             drop(bcrypt::hash("for the time it takes", COST));
             return false;
         }

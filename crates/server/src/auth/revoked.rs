@@ -1,4 +1,4 @@
-//! Tokens that were logged out, until they would have expired. Main type: [`Revoked`].
+//! Tokens that were logged out and have not expired yet. Main type: [`Revoked`].
 
 use jiff::Timestamp;
 use std::{
@@ -6,15 +6,15 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// More than anybody logs out in a day; whoever can log out had to log in for each.
+/// More logouts than a day sees; each needs a login first.
 const MOST: usize = 100_000;
 
-/// By id, with the second of the expiry.
+/// Expiry in seconds by token id.
 #[derive(Default)]
 pub struct Revoked(Mutex<BTreeMap<String, i64>>);
 
 impl Revoked {
-    /// From the values of the record that keeps them.
+    /// Reads the revoked tokens from the record's values.
     pub fn read(data: &BTreeMap<String, Vec<u8>>) -> Self {
         let expiry = |value: &[u8]| {
             std::str::from_utf8(value)

@@ -1,5 +1,5 @@
-//! Session tokens: HS256 JWTs signed with `server.secretkey`, as Argo CD issues them, so that
-//! either accepts the other's.
+//! Session tokens: HS256 JWTs signed with `server.secretkey` as in Argo CD, so that each accepts
+//! the other's tokens.
 
 use crate::ApiError;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 const ISSUER: &str = "argocd";
 pub(super) const EXPIRED: &str = "token has invalid claims: token is expired";
-/// Longer text is no token of ours.
+/// Tokens issued here are never longer.
 const MAX_BYTES: usize = 8 * 1024;
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Claims {
     pub iss: String,
@@ -26,7 +26,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// A login session of the account.
+    /// Claims for a login session of the account.
     pub fn session(account: &str, seconds: i64, now: Timestamp) -> Self {
         let now = now.as_second();
         Self {
@@ -45,7 +45,7 @@ impl Claims {
             .map_or(self.sub.as_str(), |(account, _)| account)
     }
 
-    /// A token of an older Argo CD names none and is a login.
+    /// The capability. Tokens of older Argo CD versions have none and count as a login.
     pub fn capability(&self) -> &str {
         self.sub
             .split_once(':')
@@ -72,7 +72,7 @@ pub(super) fn sign(claims: &Claims, key: &[u8]) -> Result<String, ApiError> {
     .map_err(|e| ApiError::internal(format!("cannot sign the session token: {e}")))
 }
 
-/// Says in words why a token is not valid.
+/// Parses and checks a token; the error says why it is not valid.
 pub(super) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, String> {
     if text.len() > MAX_BYTES {
         return Err("token is malformed: it is too long".into());
@@ -81,7 +81,7 @@ pub(super) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, St
         return Err("the server has no signing key".into());
     }
     let mut validation = Validation::new(Algorithm::HS256);
-    // Times are checked below, against the time given.
+    // Times are checked below, against the given time.
     validation.validate_exp = false;
     validation.validate_nbf = false;
     validation.validate_aud = false;

@@ -1,4 +1,4 @@
-//! cluster.ClusterService: reading.
+//! The read calls of cluster.ClusterService.
 
 use crate::{
     ApiError,
@@ -12,7 +12,7 @@ use tiphys_api::{
 };
 use tiphys_rpc::table::percent_decode;
 
-/// The server or the name that a query means.
+/// The server or the name in a query.
 fn wanted(q: &ClusterQuery) -> (String, String) {
     match &q.id {
         Some(id) => match id.type_.as_str() {
@@ -24,7 +24,7 @@ fn wanted(q: &ClusterQuery) -> (String, String) {
     }
 }
 
-/// What deprecated fields repeat of the information.
+/// Fills in the deprecated fields that repeat the cluster's info.
 fn complete(state: &State, cluster: Authorized<Cluster, Get>) -> Cluster {
     let mut cluster = cluster.into_inner();
     let serves = |app: &tiphys_api::Application| {
@@ -60,7 +60,7 @@ pub async fn list(
     })
 }
 
-/// A cluster that is not there is as forbidden as one that is not for the caller.
+/// A missing cluster gets the same error as one that the caller may not see.
 pub async fn get(state: Arc<State>, guard: Guard, q: ClusterQuery) -> Result<Cluster, ApiError> {
     let (server, name) = wanted(&q);
     let all = state

@@ -19,7 +19,7 @@ use tiphys_gocompat::{
 use tiphys_rpc::heavy;
 
 const MANAGED_BY_URL: &str = "argocd.argoproj.io/managed-by-url";
-/// For all links of one reply.
+/// Limits for all links of one reply together.
 const LIMITS: template::Limits = template::Limits {
     steps: 1_000_000,
     output: 1 << 20,
@@ -39,7 +39,7 @@ struct Link {
     condition: Option<String>,
 }
 
-/// What templates of links see.
+/// The variables available to link templates.
 pub fn known(
     app: Option<&Application>,
     project: Option<&AppProject>,
@@ -50,7 +50,7 @@ pub fn known(
         let value = serde_json::to_value(app).unwrap_or_default();
         known.insert("app".into(), value.clone());
         known.insert("application".into(), value);
-        // Whoever writes an Application must not make a link of ours run a script.
+        // The author of an Application must not be able to make a link run a script.
         let url = app
             .metadata
             .annotations
@@ -72,7 +72,7 @@ pub fn known(
     known
 }
 
-/// The links of a key; one that cannot be made is left out, and the log says why.
+/// The links configured under a key; links that cannot be rendered are omitted and logged.
 pub async fn of(
     settings: &Settings,
     key: &'static str,

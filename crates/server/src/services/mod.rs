@@ -1,5 +1,5 @@
-//! What the calls do, a module a service. Handlers take the shared state, the caller and the
-//! request message.
+//! The implementations of the calls, one module per service. Handlers take the shared state, the
+//! caller and the request message.
 
 pub mod account;
 pub mod application;

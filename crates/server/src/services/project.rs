@@ -32,7 +32,7 @@ use tiphys_engine::{
 use tiphys_gocompat::glob::Glob;
 
 pub const DEFAULT: &str = "default";
-/// No patterns: a service account is one.
+/// A service account name must not contain pattern characters.
 const NOT_IN_A_SERVICE_ACCOUNT: [char; 8] = ['!', '*', '[', ']', '{', '}', '\\', '/'];
 
 pub async fn list(
@@ -71,7 +71,7 @@ pub async fn detailed(
     })
 }
 
-/// The projects whose rules hold for this one, too.
+/// The global projects that also apply to this one.
 pub async fn globals(
     state: Arc<State>,
     guard: Guard,
@@ -83,7 +83,7 @@ pub async fn globals(
     })
 }
 
-/// The windows that are open now.
+/// The sync windows that are active now.
 pub async fn windows(
     state: Arc<State>,
     guard: Guard,
@@ -219,8 +219,8 @@ pub async fn delete(
     Ok(EmptyResponse {})
 }
 
-/// Whoever changes what a project lets Applications deploy to must be allowed to update those
-/// clusters; the same for repositories. A change of permitted kinds concerns every destination.
+/// A caller who changes a project's destinations must be allowed to update those clusters; likewise
+/// for repositories. A change of the permitted kinds affects every destination.
 fn ask_for_changes(guard: &Guard, before: &AppProject, after: &AppProject) -> Result<(), ApiError> {
     let (old, new) = (&before.spec, &after.spec);
     let servers = |project: &AppProject| -> BTreeSet<String> {
@@ -248,7 +248,7 @@ fn ask_for_changes(guard: &Guard, before: &AppProject, after: &AppProject) -> Re
     Ok(())
 }
 
-/// What Applications of the project may do must stay permitted.
+/// Checks that everything the project's Applications use stays permitted.
 async fn still_permitted(
     state: &State,
     before: &AppProject,
@@ -267,7 +267,7 @@ async fn still_permitted(
     });
     let lost_destination = |app: &Application| {
         let d = &app.spec.destination;
-        // One that names no cluster is permitted nothing, before and after.
+        // A destination without a known cluster was not permitted before either.
         let Ok(cluster) = spec::destination(d, &clusters) else {
             return false;
         };

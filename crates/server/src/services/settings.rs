@@ -10,7 +10,7 @@ use tiphys_api::{
     },
 };
 
-/// The login page needs some of it before anybody is logged in.
+/// The login page needs some of the settings before login.
 pub async fn get(
     state: Arc<State>,
     caller: Caller,

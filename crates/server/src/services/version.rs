@@ -4,7 +4,7 @@ use crate::{ApiError, auth::Caller, server::State};
 use std::sync::Arc;
 use tiphys_api::{meta::Empty, rpc::version::VersionMessage};
 
-/// Everybody may know the version; how it was built only those who are logged in.
+/// The version is public; build details are only for callers who are logged in.
 pub async fn version(
     state: Arc<State>,
     caller: Caller,

@@ -1,5 +1,6 @@
-//! The rows: all RPCs of Argo CD's public services, with their REST bindings and the permissions that
-//! Argo CD asks for, in its order. Those without a handler name theirs for whoever adds one.
+//! The rows: all RPCs of Argo CD's public services, with their REST bindings and the permissions
+//! that Argo CD requires, in its order. Rows without a handler list the permissions for a future
+//! implementation.
 
 use super::{missing, public, signed_in, stream, unary};
 use crate::{
@@ -33,7 +34,7 @@ const fn needs(always: &'static [Ask]) -> Access {
     }
 }
 
-/// `sometimes`: when a request wants more than most.
+/// `sometimes` are the permissions that only some requests need.
 const fn needs_maybe(always: &'static [Ask], sometimes: &'static [Ask]) -> Access {
     Access::Asks { always, sometimes }
 }
@@ -176,7 +177,7 @@ fn applications() -> Vec<Call<State>> {
     ]
 }
 
-/// What changes an Application that is there, or starts an operation.
+/// Calls that change an existing Application or start an operation.
 fn changing_applications() -> Vec<Call<State>> {
     vec![
         unary(
@@ -218,7 +219,7 @@ fn changing_applications() -> Vec<Call<State>> {
     ]
 }
 
-/// What runs of an Application: its resources, and operations that are under way.
+/// Calls about the running parts of an Application: its resources, and operations in progress.
 fn running_applications() -> Vec<Call<State>> {
     vec![
         unary(
@@ -523,7 +524,7 @@ fn repositories() -> Vec<Call<State>> {
     ]
 }
 
-/// What changes repositories, and what may be asked of one that is not there yet.
+/// Calls that change repositories, and calls for repositories that do not exist yet.
 fn changing_repositories() -> Vec<Call<State>> {
     vec![
         unary(

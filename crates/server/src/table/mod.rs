@@ -1,6 +1,6 @@
-//! The table of calls of this role: Argo CD's public services. Main function: [`table`]. `calls` has
-//! the rows; each names the permissions that it asks for, and its handler gets a guard that can ask
-//! for no others. Every reply passes [`Shown::conceal`].
+//! This role's table of calls: Argo CD's public services. Main function: [`table`]. `calls` has the
+//! rows; each names the permissions that it needs, and its handler gets a guard limited to those.
+//! Every reply passes through [`Shown::conceal`].
 
 mod calls;
 mod shown;
@@ -25,7 +25,7 @@ pub fn table() -> Table<State> {
     Table::new(calls::all())
 }
 
-/// A row whose reply is one message, for those who are granted what it asks for.
+/// A row whose reply is one message, for callers with the permissions it names.
 fn unary<Q, R, F, Fut>(rpc: &str, rest: &[&str], access: Access, f: F) -> Call<State>
 where
     Q: Query,
@@ -40,7 +40,7 @@ where
     table::unary(rpc, rest, access, Shown::conceal, guarded)
 }
 
-/// A row whose reply is a stream of messages.
+/// A row whose reply is a stream of messages, for callers with the permissions it names.
 fn stream<Q, R, F, Fut>(rpc: &str, rest: &[&str], access: Access, f: F) -> Call<State>
 where
     Q: Query,
@@ -56,7 +56,7 @@ where
     table::server_stream(rpc, rest, access, Shown::conceal, guarded)
 }
 
-/// A row for everybody.
+/// A public row.
 fn public<Q, R, F, Fut>(rpc: &str, rest: &[&str], f: F) -> Call<State>
 where
     Q: Query,
@@ -67,7 +67,7 @@ where
     table::unary(rpc, rest, Access::Public, Shown::conceal, f)
 }
 
-/// A row for whoever is logged in.
+/// A row for any logged-in caller.
 fn signed_in<Q, R, F, Fut>(rpc: &str, rest: &[&str], f: F) -> Call<State>
 where
     Q: Query,
@@ -78,7 +78,7 @@ where
     table::unary(rpc, rest, Access::SignedIn, Shown::conceal, f)
 }
 
-/// A row that is known, but not there yet.
+/// A row that is not implemented yet.
 fn missing(rpc: &str, rest: &[&str], access: Access) -> Call<State> {
     Call::missing(rpc, rest, access)
 }

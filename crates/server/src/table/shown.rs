@@ -1,9 +1,9 @@
-//! What leaves the server. Every reply passes [`Shown::conceal`] before it is encoded, in either
-//! encoding: a message type that is not listed here cannot be a reply.
+//! Removes secrets from replies. Every reply passes through [`Shown::conceal`] before it is
+//! encoded, in either encoding: a message type that is not listed here cannot be a reply.
 //!
 //! Main trait: [`Shown`]. Objects of clusters are masked where they are read
-//! (`services::application::live::shown`), and errors when they are made
-//! ([`ApiError`](crate::ApiError)); here are the URLs and messages of our own records.
+//! (`services::application::live::shown`), and errors where they are created
+//! ([`ApiError`](crate::ApiError)); this module covers the URLs and messages in our own records.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ use tiphys_engine::diff;
 
 /// A reply.
 pub trait Shown {
-    /// Takes out what nobody may see.
+    /// Removes secrets from the reply.
     fn conceal(&mut self) {}
 }
 
@@ -161,7 +161,7 @@ impl Shown for ApplicationList {
 
 impl Shown for Application {
     fn conceal(&mut self) {
-        // Parts are shared with the index; most have nothing to hide and stay so.
+        // Parts are shared with the index; most contain no secrets and stay shared.
         if spec_has_login(&self.spec) {
             self.spec.conceal();
         }
@@ -248,14 +248,14 @@ fn conceal_operation(operation: &mut Operation) {
     }
 }
 
-/// A manifest that a user gave instead of those in Git.
+/// Masks a manifest that a user supplied in place of those in Git.
 fn conceal_manifest(manifest: &mut String) {
     match serde_json::from_str::<Object>(manifest) {
         Ok(mut object) => {
             diff::shown(&mut object, &BTreeSet::new());
             *manifest = Value::Object(object.0).to_string();
         }
-        // Nobody knows what is in it.
+        // Its content is unknown, so mask all of it.
         Err(_) => "++++++++".clone_into(manifest),
     }
 }

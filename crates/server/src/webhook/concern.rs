@@ -1,4 +1,4 @@
-//! Which Applications a push concerns: [`Watched`].
+//! Finds the Applications affected by a push: [`Watched`].
 
 use super::payload::{Push, revision};
 use regex::Regex;
@@ -6,15 +6,15 @@ use tiphys_api::{Application, constants::MANIFEST_GENERATE_PATHS, source::Applic
 use tiphys_engine::{generate_paths, spec};
 use tiphys_gocompat::semver::{Constraints, Version};
 
-/// Longer ones are nobody's.
+/// Longer URLs match no repository.
 const MAX_URL: usize = 4096;
 
-/// A push, ready to be held against Applications.
+/// A push, prepared for matching against Applications.
 pub struct Watched<'a> {
     push: &'a Push,
-    /// Repository URLs that mean the repository.
+    /// Patterns for the URLs of the repository.
     urls: Vec<Regex>,
-    /// Revisions that are versions.
+    /// The revisions that are semantic versions.
     versions: Vec<Version>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Whether one of its sources is at what was pushed.
+    /// Whether one of the Application's sources follows what was pushed.
     pub fn concerns(&self, app: &Application) -> bool {
         let annotation = app
             .metadata
@@ -53,7 +53,7 @@ impl<'a> Watched<'a> {
             .any(|source| at(source) && touched(source))
     }
 
-    /// Whether what a source follows may have a new commit.
+    /// Whether the revision that a source follows may have a new commit.
     fn moved(&self, target: &str) -> bool {
         let short = revision(target);
         if short.is_empty() || short == "HEAD" {
@@ -70,11 +70,11 @@ impl<'a> Watched<'a> {
     }
 }
 
-/// The URLs of the repository whose page, or one of whose URLs, this is: with any protocol, user
-/// and port, with or without `.git`.
+/// A pattern for all URLs of the repository with this web page or URL: with any protocol, user and
+/// port, with or without `.git`.
 fn same_repository(url: &str) -> Option<Regex> {
     let (host, path) = host_and_path(url).filter(|_| url.len() <= MAX_URL)?;
-    // URLs for cloning have it.
+    // Clone URLs have this suffix.
     let path = path.strip_suffix(".git").unwrap_or(&path);
     let (host, path) = (regex::escape(&host), regex::escape(path));
     const USER: &str = r"(?-u:[\w.][\w.-]{0,30}[\w.$-]?)";
@@ -84,7 +84,7 @@ fn same_repository(url: &str) -> Option<Regex> {
     .ok()
 }
 
-/// Of a URL; the path as it is written in one, without its first slash.
+/// The host and path of a URL; the path is escaped and has no leading slash.
 fn host_and_path(url: &str) -> Option<(String, String)> {
     let (_, rest) = url.split_once("://")?;
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
@@ -99,7 +99,7 @@ fn host_and_path(url: &str) -> Option<(String, String)> {
     (!host.is_empty() && !path.is_empty()).then(|| (host.to_owned(), escaped(path)))
 }
 
-/// With what must not stand in a path as Go writes it.
+/// Escapes the characters that are not allowed in a path, as Go does.
 fn escaped(path: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:@[]%/".contains(&b);
     if path.bytes().all(plain) {
@@ -123,7 +123,7 @@ fn escaped(path: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A page, the URL of a repository, and whether they are of the same one.
+    /// A web page, a repository URL, and whether they belong to the same repository.
     const PAGES: &[(&str, &str, bool)] = &[
         (
             "https://example.com/org/repo",

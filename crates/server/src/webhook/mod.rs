@@ -1,9 +1,9 @@
-//! `/api/webhook`: a Git host or a registry tells of a push, and the Applications that it concerns
-//! are refreshed.
+//! `/api/webhook`: a Git host or a registry announces a push, and the affected Applications are
+//! refreshed.
 //!
-//! Main type: [`Webhooks`]. Who sends is not logged in: a request is checked against the host's
-//! secret before its content is read as JSON, and all that are held at a time share one allowance
-//! of memory. Answers are Argo CD's.
+//! Main type: [`Webhooks`]. The sender is not logged in: a request is checked against the host's
+//! secret before its content is parsed as JSON, and all requests held at a time share one memory
+//! budget. Replies are the same as Argo CD's.
 
 mod concern;
 mod payload;
@@ -30,18 +30,18 @@ const MAX_PAYLOAD_MB: usize = 50;
 const JITTER: &str = "webhook.refresh.jitter";
 const JITTER_THRESHOLD: &str = "webhook.refresh.jitter.threshold";
 const JITTER_THRESHOLD_APPS: usize = 10;
-/// Bytes of all payloads that are held at a time, and so of one.
+/// Maximum total size of the payloads held at a time, and so the maximum size of one.
 const MEMORY: usize = 128 << 20;
-/// How long a payload may take to arrive.
+/// Timeout for receiving a payload.
 const SLOW: Duration = Duration::from_secs(30);
-/// Pushes whose Applications are being refreshed.
+/// Maximum number of pushes whose Applications are being refreshed.
 const QUEUE: usize = 10_000;
-/// Applications that are asked to refresh at a time.
+/// Maximum number of concurrent refresh requests.
 const REFRESHES: usize = 20;
-/// Likely an attack, without effect: what Argo CD calls it in its log.
+/// Argo CD's log level for a probable attack that had no effect.
 const SECURITY_HIGH: u8 = 3;
 
-/// What requests share.
+/// The state shared by requests.
 pub struct Webhooks {
     memory: Arc<Semaphore>,
     queue: Arc<Semaphore>,
@@ -63,11 +63,11 @@ impl Default for Webhooks {
 enum Refusal {
     Unknown,
     Method,
-    /// Empty, cut off, too slow, too large, or no JSON where that is looked at first.
+    /// Empty, truncated, too slow, too large, or not JSON where the JSON is checked first.
     Payload,
-    /// The secret is not the right one.
+    /// The secret is wrong.
     Secret,
-    /// The same, as registries are told.
+    /// The secret is wrong; the reply for registries.
     Unauthorized,
     Failed,
     Full,
@@ -123,7 +123,7 @@ fn max_megabytes(settings: &Settings) -> usize {
         .min(MEMORY >> 20)
 }
 
-/// Checks a request and lets what follows from it go on by itself.
+/// Checks a request and starts the refreshes in the background.
 async fn accept(
     state: &Arc<State>,
     settings: &Settings,
@@ -156,7 +156,7 @@ async fn accept(
     let received = tokio::time::timeout(SLOW, read(body, limit, &state.webhooks.memory))
         .await
         .unwrap_or(Err(Refusal::Payload));
-    // Only Git hosts are told of the limit.
+    // Only Git hosts get the limit in the reply.
     let (content, memory) = received.map_err(|e| {
         if e == Refusal::Payload && provider.is_registry() {
             Refusal::Failed
@@ -185,7 +185,7 @@ async fn accept(
     Ok(())
 }
 
-/// The whole body, and the memory that it takes of what there is for all.
+/// Reads the whole body and takes its size from the shared memory budget.
 async fn read(
     mut body: Body,
     limit: usize,
@@ -217,7 +217,7 @@ async fn read(
     }
 }
 
-/// Spreads the refreshes of a push that concerns many Applications.
+/// Random delays for the refreshes of a push that affects many Applications.
 #[derive(Clone, Copy, Debug)]
 struct Jitter {
     most: Duration,
@@ -255,7 +255,7 @@ impl Jitter {
     }
 }
 
-/// Asks for a comparison of every Application that the event concerns.
+/// Requests a refresh of every Application affected by the event.
 async fn refresh(state: &State, event: Event, jitter: Jitter) {
     let jitter = match &event {
         Event::Push(push) => {
@@ -276,8 +276,8 @@ async fn refresh(state: &State, event: Event, jitter: Jitter) {
     state.reach.ready().await;
     let mut apps = state.reach.apps_for_webhook();
     apps.retain(|app| state.reach.permits(&app.metadata.namespace));
-    // A payload can name a hundred thousand files, each of which is held against the paths of every
-    // Application.
+    // A payload can name a hundred thousand files, each of which is matched against the paths of
+    // every Application.
     ask_all(
         state,
         heavy::run(move || concerned(&event, apps)).await,

@@ -1,6 +1,6 @@
-//! What a webhook's content says, whoever sent it: a [`Push`]. What is missing or null is empty;
-//! what is of a wrong type refuses the request; of what may be many, no more than [`MAX_FILES`] are
-//! kept.
+//! Parses the payloads of all webhook providers into a [`Push`]. Missing or null fields count as
+//! empty, a field of the wrong type refuses the request, and lists are truncated, files to
+//! [`MAX_FILES`].
 
 use super::{
     Refusal,
@@ -14,32 +14,32 @@ use serde::{
 };
 use std::{fmt, marker::PhantomData};
 
-/// Files that are remembered of a push. When there are more it is as if it were not known which.
+/// Maximum number of files kept from a push. With more, the changed files count as unknown.
 const MAX_FILES: usize = 100_000;
-/// References and clone URLs of one push.
+/// Maximum number of references and of clone URLs in one push.
 const MAX_FEW: usize = 1_000;
 
-/// References of a repository that have changed.
+/// The changed references of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Push {
-    /// Where the repository is, on the web.
+    /// The repository's web URLs.
     pub urls: Vec<String>,
     /// Branches and tags.
     pub revisions: Vec<String>,
-    /// The default branch may be among them.
+    /// Whether the default branch may be among the revisions.
     pub head: bool,
-    /// The files that changed; empty when it is not said.
+    /// The changed files; empty if unknown.
     pub files: Vec<String>,
 }
 
-/// What has changed.
+/// A parsed event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     Push(Push),
     Registry(Pushed),
 }
 
-/// What has changed, if anything has that somebody may follow.
+/// Parses the payload; `None` if nothing changed that an Application can follow.
 pub fn read(
     provider: Provider,
     headers: &HeaderMap,
@@ -83,14 +83,14 @@ pub fn revision(reference: &str) -> String {
         .to_owned()
 }
 
-/// Null is as good as nothing.
+/// Treats null like a missing value.
 pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// A list of which no more than `MAX` are kept.
+/// A list truncated to `MAX` entries.
 struct List<T, const MAX: usize>(Vec<T>);
 
 impl<T, const MAX: usize> Default for List<T, MAX> {
@@ -125,8 +125,8 @@ impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for List<T, MA
     }
 }
 
-/// GitHub and Gogs (with `repository`), GitLab (with `project`): one reference, with what its
-/// commits changed.
+/// GitHub and Gogs (with `repository`), GitLab (with `project`): one reference, and the files
+/// changed by its commits.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Commits {
@@ -138,7 +138,7 @@ struct Commits {
     project: Web,
     #[serde(deserialize_with = "or_default")]
     commits: Files,
-    /// GitLab's: more than are listed when there are many.
+    /// GitLab only; higher than the number of listed commits if there are many.
     #[serde(deserialize_with = "or_default")]
     total_commits_count: u64,
 }
@@ -191,7 +191,7 @@ struct Files {
 }
 
 impl Files {
-    /// None when not all of them are known.
+    /// The file names; empty if not all of them are known.
     fn known(self, commits: u64) -> Vec<String> {
         if self.names.len() >= MAX_FILES || self.commits < commits {
             Vec::new()
@@ -230,7 +230,7 @@ impl<'de> Deserialize<'de> for Files {
     }
 }
 
-/// GitLab's system hooks tell of much else, which is fine.
+/// GitLab's system hooks report many other events, which are ignored.
 fn is_system_push(content: &[u8]) -> Result<bool, Refusal> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -325,7 +325,7 @@ struct Named {
     href: String,
 }
 
-/// It does not say which branch is the default one, nor which files changed.
+/// The payload names neither the default branch nor the changed files.
 fn bitbucket(content: &[u8]) -> Result<Push, Refusal> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -376,7 +376,7 @@ fn bitbucket(content: &[u8]) -> Result<Push, Refusal> {
     })
 }
 
-/// Like Bitbucket's, with several URLs for cloning.
+/// Like Bitbucket's, with several clone URLs.
 fn bitbucket_server(content: &[u8]) -> Result<Push, Refusal> {
     #[derive(Default, Deserialize)]
     #[serde(default)]

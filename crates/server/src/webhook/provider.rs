@@ -1,5 +1,5 @@
-//! Who sends a webhook, and whether it knows the secret. Secrets are compared without telling where
-//! they differ.
+//! Identifies the sender of a webhook and checks its secret. Comparing secrets does not reveal
+//! through timing where they differ.
 
 use super::{Refusal, SECURITY_HIGH};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -8,7 +8,7 @@ use http::{HeaderMap, header::AUTHORIZATION};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// `webhook.*` of argocd-secret; empty ones are not there.
+/// The `webhook.*` values of argocd-secret, without empty ones.
 pub type Secrets = BTreeMap<String, Vec<u8>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// In this order: Gogs sends GitHub's header too, and Bitbucket that of its server. Harbor has
-    /// none, and is known by its secret alone.
+    /// The order matters: Gogs also sends GitHub's header, and Bitbucket that of Bitbucket Server.
+    /// Harbor has no header and is recognised by its secret alone.
     pub fn of(headers: &HeaderMap, secrets: &Secrets) -> Option<Self> {
         let has = |name| !text(headers, name).is_empty();
         let package = text(headers, "x-github-event") == "package";
@@ -46,7 +46,7 @@ impl Provider {
         marked.or_else(|| is_harbor(headers, secrets).then_some(Self::Harbor))
     }
 
-    /// Who tells of images and charts, not of commits.
+    /// Whether it reports images and charts rather than commits.
     pub fn is_registry(self) -> bool {
         matches!(self, Self::Ghcr | Self::Harbor)
     }
@@ -62,7 +62,7 @@ impl Provider {
         }
     }
 
-    /// What the log calls the check.
+    /// The name of the check in the log.
     pub fn proof(self) -> &'static str {
         match self {
             Self::AzureDevOps => "basic auth",
@@ -72,7 +72,7 @@ impl Provider {
         }
     }
 
-    /// The event as its header names it.
+    /// The event named in the header.
     pub fn event(self, headers: &HeaderMap) -> &str {
         match self {
             Self::AzureDevOps | Self::Ghcr | Self::Harbor => "",
@@ -83,7 +83,7 @@ impl Provider {
         }
     }
 
-    /// Whether the event is one that is taken. Azure DevOps names it in the content.
+    /// Whether the event is supported. Azure DevOps names it in the content.
     pub fn knows_event(self, headers: &HeaderMap) -> bool {
         match (self, self.event(headers)) {
             (Self::AzureDevOps | Self::Ghcr | Self::Harbor, _)
@@ -99,7 +99,7 @@ impl Provider {
         }
     }
 
-    /// The secrets that are sent as they are.
+    /// Checks secrets that are sent in headers.
     pub fn check_headers(self, headers: &HeaderMap, secrets: &Secrets) -> Result<(), Refusal> {
         let secret = |key: &str| secrets.get(key).map_or(&[][..], Vec::as_slice);
         let known = match self {
@@ -124,7 +124,7 @@ impl Provider {
         if known { Ok(()) } else { Err(Refusal::Secret) }
     }
 
-    /// The secrets that sign the content.
+    /// Checks signatures of the content.
     pub fn check_content(
         self,
         headers: &HeaderMap,
@@ -167,7 +167,8 @@ impl Provider {
     }
 }
 
-/// Whether what authorises the request is Harbor's secret. Without one Harbor is not believed.
+/// Whether the request's authorization is Harbor's secret. Without a configured secret, no request
+/// counts as Harbor's.
 fn is_harbor(headers: &HeaderMap, secrets: &Secrets) -> bool {
     let (given, secret) = (
         headers.get(AUTHORIZATION).map_or(&[][..], |v| v.as_bytes()),
@@ -203,7 +204,7 @@ fn basic(headers: &HeaderMap) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((both[..colon].to_vec(), both[colon + 1..].to_vec()))
 }
 
-/// How far digests agree tells nothing of what they are digests of.
+/// Compares digests, so that timing reveals nothing about the secret.
 fn same(given: &[u8], secret: &[u8]) -> bool {
     Sha256::digest(given) == Sha256::digest(secret)
 }

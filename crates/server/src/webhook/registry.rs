@@ -1,5 +1,4 @@
-//! What registries tell of: a tag that was pushed, and which Applications follow it. Main type:
-//! [`Pushed`].
+//! Registry events: a pushed tag, and the Applications that follow it. Main type: [`Pushed`].
 
 use super::{
     Refusal,
@@ -19,7 +18,8 @@ pub struct Pushed {
 }
 
 impl Pushed {
-    /// Whether one of its sources is this repository, or a chart in it, and follows the tag.
+    /// Whether one of the Application's sources is this repository, or a chart in it, and follows
+    /// the tag.
     pub fn concerns(&self, app: &Application) -> bool {
         let (pushed, version) = (plain(&self.repository), Version::parse(&self.tag).ok());
         let follows = |target: &str| {
@@ -57,14 +57,13 @@ impl Pushed {
     }
 }
 
-/// An address as it is compared.
+/// Normalises an address for comparison.
 fn plain(url: &str) -> String {
     let url = url.strip_prefix("oci://").unwrap_or(url);
     url.strip_suffix('/').unwrap_or(url).to_lowercase()
 }
 
-/// GitHub's registry: a container that was published under a tag; of anything else there is nothing
-/// to say.
+/// GitHub's registry: a container published under a tag; `None` for any other event.
 pub fn ghcr(content: &[u8]) -> Result<Option<Pushed>, Refusal> {
     #[derive(Default, Deserialize)]
     #[serde(default)]

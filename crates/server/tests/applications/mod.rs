@@ -143,8 +143,8 @@ async fn creating_is_validated_and_idempotent() {
     }
 }
 
-/// A history that a user brings would be something to roll back to, and an operation one that
-/// nobody checked.
+/// A user-supplied history could be rolled back to, and a user-supplied operation would be
+/// unchecked.
 #[tokio::test]
 async fn nobody_brings_a_status_or_an_operation() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! Projects and their repositories: what they permit.
+//! What projects and their repositories permit.
 
 use super::{APPS, WATCH, create};
 use crate::common::{World, app};

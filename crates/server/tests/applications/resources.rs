@@ -1,4 +1,4 @@
-//! The objects of an Application: what is shown of them, and what is done with them.
+//! The objects of an Application: what is shown, and which actions can be run.
 
 use super::{APPS, GET, create, named};
 use crate::common::World;
@@ -105,7 +105,7 @@ async fn before_a_comparison_the_reason_is_told() {
     );
 }
 
-/// Puts objects with actions into the tree, and one without.
+/// Adds objects with actions to the tree, and one without.
 fn place_objects(world: &World) {
     let node = |kind: &str, group: &str| json!({"group": group, "kind": kind, "version": "v1", "name": kind, "namespace": "n", "uid": kind});
     let tree = json!({"nodes": [node("Deployment", "apps"), node("Rollout", "argoproj.io"), node("CronJob", "batch"), node("ConfigMap", "")]});
@@ -135,7 +135,7 @@ fn place_objects(world: &World) {
     );
 }
 
-/// Where the actions of an object are.
+/// The URL of an object's actions.
 fn actions(kind: &str, group: &str) -> String {
     format!(
         "{APPS}/a/resource/actions?namespace=n&resourceName={kind}&version=v1&group={group}&kind={kind}"
@@ -166,7 +166,7 @@ async fn actions_are_listed_and_run() {
         (200, vec!["restart", "pause", "resume", "scale"])
     );
 
-    // The old call has the action's name as body, the new one parameters.
+    // The old call has the action's name as its body, the new one has parameters.
     assert_eq!(run(&world, "Deployment", "apps", "pause").await.0, 200);
     let parameters = json!([{"name": "replicas", "value": "3"}]);
     let scale = json!({"namespace": "n", "resourceName": "Deployment", "version": "v1", "group": "apps", "kind": "Deployment",

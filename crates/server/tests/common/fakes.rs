@@ -1,4 +1,4 @@
-//! Ports in memory.
+//! In-memory fakes of the ports.
 
 use async_trait::async_trait;
 use futures::{StreamExt as _, stream::BoxStream};
@@ -45,15 +45,15 @@ struct Inner {
 pub struct FakeStore {
     inner: Mutex<Inner>,
     changes: broadcast::Sender<StoreEvent>,
-    /// Conflicts to answer patches with, before they succeed.
+    /// How many patches to answer with a conflict before they succeed.
     pub conflicts: Mutex<u32>,
-    /// Namespaces beside `argocd` that Applications may be in.
+    /// Namespaces other than `argocd` where Applications are allowed.
     pub permitted: Mutex<Vec<String>>,
     /// argocd-cm.
     pub config: Mutex<BTreeMap<String, String>>,
 }
 
-/// Applications by qualified name, those of `argocd` by their own.
+/// The key of an Application: its qualified name, or just its name in `argocd`.
 fn qualified(namespace: &str, name: &str) -> String {
     if namespace == "argocd" {
         name.to_owned()
@@ -83,12 +83,12 @@ impl FakeStore {
         self.lock().events.clone()
     }
 
-    /// As the controller writes: whatever the patch says.
+    /// Writes as the controller does: applies any patch.
     pub fn control(&self, name: &str, patch: &Value) -> Application {
         self.patch(name, patch).expect("it is there")
     }
 
-    /// All that is stored, as text.
+    /// Everything that is stored, as text.
     pub fn everything(&self) -> String {
         let inner = self.lock();
         let secrets: Vec<_> = inner
@@ -264,7 +264,7 @@ impl Store for FakeStore {
         ))
     }
 
-    /// The one that is called `global`, if there is one.
+    /// The project called `global`, if it exists.
     fn global_projects(&self, project: &AppProject) -> Vec<AppProject> {
         self.lock()
             .projects

@@ -1,4 +1,4 @@
-//! A server on loopback with everything behind it in memory, and clients for REST and gRPC.
+//! A server on loopback with in-memory fakes behind it, and clients for REST and gRPC.
 
 #![allow(dead_code)]
 
@@ -38,17 +38,17 @@ impl World {
         Self::start_with(&[], &[]).await
     }
 
-    /// With sources from elsewhere.
+    /// Starts with other sources.
     pub async fn start_from(sources: Arc<dyn Sources>) -> Self {
         Self::started(&[], &[], sources, Arc::new(AdminOnly)).await
     }
 
-    /// With somebody else to ask who may do what.
+    /// Starts with another enforcer.
     pub async fn start_under(enforcer: Arc<dyn Enforcer>) -> Self {
         Self::started(&[], &[], Arc::new(FakeSources), enforcer).await
     }
 
-    /// With these values of argocd-cm and of argocd-secret.
+    /// Starts with these values in argocd-cm and argocd-secret.
     pub async fn start_with(config: &[(&str, &str)], secrets: &[(&str, &str)]) -> Self {
         Self::started(config, secrets, Arc::new(FakeSources), Arc::new(AdminOnly)).await
     }
@@ -63,7 +63,7 @@ impl World {
             Arc::new(FakeStore::default()),
             Arc::new(FakeLive::default()),
         );
-        // The lowest cost bcrypt has: the tests are not about its speed.
+        // bcrypt's lowest cost: the tests are not about its speed.
         let hash = bcrypt::hash(PASSWORD, 4).expect("it hashes");
         let mut secret = SecretRecord {
             name: "argocd-secret".into(),
@@ -105,7 +105,7 @@ impl World {
         world
     }
 
-    /// Another process with the same records, and the session of this one.
+    /// Starts another server with the same records, using the session of this one.
     pub async fn again(&self, options: Options) -> Self {
         let mut world = Self::serve(
             self.store.clone(),
@@ -156,7 +156,7 @@ impl World {
         }
     }
 
-    /// With the session, as JSON.
+    /// One REST request with the session; the reply as JSON.
     pub async fn rest(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
         let mut request = Request::builder()
             .method(method)

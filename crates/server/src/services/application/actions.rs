@@ -1,7 +1,7 @@
 //! Resource actions on live objects of an Application's tree, and on the Application itself.
 //!
-//! The engine says which there are and what they change; here it is looked up, checked against the
-//! project, and written.
+//! The engine defines the actions and computes their changes; this module finds the object, checks
+//! the changes against the project, and writes them.
 
 use super::{
     audit,
@@ -34,12 +34,12 @@ use tiphys_rpc::heavy;
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
-/// What an action is about.
+/// The object that an action applies to.
 struct Subject<A> {
     app: Authorized<Application, A>,
     project: AppProject,
     object: Object,
-    /// `None`: the Application itself.
+    /// `None` means the Application itself.
     at: Option<LiveRef>,
 }
 
@@ -58,7 +58,7 @@ pub async fn list(
     Ok(ResourceActionsListResponse { actions })
 }
 
-/// As [`run_v2`], without parameters.
+/// Like [`run_v2`], without parameters.
 pub async fn run(
     state: Arc<State>,
     guard: Guard,
@@ -115,7 +115,7 @@ pub async fn run_v2(
     })
     .await;
     let impacts = impacts.map_err(|e| e.context("error executing Lua resource action"))?;
-    // All of them are looked at before the first is carried out.
+    // Check all of them before carrying out the first.
     for impact in &impacts {
         check(&state, &subject, impact).await?;
     }
@@ -202,7 +202,7 @@ async fn customizations(state: &State) -> Result<Customizations, ApiError> {
     Ok(customizations)
 }
 
-/// A user's script may take its second: it must not take it from other requests.
+/// Runs a user's script away from the threads that answer requests, so that it does not delay them.
 async fn scripted<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
 ) -> Result<T, ApiError> {
@@ -212,8 +212,8 @@ async fn scripted<T: Send + 'static>(
     })
 }
 
-/// Whether the project permits it, the object is the one that was asked about, and the API server
-/// would take a new one.
+/// Checks that the project permits the change, that a patch applies to the requested object, and
+/// that the API server would accept a new object.
 async fn check(
     state: &State,
     subject: &Subject<RunAction>,
@@ -246,7 +246,7 @@ async fn check(
     }
 }
 
-/// Writes what has changed. Where the status is a resource of its own it is written as one.
+/// Writes the changes. The status is written separately where it is a subresource.
 async fn patch(state: &State, subject: &Subject<RunAction>, new: &Object) -> Result<(), ApiError> {
     let value = |object: &Object| Value::Object(object.0.clone());
     let diff = json_merge::create_two_way(&value(&subject.object), &value(new))

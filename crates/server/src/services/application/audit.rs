@@ -1,4 +1,5 @@
-//! Who did what to an Application: Kubernetes events and a line in the log, with Argo CD's words.
+//! Audit of who did what to an Application: Kubernetes events and a log line, with Argo CD's
+//! messages.
 
 use crate::{auth::Caller, ports::EventRecord, server::State};
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ pub fn user(caller: &Caller) -> &str {
     }
 }
 
-/// `action` reads after the user's name.
+/// `action` follows the user's name in the message.
 pub async fn app(
     state: &State,
     caller: &Caller,
@@ -45,7 +46,7 @@ pub async fn app(
     record(state, event).await;
 }
 
-/// An event that cannot be stored does not undo what it tells of.
+/// Failing to store the event does not fail the operation it describes.
 pub async fn record(state: &State, event: EventRecord) {
     tracing::info!(
         kind = event.api_kind,

@@ -1,4 +1,4 @@
-//! Delete: whether the Application's resources go with it, and how, is in its finalizers.
+//! Delete. The finalizers determine whether the Application's resources are deleted too, and how.
 
 use super::audit;
 use crate::{
@@ -74,8 +74,8 @@ pub async fn delete(
     Ok(ApplicationResponse {})
 }
 
-/// The finalizers with this way of cascading, or with none. One cannot be added to what is being
-/// deleted already.
+/// Returns the finalizers with this cascade mode, or without one. No finalizer can be added once
+/// deletion has started.
 fn finalizers(have: &[String], cascade: Option<&str>, deleting: bool) -> Vec<String> {
     let ours = |f: &String| {
         f == RESOURCES_FINALIZER

@@ -1,4 +1,5 @@
-//! What an Application's cluster has: managed resources, the tree, single objects and their events.
+//! The state of an Application's cluster: managed resources, the tree, single objects and their
+//! events.
 
 use super::{audit, blocking_conditions, project_of, read::refresh};
 use crate::{
@@ -31,7 +32,8 @@ use tiphys_engine::{
     types::{CompareRules, ProjectRules, Tracking},
 };
 
-/// What the controller has published; asks it to compare when it has not, or says why it cannot.
+/// Returns the state published by the controller; if there is none, requests a comparison or
+/// returns the reason why there cannot be one.
 macro_rules! published {
     ($state:expr, $app:expr, $get:ident, $what:literal) => {{
         match $state.reach.live($app).$get().await {
@@ -63,8 +65,8 @@ async fn first_comparison<A>(
     Ok(())
 }
 
-/// The tree as the project permits it now: the controller may not have looked at the Application
-/// since the project was changed.
+/// The tree filtered by the project's current permissions: the controller may not have reconciled
+/// the Application since the project changed.
 pub(super) async fn tree_of<A>(
     state: &State,
     app: &Authorized<Application, A>,
@@ -75,7 +77,7 @@ pub(super) async fn tree_of<A>(
     Ok(permitted(tree, &permissions(state, app, project)))
 }
 
-/// What a project lets an Application see and change of its cluster.
+/// What a project permits an Application to see and change in its cluster.
 pub(super) fn permissions<A>(
     state: &State,
     app: &Authorized<Application, A>,
@@ -83,7 +85,7 @@ pub(super) fn permissions<A>(
 ) -> CompareRules {
     let destination = state.reach.live(app).destination().ok();
     let of_cluster = |d: &Destination| spec::project_rules_for(project, d);
-    // Nothing is permitted on a cluster that is not known.
+    // Nothing is permitted on an unknown cluster.
     let nowhere = || ProjectRules {
         cluster_permitted: false,
         ..spec::project_rules(project)
@@ -107,7 +109,8 @@ fn may_see(rules: &CompareRules, r: &ResourceRef) -> bool {
     permit::resource(rules, &r.group, &r.kind, &r.namespace, &r.name)
 }
 
-/// The tree without what there is and may not be seen, and without what is below that alone.
+/// The tree without live objects that are not permitted, and without objects whose parents are all
+/// left out.
 fn permitted(tree: Arc<ApplicationTree>, rules: &CompareRules) -> Arc<ApplicationTree> {
     let all = || {
         tree.nodes
@@ -122,7 +125,7 @@ fn permitted(tree: Arc<ApplicationTree>, rules: &CompareRules) -> Arc<Applicatio
     if gone.is_empty() {
         return tree;
     }
-    // Each round reaches one level down; trees are shallow.
+    // Each pass descends one level; trees are shallow.
     loop {
         let orphaned = |node: &ResourceNode| {
             !node.parent_refs.is_empty()
@@ -225,7 +228,7 @@ pub async fn watch_resource_tree(
     )
     .await?;
     let trees = state.reach.live(&app).watch_tree();
-    // What is permitted may change while it is watched.
+    // Permissions may change during the watch.
     let shown = move |tree| {
         let (state, app) = (state.clone(), app.clone());
         async move {
@@ -238,7 +241,7 @@ pub async fn watch_resource_tree(
     Ok(trees.then(shown).boxed())
 }
 
-/// The node of the Application's tree that a request means: nothing else of the cluster can be
+/// The node of the Application's tree that a request refers to; objects outside the tree cannot be
 /// reached.
 pub(super) async fn node<A: Verb>(
     state: &State,
@@ -273,7 +276,7 @@ pub(super) async fn node<A: Verb>(
     Ok((app, project, node))
 }
 
-/// A resource as actions name it that are about it: `<group>/<kind>/<namespace>/<name>`.
+/// The resource's path in RBAC actions: `<group>/<kind>/<namespace>/<name>`.
 fn path(q: &ApplicationResourceRequest) -> String {
     let (group, namespace) = (
         q.group.as_deref().unwrap_or_default(),
@@ -297,12 +300,12 @@ pub(super) fn live_ref(node: &ResourceNode, version: &str) -> LiveRef {
     }
 }
 
-/// The text of an object, as anybody may see it.
+/// The JSON text of an object with secret values masked.
 pub(super) async fn shown(state: &State, object: Value) -> Result<String, ApiError> {
     Ok(concealed(state, object).await?.to_string())
 }
 
-/// An object without what nobody may see of it.
+/// Masks the object's secret values.
 async fn concealed(state: &State, object: Value) -> Result<Value, ApiError> {
     let settings = state.settings.get().await?;
     let hidden = diff::hidden_annotations(settings.value("resource.sensitive.mask.annotations"));
@@ -351,7 +354,7 @@ pub async fn patch_resource(
         .patch(&object, &q.patch, &q.patch_type)
         .await
         .map_err(|e| match object.kind.as_str() {
-            // The reason may repeat values.
+            // The error may contain the Secret's values.
             "Secret" => ApiError::plain(format!(
                 "failed to patch Secret {}/{}",
                 object.namespace, object.name

@@ -1,4 +1,4 @@
-//! PodLogs: lines of the pods that belong to a resource of the Application.
+//! PodLogs: log lines of the pods that belong to a resource of the Application.
 
 use super::live::tree_of;
 use crate::{
@@ -39,7 +39,7 @@ pub async fn pod_logs(
         .map_err(|e| e.context("error getting app resource tree"))?;
     let pods = pods(&tree, &q);
     if pods.is_empty() {
-        // As of an Application that may no longer see them: the stream ends, and says nothing.
+        // The project may no longer permit any pods: the stream ends without a message.
         return Ok(futures::stream::empty().boxed());
     }
     let settings = state.settings.get().await?;
@@ -62,7 +62,7 @@ pub async fn pod_logs(
     let mut streams = Vec::new();
     for pod in pods {
         let name = pod.name.clone();
-        // A pod that does not give its log says why in its place.
+        // If a pod's log cannot be read, its error is sent in place of the lines.
         let lines = match state.reach.live(&logs).logs(&pod, &options).await {
             Ok(lines) => lines,
             Err(e) => futures::stream::iter([Ok(entry(&name, e.message))]).boxed(),
@@ -93,7 +93,7 @@ fn entry(pod: &str, content: String) -> LogEntry {
     }
 }
 
-/// The pods of the tree below what the query means.
+/// The pods in the tree below the resources selected by the query.
 fn pods(tree: &ApplicationTree, q: &ApplicationPodLogsQuery) -> Vec<LiveRef> {
     let is = |asked: &Option<String>, have: &str| {
         asked.as_deref().is_none_or(|a| a.is_empty() || a == have)
@@ -105,7 +105,7 @@ fn pods(tree: &ApplicationTree, q: &ApplicationPodLogsQuery) -> Vec<LiveRef> {
             && is(&q.namespace, &r.namespace)
     };
     let mut inside: BTreeSet<&str> = BTreeSet::new();
-    // Each round reaches one level down; trees are shallow.
+    // Each pass descends one level; trees are shallow.
     loop {
         let before = inside.len();
         let below = |n: &ResourceNode| {
@@ -140,7 +140,7 @@ fn pods(tree: &ApplicationTree, q: &ApplicationPodLogsQuery) -> Vec<LiveRef> {
     .collect()
 }
 
-/// Lines that contain a text, or with `!` before it those that do not.
+/// Selects lines that contain a text or, with a leading `!`, lines that don't.
 struct Filter {
     text: String,
     inverse: bool,

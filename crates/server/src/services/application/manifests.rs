@@ -1,4 +1,4 @@
-//! GetManifests: what Git says, rendered, without values of Secrets.
+//! GetManifests: the manifests rendered from Git, without values of Secrets.
 
 use super::{live::shown, render::Asker, validate};
 use crate::{
@@ -57,7 +57,7 @@ pub async fn get(
         ..Default::default()
     };
     response.server.clone_from(&app.spec.destination.server);
-    // Permissions come first: a source that is not permitted is not even contacted.
+    // Check permissions first: a source that is not permitted must not even be contacted.
     sources
         .iter()
         .try_for_each(|source| validate::permitted(&project, &source.repo_url))?;
@@ -89,8 +89,8 @@ pub async fn get(
     Ok(response)
 }
 
-/// With the mark that it would have in the cluster: without it, whoever compares sees a difference
-/// in every object.
+/// Adds the tracking mark that the object would have in the cluster; without it, clients that
+/// compare would see a difference in every object.
 fn tracked(object: Value, tracking: &Tracking, app: &Application) -> Value {
     match Object::from_value(object.clone()) {
         Ok(mut object) => {

@@ -1,5 +1,5 @@
-//! application.ApplicationService, a file for each group of calls. Here: the project and the
-//! health of an Application.
+//! application.ApplicationService, with one file for each group of calls. This file has the project
+//! and the health of an Application.
 
 pub mod actions;
 pub mod audit;
@@ -18,10 +18,10 @@ use crate::{ApiError, access::Authorized, ports::StoreError, server::State};
 use tiphys_api::{AppProject, Application, resource::ResourceNode, status::HealthStatus};
 use tiphys_engine::spec;
 
-/// The condition types that say why there is nothing to show.
+/// The condition types that explain why there is nothing to show.
 const BLOCKING: [&str; 2] = ["ComparisonError", "InvalidSpecError"];
 
-/// The project of an Application, which must be allowed to use it.
+/// The project of an Application; fails if the Application may not use it.
 pub(crate) async fn project_of<A>(
     state: &State,
     app: &Authorized<Application, A>,
@@ -50,7 +50,7 @@ pub(crate) async fn project_of<A>(
     }
 }
 
-/// With the health of its resources, which the controller keeps in the tree rather than in the
+/// Adds the health of the resources, which the controller keeps in the tree rather than in the
 /// record.
 pub(crate) async fn with_health<A>(state: &State, app: Authorized<Application, A>) -> Application {
     if app.status.resource_health_source != "appTree" {
@@ -84,7 +84,7 @@ pub(crate) async fn with_health<A>(state: &State, app: Authorized<Application, A
     app
 }
 
-/// The conditions that keep it from being compared, in one line; empty when there are none.
+/// The conditions that prevent a comparison, in one line; empty if there are none.
 fn blocking_conditions(app: &Application) -> String {
     let lines = app
         .status
@@ -97,7 +97,7 @@ fn blocking_conditions(app: &Application) -> String {
         .join(";")
 }
 
-/// Whether a sync happens by itself.
+/// Whether automated sync is enabled.
 fn syncs_itself(app: &Application) -> bool {
     app.spec
         .sync_policy

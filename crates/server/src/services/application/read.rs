@@ -26,7 +26,7 @@ use tiphys_api::{
 use tiphys_apimachinery::selector::LabelSelector;
 use tiphys_engine::{spec, sync::window::Windows};
 
-/// What Applications a query means; of `projects` and the older `project`.
+/// Selects the Applications of a query, by `projects` and the older `project`.
 pub(super) struct Filter {
     selector: LabelSelector,
     name: String,
@@ -122,13 +122,13 @@ pub async fn get(
     }
 }
 
-/// The patch that asks the controller to compare again. The time tells Argo CD's one request from
-/// the next.
+/// The patch that requests a comparison. The timestamp distinguishes one request from the next for
+/// Argo CD.
 pub(crate) fn refresh_request(kind: &str) -> Value {
     json!({"metadata": {"annotations": {REFRESH: kind, REFRESH_TIMESTAMP: Timestamp::now().to_string()}}})
 }
 
-/// Asks the controller to compare again, and waits until it has: it takes the annotation away.
+/// Requests a comparison and waits until it is done: the controller then removes the annotation.
 pub(super) async fn refresh<A>(
     state: &State,
     app: &Authorized<Application, A>,
@@ -165,8 +165,8 @@ pub(super) async fn refresh<A>(
         .map_err(late)?
 }
 
-/// The project's windows that hold for the Application, those that are open, and whether a user may
-/// sync now.
+/// The project's sync windows that apply to the Application, those that are active, and whether a
+/// user may sync now.
 pub async fn windows(
     state: Arc<State>,
     guard: Guard,
@@ -193,7 +193,7 @@ pub async fn windows(
         };
         list.iter().map(window).collect()
     };
-    // A window that cannot be read permits nothing, and hides neither the others nor the
+    // A window that cannot be parsed blocks the sync, but hides neither the other windows nor the
     // Application.
     let can_sync = windows.can_sync(true, None, now).unwrap_or(false);
     let active = windows.readable(now);
@@ -246,7 +246,7 @@ pub async fn revision_metadata(
     state.reach.sources(&repository).metadata(&q.revision).await
 }
 
-/// The source that an index and a version in the history mean.
+/// The source selected by an index and a version in the history.
 fn source_of(
     app: &Application,
     index: Option<i32>,

@@ -1,5 +1,4 @@
-//! What is asked of the renderer for an Application's sources: commits, the sources they refer to,
-//! what the cluster is.
+//! Render requests for an Application's sources: commits, referenced sources, cluster versions.
 //!
 //! Main type: [`Asker`].
 
@@ -13,7 +12,7 @@ use std::collections::BTreeMap;
 use tiphys_api::{Application, repository::Repository, source::ApplicationSource};
 use tiphys_engine::spec;
 
-/// Makes the requests for the sources of one Application.
+/// Builds the requests for the sources of one Application.
 pub(crate) struct Asker<'a, A> {
     state: &'a State,
     app: &'a Authorized<Application, A>,
@@ -22,7 +21,7 @@ pub(crate) struct Asker<'a, A> {
 }
 
 impl<'a, A> Asker<'a, A> {
-    /// `sources` are the Application's, maybe at other revisions.
+    /// `sources` are the Application's sources, possibly at other revisions.
     pub async fn new(
         state: &'a State,
         app: &'a Authorized<Application, A>,

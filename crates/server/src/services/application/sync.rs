@@ -1,4 +1,4 @@
-//! Sync, Rollback and TerminateOperation: they set or end the Application's `operation`, which the
+//! Sync, Rollback and TerminateOperation. They set or end the Application's `operation`, which the
 //! controller carries out.
 
 use super::{audit, syncs_itself, validate, with_health};
@@ -110,7 +110,7 @@ pub async fn sync(
     Ok(with_health(&state, started).await)
 }
 
-/// Whether the project lets a user sync now: its windows, and what it demands of sources.
+/// Checks that the project lets a user sync now: sync windows, and requirements on sources.
 fn may_sync_now(app: &Application, project: &AppProject) -> Result<(), ApiError> {
     if let Some(why) = spec::unverifiable(project) {
         return Err(ApiError::precondition(why));
@@ -123,7 +123,7 @@ fn may_sync_now(app: &Application, project: &AppProject) -> Result<(), ApiError>
     }
 }
 
-/// Sets the operation unless there is one.
+/// Sets the operation unless one is already set.
 async fn start(
     state: &State,
     guard: &Guard,
@@ -141,7 +141,7 @@ async fn start(
                 "another operation is already in progress",
             )));
         }
-        // The former result goes, so that nobody takes it for the new one's.
+        // Remove the previous result, so that nobody takes it for the new operation's.
         let former = current.status.operation_state.as_ref();
         let from = former.map_or_else(
             || json!({}),
@@ -240,7 +240,7 @@ async fn resolve<A>(
     })
 }
 
-/// The commit, and how to show it.
+/// The commit and its display form.
 async fn resolve_one<A>(
     state: &State,
     app: &Authorized<Application, A>,

@@ -1,5 +1,5 @@
-//! Whether an Application may be stored: its fields, its project's permissions, its repository.
-//! Normalises it too.
+//! Validation before an Application is stored: its fields, its project's permissions, its
+//! repository. Also normalises it.
 
 use super::render::Asker;
 use crate::{ApiError, Code, access::Authorized, server::State};
@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use tiphys_api::{AppProject, Application, source::ApplicationSource};
 use tiphys_engine::{spec, types::Condition};
 
-/// Checks, with `deep` also that the source can be read, and brings the specification into its
-/// normal form.
+/// Validates the Application and normalises its spec; with `deep`, also checks that the sources can
+/// be rendered.
 pub(crate) async fn validate_and_normalize<A>(
     state: &State,
     app: Authorized<Application, A>,
@@ -52,7 +52,7 @@ pub(crate) async fn validate_and_normalize<A>(
             )))
         }
     };
-    // Permissions come first: a source that is not permitted is not even contacted.
+    // Check permissions first: a source that is not permitted must not even be contacted.
     refuse(spec::validate(&app.spec, project, &clusters))?;
     if deep {
         refuse(unreadable(state, &app).await?)?;
@@ -60,7 +60,7 @@ pub(crate) async fn validate_and_normalize<A>(
     Ok(app.normalized())
 }
 
-/// What keeps the sources from being rendered.
+/// The problems that prevent the sources from being rendered.
 async fn unreadable<A>(
     state: &State,
     app: &Authorized<Application, A>,
@@ -106,8 +106,8 @@ async fn render<A>(
 ) -> Result<(), ApiError> {
     let (repository, request) = asker.request(source.clone(), false).await?;
     let rendered = match state.reach.sources(&repository).render(request).await {
-        // A glob of values files that matches nothing yet: the comparison says so, until some are
-        // there.
+        // A glob of values files that matches nothing yet is accepted; the comparison reports it
+        // until there are matches.
         Err(e) if e.code == Code::NotFound => return Ok(()),
         other => other?,
     };
@@ -118,8 +118,8 @@ async fn render<A>(
     }
 }
 
-/// Refuses a source that the project does not permit, and every source of a project whose demands
-/// cannot be met.
+/// Refuses a source that the project does not permit, and every source of a project whose
+/// requirements cannot be met.
 pub fn permitted(project: &AppProject, url: &str) -> Result<(), ApiError> {
     if let Some(why) = spec::unverifiable(project) {
         return Err(ApiError::precondition(why));

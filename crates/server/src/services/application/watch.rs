@@ -1,4 +1,4 @@
-//! Watch: the Applications as they are, then every change.
+//! Watch: the current Applications, then every change.
 
 use super::{read::Filter, with_health};
 use crate::{
@@ -20,12 +20,12 @@ use tokio::sync::broadcast::error::RecvError;
 struct Watch {
     state: Arc<State>,
     filter: Filter,
-    /// Older than this is not of interest.
+    /// Older versions are not sent.
     min_version: u64,
     guard: Guard,
     events: SeenEvents,
     pending: VecDeque<Seen>,
-    /// What the client has been told of.
+    /// The Applications already sent to the client.
     told: BTreeMap<(String, String), Authorized<Arc<Application>, Get>>,
 }
 
@@ -50,7 +50,7 @@ pub async fn watch(
         pending: VecDeque::new(),
         told: BTreeMap::new(),
     };
-    // Whoever watches one Application must miss nothing, even when it gives a version.
+    // A watch of a single Application must not miss anything, even if it gives a version.
     if resource_version.is_empty() || one {
         watch.snapshot(Change::Added);
     }
@@ -77,7 +77,7 @@ impl Watch {
         if event.change == Change::Deleted {
             self.told.remove(&key);
         } else {
-            // What happened between subscribing and the snapshot is in both.
+            // Changes between subscribing and the snapshot arrive twice.
             if self
                 .told
                 .get(&key)
@@ -90,7 +90,8 @@ impl Watch {
         Some(event)
     }
 
-    /// After events were lost: all Applications as they are, and those that are gone.
+    /// After events were dropped: sends all current Applications, and deletions of those that no
+    /// longer exist.
     fn catch_up(&mut self) {
         self.events = self.state.reach.app_events(&self.guard);
         self.snapshot(Change::Modified);

@@ -32,9 +32,9 @@ pub async fn create(
     if app.metadata.namespace.is_empty() {
         app.metadata.namespace.clone_from(&state.options.namespace);
     }
-    // An operation has rules of its own: it is started by Sync only.
+    // Only Sync may start an operation, after its own checks.
     app.operation = None;
-    // And a status is the controller's: a history brought along would be something to roll back to.
+    // The status belongs to the controller; a user-supplied history could be rolled back to.
     app.status = Default::default();
     let app = guard.create(app)?;
     if !state.reach.permits(&app.metadata.namespace) {
@@ -67,7 +67,7 @@ pub async fn create(
     }
 }
 
-/// Creating the same again is fine; something else only with `upsert`.
+/// Creating an identical Application again succeeds; a different one needs `upsert`.
 async fn exists(
     state: &State,
     guard: &Guard,
@@ -103,8 +103,8 @@ async fn exists(
         .map_err(|e| e.context("error updating application"))
 }
 
-/// Stores the specification and the metadata that is the user's. `merge` keeps labels and
-/// annotations that are not named.
+/// Stores the spec and the user's part of the metadata. With `merge`, labels and annotations
+/// missing from `new` are kept.
 async fn replace<A: Writes>(
     state: &State,
     guard: &Guard,
@@ -141,7 +141,7 @@ async fn replace<A: Writes>(
     ))
 }
 
-/// What is the user's, as it is and as it shall be.
+/// The current and the new values of the parts that users may change.
 fn changes(current: &Application, new: &Application, merge: bool) -> (Value, Value) {
     let part = |app: &Application| json!({"spec": app.spec, "metadata": {"labels": app.metadata.labels, "annotations": app.metadata.annotations, "finalizers": app.metadata.finalizers}});
     let mut wanted = new.clone();
@@ -156,7 +156,7 @@ fn changes(current: &Application, new: &Application, merge: bool) -> (Value, Val
     (part(current), part(&wanted))
 }
 
-/// What Update, UpdateSpec and Patch do alike.
+/// The common part of Update, UpdateSpec and Patch.
 async fn validate_and_update(
     state: &State,
     guard: &Guard,
@@ -187,7 +187,7 @@ async fn validate_and_update(
         .map_err(|e| e.context("error updating application"))
 }
 
-/// A client that sends back what it was shown means the addresses as they are.
+/// Restores passwords in URLs that were masked in the reply and are sent back by the client.
 fn restore_passwords(new: &mut ApplicationSpec, current: &ApplicationSpec) {
     let known: Vec<&str> = spec::sources(current)
         .into_iter()
@@ -277,7 +277,7 @@ pub async fn patch(
     };
     let mut patched: Application = serde_json::from_value(after)
         .map_err(|e| ApiError::invalid(format!("error unmarshaling patched app: {e}")))?;
-    // A patch changes this Application, not another.
+    // A patch cannot change which Application it applies to.
     patched.metadata.name.clone_from(&app.metadata.name);
     patched
         .metadata
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(between(&new, false), Difference::Merge(replaced));
         let merged = json!({"metadata": {"labels": {"x": "3"}}, "spec": {"source": changed}});
         assert_eq!(between(&new, true), Difference::Merge(merged));
-        // In a merge patch this null would not arrive.
+        // A merge patch would lose this null.
         let mut with_null = current.clone();
         with_null.spec.source.get_or_insert_default().helm =
             Some(serde_json::from_value(json!({"valuesObject": {"x": null}})).expect("helm"));

@@ -1,4 +1,4 @@
-//! Whether repositories answered when they were last asked: a list must not contact each of them
+//! The results of the last connection tests of repositories: a list must not contact each of them
 //! every time.
 
 use std::{
@@ -8,19 +8,19 @@ use std::{
 };
 use tiphys_api::cluster::ConnectionState;
 
-/// What failed may work soon; what worked will for longer.
+/// Failures are cached for a shorter time than successes, since they may be fixed soon.
 const GOOD_FOR: Duration = Duration::from_secs(600);
 const BAD_FOR: Duration = Duration::from_secs(30);
 
 /// Project and URL.
 type Key = (String, String);
 
-/// The last answers.
+/// The latest results.
 #[derive(Default)]
 pub struct Connections(Mutex<HashMap<Key, (Instant, ConnectionState)>>);
 
 impl Connections {
-    /// None when it is too old.
+    /// Returns the cached result, or `None` if it is too old.
     pub fn get(&self, key: &Key) -> Option<ConnectionState> {
         let known = self.0.lock().ok()?;
         let (at, state) = known.get(key)?;
@@ -39,7 +39,7 @@ impl Connections {
         }
     }
 
-    /// A repository was changed.
+    /// Discards all results after a repository was changed.
     pub fn forget(&self) {
         if let Ok(mut known) = self.0.lock() {
             known.clear();

@@ -26,7 +26,7 @@ use tiphys_api::{
 
 const AT_ONCE: usize = 8;
 
-/// Without what is secret.
+/// The repository without secrets.
 pub fn sanitized(r: Repository) -> Repository {
     let type_ = match r.type_.as_str() {
         "" if r.repo.starts_with("oci://") => "oci".to_owned(),
@@ -49,7 +49,7 @@ pub fn sanitized(r: Repository) -> Repository {
     }
 }
 
-/// Whether the repository answers; an answer is good for a while, unless `fresh` is wanted.
+/// The repository's connection state; a cached result is used unless `fresh` is set.
 async fn connection(
     state: &State,
     repository: &Authorized<Repository, Get>,
@@ -77,7 +77,7 @@ async fn connect(state: &State, repository: &Authorized<Repository, Get>) -> Con
     }
 }
 
-/// Whether it answers, with the credentials that it would be used with.
+/// Tests the connection with the credentials that would be used.
 async fn test<A>(state: &State, repository: &Authorized<Repository, A>) -> Result<(), ApiError> {
     let complete = state.reach.with_inherited(repository).await?;
     state.reach.sources(&complete).test().await
@@ -124,7 +124,7 @@ fn checked(repository: Option<Repository>) -> Result<Repository, ApiError> {
     Ok(repository)
 }
 
-/// What creating and updating return.
+/// The reply of create and update.
 fn brief(repository: &Repository) -> Repository {
     Repository {
         repo: repository.repo.clone(),
@@ -237,7 +237,7 @@ pub async fn refs(state: Arc<State>, guard: Guard, q: RepoQuery) -> Result<Refs,
     Ok(Refs { branches, tags })
 }
 
-/// Which kind of source it is, and what there is to set in it.
+/// The type of the source and the parameters that can be set in it.
 pub async fn app_details(
     state: Arc<State>,
     guard: Guard,
@@ -260,7 +260,7 @@ pub async fn app_details(
         .resolve(&source, &source.target_revision)
         .await?;
     let mut refs = BTreeMap::new();
-    // The sources that this one may refer to are those of the Application.
+    // A source may refer to the Application's other sources.
     if let Some(app) = app {
         for other in app.spec.sources.iter().filter(|s| !s.ref_.is_empty()) {
             let repository = reach.repository_of(&app, &other.repo_url).await?;
