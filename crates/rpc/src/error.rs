@@ -1,10 +1,10 @@
-//! What a call can fail with: a gRPC code and a message, and how both look to REST. [`ApiError`] is
-//! the one error type.
+//! Errors of calls: a gRPC code and a message, and how REST shows both. [`ApiError`] is the only
+//! error type.
 
 use http::StatusCode;
 use tiphys_api::access::without_passwords;
 
-/// The codes of gRPC that we answer with; numbers and names are gRPC's.
+/// The gRPC codes that are used; numbers and names are gRPC's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Code {
@@ -46,14 +46,13 @@ impl Code {
     }
 }
 
-/// Why a call failed. Passwords in URLs never get into it.
+/// The error of a call. Passwords in URLs are removed from it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
     pub code: Code,
     pub message: String,
-    /// Whether the code was chosen, rather than the default for an error without one; decides how
-    /// it prints inside another.
+    /// Whether the code was set explicitly; decides how the error prints inside another.
     explicit: bool,
 }
 
@@ -66,7 +65,7 @@ impl ApiError {
         }
     }
 
-    /// An error without a code of its own.
+    /// An error without an explicit code.
     pub fn plain(message: impl Into<String>) -> Self {
         Self {
             code: Code::Unknown,
@@ -95,13 +94,13 @@ impl ApiError {
         Self::new(Code::Unauthenticated, message)
     }
 
-    /// The same words for what is forbidden and for what is not there.
+    /// The same error for forbidden and for missing objects.
     pub fn denied() -> Self {
         Self::new(Code::PermissionDenied, "permission denied")
     }
 
-    /// What was being done when it failed. A coded error prints inside another as gRPC prints
-    /// errors, which clients know.
+    /// Adds what was being done when it failed. An error with an explicit code prints inside
+    /// another in gRPC's format, which clients know.
     #[must_use]
     pub fn context(self, doing: &str) -> Self {
         let inner = if self.explicit {

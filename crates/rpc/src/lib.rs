@@ -1,9 +1,9 @@
-//! One table of calls, served over gRPC, gRPC-web and REST, for every role that answers calls.
+//! Serves one table of calls over gRPC, gRPC-web and REST, for every role that answers calls.
 //!
 //! Main types: [`Table`] (the rows: RPC name, REST bindings, who may call, handler), [`Role`] (what
-//! a role tells the transports: its table, its callers, its session) and [`serve`]. A role's state
-//! is the type that implements [`Role`]; its handlers get that state, the caller and a message. The
-//! crate knows no call by name, and nothing of Argo CD.
+//! the transports need from a role: its table, its callers, its session) and [`serve`]. A role's
+//! state is the type that implements [`Role`]; its handlers get that state, the caller and a
+//! message. The crate knows no individual calls, and nothing about Argo CD.
 
 mod error;
 pub mod heavy;

@@ -1,4 +1,4 @@
-//! What a role tells the transports. Main trait: [`Role`].
+//! What the transports need from a role. Main trait: [`Role`].
 
 use crate::{ApiError, Call, Network, Table};
 use futures::{future::BoxFuture, stream::BoxStream};
@@ -6,17 +6,18 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use std::{net::IpAddr, sync::Arc};
 use tonic::body::Body;
 
-/// The state of a role, which its handlers share.
+/// The state of a role, shared by its handlers.
 pub trait Role: Sized + Send + Sync + 'static {
-    /// Whom a request comes from, as far as known.
+    /// The caller of a request.
     type Caller: Clone + Send + Sync + 'static;
-    /// What a row says of who may call.
+    /// A row's rule for who may call it.
     type Access: Send + Sync + 'static;
 
     fn table(&self) -> &Table<Self>;
 
-    /// The caller of a request, if `access` lets them call; asked before anything of the message is
-    /// read. `None`: there is no such call, which should look like one that wants a session.
+    /// The caller of a request, if `access` lets them call; called before the message is read.
+    /// `None` means that there is no such call, which should give the same reply as a missing
+    /// session.
     fn caller(
         &self,
         source: IpAddr,
@@ -24,10 +25,10 @@ pub trait Role: Sized + Send + Sync + 'static {
         access: Option<&Self::Access>,
     ) -> impl Future<Output = Result<Self::Caller, ApiError>> + Send;
 
-    /// The most bytes of a request message of this caller, in either encoding.
+    /// Maximum size of a request message from this caller, in either encoding.
     fn max_request(&self, caller: &Self::Caller) -> usize;
 
-    /// The messages of a stream, for as long as the caller may have them.
+    /// Forwards the messages of a stream for as long as the caller may receive them.
     fn guard(
         &self,
         _caller: &Self::Caller,
@@ -36,19 +37,19 @@ pub trait Role: Sized + Send + Sync + 'static {
         messages
     }
 
-    /// A new token for a caller whose session is about to end. Asked before a REST call is made: the
-    /// call may be what ends the session.
+    /// A new token for a caller whose session is about to expire. Called before a REST call runs,
+    /// because the call may end the session.
     fn renewed(&self, _caller: &Self::Caller) -> impl Future<Output = Option<String>> + Send {
         std::future::ready(None)
     }
 
-    /// The `Set-Cookie` header that gives a browser this token; empty takes the cookie away.
+    /// The `Set-Cookie` header that gives a browser this token; an empty token deletes the cookie.
     fn cookie(&self, _token: &str) -> Option<HeaderValue> {
         None
     }
 
-    /// Answers a request that is no gRPC and for no call; others are given back. What answers here
-    /// has no caller: it must be for everybody, or check by itself who asks.
+    /// Answers a request that is neither gRPC nor a call of the table, or returns it. There is no
+    /// caller here: the reply must be public, or the method must authenticate the request itself.
     fn other(
         self: &Arc<Self>,
         request: Request<Body>,
@@ -61,14 +62,14 @@ pub trait Role: Sized + Send + Sync + 'static {
         ""
     }
 
-    /// Proxies whose X-Forwarded-For says where a request comes from.
+    /// Proxies whose X-Forwarded-For header is trusted.
     fn trusted_proxies(&self) -> &[Network] {
         &[]
     }
 
-    /// A call begins.
+    /// Called when a call starts.
     fn started(&self, _call: &Call<Self>) {}
 
-    /// A call was answered, or its stream was opened; `None` is success.
+    /// Called when a call was answered, or its stream was opened; `None` means success.
     fn handled(&self, _call: &Call<Self>, _error: Option<&ApiError>) {}
 }

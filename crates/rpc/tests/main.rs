@@ -1,3 +1,3 @@
-//! The integration tests of this crate, in one program.
+//! The integration tests of this crate, in one binary.
 
 mod role;

@@ -1,5 +1,5 @@
-//! A role that is none of ours, with a state, callers and messages of its own: its table is served
-//! over gRPC, gRPC-web and REST.
+//! A test role with its own state, callers and messages; its table is served over gRPC, gRPC-web
+//! and REST.
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
@@ -51,7 +51,7 @@ struct Counter {
     answered: Mutex<Vec<String>>,
 }
 
-/// Whether a row is for everybody.
+/// Whether a row is public.
 struct Open(bool);
 
 impl Role for Counter {
@@ -152,7 +152,7 @@ async fn greet(_: Arc<Counter>, _: Option<String>, q: Add) -> Result<Total, ApiE
     })
 }
 
-/// What no client may see.
+/// Removes the field that no client may see.
 fn conceal(total: &mut Total) {
     total.secret.clear();
 }
@@ -224,7 +224,7 @@ impl Served {
         client
     }
 
-    /// One call over gRPC by `name`.
+    /// One call over gRPC as `name`.
     async fn grpc(&self, rpc: &'static str, name: &str, q: Add) -> Result<Total, tonic::Status> {
         let mut request = tonic::Request::new(q);
         if !name.is_empty() {
@@ -248,7 +248,7 @@ impl Served {
         client.request(request).await.expect("an answer")
     }
 
-    /// One REST request by `name`: the status, the cookie, and the body as text.
+    /// One REST request as `name`: the status, the cookie, and the body as text.
     async fn rest(&self, method: &str, path: &str, name: &str, body: Value) -> (u16, String) {
         let mut request = Request::builder()
             .method(method)

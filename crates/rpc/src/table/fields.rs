@@ -1,31 +1,31 @@
-//! The `fields` parameter of REST: which parts of a reply a client wants, or with a leading `-`
-//! which it does not.
+//! The `fields` parameter of REST: the parts of a reply to include or, with a leading `-`, to leave
+//! out.
 
 use super::query;
 use crate::ApiError;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A selection; paths go through lists.
+/// A selection of fields; paths continue through lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fields {
     exclude: bool,
     root: Node,
 }
 
-/// What is selected below one key. As deep as [`query::MAX_DEPTH`] allows.
+/// The selection below one key; at most [`query::MAX_DEPTH`] levels deep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
-    /// A path ends here.
+    /// Whether a path ends here.
     whole: bool,
     below: BTreeMap<String, Node>,
 }
 
-/// What a stream wraps each message in, and a path for a stream therefore starts with.
+/// The field in which a stream wraps each message; paths for a stream start with it.
 const RESULT: &str = "result";
 
 impl Fields {
-    /// From the parameter's text; nothing when it is empty.
+    /// Parses the parameter; `None` if it is empty.
     pub fn parse(text: &str) -> Result<Option<Self>, ApiError> {
         let (text, exclude) = text
             .strip_prefix('-')
@@ -47,7 +47,7 @@ impl Fields {
         Ok((!root.below.is_empty()).then_some(Self { exclude, root }))
     }
 
-    /// The message with what is wanted of it.
+    /// Returns the message reduced to the selection.
     pub fn apply(&self, message: &[u8]) -> Vec<u8> {
         let Ok(mut value) = serde_json::from_slice::<Value>(message) else {
             return message.to_vec();
@@ -58,7 +58,7 @@ impl Fields {
         } else {
             keep(&mut value, &self.root);
         }
-        // A list's version is needed to watch from it.
+        // Clients need the list's resource version to watch from it.
         if let (Some(metadata), Value::Object(map)) = (list_metadata, &mut value) {
             map.insert("metadata".into(), metadata);
         }

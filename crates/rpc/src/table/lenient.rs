@@ -1,5 +1,5 @@
-//! Reads a request message from JSON in which query parameters are still text: the type asked for
-//! decides whether `"true"` is a flag, `"5"` a number, and a single value a list of one.
+//! Reads a request message from JSON in which query parameters are still text: the target type
+//! decides whether `"true"` is a boolean, `"5"` a number, and a single value a list of one.
 
 use serde::{
     Deserializer,
@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-/// The message.
+/// Deserialises the message.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
     T::deserialize(Lenient(value))
 }
@@ -33,7 +33,7 @@ macro_rules! numbers {
 }
 
 impl Lenient {
-    /// Of a repeated parameter that is no list the last counts.
+    /// The last value of a repeated parameter that is not a list.
     fn single(self) -> Value {
         match self.0 {
             Value::Array(mut items) => items.pop().unwrap_or_default(),

@@ -19,7 +19,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
 
-/// Where a REST body goes in the request message.
+/// Which part of the request message the REST body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyOf {
     None,
@@ -35,11 +35,11 @@ pub struct Rest {
     pub body: BodyOf,
 }
 
-/// A request message, in the encoding it came in. The reply is in the same.
+/// A request message in its encoding; the reply uses the same.
 pub enum Request {
     Proto(Bytes),
     Json(Value),
-    /// The messages of a client stream, which only gRPC has.
+    /// The messages of a client stream, which exists only in gRPC.
     Stream(BoxStream<'static, Result<Bytes, ApiError>>),
 }
 
@@ -55,7 +55,7 @@ type Handler<S> = Box<
         + Sync,
 >;
 
-/// How many messages a call takes and gives.
+/// Whether a call's request and reply are single messages or streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Unary,
@@ -63,11 +63,11 @@ pub enum Kind {
     ClientStream,
 }
 
-/// What a call does to the caller's session, for the cookie of a browser.
+/// The call's effect on the caller's session, for a browser's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Session {
     Stays,
-    /// The reply has a field `token`: the new session's.
+    /// The reply has a field `token` with the new session's token.
     Begins,
     Ends,
 }
@@ -80,7 +80,7 @@ pub struct Call<S: Role> {
     pub kind: Kind,
     pub rest: Vec<Rest>,
     pub session: Session,
-    /// None: known, but not there yet.
+    /// `None` if the call is not implemented yet.
     pub handler: Option<Handler<S>>,
 }
 
@@ -102,7 +102,7 @@ impl<S: Role> Call<S> {
         }
     }
 
-    /// A row that is known, but not there yet.
+    /// A row for a call that is not implemented yet.
     pub fn missing(rpc: &str, rest: &[&str], access: S::Access) -> Self {
         Self::new(rpc, rest, access, Kind::Unary, None)
     }
@@ -112,7 +112,7 @@ impl<S: Role> Call<S> {
         Self { session, ..self }
     }
 
-    /// Answers a request, and lets the role count it.
+    /// Answers a request and notifies the role, which counts it.
     pub async fn run(
         &self,
         state: &Arc<S>,
@@ -129,7 +129,7 @@ impl<S: Role> Call<S> {
     }
 }
 
-/// What a caller hears when there is no handler.
+/// The error for a call without a handler.
 pub fn missing(rpc: &str) -> ApiError {
     let name = rpc.trim_start_matches('/');
     let (service, method) = name.split_once('/').unwrap_or((name, ""));
@@ -140,7 +140,8 @@ pub fn missing(rpc: &str) -> ApiError {
 }
 
 impl Rest {
-    /// `GET /path`, `POST /path *` for the whole body, `PUT /path spec` for a field of it.
+    /// Parses `GET /path`, `POST /path *` (the body is the message) or `PUT /path spec` (the body
+    /// is that field).
     fn parse(text: &str) -> Self {
         let mut words = text.split(' ');
         let method = words
@@ -169,7 +170,7 @@ impl<Q: prost::Message + Default + DeserializeOwned + 'static> Query for Q {}
 pub trait Answer: prost::Message + Serialize + 'static {}
 impl<R: prost::Message + Serialize + 'static> Answer for R {}
 
-/// A row whose reply is one message. `finish` is done to every reply before it is encoded.
+/// A row whose reply is one message. `finish` is applied to every reply before it is encoded.
 pub fn unary<S, Q, R, F, Fut>(
     rpc: &str,
     rest: &[&str],
@@ -194,7 +195,7 @@ where
     Call::new(rpc, rest, access, Kind::Unary, Some(handler))
 }
 
-/// A row whose reply is a stream of messages. `finish` is done to each before it is encoded.
+/// A row whose reply is a stream of messages. `finish` is applied to each before it is encoded.
 pub fn server_stream<S, Q, R, F, Fut>(
     rpc: &str,
     rest: &[&str],
@@ -224,7 +225,7 @@ where
     Call::new(rpc, rest, access, Kind::ServerStream, Some(handler))
 }
 
-/// A row that takes a stream of messages and gives one. REST has no such calls.
+/// A row that takes a stream of messages and replies with one. REST has no such calls.
 pub fn client_stream<S, Q, R, F, Fut>(
     rpc: &str,
     access: S::Access,
@@ -261,7 +262,7 @@ enum Encoding {
 
 impl Encoding {
     async fn reply<R: Answer>(self, reply: R, finish: fn(&mut R)) -> Result<Reply, ApiError> {
-        // A list of all Applications takes its time.
+        // Encoding a list of all Applications takes long.
         let message = match reply.encoded_len() {
             ..heavy::LARGE => self.message(reply, finish),
             _ => heavy::run(move || self.message(reply, finish)).await,
@@ -317,8 +318,8 @@ impl<S: Role> Table<S> {
         self.by_rpc.get(path).map(|n| &self.calls[*n])
     }
 
-    /// The call for a REST request, with its binding and the path's variables. Literal paths win
-    /// over variables.
+    /// The call for a REST request, with its binding and the path's variables. Literal paths take
+    /// precedence over variables.
     pub fn by_rest(&self, method: &Method, path: &str) -> Option<(&Call<S>, &Rest, Bindings)> {
         let matches = self
             .calls
@@ -334,7 +335,7 @@ impl<S: Role> Table<S> {
             .min_by_key(|(call, rest, _)| (rest.pattern.variables(), call.handler.is_none()))
     }
 
-    /// Whether the path has some call, with another method.
+    /// Whether the path has a call with any method.
     pub fn knows_path(&self, path: &str) -> bool {
         self.calls
             .iter()
@@ -349,7 +350,7 @@ mod tests {
 
     #[test]
     fn groups_inside_each_other_are_refused() {
-        // Fields 1 and 15, each the beginning of a group.
+        // Fields 1 and 15, each as the start of a group.
         for begin in [0x0b, 0x7b] {
             let request = Request::Proto(Bytes::from(vec![begin; 60_000]));
             assert!(decode::<tiphys_api::rpc::application::ApplicationQuery>(request).is_err());

@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-/// Variables of a path, decoded, with the dotted field that each fills.
+/// The decoded variables of a path, each with the dotted name of the field it fills.
 pub type Bindings = Vec<(String, String)>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Literal(String),
     Variable(String),
-    /// All the rest of the path, possibly nothing.
+    /// The rest of the path, possibly empty.
     Rest(String),
 }
 
-/// A pattern, parsed.
+/// A parsed pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(Vec<Part>);
 
@@ -29,7 +29,7 @@ impl Pattern {
         Self(text.trim_start_matches('/').split('/').map(part).collect())
     }
 
-    /// How many variables it has.
+    /// The number of variables.
     pub fn variables(&self) -> usize {
         self.0
             .iter()
@@ -62,7 +62,7 @@ impl Pattern {
     }
 }
 
-/// As it was written.
+/// The pattern as it was written.
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|part| match part {
@@ -73,7 +73,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Percent-decodes; what is not valid stays as it is.
+/// Percent-decodes; invalid sequences are kept.
 pub fn percent_decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

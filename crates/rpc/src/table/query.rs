@@ -1,19 +1,19 @@
-//! From the query and path of a REST request to fields of its message: `a.b=c` is a field of a
-//! field, and a repeated one is a list.
+//! Converts the query and path of a REST request to fields of its message: `a.b=c` is a nested
+//! field, and a repeated parameter is a list.
 //!
-//! Main function: [`read`]. Whoever asks need not be logged in, so nothing here goes deeper than
+//! Main function: [`read`]. Callers may be unauthenticated, so nothing here nests deeper than
 //! [`MAX_DEPTH`].
 
 use super::{Bindings, Fields, percent_decode};
 use crate::ApiError;
 use serde_json::{Map, Value};
 
-/// Most parts of a parameter's name, and of a path in `fields`. No message of the API is nested as
-/// deeply.
+/// Maximum number of parts in a parameter's name or a path in `fields`. No message of the API is
+/// nested that deeply.
 pub const MAX_DEPTH: usize = 32;
 
-/// Adds the parameters of a query to a message that may have come in a body, then the variables of
-/// the path, which win.
+/// Adds the query parameters to a message that may have come in a body, then the path variables,
+/// which take precedence.
 pub fn read(
     message: &mut Map<String, Value>,
     query: &str,
@@ -52,7 +52,7 @@ fn form_decode(text: &str) -> String {
 }
 
 fn add(message: &mut Map<String, Value>, name: &str, value: String) -> Result<(), ApiError> {
-    // What a body has said stands.
+    // Keep what the body has set.
     match field(message, name)? {
         Some(slot @ Value::Null) => *slot = Value::String(value),
         Some(Value::Array(items)) => items.push(Value::String(value)),
@@ -71,7 +71,7 @@ fn set(message: &mut Map<String, Value>, name: &str, value: String) -> Result<()
     Ok(())
 }
 
-/// Where the field is; nothing when a part of its name is no object.
+/// The field's slot; `None` if a part of its name is not an object.
 fn field<'a>(
     message: &'a mut Map<String, Value>,
     name: &str,

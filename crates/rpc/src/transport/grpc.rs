@@ -1,5 +1,5 @@
-//! gRPC and gRPC-web: framing and status by tonic, one codec of bytes for all calls. The table does
-//! the rest.
+//! gRPC and gRPC-web: tonic does framing and status, with one codec of bytes for all calls; the
+//! table does the rest.
 
 use super::traceparent;
 use crate::{
@@ -19,7 +19,7 @@ use tonic::{
 use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
-/// Messages as bytes: the table encodes and decodes them.
+/// A codec that passes bytes through: the table encodes and decodes messages.
 #[derive(Clone, Copy)]
 struct Raw;
 
@@ -113,7 +113,7 @@ impl<S: Role> tonic::server::ClientStreamingService<Bytes> for Invoke<S> {
     }
 }
 
-/// A message of the client that could not be read.
+/// The error for a client message that could not be read.
 fn broken(status: Status) -> ApiError {
     let code = match status.code() {
         tonic::Code::ResourceExhausted => Code::ResourceExhausted,
@@ -142,7 +142,7 @@ impl<S: Role> tonic::server::ServerStreamingService<Bytes> for Invoke<S> {
     }
 }
 
-/// A HealthCheckRequest names a service at most.
+/// A HealthCheckRequest contains at most a service name.
 const MAX_HEALTH_REQUEST: usize = 64 * 1024;
 const HEALTH: &str = "/grpc.health.v1.Health/Check";
 
@@ -165,7 +165,7 @@ pub async fn handle<S: Role>(
     }
     let call = state.table().by_rpc(&rpc);
     let kind = call.map_or(Kind::Unary, |c| c.kind);
-    // Before anything of the message is read.
+    // Authenticate before reading any of the message.
     let access = call.map(|c| &c.access);
     let caller = match state.caller(source, request.headers(), access).await {
         Ok(caller) => caller,
@@ -209,8 +209,8 @@ pub async fn handle_web<S: Role>(
     }
 }
 
-/// Printable characters that our encoder escapes and Go's does not: Argo CD's gRPC-web client shows
-/// the message as it comes.
+/// Printable characters that our encoder escapes but Go's does not: Argo CD's gRPC-web client shows
+/// the message without decoding it.
 const PRINTABLE: [(&str, &str); 9] = [
     ("%20", " "),
     ("%22", "\""),

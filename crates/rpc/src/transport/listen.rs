@@ -1,4 +1,4 @@
-//! Requests from connections, HTTP/1.1 and HTTP/2, with or without TLS.
+//! Accepts requests over HTTP/1.1 and HTTP/2, with or without TLS.
 
 use super::{handle, tls::Tls};
 use crate::Role;

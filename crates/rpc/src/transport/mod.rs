@@ -1,5 +1,5 @@
-//! How requests come in: connections and TLS (`listen`, `tls`), gRPC and gRPC-web (`grpc`), REST
-//! (`rest`). Knows the table, but no call by name.
+//! The transports: connections and TLS (`listen`, `tls`), gRPC and gRPC-web (`grpc`), REST
+//! (`rest`). They use the table, but know no individual calls.
 
 mod grpc;
 pub mod listen;
@@ -44,7 +44,7 @@ async fn handle<S: Role>(
     Ok(response)
 }
 
-/// An answer of plain text.
+/// A plain-text response.
 pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::new(Full::new(body.into())));
     *response.status_mut() = status;
@@ -55,7 +55,7 @@ pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     response
 }
 
-/// The span of whoever asks (W3C Trace Context).
+/// The caller's span (W3C Trace Context).
 fn traceparent(headers: &HeaderMap) -> Option<&str> {
     headers
         .get("traceparent")
@@ -76,7 +76,7 @@ fn secure(headers: &mut HeaderMap) {
     }
 }
 
-/// Takes the path prefix off, if the request has it.
+/// Removes the path prefix, if the request has it.
 fn strip_root(root: &str, request: &mut Request<Body>) {
     let root = root.trim_matches('/');
     if root.is_empty() {

@@ -1,5 +1,5 @@
-//! REST: path, query and body become the request message of the call in the table; its reply is
-//! JSON, streams are JSON lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
+//! REST: path, query and body become the request message of a call; the reply is JSON, and streams
+//! are JSON lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
 
 use super::{text, traceparent};
 use crate::{
@@ -16,7 +16,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use tonic::body::Body;
 use tracing::Instrument as _;
 
-/// An idle event stream sends a comment this often, so that a gone client is noticed.
+/// An idle event stream sends a comment at this interval, to detect clients that are gone.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const EVENT_STREAM: &str = "text/event-stream";
 
@@ -35,8 +35,8 @@ pub async fn handle<S: Role>(
     }
 }
 
-/// A form of another site cannot send this type, so a session cookie alone is not enough to change
-/// something.
+/// Whether the content type is JSON. A form on another site cannot send this type, so a session
+/// cookie alone is not enough to change something.
 fn is_json(parts: &Parts) -> bool {
     let value = parts
         .headers
@@ -95,7 +95,7 @@ async fn answer<S: Role>(
     Ok(response)
 }
 
-/// The token to put into the cookie: after a login, a logout, or when it was renewed.
+/// The token for the cookie: after a login, a logout, or a renewal.
 async fn session_token(
     session: Session,
     response: &mut Response<Body>,
@@ -154,7 +154,7 @@ fn json(status: StatusCode, body: Vec<u8>) -> Response<Body> {
     response
 }
 
-/// The parts of the reply that were asked for.
+/// Reduces the reply to the requested fields.
 async fn select(reply: Reply, fields: Option<Fields>) -> Reply {
     match (reply, fields) {
         (reply, None) => reply,

@@ -1,17 +1,17 @@
-//! Where a request comes from: the peer, or what proxies that are trusted say of it. Main type:
-//! [`Network`], one or many of their addresses.
+//! The client address of a request: the peer, or the address reported by trusted proxies. Main
+//! type: [`Network`], the address of one or many proxies.
 
 use http::HeaderMap;
 use std::{net::IpAddr, str::FromStr};
 
-/// A range of addresses such as `10.0.0.0/8`, or one.
+/// A range of addresses such as `10.0.0.0/8`, or a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
     bits: u8,
 }
 
-/// It is neither an address nor a network.
+/// The text is neither an address nor a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither an IP address nor a network such as 10.0.0.0/8")]
 pub struct NetworkError(String);
@@ -56,8 +56,8 @@ impl Network {
     }
 }
 
-/// The client: each proxy adds to X-Forwarded-For whom it was asked by, so the last address that is
-/// none of our proxies' is believed.
+/// The client's address. Each proxy appends the address of its own client to X-Forwarded-For, so
+/// the last address that is not a trusted proxy is the client's.
 pub fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let is_proxy = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     let mut source = peer.to_canonical();
@@ -73,7 +73,7 @@ pub fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     while is_proxy(source) {
         match said.next() {
             Some(Ok(address)) => source = address.to_canonical(),
-            // What a proxy says and nobody can read is the proxy's.
+            // If the entry is missing or cannot be parsed, the proxy itself counts as the client.
             Some(Err(_)) | None => break,
         }
     }

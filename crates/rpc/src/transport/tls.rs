@@ -1,4 +1,4 @@
-//! TLS of the port: off, a given certificate, or a self-signed one made at start.
+//! The port's TLS: off, a given certificate, or a self-signed one created at startup.
 
 use rustls::{
     ServerConfig,
@@ -6,18 +6,18 @@ use rustls::{
 };
 use std::sync::Arc;
 
-/// How the port is protected.
+/// The TLS mode of the port.
 #[derive(Clone)]
 pub enum Tls {
     /// Plain HTTP, with HTTP/2 by prior knowledge.
     Off,
-    /// A certificate of our own for these names, new at each start.
+    /// A self-signed certificate for these names, new at each start.
     SelfSigned(Vec<String>),
-    /// A chain and its key, as PEM text.
+    /// A certificate chain and its key, as PEM text.
     Pem { chain: String, key: String },
 }
 
-/// Why TLS cannot be set up.
+/// An error while setting up TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("cannot make a self-signed certificate: {0}")]

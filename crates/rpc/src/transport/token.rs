@@ -1,9 +1,9 @@
-//! The token that a request carries, and the cookie of a browser's session. Which tokens are valid
-//! is the role's business.
+//! The token in a request, and a browser's session cookie. Which tokens are valid is up to the
+//! role.
 
 use http::{HeaderMap, HeaderValue, header};
 
-/// The token of a request; `cookie` is the name of the cookie that may have it.
+/// The token of a request; `cookie` is the name of the cookie that may contain it.
 pub fn found(headers: &HeaderMap, cookie: &str) -> Option<String> {
     let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
     if let Some(token) = headers.get("token").and_then(text) {
@@ -30,8 +30,7 @@ pub fn found(headers: &HeaderMap, cookie: &str) -> Option<String> {
         .map(|(_, v)| v.to_owned())
 }
 
-/// A `Set-Cookie` header with the token, for pages below `root`; an empty token takes the cookie
-/// away.
+/// A `Set-Cookie` header with the token, for paths below `root`; an empty token deletes the cookie.
 pub fn set_cookie(cookie: &str, token: &str, root: &str, only_https: bool) -> Option<HeaderValue> {
     let root = root.trim_matches('/');
     let secure = if only_https { "; Secure" } else { "" };
