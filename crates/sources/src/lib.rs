@@ -1,11 +1,11 @@
-//! From an Application's source to its revision and its manifests, in this process or by a
-//! repo-server: the one place that turns the settings of an installation into access to
-//! repositories and into requests.
+//! Resolves an Application's source to its revision and its manifests, in this process or through a
+//! repo-server. This is the only place that turns an installation's settings into repository access
+//! and requests.
 //!
 //! Main types: [`Sources`], and [`SourceRequest`], which it answers. The controllers and the API
-//! server ask the same way, so they cannot differ. `repo` must not know settings, and `cluster`,
-//! which has them, must not know repositories: this crate stands above both. It must not know what
-//! the manifests are used for.
+//! server use the same code, so their results cannot differ. `repo` must not know settings, and
+//! `cluster`, which has them, must not know repositories: this crate depends on both. It must not
+//! know what the manifests are used for.
 
 mod local;
 mod remote;
@@ -24,7 +24,7 @@ use tiphys_repo::{
     Details, Manifests, Refs, RepoAccess, RepoError, RepoServer, Repos, Resolved, Since, Trust,
 };
 
-/// What is known of an installation now.
+/// Reads the current state of an installation.
 type Known<T> = Arc<dyn Fn() -> Arc<T> + Send + Sync>;
 type KnownProject = Arc<dyn Fn(&str) -> Option<Arc<AppProject>> + Send + Sync>;
 
@@ -32,16 +32,16 @@ type KnownProject = Arc<dyn Fn(&str) -> Option<Arc<AppProject>> + Send + Sync>;
 #[derive(Clone)]
 pub struct Sources {
     repos: Repos,
-    /// Where manifests come from, when this process does not make them. What is only shown of a
-    /// repository (its branches, a commit's author, what there is to set in a source) is looked up
-    /// in Git by this process even then.
+    /// The repo-server that renders, if this process does not. Information that is only displayed
+    /// (a repository's branches, a commit's author, the parameters of a source) is still read from
+    /// Git by this process.
     server: Option<RepoServer>,
     settings: Known<Settings>,
     project: KnownProject,
 }
 
 impl Sources {
-    /// `server`: who renders instead of this process.
+    /// `server` is the repo-server that renders in place of this process.
     pub fn new(records: &Records, repos: Repos, server: Option<RepoServer>) -> Self {
         let (settings, projects) = (records.clone(), records.clone());
         Self::with(
@@ -52,7 +52,7 @@ impl Sources {
         )
     }
 
-    /// With settings and projects from elsewhere than a cluster.
+    /// Creates one with settings and projects from a source other than a cluster.
     pub fn with(
         repos: Repos,
         server: Option<RepoServer>,
@@ -72,13 +72,13 @@ impl Sources {
         self.server.is_some()
     }
 
-    /// What is known of a repository that a project uses: its own Secret, with the credential
-    /// template that fits best.
+    /// The repository as a project may use it: its own Secret, with the best matching credential
+    /// template.
     pub fn repository(&self, url: &str, project: &str) -> Repository {
         (self.settings)().known_repository(url, project)
     }
 
-    /// How a repository is reached for a project.
+    /// The access to a repository for a project.
     fn access(&self, repository: &Repository, project: &str) -> RepoAccess {
         let settings = (self.settings)();
         let trust = Trust {
@@ -88,7 +88,7 @@ impl Sources {
         RepoAccess::new(repository, project, trust)
     }
 
-    /// The commit or the version of a chart that `revision` is, and how to show it: `HEAD (sha)`,
+    /// The commit or chart version that `revision` resolves to, and how to show it: `HEAD (sha)`,
     /// or the SHA itself.
     pub async fn resolve(
         &self,
@@ -106,8 +106,8 @@ impl Sources {
         }
     }
 
-    /// The revision that a source is rendered at. A repo-server resolves it itself, and is asked
-    /// before only where the Application names the paths that concern it.
+    /// The revision at which a source is rendered. A repo-server resolves it itself, and is
+    /// contacted in advance only if the Application lists the paths that affect it.
     pub async fn pin(
         &self,
         request: &SourceRequest,
@@ -120,15 +120,15 @@ impl Sources {
         }
     }
 
-    /// The revision of a source that others refer to, as they are asked for: what it was pinned to
-    /// where this process renders, as the Application names it where a repo-server does.
+    /// The revision for requests that refer to another source: the pinned one if this process
+    /// renders, and the one named in the Application if a repo-server does.
     pub fn ref_revision(&self, named: &str, pinned: &str) -> String {
         let is_remote = self.server.is_some();
         if is_remote { named } else { pinned }.to_owned()
     }
 
-    /// The manifests of a source. `before`: those of the last time, which are given again when
-    /// nothing that was read for them differs.
+    /// The manifests of a source. `before` are the previous ones, which are returned again if
+    /// nothing that was read for them has changed.
     pub async fn manifests(
         &self,
         request: &SourceRequest,
@@ -145,8 +145,8 @@ impl Sources {
         }
     }
 
-    /// Whether a source, or one that it reads files of, differs from what it was before in the
-    /// paths that the Application names.
+    /// Whether a source, or a source whose files it reads, has changed in the paths that the
+    /// Application lists.
     pub async fn changed(
         &self,
         request: &SourceRequest,
@@ -158,14 +158,14 @@ impl Sources {
         }
     }
 
-    /// What there is to set in a source.
+    /// The parameters that can be set in a source.
     pub async fn details(&self, request: &SourceRequest) -> Result<Details, RepoError> {
         self.repos.details(local::request(self, request)).await
     }
 
-    /// Whether a repository answers and takes the credentials.
+    /// Tests that a repository is reachable and accepts the credentials.
     pub async fn test(&self, repository: &Repository) -> Result<(), RepoError> {
-        // Nothing but a repo-server knows how to ask those of charts.
+        // Only the repo-server can contact chart repositories.
         if self.server.is_some() && matches!(repository.type_.as_str(), "helm" | "oci") {
             return Ok(());
         }

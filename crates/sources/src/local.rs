@@ -1,4 +1,4 @@
-//! Answers from Git, by this process.
+//! Answers requests from Git in this process.
 
 use crate::{Before, SourceRequest, Sources};
 use tiphys_api::{operation::RefTarget, repository::Repository};
@@ -84,7 +84,8 @@ fn revision(target: &RefTarget) -> &str {
     target.target_revision.as_deref().unwrap_or_default()
 }
 
-/// As the Application writes the address: what its Secret's address is must lead to the same place.
+/// Uses the address as written in the Application; the Secret's address must lead to the same
+/// place.
 fn access(sources: &Sources, request: &SourceRequest) -> RepoAccess {
     let repository = Repository {
         repo: request.source.repo_url.clone(),

@@ -1,4 +1,4 @@
-//! What a repo-server is asked, with all that Argo CD's controller sends.
+//! Requests to a repo-server, with all fields that Argo CD's controller sends.
 
 use crate::{Before, SourceRequest, Sources, is_only_referred_to};
 use std::{collections::BTreeMap, sync::Arc};
@@ -61,7 +61,8 @@ pub async fn changed(
     if is_only_referred_to(&request.source) || (same && request.app.refs.is_empty()) {
         return Ok(false);
     }
-    // A repo-server knows paths of Git only, and takes another version of a chart for no change.
+    // A repo-server compares paths only in Git, and reports another version of a chart as no
+    // change.
     let is_git = request.source.chart.is_empty() && !request.source.repo_url.starts_with("oci://");
     let question = comparison(sources, request, before)?.filter(|_| same || is_git);
     let Some(question) = question else {
@@ -89,7 +90,7 @@ fn project(sources: &Sources, request: &SourceRequest) -> Result<Arc<AppProject>
     (sources.project)(name).ok_or_else(|| RepoError::NoProject { name: name.clone() })
 }
 
-/// What requests about all sources of the Application say.
+/// The fields common to requests for all sources of the Application.
 fn common(sources: &Sources, request: &SourceRequest, project: &AppProject) -> ManifestRequest {
     let app = &request.app;
     ManifestRequest {
@@ -105,14 +106,14 @@ fn common(sources: &Sources, request: &SourceRequest, project: &AppProject) -> M
     }
 }
 
-/// As values files name them.
+/// The keys as values files refer to them, with a leading `$`.
 fn named(refs: &BTreeMap<String, RefTarget>) -> BTreeMap<String, RefTarget> {
     refs.iter()
         .map(|(name, target)| (format!("${name}"), target.clone()))
         .collect()
 }
 
-/// The question whether a new commit concerns the Application at all: where it names the paths that
+/// The request that asks whether a new commit affects the Application, if it lists the paths that
 /// do.
 fn comparison(
     sources: &Sources,

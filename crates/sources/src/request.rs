@@ -1,4 +1,4 @@
-//! What is asked about a source.
+//! Requests for sources.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,28 +6,28 @@ use std::{
 };
 use tiphys_api::{operation::RefTarget, repository::Repository, source::ApplicationSource};
 
-/// What all requests about the sources of one Application say.
+/// The fields common to all requests for the sources of one Application.
 #[derive(Clone, Debug, Default)]
 pub struct AppRequest {
-    /// The Application's name in labels and annotations: with its namespace when that is not the
+    /// The Application's name in labels and annotations, with its namespace if that is not the
     /// control plane's.
     pub instance: String,
-    /// Where it is deployed to.
+    /// The destination namespace.
     pub namespace: String,
     pub project: String,
     /// Such as `v1.36.3`.
     pub kube_version: String,
     /// `apps/v1` and `apps/v1/Deployment`, sorted.
     pub api_versions: Arc<[String]>,
-    /// The sources that have a `ref`, by that name.
+    /// The sources that have a `ref`, by ref name.
     pub refs: BTreeMap<String, RefTarget>,
-    /// They are of `spec.sources`.
+    /// Whether the sources are in `spec.sources`.
     pub several: bool,
-    /// Render again even when the result is remembered.
+    /// Render again even if the result is cached.
     pub no_cache: bool,
-    /// Ask what a branch is now even when that is remembered. Of a repo-server.
+    /// Resolve branches again even if they are cached. Only for a repo-server.
     pub no_revision_cache: bool,
-    /// The annotation that names the paths which concern the Application.
+    /// The annotation that lists the paths that affect the Application.
     pub generate_paths: String,
 }
 
@@ -38,21 +38,21 @@ pub struct SourceRequest {
     /// With its credentials.
     pub repository: Repository,
     pub source: ApplicationSource,
-    /// To pin: a branch, a tag, a range; to render: what it was pinned to.
+    /// For pinning, a branch, tag or range; for rendering, the pinned revision.
     pub revision: String,
 }
 
-/// What a source was at an earlier time.
+/// The earlier state of a source.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
-    /// Empty when it is not known.
+    /// Empty if unknown.
     pub revision: String,
-    /// The sources that have a `ref`, at their revisions of that time.
+    /// The sources that have a `ref`, at their revisions at that time.
     pub refs: BTreeMap<String, RefTarget>,
 }
 
 impl SourceRequest {
-    /// The `ref`s of the sources whose files it reads.
+    /// The `ref`s of the sources whose files this one reads.
     pub fn referred(&self) -> BTreeSet<&str> {
         let helm = self.source.helm.iter();
         let paths = helm.flat_map(|helm| {
@@ -65,7 +65,7 @@ impl SourceRequest {
     }
 }
 
-/// It makes nothing itself: its changes count with the sources that read it.
+/// Whether the source renders nothing itself; its changes count for the sources that read it.
 pub fn is_only_referred_to(source: &ApplicationSource) -> bool {
     !source.ref_.is_empty() && source.path.is_empty() && source.chart.is_empty()
 }
