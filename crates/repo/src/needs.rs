@@ -1,19 +1,19 @@
-//! What renders need besides their sources: where it is fetched from, with which credentials, and
-//! how much of it there may be.
+//! Additional repositories that renders need: where they are fetched from, with which credentials,
+//! and how many there may be.
 //!
-//! Main types: [`Fetched`], which grows until nothing is needed any more.
+//! Main type: [`Fetched`], which grows until nothing more is needed.
 
 use crate::{RepoAccess, RepoError, manifests::Commit, url::refuse};
 use std::collections::BTreeMap;
 use tiphys_api::repo_url::{Form, RepoUrl};
 use tiphys_render::{RenderError, SourceRef};
 
-/// References of one render. Bases may name bases of their own, in repositories that somebody else
-/// writes to.
+/// Maximum number of references in one render. Bases may refer to further bases, in repositories
+/// that other people can write to.
 const MAX_NEEDS: usize = 200;
 
-/// What was fetched for a render, or why it was not: what was needed for an earlier commit may be
-/// gone, and matters only where it is still needed.
+/// The commits fetched for a render, or the errors: a reference needed by an earlier commit may be
+/// gone, and its error matters only if it is still needed.
 #[derive(Clone, Default)]
 pub(crate) struct Fetched(BTreeMap<SourceRef, Result<Commit, RepoError>>);
 
@@ -27,21 +27,21 @@ impl Fetched {
         there.filter_map(|(needed, found)| Some((needed, found.as_ref().ok()?)))
     }
 
-    /// Those that nobody tried to fetch.
+    /// The references that have not been tried yet.
     pub fn missing(&self, known: &[SourceRef]) -> Vec<SourceRef> {
         let untried = known.iter().filter(|needed| !self.0.contains_key(needed));
         untried.cloned().collect()
     }
 
-    /// What is to be fetched for a render that still needs these.
+    /// The references to fetch for a render that still needs these.
     ///
     /// # Errors
-    /// Why one of them cannot be had; or there are too many.
+    /// A reference could not be fetched, or there are too many.
     pub fn next(&self, needed: Vec<SourceRef>) -> Result<Vec<SourceRef>, RepoError> {
         for needed in &needed {
             match self.0.get(needed) {
                 Some(Err(e)) => return Err(e.clone()),
-                // A renderer that asks again for what it has would never come to an end.
+                // A renderer that requests the same reference again would never finish.
                 Some(Ok(_)) => {
                     return Err(RepoError::Internal(format!("{needed} was needed twice")));
                 }
@@ -68,8 +68,8 @@ impl Fetched {
     }
 }
 
-/// The repository of a reference and the revision there. The credentials of the source are used at
-/// the server that they are for, and nowhere else: who writes a base does not choose who gets them.
+/// The repository of a reference and its revision. The source's credentials are used only for the
+/// server they belong to: the author of a base must not decide who receives them.
 pub(crate) fn repository<'a>(
     needed: &'a SourceRef,
     source: &RepoAccess,
@@ -84,7 +84,7 @@ pub(crate) fn repository<'a>(
         parsed.form,
         Form::Https | Form::Http | Form::Ssh | Form::Scp
     ) {
-        // A repository must not name files of the machine that renders it.
+        // A repository must not refer to files on the machine that renders it.
         return Err(refuse(
             url,
             "only https, http and ssh repositories can be fetched for a render",
