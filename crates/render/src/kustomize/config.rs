@@ -1,7 +1,7 @@
-//! Where in objects each kind of change applies.
+//! The fields of objects to which each kind of change applies.
 //!
-//! Main type: [`Config`]: the built-in tables (`data/field_specs.txt`), files of a kustomization's
-//! `configurations`, and what its `crds` say.
+//! Main type: [`Config`]: the built-in tables (`data/field_specs.txt`), the files in a
+//! kustomization's `configurations`, and the definitions in its `crds`.
 
 use super::fault::{Fault, Res, fail};
 use super::ids::Gvk;
@@ -13,7 +13,7 @@ use tiphys_gocompat::yaml::{Duplicates, Limits, parse_document};
 
 const TABLE: &str = include_str!("data/field_specs.txt");
 
-/// A path in objects of a kind; empty parts of the kind stand for any.
+/// A path in objects of a kind; empty parts of the kind match anything.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub(super) struct FieldSpec {
@@ -38,7 +38,7 @@ impl FieldSpec {
     }
 }
 
-/// Fields that hold the name of something of a kind.
+/// Fields that contain the name of an object of a kind.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub(super) struct BackReference {
@@ -99,7 +99,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Both together. Most kustomizations have the built-in tables and nothing else.
+    /// Merges both. Most kustomizations have only the built-in tables.
     pub fn together(own: Arc<Self>, other: &Arc<Self>) -> Res<Arc<Self>> {
         if Arc::ptr_eq(&own, other) || **other == Self::default() {
             return Ok(own);
@@ -185,7 +185,7 @@ impl Config {
     }
 }
 
-/// Adds specs that are not there.
+/// Adds the specs that are missing.
 pub(super) fn merge_specs(own: &mut Vec<FieldSpec>, new: &[FieldSpec]) -> Res<()> {
     for new in new {
         let same = own
@@ -200,14 +200,14 @@ pub(super) fn merge_specs(own: &mut Vec<FieldSpec>, new: &[FieldSpec]) -> Res<()
     Ok(())
 }
 
-/// Well-known kinds first and last, the others by group, version and kind.
+/// The sort key: well-known kinds come first or last, the others by group, version and kind.
 fn order(gvk: &Gvk) -> (i32, String) {
     (super::sort::rank(&gvk.kind), gvk.sort_key())
 }
 
-/// Reads the table: `#list` (or `>group version kind` under `#nameReference`) opens a list, a line
-/// is a path, `+` if it is made where it is missing, and for which kinds it is; `.` stands for any
-/// group or version.
+/// Reads the table: `#list` (or `>group version kind` under `#nameReference`) starts a list; each
+/// line has a path, `+` if the field is created when missing, and the kinds it applies to; `.`
+/// matches any group or version.
 fn parse_table(text: &str) -> Config {
     let mut config = Config::default();
     let mut list = "";
@@ -271,7 +271,7 @@ fn parse_table(text: &str) -> Config {
     config
 }
 
-/// What the OpenAPI definitions of custom resources say about references, labels and names.
+/// Reads references, labels and names from the OpenAPI definitions of custom resources.
 pub(super) fn of_crds(text: &[u8], limits: &Limits) -> Res<Config> {
     let definitions = parse_document(text, limits, Duplicates::LastWins)
         .map_err(|error| Fault::new(error.json_text()))?;

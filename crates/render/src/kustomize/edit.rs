@@ -1,7 +1,7 @@
-//! What Argo CD has `kustomize edit` do to a kustomization before it builds it.
+//! The `kustomize edit` steps that Argo CD applies to a kustomization before building it.
 //!
-//! Main type: [`Edit`]; main function: [`edit`]. Only what the file says in the end matters here;
-//! the comments that the genuine command keeps are lost.
+//! Main type: [`Edit`]; main function: [`edit`]. Only the resulting values of the file matter;
+//! comments, which the real command keeps, are lost.
 
 use super::edit_fields::{
     add_labels, add_texts, list_at, map_at, parsed, set_images, set_replicas,
@@ -21,9 +21,9 @@ use tiphys_gocompat::{json::kind, path_match};
 pub enum Edit {
     NamePrefix(String),
     NameSuffix(String),
-    /// As `name=new:tag` and the like.
+    /// In forms such as `name=new:tag`.
     Images(Vec<String>),
-    /// As `name=count`.
+    /// In the form `name=count`.
     Replicas(Vec<String>),
     Labels {
         texts: BTreeMap<String, String>,
@@ -36,7 +36,7 @@ pub enum Edit {
         force: bool,
     },
     Namespace(String),
-    /// A JSON list of what is added to `patches`.
+    /// A JSON list of the entries to add to `patches`.
     Patches(String),
     Components {
         paths: Vec<String>,
@@ -44,7 +44,7 @@ pub enum Edit {
     },
 }
 
-/// The folder whose kustomization is changed.
+/// The folder whose kustomization is edited.
 struct Place<'a> {
     files: &'a dyn SourceFiles,
     folder: &'a str,
@@ -54,7 +54,7 @@ struct Place<'a> {
 /// The kustomization of a folder after some steps; `None` if there are none.
 ///
 /// # Errors
-/// The words of `kustomize edit`, or of Argo CD.
+/// The error of `kustomize edit`, or of Argo CD.
 pub fn edit(
     files: &dyn SourceFiles,
     folder: &str,
@@ -84,7 +84,7 @@ pub fn edit(
 }
 
 impl Edit {
-    /// The command line, without what would be wrong to repeat.
+    /// The command line for messages; empty for Argo CD's own step.
     fn command(&self) -> String {
         let listed = |texts: &BTreeMap<String, String>| {
             let texts = texts.iter().map(|(name, text)| format!("{name}:{text}"));
@@ -140,8 +140,8 @@ impl Edit {
 }
 
 impl Place<'_> {
-    /// The same step without components that are not there, if these are to be left out. A folder
-    /// without a kustomization is none; Argo CD fails at it.
+    /// Removes missing components from the step if they are to be ignored. A folder without a
+    /// kustomization counts as missing here, while Argo CD fails on it.
     fn without_missing(&self, edit: &Edit) -> Result<Option<Edit>, RenderError> {
         let Edit::Components {
             paths,
@@ -173,7 +173,8 @@ impl Place<'_> {
         inside(self.folder, path)
     }
 
-    /// The text of the file. Where Argo CD itself looks for it, the first one counts.
+    /// The text of the file. With `first`, the first file name found is used, as in Argo CD's own
+    /// step.
     fn read(&self, first: bool) -> Res<String> {
         let mut found = Vec::new();
         for name in NAMES {
@@ -241,7 +242,7 @@ impl Place<'_> {
         Ok(to_string(&Value::Object(own)))
     }
 
-    /// Argo CD's own step: the file is read as any YAML.
+    /// Argo CD's own step: the file is read as generic YAML.
     fn add_patches(&self, text: &str, patches: &str) -> Res<String> {
         let value = parse_document(text, self.limits, Duplicates::LastWins).map_err(|error| {
             let text = error.json_text();
@@ -293,7 +294,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// The paths that a pattern means, one part after the other.
+    /// The paths that match a pattern, expanded one path component at a time.
     fn glob(&self, pattern: &str) -> Res<Vec<String>> {
         if pattern.starts_with('/') || remote(pattern).is_some() {
             return Ok(Vec::new());

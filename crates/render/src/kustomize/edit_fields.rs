@@ -33,8 +33,8 @@ pub(super) fn map_at<'m>(
     }
 }
 
-/// The pairs as the command reads them: the first colon ends a name, and quotes around a value are
-/// not part of it.
+/// Parses the pairs as the command does: the first colon ends a name, and quotes around a value are
+/// removed.
 pub(super) fn parsed(
     texts: &BTreeMap<String, String>,
     what: &str,
@@ -69,7 +69,7 @@ pub(super) fn add_texts(
     Ok(())
 }
 
-/// Into the first entry of `labels` that is about the same fields, or into a new one.
+/// Adds to the first entry of `labels` for the same fields, or to a new one.
 pub(super) fn add_labels(
     own: &mut Map<String, Value>,
     texts: &BTreeMap<String, String>,
@@ -120,7 +120,7 @@ pub(super) fn set_replicas(own: &mut Map<String, Value>, replicas: &[String]) ->
     Ok(())
 }
 
-/// An image as an argument says it; `*` stands for what the file has.
+/// Parses an image argument; `*` stands for the value in the file.
 fn image_of(argument: &str) -> Res<[String; 4]> {
     let (key, value) = match argument.split_once('=') {
         Some((key, value)) => (key, value),

@@ -1,11 +1,11 @@
-//! Looking nodes up, making them and setting them, with the rules that kustomize's steps share.
+//! Looking up, creating and setting nodes, with the rules shared by kustomize's steps.
 
 use super::fault::{Res, fail};
 use super::tree::{Id, Kind, Node, Tag, Tree};
 use tiphys_gocompat::yaml::tree::{Style, is_not_text_v2};
 
 impl Tree {
-    /// A field of a map; nothing in what is missing or null.
+    /// A field of a map; `None` if the map is missing or null.
     pub fn get(&self, id: Id, name: &str) -> Res<Option<Id>> {
         if self.is_null(id) {
             return Ok(None);
@@ -14,12 +14,13 @@ impl Tree {
         Ok(self.field(id, name))
     }
 
-    /// What a path leads to. Parts are names, indices, `-` (the last) and `[name=value]`.
+    /// The node at a path. Parts are names, indices, `-` (the last) and `[name=value]`.
     pub fn lookup<S: AsRef<str>>(&mut self, id: Id, path: &[S]) -> Res<Option<Id>> {
         self.lookup_or_create(id, path, Kind::None)
     }
 
-    /// The same; what is not there is made, the last of it with this kind (unless there is none).
+    /// Like `lookup`, but missing nodes are created, the last one with this kind (unless there is
+    /// none).
     pub fn lookup_or_create<S: AsRef<str>>(
         &mut self,
         id: Id,
@@ -81,7 +82,7 @@ impl Tree {
         Ok(Some(element))
     }
 
-    /// A list element that only has its key; without a name, the scalar itself.
+    /// A list element with only its key; without a name, the scalar itself.
     pub fn element(&mut self, name: &str, value: &str) -> Id {
         let value = self.scalar(value, Tag::Open);
         if name.is_empty() {
@@ -93,7 +94,7 @@ impl Tree {
         self.add(map)
     }
 
-    /// The first element that has these values; an empty key means the element itself.
+    /// The first element with these values; an empty key refers to the element itself.
     pub fn find_element<K, V>(&self, list: Id, keys: &[K], values: &[V]) -> Res<Option<Id>>
     where
         K: AsRef<str>,
@@ -121,13 +122,13 @@ impl Tree {
         Ok(maps.into_iter().find(|id| has(*id)))
     }
 
-    /// Sets a field; with nothing, or with a null, it is cleared. A field that is there keeps its
-    /// node and how it is written, whatever the new value is.
+    /// Sets a field; `None` or a null clears it. An existing field keeps its node and style,
+    /// whatever the new value is.
     pub fn set_field(&mut self, id: Id, name: &str, value: Option<Id>) -> Res<()> {
         self.set_field_keeping(id, name, value, false)
     }
 
-    /// The same; `keep`: a null is set like everything else.
+    /// Like `set_field`; with `keep`, a null is set like any other value.
     pub fn set_field_keeping(
         &mut self,
         id: Id,
@@ -151,7 +152,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Sets the text of a scalar, which keeps how it is written but not its tag.
+    /// Sets the text of a scalar, which keeps its style but not its tag.
     pub fn set_scalar(&mut self, id: Id, value: Id) -> Res<()> {
         self.quote_if_ambiguous(value);
         self.expect(id, Kind::Scalar)?;
@@ -169,7 +170,7 @@ impl Tree {
         self.set_scalar(id, value)
     }
 
-    /// Quotes a string that YAML 1.1 would not take for one.
+    /// Quotes a string that YAML 1.1 would not parse as a string.
     fn quote_if_ambiguous(&mut self, id: Id) {
         let plain = self.at(id).style == Style::Plain && !self.at(id).tagged;
         if plain && self.is_text(id) && is_not_text_v2(self.text(id)) {
@@ -177,7 +178,7 @@ impl Tree {
         }
     }
 
-    /// Removes the first entry of a name.
+    /// Removes the first entry with this name.
     pub fn clear(&mut self, id: Id, name: &str) -> Res<()> {
         self.expect(id, Kind::Map)?;
         let at = self.entries(id).position(|(key, _)| self.text(key) == name);
@@ -187,8 +188,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Sets, replaces or (with nothing) removes the elements that have these values. Elements that
-    /// are null or empty maps are lost.
+    /// Sets, replaces or (with `None`) removes the elements with these values. Elements that are
+    /// null or empty maps are dropped.
     pub fn set_element(
         &mut self,
         list: Id,
@@ -251,12 +252,12 @@ impl Tree {
             return Ok(self.text(id) == value);
         }
         self.expect(id, Kind::Map)?;
-        // An empty value stands for any.
+        // An empty value matches anything.
         let found = self.field(id, key);
         Ok(found.is_some_and(|found| value.is_empty() || self.text(found) == value))
     }
 
-    /// Sets a field in the maps of a path, which are made.
+    /// Sets a field in the map at a path, creating missing maps.
     pub fn set_at(&mut self, id: Id, path: &[&str], name: &str, value: Id) -> Res<()> {
         match self.lookup_or_create(id, path, Kind::Map)? {
             Some(map) => self.set_field(map, name, Some(value)),
@@ -265,7 +266,7 @@ impl Tree {
     }
 }
 
-/// The kind of what the next part of a path is looked up in.
+/// The kind of node in which the next part of a path is looked up.
 pub(super) fn part_kind(next: &str, last: Kind) -> Kind {
     if is_list_index(next) || is_index(next) {
         Kind::List
@@ -298,7 +299,7 @@ pub(super) fn split_index(part: &str) -> Res<(&str, &str)> {
     }
 }
 
-/// Splits a path; a delimiter behind a backslash belongs to its part.
+/// Splits a path; a delimiter after a backslash is part of the name.
 pub(super) fn split_path(path: &str, delimiter: char) -> Vec<String> {
     let mut parts = path.split(delimiter);
     let mut first = parts.next().unwrap_or_default();
@@ -321,7 +322,7 @@ pub(super) fn split_path(path: &str, delimiter: char) -> Vec<String> {
     split
 }
 
-/// The same at dots, but not within brackets.
+/// Splits a path at dots, except within brackets.
 pub(super) fn split_field_path(path: &str) -> Vec<String> {
     let mut parts = split_path(path, '.').into_iter();
     let mut split = Vec::new();

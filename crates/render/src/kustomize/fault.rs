@@ -1,17 +1,17 @@
-//! Why a build fails, while it is still being wrapped into the words of those who called.
+//! The error of a build while its callers are still adding context.
 
 use crate::{FileError, RenderError, SourceRef};
 
-/// What may follow a failure.
+/// The cause of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Nothing: the text says it all.
+    /// Fully described by the text.
     Plain,
     /// The text could not be read as YAML.
     Malformed,
-    /// What must be fetched first.
+    /// The sources that must be fetched first.
     Need(Vec<SourceRef>),
-    /// Not kustomize's to word.
+    /// An error that does not come from kustomize.
     Render(RenderError),
 }
 
@@ -46,13 +46,13 @@ impl Fault {
         .into()
     }
 
-    /// Puts words in front.
+    /// Prefixes the message with context.
     pub fn within(mut self, context: impl std::fmt::Display) -> Self {
         self.text = format!("{context}: {}", self.text);
         self
     }
 
-    /// Whether the text is all there is to it, so that something else may be tried.
+    /// Whether no alternative may be tried after this failure.
     pub fn is_final(&self) -> bool {
         matches!(self.cause, Cause::Need(_) | Cause::Render(_))
     }
@@ -83,7 +83,7 @@ impl From<Fault> for RenderError {
     }
 }
 
-/// `Err` with these words.
+/// Returns `Err` with this message.
 macro_rules! fail {
     ($($arg:tt)*) => {
         Err($crate::kustomize::fault::Fault::new(format!($($arg)*)))

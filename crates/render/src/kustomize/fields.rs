@@ -1,6 +1,6 @@
-//! Setting the fields that a table names.
+//! Sets the fields listed in a table.
 //!
-//! Main function: [`Fields::apply`]. A path may lead through lists without saying so.
+//! Main function: [`Fields::apply`]. Paths pass through lists implicitly.
 
 use super::config::FieldSpec;
 use super::edit_nodes::split_path;
@@ -10,10 +10,10 @@ use super::tree::{Id, Kind, Tag, Tree};
 
 type Setter<'s> = &'s mut dyn FnMut(&mut Tree, Id) -> Res<()>;
 
-/// What is made of the last part of a path that is not there.
+/// What to create for a missing last part of a path.
 #[derive(Clone, Debug)]
 pub(super) struct Fields {
-    /// None: nothing is made.
+    /// `None` creates nothing.
     pub create: Kind,
     pub tag: Tag,
 }
@@ -24,7 +24,7 @@ impl Fields {
         tag: Tag::Open,
     };
 
-    /// Sets the field of one spec, if the object is of its kind.
+    /// Sets the field of one spec if the object is of its kind.
     pub fn apply(&self, tree: &mut Tree, root: Id, spec: &FieldSpec, set: Setter<'_>) -> Res<()> {
         if !is_of_kind(tree, root, spec) {
             return Ok(());
@@ -110,7 +110,7 @@ impl Fields {
     }
 }
 
-/// Whether a spec is for the kind that an object has.
+/// Whether a spec applies to the object's kind.
 fn is_of_kind(tree: &Tree, root: Id, spec: &FieldSpec) -> bool {
     if !spec.kind.is_empty() && spec.kind != tree.field_text(root, "kind") {
         return false;

@@ -1,4 +1,4 @@
-//! The command line of `kustomize build`, as far as a build in process knows it.
+//! The flags of `kustomize build` that are supported by the in-process build.
 //!
 //! Main function: [`BuildOptions::from_flags`].
 

@@ -1,4 +1,5 @@
-//! ConfigMaps and Secrets of files, literals and environment files, and the hashes in their names.
+//! ConfigMaps and Secrets generated from files, literals and environment files, and the hashes in
+//! their names.
 //!
 //! Main functions: [`make`] and [`hash`].
 
@@ -15,10 +16,11 @@ use std::collections::BTreeMap;
 use tiphys_gocompat::json::to_string;
 use tiphys_gocompat::yaml::tree::Style;
 
-/// Longest line of an environment file that is read; all behind a longer one is lost.
+/// Maximum line length in an environment file; everything after a longer line is lost, as in
+/// kustomize.
 const LONGEST_LINE: usize = 64 * 1024;
 
-/// Makes a ConfigMap or a Secret.
+/// Generates a ConfigMap or a Secret.
 pub(super) fn make<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,
@@ -120,7 +122,7 @@ fn data_node(tree: &mut Tree, text: String) -> Id {
     value
 }
 
-/// Base64 in lines of 70 characters, unless there is only one.
+/// Base64 in lines of 70 characters, unless one line is enough.
 fn lines_of_base64(bytes: &[u8]) -> String {
     const LINE: usize = 70;
     let whole = base64::engine::general_purpose::STANDARD.encode(bytes);
@@ -212,7 +214,7 @@ fn env_pairs(content: &[u8]) -> Res<Pairs> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        // A name alone takes its value from the environment, which a build has none of.
+        // A name without a value would be read from the environment, but builds have none.
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         if !key.is_empty() {
             pairs.push((key.to_owned(), value.into()));
@@ -221,8 +223,8 @@ fn env_pairs(content: &[u8]) -> Res<Pairs> {
     Ok(pairs)
 }
 
-/// The ten characters that stand for the content of a ConfigMap or Secret; of other kinds, for all
-/// of it.
+/// The ten-character hash of the content of a ConfigMap or Secret, or of the whole object for other
+/// kinds.
 pub(super) fn hash(tree: &Tree, object: Object) -> Res<String> {
     let kind = tree.field_text(object.0, "kind");
     let value = |field: &str| -> Res<Value> {

@@ -1,5 +1,5 @@
-//! `helmCharts`: charts of the repository's own folders or of chart repositories, rendered by our
-//! own Helm.
+//! `helmCharts`: charts in folders of the repository or from chart repositories, rendered by our
+//! own Helm implementation.
 //!
 //! Main function: [`inflate`].
 
@@ -22,13 +22,13 @@ use crate::{FileKind, SourceFiles, SourceRef};
 use std::sync::Arc;
 use tiphys_gocompat::yaml;
 
-/// A chart and the values that it comes with.
+/// A chart and its default values.
 struct Found {
     chart: Arc<ParsedChart>,
     values: Option<Vec<u8>>,
 }
 
-/// The objects of a chart.
+/// Renders the objects of a chart.
 pub(super) fn inflate<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,
@@ -38,7 +38,7 @@ pub(super) fn inflate<'a>(
     check(build, own)?;
     let limits = Limits::default();
     let mut settings = Settings::default();
-    // They are looked for before the chart is.
+    // These files are read before the chart.
     let mut more = Vec::new();
     for path in &own.additional_values_files {
         let content = loader
@@ -104,7 +104,7 @@ fn failed(error: HelmError) -> Fault {
     }
 }
 
-/// The chart in the folder of charts, or else from its repository.
+/// Finds the chart in the charts folder or in its repository.
 fn find<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,
@@ -141,7 +141,7 @@ fn find<'a>(
             values: inner.read("values.yaml")?,
         });
     }
-    // Unpacked, with or without the folder that the archive has.
+    // Unpacked, with or without the archive's top folder.
     let folder = match files.kind("Chart.yaml")? {
         Some(_) => "",
         None => own.name.as_str(),
@@ -160,7 +160,7 @@ pub(super) fn reference(own: &HelmChart) -> SourceRef {
     }
 }
 
-/// Where a chart is in the tree, if it is there.
+/// The chart's folder in the tree, if it exists.
 pub(super) fn local_folder(
     loader: &Loader<'_>,
     globals: &HelmGlobals,
@@ -191,7 +191,8 @@ fn is_below(loader: &Loader<'_>, folder: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The values file: the chart's own or another one, with what stands in the kustomization.
+/// The values file, either the chart's own or another one, merged with the values in the
+/// kustomization.
 fn values<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,

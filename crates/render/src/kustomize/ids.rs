@@ -1,12 +1,12 @@
-//! How objects are told apart: by kind, name and namespace.
+//! Object identity: kind, name and namespace.
 //!
-//! Main types: [`Gvk`] and [`ResId`]. Whether a kind has namespaces is known of what Kubernetes
-//! 1.21 had; all others are taken for namespaced.
+//! Main types: [`Gvk`] and [`ResId`]. Whether a kind is namespaced is known for the kinds of
+//! Kubernetes 1.21; all others are treated as namespaced.
 
 use super::tree::{Id, Tree};
 use std::fmt;
 
-/// Kinds outside of namespaces, a group and version a line.
+/// Cluster-scoped kinds, one group and version per line.
 const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     (
         "admissionregistration.k8s.io/v1",
@@ -22,7 +22,7 @@ const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
             "ValidatingWebhookConfiguration",
         ],
     ),
-    // Of these two, kustomize knows only since 5.8.1.
+    // kustomize knows these two only since 5.8.1.
     (
         "admissionregistration.k8s.io/v1",
         &[
@@ -90,7 +90,7 @@ fn is_in(table: &[(&str, &[&str])], api_version: &str, kind: &str) -> bool {
     of_version.any(|(_, kinds)| kinds.contains(&kind))
 }
 
-/// Kinds in namespaces that kustomize knows without looking into its schema.
+/// Namespaced kinds that kustomize knows without reading its schema.
 const NAMESPACED: &[(&str, &[&str])] = &[
     (
         "apps/v1",
@@ -176,19 +176,19 @@ impl Gvk {
         is_cluster_scoped(&self.api_version(), &self.kind)
     }
 
-    /// Whether it is known without a schema if the kind is in namespaces.
+    /// Whether the kind's scope is known without a schema.
     pub fn is_well_known(&self) -> bool {
         self.is_cluster_scoped() || is_in(NAMESPACED, &self.api_version(), &self.kind)
     }
 
-    /// Whether a selector, in which empty parts stand for any, means this kind.
+    /// Whether a selector matches this kind; empty parts of it match anything.
     pub fn is_selected(&self, selector: &Self) -> bool {
         (selector.group.is_empty() || selector.group == self.group)
             && (selector.version.is_empty() || selector.version == self.version)
             && (selector.kind.is_empty() || selector.kind == self.kind)
     }
 
-    /// What kinds are sorted by where nothing else decides.
+    /// The fallback sort key for kinds.
     pub fn sort_key(&self) -> String {
         let or = |text: &str, none: &str| if text.is_empty() { none } else { text }.to_owned();
         let (group, version) = (or(&self.group, "~G"), or(&self.version, "~V"));
@@ -215,12 +215,12 @@ pub(super) struct ResId {
     pub namespace: String,
 }
 
-/// The namespace of what is in none.
+/// The namespace recorded for cluster-scoped objects.
 pub(super) const NO_NAMESPACE: &str = "_non_namespaceable_";
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
 
 impl ResId {
-    /// The id of an object as it is now.
+    /// The current id of an object.
     pub fn of(tree: &Tree, root: Id) -> Self {
         let metadata = tree
             .field(root, "metadata")
@@ -241,7 +241,8 @@ impl ResId {
         }
     }
 
-    /// With `default` where there is none, and the same for all that is outside of namespaces.
+    /// The namespace, with `default` if there is none, and `NO_NAMESPACE` for all cluster-scoped
+    /// objects.
     pub fn effective_namespace(&self) -> &str {
         if self.gvk.is_cluster_scoped() {
             NO_NAMESPACE
@@ -260,7 +261,7 @@ impl ResId {
         self.name == other.name && self.gvk == other.gvk && self.is_same_namespace(other)
     }
 
-    /// What is the same for ids that are the same.
+    /// A key that is equal for equal ids.
     pub fn key(&self) -> Key {
         let namespace = self.effective_namespace().to_owned();
         Key(self.gvk.clone(), self.name.clone(), namespace)

@@ -1,7 +1,7 @@
 //! The file `kustomization.yaml`.
 //!
-//! Main type: [`Kustomization`]. Unknown fields are refused; names of fields are read without
-//! regard to case, and null is the same as nothing, as Go's JSON decoder has it.
+//! Main type: [`Kustomization`]. Unknown fields are refused; field names are case-insensitive and
+//! null counts as absent, as in Go's JSON decoder.
 
 use super::config::FieldSpec;
 use super::fault::{Fault, Res, fail};
@@ -62,7 +62,7 @@ pub(super) struct Labels {
     pub pairs: Texts,
     pub include_selectors: bool,
     pub include_templates: bool,
-    /// Newer than 5.8.1, which refuses it.
+    /// Added after 5.8.1, which refuses it.
     pub include_volume_claim_templates: bool,
     pub fields: Vec<FieldSpec>,
 }
@@ -139,7 +139,7 @@ pub(super) struct LegacySortOptions {
     pub order_last: Vec<String>,
 }
 
-/// Of both generators; only Secrets have a type.
+/// Arguments of both generators; only Secrets have a type.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct GeneratorArgs {
@@ -164,8 +164,8 @@ pub(super) struct GeneratorOptions {
 }
 
 impl GeneratorOptions {
-    /// Options of the whole file under those of one generator; what the file switches on, nobody
-    /// switches off.
+    /// Merges the file's options into those of one generator, which take precedence, except that
+    /// flags set by the file cannot be unset.
     pub fn over(own: Option<Self>, global: Option<&Self>) -> Option<Self> {
         let Some(global) = global else {
             return own;
@@ -234,7 +234,7 @@ struct OldHelmChart {
 }
 
 impl Kustomization {
-    /// The fields that a file has, in their own spelling.
+    /// The fields of a file, with their names in normal spelling.
     pub fn fields(text: &[u8], limits: &Limits) -> Res<Map<String, Value>> {
         match Self::read(text, limits)? {
             (_, Value::Object(fields)) => Ok(fields),
@@ -277,7 +277,7 @@ impl Kustomization {
         }
     }
 
-    /// Old ways to say things are turned into new ones.
+    /// Converts deprecated fields to their replacements.
     fn fix(&mut self) {
         if self.kind.is_empty() {
             KIND.clone_into(&mut self.kind);
@@ -325,7 +325,7 @@ impl Kustomization {
         }
     }
 
-    /// What is wrong with the kind and its version.
+    /// Returns the problems with the kind and its version.
     pub fn check_kind(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         if self.kind != KIND && self.kind != COMPONENT {
@@ -339,7 +339,7 @@ impl Kustomization {
     }
 }
 
-/// Whether nothing is set besides the kind.
+/// Whether nothing but the kind is set.
 fn says_nothing(value: &Value) -> bool {
     let entries = value.as_object().into_iter().flatten();
     let mut entries = entries.filter(|(name, _)| *name != "apiVersion" && *name != "kind");

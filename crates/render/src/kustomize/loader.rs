@@ -1,8 +1,8 @@
-//! Where a kustomization reads from: its folder, in the tree of the source or of another
+//! The place from which a kustomization reads: its folder, in the tree of the source or of another
 //! repository.
 //!
-//! Main type: [`Loader`]. Files must lie in or below the folder; folders may lie anywhere in the
-//! tree, but not around one that is being built.
+//! Main type: [`Loader`]. Files must be in or below the folder; referenced folders may be anywhere
+//! in the tree, but must not contain a folder that is being built.
 
 use super::Build;
 use super::fault::{Fault, Res, fail};
@@ -10,12 +10,12 @@ use super::repospec::{Remote, RepoSpec, clean, is_http, remote};
 use crate::{FileKind, SourceFiles, SourceRef};
 use std::rc::Rc;
 
-/// Kustomizations inside of each other.
+/// Maximum nesting of kustomizations.
 const DEEPEST: usize = 200;
 
 pub(super) struct Loader<'a> {
     files: &'a dyn SourceFiles,
-    /// Which tree: 0 is the source's own.
+    /// The tree's number; 0 is the source's own.
     tree: usize,
     /// The folder in the tree.
     root: String,
@@ -39,12 +39,12 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// The folder as messages show it.
+    /// The folder as shown in messages.
     pub fn shown(&self) -> String {
         format!("/{}", self.root)
     }
 
-    /// The last part of the folder's name.
+    /// The last component of the folder's path.
     pub fn base_name(&self) -> &str {
         self.root.rsplit('/').next().unwrap_or_default()
     }
@@ -53,7 +53,7 @@ impl<'a> Loader<'a> {
         self.files
     }
 
-    /// A path of the tree, of one that is relative to the folder; `None` if it leaves the tree.
+    /// Converts a path relative to the folder to one in the tree; `None` if it leaves the tree.
     pub fn path(&self, path: &str) -> Option<String> {
         inside(&self.root, path)
     }
@@ -63,17 +63,17 @@ impl<'a> Loader<'a> {
         self.parent.is_none()
     }
 
-    /// What is the same only for the same folder.
+    /// A value that is unique per folder.
     pub fn place(&self) -> (usize, String) {
         (self.tree, self.root.clone())
     }
 
-    /// Whether a URL is one of a file.
+    /// Whether a URL refers to a file.
     pub fn is_remote_file(&self, path: &str) -> bool {
         matches!(remote(path), Some(Remote::File(_)))
     }
 
-    /// Looks whether a file is there that must be fetched.
+    /// Loads a remote file, which fails if it must be fetched first.
     pub fn load_if_remote(&self, build: &mut Build<'a>, path: &str) -> Res<()> {
         if is_http(path) {
             self.load(build, path)?;
@@ -244,7 +244,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// A path of a tree, of one that is relative to a folder in it; `None` if it leaves the tree.
+/// Converts a path relative to a folder to one in the tree; `None` if it leaves the tree.
 pub(super) fn inside(folder: &str, path: &str) -> Option<String> {
     let whole = if folder.is_empty() {
         clean(path.trim_start_matches('/'))
@@ -259,7 +259,7 @@ pub(super) fn inside(folder: &str, path: &str) -> Option<String> {
     }
 }
 
-/// Whether a path is in a folder, or is the folder.
+/// Whether a path is the folder or inside it.
 fn is_in(path: &str, folder: &str) -> bool {
     folder.is_empty()
         || path

@@ -1,7 +1,7 @@
 //! kustomize's strategic merge patch.
 //!
-//! Main function: [`merge`]. Elements of a patch come before those that were there. Only lists that
-//! the schema names are merged; all others are replaced.
+//! Main function: [`merge`]. Elements of the patch come before existing ones. Only lists named in
+//! the schema are merged; all others are replaced.
 
 use super::fault::{Res, fail};
 use super::schema::{Place, Schema};
@@ -10,12 +10,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 type Side = Option<Id>;
 
-/// What a node becomes.
+/// The result of merging a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Merged {
     Gone,
     Node(Id),
-    /// A null that is written.
+    /// A null that is printed.
     KeptNull(Id),
 }
 
@@ -39,7 +39,8 @@ enum Directive {
     Delete,
 }
 
-/// Lays a patch over an object; nothing is left when the patch deletes it. The patch is used up.
+/// Applies a patch to an object; returns nothing if the patch deletes it. The patch's nodes are
+/// consumed.
 pub(super) fn merge(tree: &mut Tree, schema: &Arc<Schema>, patch: Id, object: Id) -> Res<Side> {
     let mut walker = Walker {
         tree,
@@ -136,7 +137,7 @@ impl Walker<'_> {
             if self.directive(patch).ok() == Some(Directive::Delete) {
                 return Ok(Merged::Gone);
             }
-            // A null that is spelled out stays where the patch says nothing.
+            // An explicit null is kept if the patch does not set the field.
             if patch.is_none()
                 && let Some(null) = dest
                 && !self.tree.text(null).is_empty()
@@ -149,7 +150,7 @@ impl Walker<'_> {
         self.choose(there, patch)
     }
 
-    /// What a patch does to what is there.
+    /// Determines what the patch does to an existing node.
     fn choose(&mut self, there: Id, patch: Option<Id>) -> Res<Merged> {
         if patch.is_some_and(|patch| self.tree.is_null(patch)) {
             return Ok(Merged::Gone);
@@ -161,7 +162,7 @@ impl Walker<'_> {
         })
     }
 
-    /// Reads `$patch` and takes it out.
+    /// Reads and removes the `$patch` directive.
     fn directive(&mut self, patch: Option<Id>) -> Res<Directive> {
         const KEY: &str = "$patch";
         let Some(patch) = patch else {
@@ -234,7 +235,7 @@ impl Walker<'_> {
         Ok(Merged::of(Some(dest).filter(|id| !self.tree.is_null(*id))))
     }
 
-    /// The values that elements have under the keys, those of the patch first.
+    /// The elements' key values, those of the patch first.
     fn key_values(&self, sources: [Option<Id>; 2], keys: &[String]) -> Vec<Vec<String>> {
         let mut all: Vec<Vec<String>> = Vec::new();
         for source in [sources[1], sources[0]].into_iter().flatten() {
@@ -318,11 +319,11 @@ impl Walker<'_> {
             return Ok(Some(dest));
         }
         self.append(front, dest, &last_keys)?;
-        // The field keeps its node; what it is a list of is new.
+        // The field keeps its node but gets a new list.
         Ok(Some(front))
     }
 
-    /// Adds the elements that are only in the second list, in their order.
+    /// Appends the elements that are only in the second list, in their order.
     fn append(&mut self, to: Id, from: Id, keys: &[String]) -> Res<()> {
         for element in self.tree.elements(from) {
             if keys.first().is_none_or(String::is_empty) {
@@ -347,7 +348,7 @@ impl Walker<'_> {
     }
 }
 
-/// Completes values of several keys by others that are the same in what both have.
+/// Fills in missing values of composite keys from others that agree in the values both have.
 fn complete(all: &mut [Vec<String>]) {
     for i in 0..all.len() {
         let first = all[i].clone();
@@ -377,7 +378,7 @@ fn common(left: &[String], right: &[String]) -> Option<Vec<String>> {
     same.then_some(both)
 }
 
-/// The keys that any element has a value of, and these values.
+/// The keys for which any element has a value, and these values.
 fn valid(all: &[Vec<String>], values: &[String], keys: &[String]) -> (Vec<String>, Vec<String>) {
     let used = |index: usize| {
         all.iter()

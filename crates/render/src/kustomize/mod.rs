@@ -1,8 +1,8 @@
-//! Kustomize in process: what `kustomize build` of version 5.8.1 prints, byte for byte.
+//! In-process Kustomize: produces the output of `kustomize build` 5.8.1, byte for byte.
 //!
-//! Main functions: [`build`] and [`edit::edit`], which changes a kustomization as Argo CD has it
-//! changed. Everything is read through [`SourceSet`]; what is elsewhere is named
-//! ([`RenderError::Need`]). Programs, containers and plugins that kustomize would run are refused.
+//! Main functions: [`build`] and [`edit::edit`], which edits a kustomization as Argo CD does. All
+//! files are read through [`SourceSet`]; sources that must be fetched from elsewhere are returned
+//! in [`RenderError::Need`]. Programs, containers and plugins that kustomize would run are refused.
 //! It must not know what the objects are used for.
 
 mod config;
@@ -55,15 +55,15 @@ use target::{Accumulated, Target};
 use tiphys_gocompat::yaml;
 use tree::Tree;
 
-/// The version whose behaviour this is.
+/// The version of kustomize that this implements.
 pub const VERSION: &str = "v5.8.1";
 
-/// Nodes of all documents of a build.
+/// Maximum number of nodes in all documents of a build.
 const MOST_NODES: usize = 20_000_000;
-/// Bytes of all files that a build reads.
+/// Maximum total size of the files that a build reads.
 const MOST_BYTES: usize = 512 << 20;
 
-/// What `kustomize build` is told.
+/// The options of `kustomize build`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BuildOptions {
     pub order: Order,
@@ -77,7 +77,7 @@ pub struct BuildOptions {
     pub kube_version: String,
     /// `--helm-api-versions`.
     pub api_versions: Arc<[String]>,
-    /// The content of the kustomization that the build begins with, if it is not what the file has.
+    /// Replaces the content of the top kustomization's file.
     pub kustomization: Option<String>,
 }
 
@@ -89,7 +89,7 @@ pub struct Built {
 }
 
 impl Built {
-    /// As `kustomize build` prints them.
+    /// The objects as printed by `kustomize build`.
     pub fn yaml(&self) -> Result<String, RenderError> {
         let mut out = String::new();
         for object in &self.objects {
@@ -106,7 +106,7 @@ impl Built {
 /// Builds the kustomization of a folder.
 ///
 /// # Errors
-/// kustomize's words, or what must be fetched.
+/// kustomize's error, or the sources that must be fetched.
 pub fn build(
     sources: &SourceSet<'_>,
     folder: &str,
@@ -129,7 +129,7 @@ pub fn build(
     Err(RenderError::Need(needed.into_iter().collect()))
 }
 
-/// What all steps of a build share.
+/// The state shared by all steps of a build.
 struct Build<'a> {
     sources: SourceSet<'a>,
     options: &'a BuildOptions,
@@ -138,7 +138,7 @@ struct Build<'a> {
     tree: Tree,
     schema: Arc<Schema>,
     schema_is_set: bool,
-    /// The built-in schema has been needed before there was another one, and stays.
+    /// Whether the built-in schema was used before another one was set, and therefore stays.
     schema_was_needed: bool,
     files_left: usize,
     bytes_left: usize,
@@ -223,13 +223,13 @@ impl<'a> Build<'a> {
         self.schema.clone()
     }
 
-    /// Notes that kinds have been read, some of which only a schema may know.
+    /// Records the kinds that were read; some may be known only from a schema.
     fn saw(&mut self, kinds: impl IntoIterator<Item = ids::Gvk>) {
         let mut kinds = kinds.into_iter();
         self.schema_was_needed |= kinds.any(|gvk| !gvk.is_well_known());
     }
 
-    /// Counts a file or folder that is looked at.
+    /// Counts an accessed file or folder.
     fn count_file(&mut self) -> Res<()> {
         match self.files_left.checked_sub(1) {
             Some(left) => {
@@ -268,13 +268,13 @@ impl<'a> Build<'a> {
         found.ok_or_else(|| Fault::need(reference.clone()))
     }
 
-    /// A number for another tree.
+    /// Returns a number for a new tree.
     fn next_tree(&mut self) -> usize {
         self.trees += 1;
         self.trees
     }
 
-    /// The content that the file of a kustomization is to have.
+    /// The content of a kustomization's file, with the edited text for the top one.
     fn edited(&self, loader: &Loader<'_>, content: Vec<u8>) -> Vec<u8> {
         match &self.options.kustomization {
             Some(edited) if loader.is_top() => edited.clone().into_bytes(),
@@ -282,7 +282,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Takes another schema for patches; the first one that a build finds counts.
+    /// Sets another schema for patches; only the first one in a build has an effect.
     fn set_schema(&mut self, version: Option<&str>, own: Option<&[u8]>) -> Res<()> {
         if self.schema_is_set {
             return Ok(());

@@ -1,7 +1,7 @@
-//! Fields that name other objects follow their names.
+//! Updates fields that refer to other objects by name.
 //!
-//! Main function: [`fix_references`]. The object that a field means is looked for among those that
-//! once had the name, first by kind and namespace, then by which prefixes and suffixes both got.
+//! Main function: [`fix_references`]. The referenced object is searched among those that ever had
+//! the name, first by kind and namespace, then by the prefixes and suffixes that both got.
 
 use super::config::{BackReference, FieldSpec};
 use super::fault::{Res, fail};
@@ -12,14 +12,14 @@ use super::resource::{Object, PREFIXES, SUFFIXES};
 use super::tree::{Id, Kind, Tag, Tree};
 use std::collections::{BTreeSet, HashMap};
 
-/// What is known of an object while references are fixed; none of it changes.
+/// Cached data of an object while references are fixed; it does not change.
 struct Known {
     object: Object,
     now: ResId,
     previous: Vec<ResId>,
     prefixes: Vec<String>,
     suffixes: Vec<String>,
-    /// As it is now; [`NO_NAMESPACE`] outside of all.
+    /// The current namespace; [`NO_NAMESPACE`] for cluster-scoped objects.
     namespace: String,
 }
 
@@ -28,7 +28,8 @@ impl Known {
         self.previous.first().unwrap_or(&self.now)
     }
 
-    /// Whether both got the same prefixes and suffixes in the end; `loose`: or either got none.
+    /// Whether both have the same last prefixes and suffixes; with `loose`, also if either has
+    /// none.
     fn is_of_same_copy(&self, other: &Self, loose: bool) -> bool {
         let same = |own: &[String], other: &[String]| {
             let either_empty = own.is_empty() || other.is_empty();
@@ -100,7 +101,7 @@ pub(super) fn fix_references(
     Ok(())
 }
 
-/// Namespaces of the accounts that a role binding names.
+/// The namespaces of the service accounts in a role binding.
 fn account_namespaces(tree: &Tree, object: Object) -> Res<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     if tree.field_text(object.0, "kind") != "RoleBinding" {
@@ -126,7 +127,7 @@ fn account_namespaces(tree: &Tree, object: Object) -> Res<BTreeSet<String>> {
 struct Fixer<'f> {
     all: &'f [Known],
     by_name: &'f HashMap<&'f str, Vec<usize>>,
-    /// Namespaces of the accounts that a role binding names.
+    /// The namespaces of the service accounts in a role binding.
     accounts: &'f BTreeSet<String>,
     referrer: &'f Known,
     target: Gvk,
@@ -136,7 +137,7 @@ struct Fixer<'f> {
 impl Fixer<'_> {
     fn run(&self, tree: &mut Tree) -> Res<()> {
         let root = self.referrer.object.0;
-        // The kind has been looked at, and it may be another one by now.
+        // The kind may have changed since it was checked.
         let gvk = self.referrer.object.gvk(tree);
         let spec = FieldSpec {
             group: gvk.group,
@@ -195,7 +196,7 @@ impl Fixer<'_> {
         tree.set_scalar_text(field, &new, Tag::Open)
     }
 
-    /// A map that has a name and perhaps a namespace.
+    /// Sets a map with a name and possibly a namespace.
     fn set_map(&self, tree: &mut Tree, field: Id) -> Res<()> {
         let Some(name) = tree.field(field, "name") else {
             return fail!("path config error; no 'name' field in node");
@@ -220,7 +221,8 @@ impl Fixer<'_> {
         tree.set_field(field, "namespace", Some(value))
     }
 
-    /// The candidates by the namespace that a map has; those who had it at first win.
+    /// Filters the candidates by the map's namespace; those whose original namespace matches take
+    /// precedence.
     fn in_namespace(&self, candidates: &mut Vec<usize>, namespace: &str) {
         let all = self.all.iter().enumerate();
         let mut reachable = all.filter(|(index, _)| self.is_reachable(*index));
@@ -238,7 +240,7 @@ impl Fixer<'_> {
         }
     }
 
-    /// Whether the object may be referred to by its namespace.
+    /// Whether the object's namespace allows the reference.
     fn is_reachable(&self, index: usize) -> bool {
         let known = &self.all[index];
         self.referrer.namespace == NO_NAMESPACE
@@ -247,7 +249,7 @@ impl Fixer<'_> {
             || self.accounts.contains(&known.now.namespace)
     }
 
-    /// The object that a name means. `map`: the name stands in a map, with this namespace.
+    /// Finds the referenced object. `map`: the name is in a map with this namespace.
     fn find(&self, tree: &Tree, name: &str, map: Option<Option<&str>>) -> Res<Option<&Known>> {
         let Some(candidates) = self.by_name.get(name) else {
             return Ok(None);
@@ -302,7 +304,7 @@ impl Fixer<'_> {
             || known.namespace == *referrer
     }
 
-    /// The kind of role that a role binding says it means.
+    /// The kind of role that a role binding refers to.
     fn role(&self, tree: &Tree) -> Option<Gvk> {
         if !self.spec.path.ends_with("roleRef/name") {
             return None;

@@ -1,19 +1,19 @@
-//! The names of fields in a kustomization and in what belongs to it.
+//! Field names in a kustomization and its parts.
 //!
-//! Main function: [`normal`]. Go's decoder takes a field by its name in any case, and null for
-//! nothing; some files may have fields that nobody knows, others may not.
+//! Main function: [`normal`]. Go's decoder matches field names in any case and ignores null; some
+//! files may have unknown fields, others may not.
 
 use serde_json::{Map, Value};
 
-/// What becomes of fields that a type does not have.
+/// How to treat unknown fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     Refused,
     LeftOut,
 }
 
-/// Each type with its fields; behind a colon the type of what is in a field: `Texts` are names and
-/// texts of the user's choice, `Any` is left as it is.
+/// Each type with its fields; after a colon, the type of the field: `Texts` is a map of
+/// user-defined names to strings, `Any` is left as it is.
 const TYPES: &[(&str, &str)] = &[
     (
         "Kustomization",
@@ -103,7 +103,7 @@ const TYPES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Names in their own spelling, nulls left out.
+/// Normalises the spelling of names and removes nulls.
 ///
 /// # Errors
 /// The name of a field that is refused.
@@ -148,7 +148,7 @@ pub(super) fn normal(value: Value, of: &str, unknown: Unknown) -> Result<Value, 
     }
 }
 
-/// The field of a name, as it is spelled, and its type.
+/// The field with this name in its normal spelling, and its type.
 fn field<'f>(fields: &'f str, name: &str) -> Option<(&'f str, &'f str)> {
     let mut fields = fields
         .split_whitespace()

@@ -1,6 +1,6 @@
-//! Everything from elsewhere that a kustomization names, so that it can be fetched at once.
+//! Collects all external sources of a kustomization, so that they can be fetched at once.
 //!
-//! Main function: [`gather`], which is asked when a build found that something is missing.
+//! Main function: [`gather`], which is called when a build finds that something is missing.
 
 use super::Build;
 use super::fault::{Cause, Res};
@@ -12,11 +12,11 @@ use crate::SourceRef;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// What must be fetched before the build can say more, as far as it can be seen now.
+/// The sources that must be fetched before the build can continue, as far as is known.
 pub(super) fn gather<'a>(build: &mut Build<'a>, loader: &Rc<Loader<'a>>) -> BTreeSet<SourceRef> {
     let mut needed = BTreeSet::new();
     let mut seen = BTreeSet::new();
-    // What fails here has failed in the build, or will.
+    // The build reports the same errors itself.
     let _ = visit(build, loader, &mut needed, &mut seen);
     needed
 }

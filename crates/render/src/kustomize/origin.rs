@@ -1,4 +1,4 @@
-//! Where objects come from, for who asks for `buildMetadata`.
+//! The origin of objects, for `buildMetadata`.
 //!
 //! Main type: [`Origin`].
 
@@ -19,7 +19,7 @@ pub(super) struct Origin {
     pub configured_by: By,
 }
 
-/// The object, or the field of a kustomization, that asked for something.
+/// The object or kustomization field that generated something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct By {
     pub api_version: String,
@@ -29,7 +29,7 @@ pub(super) struct By {
 }
 
 impl Origin {
-    /// The same, one path further.
+    /// The origin extended by a path.
     pub fn append(&self, path: &str) -> Self {
         let mut next = self.clone();
         let mut path = path.to_owned();
@@ -37,7 +37,7 @@ impl Origin {
             next.repo = spec.clone;
             next.revision = spec.revision;
             next.path = String::new();
-            // The root of a repository is called by where it would be cloned to.
+            // The root of a repository is named after the folder it would be cloned to.
             path = match clean(&spec.folder).as_str() {
                 "." => "notCloned".to_owned(),
                 folder => folder.to_owned(),
@@ -47,7 +47,7 @@ impl Origin {
         next
     }
 
-    /// Of what a field of a kustomization makes or changes.
+    /// The origin of objects generated or changed by a kustomization field.
     pub fn of_field(&self, file: &str, kind: &str) -> Self {
         Self {
             repo: self.repo.clone(),
@@ -62,7 +62,7 @@ impl Origin {
         }
     }
 
-    /// Of what an object of `transformers` or `generators` makes or changes.
+    /// The origin of objects generated or changed by an object in `transformers` or `generators`.
     pub fn of_plugin(tree: &Tree, object: Object) -> Option<Self> {
         let text = object.annotation(tree, ORIGIN)?;
         let line = |name: &str| {
@@ -87,7 +87,7 @@ impl Origin {
         })
     }
 
-    /// As the annotation has it.
+    /// The text of the annotation.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let line = |out: &mut String, name: &str, value: &str| {
@@ -116,7 +116,7 @@ impl Origin {
         out
     }
 
-    /// Notes at all objects that they were changed, or made where nobody made them.
+    /// Records on all objects that they were changed, or generated if they have no origin yet.
     pub fn note_change(&self, tree: &mut Tree, map: &ResMap) -> Res<()> {
         for (_, object) in map.objects() {
             let mut annotations = object.annotations(tree);

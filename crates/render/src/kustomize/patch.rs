@@ -15,7 +15,7 @@ use serde_json::Value;
 use tiphys_apimachinery::patch;
 use tiphys_gocompat::yaml::{Duplicates, parse_document};
 
-/// The objects in a text.
+/// Parses the objects in a text.
 pub(super) fn objects(build: &mut Build<'_>, text: &[u8]) -> Res<Vec<Id>> {
     let limits = build.yaml_limits();
     let roots = super::read::documents(&mut build.tree, text, &limits)?;
@@ -28,13 +28,13 @@ pub(super) fn objects(build: &mut Build<'_>, text: &[u8]) -> Res<Vec<Id>> {
     Ok(objects)
 }
 
-/// What a text is that may be a patch of either kind.
+/// The result of reading a text that may be either kind of patch.
 enum Read {
     Strategic(Vec<Id>),
     Json(Value),
 }
 
-/// A patch that is ready.
+/// A patch ready to be applied.
 pub(super) struct Prepared {
     read: Read,
     target: Option<Selector>,
@@ -144,7 +144,7 @@ pub(super) fn apply(build: &mut Build<'_>, map: &mut ResMap, own: &Prepared) -> 
     }
 }
 
-/// `patchesStrategicMerge`: each entry is a patch itself, or else the path of one.
+/// `patchesStrategicMerge`: each entry is either a patch or the path of one.
 pub(super) fn load_strategic<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,
@@ -279,7 +279,7 @@ fn apply_operations(build: &mut Build<'_>, object: Object, operations: &Value) -
     object.set_annotations(tree, &annotations)
 }
 
-/// Names the file that has the broken text.
+/// Adds the file name to errors about malformed text.
 pub(super) fn in_file(fault: Fault, path: &str) -> Fault {
     match fault.cause {
         super::fault::Cause::Malformed => Fault {

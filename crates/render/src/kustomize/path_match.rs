@@ -1,5 +1,5 @@
-//! The paths of replacements, which may lead to many fields, and into JSON or YAML that is kept in
-//! a text.
+//! Paths in replacements, which may match many fields and lead into JSON or YAML stored in a
+//! string.
 //!
 //! Main functions: [`match_path`] and [`set_structured`].
 
@@ -11,7 +11,7 @@ use tiphys_gocompat::json;
 use tiphys_gocompat::regex::Regex;
 use tiphys_gocompat::yaml::{self, Limits, tree::Style, tree::first_node};
 
-/// All fields that a path leads to. With a kind, what is not there is made.
+/// All fields that match a path. With a kind, missing fields are created.
 pub(super) fn match_path(
     tree: &mut Tree,
     id: Id,
@@ -79,7 +79,7 @@ fn at_index(
     match_path(tree, element, rest, create, limits)
 }
 
-/// `[name=expression]`: elements that have such a field; `[=expression]`: such elements.
+/// `[name=expression]` matches elements with such a field, `[=expression]` the elements themselves.
 fn matching(
     tree: &mut Tree,
     list: Id,
@@ -90,7 +90,7 @@ fn matching(
 ) -> Res<Vec<Id>> {
     let (name, expression) = split_index(part)?;
     let regex = Regex::new(expression).map_err(Fault::new)?;
-    // Once more when an element has been made.
+    // Try again after creating an element.
     for attempt in 0..2 {
         tree.expect(list, Kind::List)?;
         let mut found = Vec::new();
@@ -117,7 +117,7 @@ fn matching(
     Ok(Vec::new())
 }
 
-/// A node as YAML, as expressions see it.
+/// A node as YAML, for matching against expressions.
 fn printed(tree: &Tree, id: Id) -> String {
     let node = tree.at(id);
     match node.kind {
@@ -127,7 +127,7 @@ fn printed(tree: &Tree, id: Id) -> String {
     }
 }
 
-/// The document in a text.
+/// Parses the document in a string.
 fn parse(tree: &mut Tree, field: Id, limits: &Limits) -> Res<Id> {
     let text = tree.text(field).to_owned();
     let mut budget = *limits;
@@ -138,7 +138,7 @@ fn parse(tree: &mut Tree, field: Id, limits: &Limits) -> Res<Id> {
     }
 }
 
-/// Writes into the document that a text on the way is; fails when there is none.
+/// Writes into a document stored in a string along the path; fails if there is none.
 pub(super) fn set_structured(
     tree: &mut Tree,
     root: Id,
@@ -189,7 +189,7 @@ pub(super) fn set_structured(
     Ok(())
 }
 
-/// A node as YAML with its keys in their order. Comments are lost.
+/// Prints a node as YAML, keeping the order of keys. Comments are lost.
 fn print(tree: &Tree, id: Id) -> String {
     let mut out = String::new();
     print_at(tree, id, 0, &mut out);
@@ -245,7 +245,7 @@ fn print_value(tree: &Tree, value: Id, indent: usize, out: &mut String) {
     }
 }
 
-/// A scalar with the break behind it; further lines are indented.
+/// Prints a scalar and a line break; further lines are indented.
 fn scalar(node: &Node, indent: usize) -> String {
     let text = match (node.style, &node.tag) {
         (Style::Double, _) => format!("{}\n", json::quote(&node.text)),
@@ -255,7 +255,7 @@ fn scalar(node: &Node, indent: usize) -> String {
         _ => yaml::to_string_v3(&Document::Text(node.text.clone())),
     };
     let lines = text.lines().enumerate().map(|(index, line)| {
-        // A block is indented by two as it is printed.
+        // A printed block is already indented by two.
         let by = indent.saturating_sub(2);
         if index == 0 || line.is_empty() {
             line.to_owned()

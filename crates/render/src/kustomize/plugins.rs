@@ -1,9 +1,8 @@
-//! `generators`, `transformers` and `validators`: what a kustomization says in objects of their
-//! own.
+//! `generators`, `transformers` and `validators`: the parts of a kustomization that are written as
+//! separate objects.
 //!
-//! Main functions: [`transform`] and [`generate`]. Only kinds that are built in are known;
-//! functions that run programs or containers, and plugins that are programs themselves, are
-//! refused.
+//! Main functions: [`transform`] and [`generate`]. Only built-in kinds are supported; functions
+//! that run programs or containers, and plugins that are programs, are refused.
 
 use super::Build;
 use super::config::{Config, FieldSpec};
@@ -19,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::{rc::Rc, sync::Arc};
 
-/// The kind of a built-in one, and what it says.
+/// A built-in plugin's kind and configuration.
 struct Plugin {
     kind: String,
     config: Map<String, Value>,
@@ -93,7 +92,7 @@ impl Plugin {
         text.unwrap_or_default().to_owned()
     }
 
-    /// All of it, without what every object has.
+    /// The whole configuration, without the fields common to all objects.
     fn whole<T: DeserializeOwned>(&self) -> Res<T> {
         let mut config = self.config.clone();
         for name in ["apiVersion", "kind", "metadata"] {
@@ -171,7 +170,7 @@ fn helm_fields(plugin: &Plugin) -> Res<(HelmGlobals, HelmChart)> {
     ))
 }
 
-/// A service account that is bound to one of a cloud's.
+/// A service account bound to a cloud provider's account.
 fn service_account(build: &mut Build<'_>, plugin: &Plugin) -> Res<Object> {
     let cloud = plugin.text("cloud");
     if cloud != "gke" {
@@ -211,7 +210,7 @@ fn is_transformer(kind: &str) -> bool {
     kind.ends_with("Transformer")
 }
 
-/// One transformer or validator.
+/// Runs one transformer or validator.
 pub(super) fn transform<'a>(
     build: &mut Build<'a>,
     loader: &Rc<Loader<'a>>,
@@ -326,7 +325,7 @@ fn strategic<'a>(
     patch::apply_strategic(build, map, &patches)
 }
 
-/// The tables of a file that `configurations` names.
+/// Reads the tables of a file in `configurations`.
 pub(super) fn configuration<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,
@@ -343,7 +342,7 @@ pub(super) fn configuration<'a>(
     Ok(Arc::new(Config::clone(&Config::builtin()).merge(&own)?))
 }
 
-/// What `crds` says.
+/// Reads the definitions in `crds`.
 pub(super) fn definitions<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,
@@ -360,7 +359,7 @@ pub(super) fn definitions<'a>(
     Ok(Arc::new(config))
 }
 
-/// The objects that an entry is itself; `None` for the path of a file.
+/// The objects in an inline entry; `None` if the entry is a path.
 pub(super) fn inline(build: &mut Build<'_>, text: &str) -> Res<Option<Vec<super::tree::Id>>> {
     match patch::objects(build, text.as_bytes()) {
         Ok(objects) => Ok(Some(objects)),

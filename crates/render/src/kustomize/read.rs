@@ -1,14 +1,14 @@
-//! From the text of a file to the documents in it.
+//! Parses the text of a file into documents.
 //!
-//! Main function: [`documents`]. Documents are cut where lines begin with `---`, before anything is
-//! parsed; aliases and merge keys are replaced by what they stand for.
+//! Main function: [`documents`]. Documents are split at lines starting with `---` before parsing;
+//! aliases and merge keys are expanded.
 
 use super::fault::{Cause, Fault, Res, fail};
 use super::tree::{Id, Kind, Tag, Tree};
 use std::borrow::Cow;
 use tiphys_gocompat::yaml::{Limits, YamlError, decode_text, tree::first_node};
 
-/// All documents of a text that say something. `kind: List` alone in a text is its items.
+/// All non-empty documents of a text. A text that is a single `kind: List` yields its items.
 pub(super) fn documents(tree: &mut Tree, bytes: &[u8], limits: &Limits) -> Res<Vec<Id>> {
     let text = decode_text(bytes, limits).map_err(|error| malformed(&error))?;
     let text = if text.contains("\r\n") {
@@ -46,7 +46,7 @@ fn malformed(error: &YamlError) -> Fault {
     }
 }
 
-/// The items of what wraps others.
+/// The items of a list object.
 fn items(tree: &Tree, id: Id) -> Option<Vec<Id>> {
     let kind = tree.field_text(id, "kind");
     if kind != "List" && kind != "ResourceList" {
@@ -62,7 +62,7 @@ fn chunks<'t>(text: &'t str, limits: &Limits) -> Res<Vec<&'t str>> {
     let mut chunks = Vec::new();
     let (mut start, mut from) = (0, 0);
     while let Some(at) = text[from..].find("\n---").map(|at| at + from) {
-        // A separator needs a line of its own; the break behind it belongs to it.
+        // A separator needs its own line, and includes the line break after it.
         let Some(end) = text[at + 4..].find('\n').map(|end| at + 4 + end) else {
             break;
         };
@@ -83,7 +83,7 @@ fn chunks<'t>(text: &'t str, limits: &Limits) -> Res<Vec<&'t str>> {
     Ok(chunks)
 }
 
-/// Replaces the merge keys of a map and of all below it.
+/// Expands the merge keys of a map and of everything below it.
 fn merge_keys(tree: &mut Tree, id: Id) -> Res<()> {
     if tree.kind(id) == Kind::Map {
         let merges: Vec<_> = tree
@@ -106,7 +106,7 @@ fn merge_keys(tree: &mut Tree, id: Id) -> Res<()> {
     Ok(())
 }
 
-/// The maps of a merge key, those that win last.
+/// The maps of a merge key, in ascending precedence.
 fn merge_sources(tree: &Tree, value: Id) -> Res<Vec<Id>> {
     match tree.kind(value) {
         Kind::Map => Ok(vec![value]),
@@ -124,7 +124,7 @@ fn merge_sources(tree: &Tree, value: Id) -> Res<Vec<Id>> {
     }
 }
 
-/// The map begins with its own keys; each source then sets its own.
+/// The map starts with its own keys; then each source sets its keys.
 fn merge_all(tree: &mut Tree, id: Id, sources: &[Id]) -> Res<()> {
     let target = tree.copy(id);
     for source in sources {

@@ -1,4 +1,4 @@
-//! `replacements`: a value of one object is written into fields of others.
+//! `replacements`: copies a value of one object to fields of others.
 //!
 //! Main types: [`Replacement`]; main function: [`apply`].
 
@@ -58,7 +58,7 @@ struct Options {
 
 const DEFAULT_PATH: &str = "metadata.name";
 
-/// Reads those that are in files of their own.
+/// Reads replacements, including those in separate files.
 pub(super) fn load<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,
@@ -119,7 +119,7 @@ pub(super) fn apply(build: &mut Build<'_>, map: &ResMap, all: &[Replacement]) ->
     Ok(())
 }
 
-/// What an object is and was called.
+/// The current and previous ids of an object.
 fn ids(tree: &Tree, object: Object) -> Res<Vec<ResId>> {
     let mut ids = vec![object.id(tree)];
     ids.extend(object.previous_ids(tree)?);

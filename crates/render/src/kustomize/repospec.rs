@@ -1,19 +1,19 @@
-//! What a URL of a base or a file means.
+//! Parses the URLs of remote bases and files.
 //!
-//! Main types: [`RepoSpec`], a folder in a Git repository, and [`remote`], which says whether
-//! something is one, a file, or nothing from elsewhere.
+//! Main types: [`RepoSpec`], a folder in a Git repository, and [`remote`], which tells whether a
+//! path is such a folder, a remote file, or not remote.
 
 use super::fault::{Res, fail};
 use tiphys_gocompat::url::Url;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RepoSpec {
-    /// As it was written.
+    /// The URL as it was written.
     pub raw: String,
-    /// What is cloned.
+    /// The URL to clone.
     pub clone: String,
     pub folder: String,
-    /// Empty: what HEAD is.
+    /// HEAD if empty.
     pub revision: String,
 }
 
@@ -23,8 +23,8 @@ pub(super) enum Remote {
     File(String),
 }
 
-/// Where a path leads that is not in the tree. kustomize asks first whether there is such a file;
-/// here it is told by the name.
+/// Classifies a path that is not in the tree. kustomize first checks whether such a file exists;
+/// here the name decides.
 pub(super) fn remote(path: &str) -> Option<Remote> {
     let spec = RepoSpec::parse(path).ok();
     if !is_http(path) {
@@ -76,7 +76,7 @@ impl RepoSpec {
     }
 }
 
-/// `_git/`, `//` or `.git` say where the repository ends.
+/// Splits at `_git/`, `//` or `.git`, which mark the end of the repository.
 fn explicit(path: &str) -> Option<(String, String)> {
     if let Some(at) = path.find("_git/") {
         let (root, rest) = path.split_at(at + "_git/".len());
@@ -90,7 +90,7 @@ fn explicit(path: &str) -> Option<(String, String)> {
     Some((path[..at].to_owned(), path[at..].to_owned()))
 }
 
-/// Scheme, user and host, with what separates them from the path.
+/// Scheme, user and host, including the separator before the path.
 fn host(path: &str) -> Res<(String, &str)> {
     let path = strip_prefix(path, "git::").unwrap_or(path);
     let schemes = ["ssh://", "https://", "http://", "file://"];
@@ -142,7 +142,7 @@ fn strip_prefix<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
         .then(|| &text[prefix.len()..])
 }
 
-/// A user's name with its `@`.
+/// A user name with its `@`.
 fn user(text: &str) -> (&str, &str) {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic())

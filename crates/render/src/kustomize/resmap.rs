@@ -1,7 +1,7 @@
 //! The objects of a build in their order.
 //!
-//! Main type: [`ResMap`]. No two have the same id; who adds one that is there already fails, or
-//! merges it where generators may.
+//! Main type: [`ResMap`]. Ids are unique; adding an existing one fails, or merges the objects where
+//! generators allow it.
 
 use super::fault::{Fault, Res, fail};
 use super::ids::{Key, ResId};
@@ -15,19 +15,19 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(super) struct ResMap {
     pub list: Vec<Resource>,
-    /// The ids of all, as long as objects are only added.
+    /// The ids of all objects, valid as long as objects are only added.
     known: Option<HashSet<Key>>,
 }
 
 impl ResMap {
-    /// The objects of one text.
+    /// A map of the objects of one text.
     pub fn of(tree: &Tree, roots: Vec<Id>) -> Res<Self> {
         let mut map = Self::default();
         map.append_all(tree, roots.into_iter().map(Resource::new).collect())?;
         Ok(map)
     }
 
-    /// The objects that are there.
+    /// The objects that have not been deleted.
     pub fn objects(&self) -> impl Iterator<Item = (usize, Object)> + '_ {
         let all = self.list.iter().enumerate();
         all.filter_map(|(index, resource)| Some((index, resource.object()?)))
@@ -51,12 +51,12 @@ impl ResMap {
         Ok(())
     }
 
-    /// To be called when objects have been changed or removed.
+    /// Must be called after objects were changed or removed.
     pub fn changed(&mut self) {
         self.known = None;
     }
 
-    /// Adds what was generated, or merges it into what is there, as each object says.
+    /// Adds generated objects or merges them into existing ones, as each object specifies.
     pub fn absorb_all(&mut self, tree: &mut Tree, new: Self) -> Res<()> {
         for resource in new.list {
             self.absorb(tree, resource)?;
@@ -100,7 +100,8 @@ impl ResMap {
         }
     }
 
-    /// The objects of which an id, as it is or was, matches. `name`: only ids with this one can.
+    /// The objects with a matching current or previous id. `name`: only ids with this name can
+    /// match.
     pub fn by_any_id(
         &self,
         tree: &Tree,
@@ -122,7 +123,7 @@ impl ResMap {
         Ok(found)
     }
 
-    /// The one object that a patch without a target is for.
+    /// The single object that a patch without a target applies to.
     pub fn patched_by(&self, tree: &Tree, id: &ResId) -> Res<usize> {
         let found = self.by_any_id(tree, Some(&id.name), |other| id.is_same(other))?;
         match found.as_slice() {
@@ -160,7 +161,7 @@ impl ResMap {
         selected: &[usize],
         patch: Object,
     ) -> Res<()> {
-        // It goes by the ids, so that others with the same one are patched, too.
+        // Match by id, so that other objects with the same id are patched, too.
         let ids: HashSet<ResId> = selected.iter().map(|at| self.list[*at].id(tree)).collect();
         self.changed();
         let old = std::mem::take(&mut self.list);
@@ -193,7 +194,7 @@ impl ResMap {
         self.list.retain(|resource| !resource.is_gone(tree));
     }
 
-    /// Who made the objects, where nobody said it yet.
+    /// Sets the origin of the objects that have none yet.
     pub fn annotate_origin(&self, tree: &mut Tree, origin: &str) -> Res<()> {
         for (_, object) in self.objects() {
             if object.annotation(tree, ORIGIN).is_none() {
@@ -207,7 +208,7 @@ impl ResMap {
 }
 
 impl Resource {
-    /// Lays a patch over the object, which may delete it.
+    /// Applies a patch to the object, which may delete it.
     pub fn patch(&mut self, tree: &mut Tree, schema: &Arc<Schema>, patch: Object) -> Res<()> {
         use super::resource::{ALLOW_KIND_CHANGE, ALLOW_NAME_CHANGE};
         let Some(object) = self.object() else {
@@ -268,7 +269,7 @@ fn map_texts(tree: &Tree, root: Id, field: &str) -> Texts {
         .collect()
 }
 
-/// An id as Go prints its structure.
+/// An id formatted as Go prints the struct.
 fn go_syntax(id: &ResId) -> String {
     let scoped = id.gvk.is_cluster_scoped();
     format!(
@@ -277,7 +278,7 @@ fn go_syntax(id: &ResId) -> String {
     )
 }
 
-/// Adds the hash of the content to the names of what was generated.
+/// Appends the content hash to the names of generated objects.
 pub(super) fn add_hashes(tree: &mut Tree, map: &ResMap) -> Res<()> {
     for (_, object) in map.objects() {
         if object.is_enabled(tree, NEEDS_HASH) {
@@ -290,7 +291,7 @@ pub(super) fn add_hashes(tree: &mut Tree, map: &ResMap) -> Res<()> {
     Ok(())
 }
 
-/// Takes the documents for objects: lists are replaced by their items.
+/// Converts documents to objects: lists are replaced by their items.
 pub(super) fn objects_of(
     tree: &mut Tree,
     roots: Vec<Id>,
@@ -325,7 +326,7 @@ pub(super) fn objects_of(
     Ok(found)
 }
 
-/// Leaves out what is empty, and fails at what is no object.
+/// Drops empty documents and fails on documents that are not objects.
 fn checked(tree: &Tree, roots: Vec<Id>) -> Res<Vec<Id>> {
     let mut found = Vec::new();
     for id in roots {

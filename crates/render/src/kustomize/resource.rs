@@ -1,8 +1,8 @@
-//! One object of a build, and what kustomize remembers of it.
+//! One object of a build, and the state that kustomize keeps for it.
 //!
-//! Main type: [`Resource`]. Former names, prefixes and the like are kept in annotations of the
-//! object, as kustomize keeps them: they are there when a patch looks for annotations, and are lost
-//! when a patch replaces them.
+//! Main type: [`Resource`]. Previous names, prefixes and so on are kept in annotations of the
+//! object, as in kustomize: they are visible to patches that read annotations, and are lost when a
+//! patch replaces them.
 
 use super::fault::{Res, fail};
 use super::ids::{Gvk, ResId, split_api_version};
@@ -25,7 +25,7 @@ pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
 pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
 const ENABLED: &str = "enabled";
 
-/// The annotations that are only there during a build.
+/// The annotations that exist only during a build.
 const BUILD: &[&str] = &[
     PREVIOUS_KINDS,
     PREVIOUS_NAMES,
@@ -54,11 +54,11 @@ pub(super) type Texts = BTreeMap<String, String>;
 pub(super) struct Resource {
     /// `None` once a patch has deleted the object.
     pub root: Option<Id>,
-    /// Vars that are read from this object.
+    /// The vars that read from this object.
     pub vars: Vec<String>,
 }
 
-/// An object that is there.
+/// An object that has not been deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Object(pub Id);
 
@@ -169,7 +169,7 @@ impl Object {
         tree.set_at(self.0, &["metadata", "labels"], name, value)
     }
 
-    /// The parts of an annotation that is a list.
+    /// The items of an annotation that contains a list.
     pub fn listed(self, tree: &Tree, name: &str) -> Vec<String> {
         let text = self.annotation(tree, name);
         text.map_or_else(Vec::new, |text| {
@@ -198,7 +198,7 @@ impl Object {
         self.annotation(tree, name) == Some(ENABLED)
     }
 
-    /// Whether the object has a name now or had it, as far as can be seen at a glance.
+    /// A quick check whether the object may have, or may have had, a name.
     pub fn may_be_called(self, tree: &Tree, name: &str) -> bool {
         let metadata = tree.field(self.0, "metadata");
         metadata.is_some_and(|metadata| tree.field_text(metadata, "name") == name)
@@ -207,7 +207,7 @@ impl Object {
                 .is_some_and(|names| names.contains(name))
     }
 
-    /// Remembers what the object is called now.
+    /// Records the object's current id.
     pub fn remember_id(self, tree: &mut Tree) -> Res<()> {
         let id = self.id(tree);
         self.append(tree, PREVIOUS_NAMES, &id.name)?;
@@ -215,7 +215,7 @@ impl Object {
         self.append(tree, PREVIOUS_KINDS, &id.gvk.kind)
     }
 
-    /// What the object was called before, the oldest first.
+    /// The object's previous ids, oldest first.
     pub fn previous_ids(self, tree: &Tree) -> Res<Vec<ResId>> {
         if self.annotation(tree, PREVIOUS_NAMES).is_none() {
             return Ok(Vec::new());
@@ -279,7 +279,8 @@ impl Object {
         }
     }
 
-    /// `metadata` of an older one under the own: names, labels and annotations.
+    /// Merges in names, labels and annotations from the `metadata` of an older object; its own take
+    /// precedence.
     pub fn merge_metadata(self, tree: &mut Tree, old: Self) -> Res<()> {
         let mut labels = old.labels(tree);
         labels.extend(self.labels(tree));
@@ -337,7 +338,7 @@ fn matches(selector: &str, texts: impl Fn() -> Texts) -> Res<bool> {
     }
 }
 
-/// A string that says to be one.
+/// A scalar explicitly tagged as a string.
 pub(super) fn text_node(tree: &mut Tree, text: &str) -> Id {
     let value = tree.scalar(text, Tag::Str);
     if style_v3(text) == Style::Literal {

@@ -1,11 +1,11 @@
-//! Which lists a strategic merge patch merges, and by which keys.
+//! The lists that a strategic merge patch merges, and their keys.
 //!
-//! Main types: [`Schema`] and [`Place`], a cheap handle on one type. kustomize has what Kubernetes
-//! 1.21 served, whatever is newer; `data/merge_keys.txt` has what of it leads to a list that is
-//! merged. `=name`, then a tab and group/version/kind for each kind that it is, opens a type; lines
-//! below are its fields: `[` a list of, `{` a map of, `@name` a type; a second tab and the keys
-//! mark a list that is merged, without keys by its elements' values. `~` and `^` shorten names. A
-//! document of the user's own replaces all of it.
+//! Main types: [`Schema`] and [`Place`], a cheap handle on one type. kustomize uses the schema of
+//! Kubernetes 1.21, whatever the cluster's version; `data/merge_keys.txt` contains the part of it
+//! that leads to merged lists. A type starts with `=name`, followed by a tab and group/version/kind
+//! for each kind of that type; the lines below are its fields: `[` is a list of, `{` a map of,
+//! `@name` a type. A second tab and the keys mark a merged list; without keys, it is merged by its
+//! elements' values. `~` and `^` abbreviate names. A user's own document replaces the whole schema.
 
 use super::fault::{Res, fail};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 const TEXT: &str = include_str!("data/merge_keys.txt");
-/// Types that may lead to each other before it must be a circle.
+/// Maximum number of chained type references; more must be a cycle.
 const MOST_REFERENCES: usize = 64;
 
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Schema {
 struct Type {
     refers_to: Option<String>,
     fields: BTreeMap<String, usize>,
-    /// Of fields that have no name.
+    /// The type of fields without a fixed name.
     rest: Option<usize>,
     items: Option<usize>,
     merge: Option<Vec<String>>,
@@ -40,7 +40,7 @@ pub(super) struct Place {
     at: usize,
 }
 
-/// The schema that every build begins with.
+/// The initial schema of every build.
 pub(super) fn builtin() -> Arc<Schema> {
     static SCHEMA: OnceLock<Arc<Schema>> = OnceLock::new();
     SCHEMA.get_or_init(|| Arc::new(parse(TEXT))).clone()
@@ -97,7 +97,7 @@ impl Schema {
         self.add(new)
     }
 
-    /// Reads the `definitions` of an OpenAPI v2 document, on top of what is known.
+    /// Reads the `definitions` of an OpenAPI v2 document, adding to the known types.
     pub fn from_openapi(document: &Value, known: Self) -> Res<Self> {
         let mut schema = known;
         let Some(definitions) = document.get("definitions").and_then(Value::as_object) else {
@@ -160,7 +160,7 @@ impl Schema {
     }
 }
 
-/// The whole name of a built-in type.
+/// The full name of a built-in type.
 fn spelled_out(name: &str) -> String {
     if let Some(rest) = name.strip_prefix('~') {
         return format!("io.k8s.api.{rest}");
@@ -212,7 +212,7 @@ impl Place {
         self.to(self.own().items?)
     }
 
-    /// The keys of a list that is merged.
+    /// The merge keys of a list, if it is merged.
     pub fn merge_keys(&self) -> Option<&[String]> {
         self.own().merge.as_deref()
     }

@@ -1,7 +1,7 @@
-//! Which objects a patch or a replacement is for.
+//! Selects the objects to which a patch or a replacement applies.
 //!
 //! Main type: [`Selector`]. Kinds, names and namespaces are regular expressions in Go's syntax that
-//! must match as a whole.
+//! must match the whole text.
 
 use super::fault::{Res, fail};
 use super::ids::{Gvk, ResId};
@@ -35,7 +35,7 @@ impl Selector {
         }
     }
 
-    /// Whether no part of an id is given.
+    /// Whether the selector gives no part of an id.
     pub fn is_empty_id(&self) -> bool {
         self.id() == ResId::default()
     }
@@ -51,7 +51,7 @@ impl Selector {
     }
 }
 
-/// `None` stands for anything.
+/// `None` matches anything.
 #[derive(Debug)]
 pub(super) struct Compiled {
     group: Option<Regex>,

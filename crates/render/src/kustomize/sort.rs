@@ -1,4 +1,4 @@
-//! The order in which objects come out.
+//! The order of objects in the output.
 //!
 //! Main function: [`sort`].
 
@@ -38,17 +38,17 @@ const LAST: &[&str] = &[
     "ValidatingWebhookConfiguration",
 ];
 
-/// What a file's `sortOptions` may say the order is.
+/// The orders that `sortOptions` can set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Namespaces and definitions first, webhooks last, the others by kind and name.
     #[default]
     Legacy,
-    /// As they were read.
+    /// In the order in which they were read.
     None,
 }
 
-/// Below zero: before others; above: behind them.
+/// Kinds below zero come before others, kinds above zero after them.
 pub(super) fn rank(kind: &str) -> i32 {
     rank_in(kind, FIRST, LAST)
 }
@@ -63,7 +63,7 @@ fn rank_in<S: AsRef<str>>(kind: &str, first: &[S], last: &[S]) -> i32 {
     }
 }
 
-/// Sorts by what the file says, else as asked.
+/// Sorts in the order set in the file, or else in the requested one.
 pub(super) fn sort(
     tree: &Tree,
     map: &mut ResMap,

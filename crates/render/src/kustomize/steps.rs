@@ -1,4 +1,4 @@
-//! The changes that a kustomization has fields for, in kustomize's order.
+//! The changes with their own fields in a kustomization, in kustomize's order.
 
 use super::Build;
 use super::config::{Config, FieldSpec, merge_specs};
@@ -9,7 +9,7 @@ use super::transform::{self, Affix, Namespace, Subjects};
 use super::{patch, replacement};
 
 impl<'a> Target<'a> {
-    /// The steps that have fields of their own.
+    /// Runs the steps that have their own fields.
     pub(super) fn transform(&self, build: &mut Build<'a>, all: &mut Accumulated) -> Res<()> {
         self.transform_patches(build, all)?;
         let own = &self.own;
@@ -79,7 +79,7 @@ impl<'a> Target<'a> {
             self.note(build, &all.map, "PatchStrategicMergeTransformer")?;
             all.map.drop_gone(&build.tree);
         }
-        // All are read before the first is applied.
+        // Read all of them before applying the first.
         let mut prepared = Vec::new();
         for entry in &own.patches {
             prepared.push(patch::prepare(build, &self.loader, entry)?);

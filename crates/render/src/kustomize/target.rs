@@ -1,6 +1,6 @@
-//! One kustomization: what it reads, makes and changes, step by step.
+//! Builds one kustomization: reading, generating and changing objects, step by step.
 //!
-//! Main type: [`Target`]. The steps, their order and the words of their failures are kustomize's.
+//! Main type: [`Target`]. The steps, their order and their error messages are kustomize's.
 
 use super::Build;
 use super::config::{Config, FieldSpec};
@@ -16,7 +16,7 @@ use super::vars::Vars;
 use super::{generate, helm, patch, plugins};
 use std::{rc::Rc, sync::Arc};
 
-/// What has been read so far, and how it is changed.
+/// The objects read so far, and the configuration for changing them.
 #[derive(Default)]
 pub(super) struct Accumulated {
     pub map: ResMap,
@@ -35,15 +35,15 @@ impl Accumulated {
 pub(super) struct Target<'a> {
     pub own: Kustomization,
     pub(super) loader: Rc<Loader<'a>>,
-    /// Which of the names the file has.
+    /// The name of the file.
     file: &'static str,
-    /// Only if somebody asks for it.
+    /// Only set if requested.
     origin: Option<Origin>,
-    /// The namespace for charts that name none.
+    /// The namespace for charts without one.
     helm_namespace: String,
 }
 
-/// The kustomization of a folder, and which name its file has.
+/// Reads the kustomization of a folder and returns it with its file name.
 pub(super) fn read<'a>(
     build: &mut Build<'a>,
     loader: &Loader<'a>,
@@ -82,7 +82,7 @@ pub(super) fn read<'a>(
 }
 
 impl<'a> Target<'a> {
-    /// The kustomization that a build begins with.
+    /// The top kustomization of a build.
     pub fn top(build: &mut Build<'a>, loader: Rc<Loader<'a>>) -> Res<Self> {
         let (own, file) = read(build, &loader)?;
         let target = Self {
@@ -133,7 +133,7 @@ impl<'a> Target<'a> {
         Ok(all)
     }
 
-    /// Each path is a file, or else a folder or a repository.
+    /// Each path is a file, a folder or a repository.
     fn read_resources(
         &mut self,
         build: &mut Build<'a>,
@@ -234,7 +234,7 @@ impl<'a> Target<'a> {
             }
             _ => {}
         }
-        // A component goes on with what its parent has; others begin anew.
+        // A component continues with its parent's objects; other bases start empty.
         let (mut into, begin) = if component {
             (Accumulated::default(), into)
         } else {
@@ -315,7 +315,7 @@ impl<'a> Target<'a> {
             .map_err(|fault| fault.within("merging from generator"))
     }
 
-    /// The objects of `generators` and the like: entries are objects themselves, or paths.
+    /// The objects in `generators` and similar fields; entries are inline objects or paths.
     fn plugin_objects(&mut self, build: &mut Build<'a>, entries: &[String]) -> Res<Vec<Object>> {
         let mut all = Accumulated::default();
         let mut paths = Vec::new();
@@ -354,7 +354,7 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Validators are transformers that may change nothing but one label.
+    /// Validators are transformers that may only change one label.
     fn validate(&mut self, build: &mut Build<'a>, all: &mut Accumulated) -> Res<()> {
         let entries = std::mem::take(&mut self.own.validators);
         for object in self.plugin_objects(build, &entries)? {
@@ -369,7 +369,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// All objects without the label that validators may set.
+/// All objects, without the label that validators may set.
 fn shown(build: &Build<'_>, map: &ResMap) -> Res<Vec<serde_json::Value>> {
     let mut all = Vec::new();
     for (_, object) in map.objects() {

@@ -1,5 +1,5 @@
-//! The changes that a kustomization asks for by a field of its own: names, namespaces, labels,
-//! annotations, images and replicas.
+//! The changes with their own fields in a kustomization: names, namespaces, labels, annotations,
+//! images and replicas.
 
 use super::config::FieldSpec;
 use super::fault::{Res, fail};
@@ -12,14 +12,14 @@ use super::tree::{DEEPEST, Id, Kind, Tag, Tree, too_deep};
 use std::collections::HashMap;
 use tiphys_gocompat::regex::Regex;
 
-/// Before a name, or behind it.
+/// Whether text is added before or after a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Affix {
     Prefix,
     Suffix,
 }
 
-/// Objects whose names others know.
+/// Objects whose names are fixed, because others depend on them.
 const NEVER_RENAMED: &[(&str, &str)] = &[
     ("", "CustomResourceDefinition"),
     ("apiregistration.k8s.io", "APIService"),
@@ -70,7 +70,7 @@ pub(super) fn rename(
     Ok(())
 }
 
-/// Whose namespace is set in role bindings.
+/// Which subjects of role bindings get the namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Subjects {
     #[default]
@@ -181,7 +181,7 @@ impl Namespace {
     }
 }
 
-/// Labels, and annotations, which are set the same way.
+/// Sets labels or annotations, which work the same way.
 pub(super) fn set_texts(
     tree: &mut Tree,
     map: &ResMap,
@@ -194,7 +194,7 @@ pub(super) fn set_texts(
     };
     for (_, object) in map.objects() {
         for (name, text) in texts {
-            // One node for all places.
+            // All fields share one node.
             let value = tree.scalar(text, Tag::Str);
             for spec in specs {
                 fields.apply(tree, object.0, spec, &mut |tree, field| {
@@ -217,7 +217,7 @@ pub(super) fn set_image(
         "^{}(:[a-zA-Z0-9_.{{}}-]*)?(@sha256:[a-zA-Z0-9_.{{}}-]*)?$",
         image.name
     );
-    // What is no expression is the name of no image.
+    // An invalid expression matches no image.
     let Ok(expression) = Regex::new(&expression) else {
         return Ok(());
     };
@@ -236,7 +236,7 @@ pub(super) fn set_image(
 
 type Set<'s> = &'s mut dyn FnMut(&mut Tree, Id) -> Res<()>;
 
-/// Lists of containers wherever they are.
+/// Finds lists of containers at any depth.
 fn containers(tree: &mut Tree, id: Id, depth: usize, set: Set<'_>) -> Res<()> {
     if depth > DEEPEST {
         return Err(too_deep());
@@ -302,7 +302,7 @@ fn set_image_at(tree: &mut Tree, field: Id, image: &Image, expression: &Regex) -
     tree.set_scalar_text(field, &new, Tag::Open)
 }
 
-/// Name, tag and digest of an image; a colon before the first slash belongs to a host.
+/// Name, tag and digest of an image; a colon before the first slash is part of the host.
 pub(super) fn split_image(image: &str) -> (&str, &str, &str) {
     let start = image.find('/').unwrap_or(0);
     let find = |c| image[start..].find(c).map(|at| at + start);

@@ -1,10 +1,10 @@
-//! The nodes of all documents of a build, and what every step does with them.
+//! The nodes of all documents of a build, and the basic operations on them.
 //!
-//! Main types: [`Tree`], which owns the nodes, and [`Id`], which points at one. kustomize changes
-//! nodes through pointers and lets several fields share one node: a label that a transformer wrote
-//! is the same node in the selector and in the template, and whoever changes one changes all. That
-//! is why nodes are pointed at here, too. A new node is never freed before the build ends; there is
-//! a limit to how many there may be.
+//! Main types: [`Tree`], which owns the nodes, and [`Id`], which refers to one. kustomize changes
+//! nodes through pointers and lets several fields share a node: a label set by a transformer is the
+//! same node in the selector and in the template, and changing one changes all. That is why nodes
+//! are referred to by id here, too. Nodes are not freed before the build ends; their number is
+//! limited.
 
 use super::fault::{Fault, Res, fail};
 use tiphys_gocompat::yaml::tree::{self, Content, Style};
@@ -14,7 +14,7 @@ pub(super) struct Id(u32);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// Neither: what only has a tag.
+    /// Neither; a node that has only a tag.
     None,
     Scalar,
     List,
@@ -23,7 +23,7 @@ pub(super) enum Kind {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) enum Tag {
-    /// To be found out from the text.
+    /// Determined by the text.
     #[default]
     Open,
     Str,
@@ -72,11 +72,11 @@ impl Tag {
 pub(super) struct Node {
     pub kind: Kind,
     pub tag: Tag,
-    /// The tag is written out.
+    /// Whether the tag is explicit.
     pub tagged: bool,
     pub style: Style,
     pub text: String,
-    /// Elements, or keys and values in turns.
+    /// Elements, or alternating keys and values.
     pub content: Vec<Id>,
 }
 
@@ -101,13 +101,13 @@ impl Node {
     }
 }
 
-/// Nesting that no step goes beyond: replacements can put values into each other without an end.
+/// Maximum nesting depth: replacements can nest values in each other endlessly.
 pub(super) const DEEPEST: usize = 500;
 
 pub(super) struct Tree {
     nodes: Vec<Node>,
     most: usize,
-    /// Something was nested too deeply to be copied.
+    /// Whether something was nested too deeply to be copied.
     too_deep: bool,
 }
 
@@ -120,7 +120,7 @@ impl Tree {
         }
     }
 
-    /// Fails once there are too many nodes. Until somebody asks, what is too much is left out.
+    /// Fails if there are too many nodes. Nodes beyond the limit are dropped until this is called.
     pub fn check(&self) -> Res<()> {
         if self.too_deep {
             return Err(too_deep());
@@ -153,7 +153,7 @@ impl Tree {
         &mut self.nodes[id.0 as usize]
     }
 
-    /// Makes a node what another one is; both share their content then.
+    /// Copies a node to another one; both then share their content.
     pub fn assign(&mut self, to: Id, from: Id) {
         if to != from {
             let node = self.at(from).clone();
@@ -177,7 +177,7 @@ impl Tree {
         self.add(node)
     }
 
-    /// Takes over what was read.
+    /// Adds a parsed node.
     pub fn read(&mut self, node: &tree::Node) -> Id {
         let style = match (node.folded, node.quoted) {
             (true, _) => Style::Folded,
@@ -219,7 +219,7 @@ impl Tree {
         self.at(id).tag == Tag::Null
     }
 
-    /// Null, an empty map or list, or nothing at all; an empty text is something.
+    /// Whether the node is null, an empty map or list, or missing; an empty string does not count.
     pub fn is_empty(&self, id: Id) -> bool {
         let node = self.at(id);
         node.tag == Tag::Null
@@ -231,13 +231,13 @@ impl Tree {
         self.is_null(id) || self.kind(id) == Kind::Map && self.at(id).content.is_empty()
     }
 
-    /// A scalar that says to be a string, or does not say what it is.
+    /// Whether the node is a scalar tagged as a string or untagged.
     pub fn is_text(&self, id: Id) -> bool {
         let node = self.at(id);
         node.kind == Kind::Scalar && matches!(node.tag, Tag::Str | Tag::Open)
     }
 
-    /// What is not null must be of this kind.
+    /// Fails unless the node is null or of this kind.
     pub fn expect(&self, id: Id, kind: Kind) -> Res<()> {
         let found = self.kind(id);
         if self.is_null(id) || found == kind {
@@ -271,7 +271,7 @@ impl Tree {
         }
     }
 
-    /// The first entry of a key.
+    /// The first entry with this key.
     pub fn entry(&self, id: Id, name: &str) -> Option<(Id, Id)> {
         self.entries(id).find(|(key, _)| self.text(*key) == name)
     }

@@ -1,4 +1,4 @@
-//! The transformer that writes one value into many fields, which kustomize has no field for.
+//! The transformer that writes one value to many fields; a kustomization has no field for it.
 //!
 //! Main function: [`apply`].
 
@@ -94,7 +94,7 @@ pub(super) fn apply<'a>(
     Ok(())
 }
 
-/// A path with one more part, at a place or, when it has fewer parts, at its end.
+/// Inserts a part into a path at an index, or at the end if the path is shorter.
 fn inserted(path: &str, at: usize, part: &str) -> String {
     let (root, rest) = match path.strip_prefix('/') {
         Some(rest) => ("/", rest),

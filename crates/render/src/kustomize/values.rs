@@ -1,7 +1,7 @@
-//! From nodes to JSON values and back, as it happens in kustomize by way of YAML texts.
+//! Converts nodes to JSON values and back, as kustomize does by way of YAML text.
 //!
-//! Main functions: [`Tree::json`] and [`Tree::from_json`]. A scalar means what it would mean if it
-//! were printed and read again.
+//! Main functions: [`Tree::json`] and [`Tree::from_json`]. A scalar has the meaning that it would
+//! have if it were printed and parsed again.
 
 use super::fault::{Res, fail};
 use super::tree::{DEEPEST, Id, Kind, Node, Tag, Tree, too_deep};
@@ -59,7 +59,7 @@ impl Tree {
         }
     }
 
-    /// Only the keys of the outermost map may be something else than texts.
+    /// Only the keys of the root map may be other than strings.
     fn key(&self, id: Id, root: bool) -> Res<String> {
         let node = self.at(id);
         if node.kind != Kind::Scalar {
@@ -90,7 +90,7 @@ impl Tree {
         })
     }
 
-    /// What a scalar means with its tag.
+    /// The value of a scalar, considering its tag.
     fn meaning(&self, node: &Node) -> Res<Plain> {
         let quoted = node.style != Style::Plain;
         match &node.tag {
@@ -117,7 +117,7 @@ impl Tree {
         }
     }
 
-    /// The node for messages.
+    /// The node formatted for messages.
     pub fn shown(&self, id: Id) -> String {
         match self.json_value(id) {
             Ok(value) => yaml::to_string_v3(&(&value).into()),
@@ -125,7 +125,7 @@ impl Tree {
         }
     }
 
-    /// Makes nodes of JSON, with numbers as Go prints its floats.
+    /// Creates nodes from JSON, with numbers formatted as Go prints floats.
     pub fn add_json(&mut self, value: &Value) -> Id {
         self.make(value, &|number| match number.as_f64() {
             Some(float) => yaml::shortest_float(float),

@@ -1,4 +1,4 @@
-//! `vars`: `$(NAME)` in fields becomes a value of an object.
+//! `vars`: replaces `$(NAME)` in fields with a value of an object.
 //!
 //! Main type: [`Vars`].
 
@@ -16,7 +16,7 @@ use tiphys_gocompat::yaml::tree::Style;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Vars(BTreeMap<String, Var>);
 
-/// What a var stands for.
+/// The value of a var.
 #[derive(Clone, Debug)]
 struct Value {
     text: String,
@@ -24,7 +24,7 @@ struct Value {
 }
 
 impl Vars {
-    /// Adds vars, and notes at the objects that they are read from them.
+    /// Adds vars and records them on the objects they read from.
     pub fn add(&mut self, tree: &Tree, map: &mut ResMap, vars: &[Var]) -> Res<()> {
         for var in vars {
             let id = ResId {
@@ -32,7 +32,7 @@ impl Vars {
                 name: var.objref.name.clone(),
                 namespace: var.objref.namespace.clone(),
             };
-            // Without a namespace it may be in any.
+            // Without a namespace, any namespace matches.
             let exact = !id.namespace.is_empty() || id.gvk.is_cluster_scoped();
             let found = map.by_any_id(tree, Some(&id.name), |other| {
                 if exact {
@@ -121,7 +121,7 @@ fn shown(var: &Var) -> String {
     )
 }
 
-/// The value; `None` for what is no single one.
+/// The value; `None` if it is not a scalar.
 fn value_of(tree: &mut Tree, map: &ResMap, var: &Var) -> Res<Option<Value>> {
     let mut with = map.list.iter().filter(|r| r.vars.contains(&var.name));
     let Some(object) = with.find_map(super::resource::Resource::object) else {
@@ -163,7 +163,7 @@ fn value_of(tree: &mut Tree, map: &ResMap, var: &Var) -> Res<Option<Value>> {
     }
 }
 
-/// `name[1]` as two parts.
+/// Splits `name[1]` into two parts.
 fn with_indices(path: &[String]) -> Vec<String> {
     let mut parts = Vec::new();
     for part in path {
@@ -237,7 +237,7 @@ fn replace_in(tree: &mut Tree, id: Id, values: &Values<'_>) {
     (node.text, node.tag, node.style) = (new.text, new.tag, style);
 }
 
-/// A text with its vars replaced; one that is only a var gets the var's type.
+/// Replaces the vars in a text; a text that is only a var gets the var's type.
 fn replaced(text: &str, values: &Values<'_>) -> Value {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('$') {
