@@ -5,7 +5,7 @@ use mlua::{Error, Lua, Table, Value as Lv};
 use serde_json::{Map, Number, Value};
 use std::collections::HashSet;
 
-/// Tables within tables.
+/// Maximum nesting of tables.
 const DEPTH: usize = 200;
 
 pub fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<Lv> {
@@ -31,7 +31,7 @@ pub fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<Lv> {
     })
 }
 
-/// What a script returned.
+/// Converts a script's return value.
 pub fn returned(value: Lv, meter: &Meter) -> mlua::Result<Returned> {
     Ok(match value {
         Lv::Nil => Returned::Nil,
@@ -47,7 +47,7 @@ pub fn returned(value: Lv, meter: &Meter) -> mlua::Result<Returned> {
     })
 }
 
-/// Lua's name of a type.
+/// Lua's name for a value's type.
 pub fn type_name(value: &Lv) -> &'static str {
     match value {
         Lv::Nil => "nil",
@@ -63,7 +63,7 @@ pub fn type_name(value: &Lv) -> &'static str {
 
 struct Reader<'a> {
     meter: &'a Meter,
-    /// A table that is met twice is refused, as it could contain itself.
+    /// Tables already visited; a repeated one is refused, because it could contain itself.
     seen: HashSet<usize>,
     depth: usize,
 }
@@ -134,7 +134,7 @@ fn list(mut items: Vec<(f64, Value)>) -> mlua::Result<Value> {
     Ok(items.into_iter().map(|(_, item)| item).collect())
 }
 
-/// Whole numbers are whole in JSON too, as far as they fit.
+/// Whole numbers become JSON integers if they fit.
 fn number(n: f64) -> mlua::Result<Value> {
     if n.fract() == 0.0 && n.abs() < 9.2e18 {
         return Ok((n as i64).into());

@@ -1,4 +1,4 @@
-//! `string.format`: C's directives as far as Lua has them. Main function: [`format`].
+//! `string.format`: C's directives as supported by Lua. Main function: [`format`].
 
 use crate::library::{Args, Fault};
 
@@ -151,7 +151,7 @@ impl Directive {
         )
     }
 
-    /// Zeros stand between the sign and the digits.
+    /// Pads the number; zeros go between the sign and the digits.
     fn pad(&self, sign: &str, digits: String, zeros: bool) -> Vec<u8> {
         let missing = self.width.saturating_sub(sign.len() + digits.len());
         if self.zero && !self.left && zeros {
@@ -183,7 +183,7 @@ fn number(rest: &mut &[u8]) -> Result<Option<usize>, Fault> {
         .ok_or_else(|| Fault::text("invalid format (width or precision too long)".into()))
 }
 
-/// As C's `%e`: at least two digits of exponent.
+/// Like C's `%e`: at least two digits of exponent.
 fn exponent(value: f64, precision: usize) -> String {
     let text = format!("{value:.precision$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -193,7 +193,7 @@ fn exponent(value: f64, precision: usize) -> String {
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
-/// As C's `%g`: the shorter of both forms, without zeros at the end.
+/// Like C's `%g`: the shorter of both forms, without trailing zeros.
 fn general(value: f64, precision: usize, alternate: bool) -> String {
     let scientific = exponent(value, precision - 1);
     let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -219,7 +219,7 @@ fn general(value: f64, precision: usize, alternate: bool) -> String {
     }
 }
 
-/// As Lua can read it again.
+/// Quotes a string so that Lua can read it back.
 fn quoted(text: &[u8]) -> Vec<u8> {
     let mut out = vec![b'"'];
     for byte in text {

@@ -1,9 +1,10 @@
-//! Users' Lua in a box: Lua 5.1 as Argo CD's scripts expect it, that cannot see the machine and
-//! cannot outlast its limits.
+//! A sandbox for users' Lua scripts: Lua 5.1 as Argo CD's scripts expect it, without access to the
+//! machine and with strict limits.
 //!
-//! Main function: [`run`]. It must not know any Kubernetes word, reads no clock of its own and does
-//! no IO: there is no `io`, no process, no file, no bytecode, and of `os` only the time. Each
-//! thread keeps one machine with its compiled scripts; each run gets globals of its own.
+//! Main function: [`run`]. It must not know anything about Kubernetes, does not read the clock by
+//! itself and does no IO: scripts have no `io`, processes, files or bytecode, and only the time
+//! functions of `os`. Each thread keeps one virtual machine with its compiled scripts; each run
+//! gets its own globals.
 
 mod convert;
 mod format;
@@ -20,24 +21,24 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::{fmt, time::Duration};
 
-/// Where the time comes from.
+/// Returns the current time.
 pub type Clock = fn() -> Timestamp;
 
-/// What a run may use.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Instructions, plus what library functions count for the bytes they handle. The main bound:
-    /// it does not depend on the machine.
+    /// Instructions, plus a charge by library functions for the bytes they process. This is the
+    /// main limit, because it does not depend on the machine.
     pub steps: u64,
-    /// Bytes, of the whole machine.
+    /// Memory of the whole virtual machine in bytes.
     pub memory: usize,
-    /// Wall time. Few instructions can move much memory; this bounds them.
+    /// Wall-clock time, because a few instructions can move a lot of memory.
     pub time: Duration,
     pub clock: Clock,
 }
 
 impl Limits {
-    /// Ten million steps, 64 MiB, a second.
+    /// Ten million steps, 64 MiB, one second.
     pub const fn new(clock: Clock) -> Self {
         Self {
             steps: 10_000_000,
@@ -48,11 +49,12 @@ impl Limits {
     }
 }
 
-/// A script and what it is given.
+/// A script and its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     pub script: &'a str,
-    /// `coroutine`, `math` and `string` besides the base, `table` and `os`.
+    /// Also provide `coroutine`, `math` and `string`, in addition to the base library, `table` and
+    /// `os`.
     pub open_libs: bool,
     /// Becomes the global `obj`.
     pub object: &'a Value,
@@ -60,17 +62,18 @@ pub struct Run<'a> {
     pub parameters: &'a [(String, String)],
 }
 
-/// What a script returned last.
+/// The last return value of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Returned {
     Nil,
-    /// A table, as JSON. An empty one is an empty list: Lua cannot tell.
+    /// A table, as JSON. An empty table becomes an empty list, because Lua does not distinguish
+    /// them.
     Table(Value),
-    /// Anything else, by the name of its type.
+    /// Any other value, by the name of its type.
     Other(&'static str),
 }
 
-/// Which limit a script reached.
+/// The limit that a script reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Limit {
     #[error("the script was stopped: it takes too many steps")]
@@ -81,10 +84,11 @@ pub enum Limit {
     Time,
 }
 
-/// Why a script has no answer.
+/// The error of a script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LuaError {
-    /// It does not parse, failed, or returned what is no JSON; in Lua's words, with the line.
+    /// It could not be parsed, failed, or returned a value that is not JSON; Lua's message, with
+    /// the line.
     #[error("{0}")]
     Script(String),
     #[error(transparent)]
@@ -106,7 +110,7 @@ pub fn run(run: &Run<'_>, limits: &Limits) -> Result<Returned, LuaError> {
     worker::run(run, limits).0
 }
 
-/// Runs a script; with the steps that it took.
+/// Runs a script and returns the steps it took, too.
 pub fn run_counted(run: &Run<'_>, limits: &Limits) -> (Result<Returned, LuaError>, u64) {
     worker::run(run, limits)
 }

@@ -1,29 +1,28 @@
-//! The functions that scripts can call, as far as they are written in Rust; the rest is
-//! prelude.lua.
+//! The functions available to scripts that are written in Rust; the others are in prelude.lua.
 //!
-//! Main function: [`environment`]. Everything here ends by itself in time proportional to what it
-//! is charged for.
+//! Main function: [`environment`]. Everything here finishes in time proportional to the steps it is
+//! charged for.
 
 use crate::{Limit, convert::type_name, format, meter::Meter, os, strings, worker};
 use mlua::{Error, Function, Lua, MultiValue, Table, Value};
 use std::rc::Rc;
 
-/// Coroutines within coroutines.
+/// Maximum nesting of coroutines.
 const COROUTINES: u32 = 100;
 
-/// A call costs more than an instruction of Lua, an error more than a call.
+/// A call costs more steps than a Lua instruction, and an error more than a call.
 const CALL: u64 = 25;
 const ERROR: u64 = 250;
 
-/// What a library function answers.
+/// The return values of a library function.
 pub type Answer = Vec<Value>;
 
-/// Why it does not.
+/// The error of a library function.
 pub enum Fault {
-    /// Raised where the script called it.
+    /// Raised as a Lua error in the script.
     Script(String),
     Limit(Limit),
-    /// The machine's own, such as no memory.
+    /// An error of the virtual machine, such as out of memory.
     Machine(Error),
 }
 
@@ -70,7 +69,7 @@ impl<'a> Args<'a> {
         Ok(self.meter.charge(steps)?)
     }
 
-    /// A string, or a number as text.
+    /// A string argument; numbers are converted.
     pub fn bytes(&self, n: usize) -> Result<Vec<u8>, Fault> {
         match self.get(n) {
             Value::String(text) => {
@@ -86,7 +85,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A number, or text that is one.
+    /// A number argument; numeric strings are converted.
     pub fn number(&self, n: usize) -> Result<f64, Fault> {
         match self.get(n) {
             Value::Number(number) => Ok(*number),
@@ -150,7 +149,7 @@ const FUNCTIONS: [(&str, Body); 16] = [
     }),
 ];
 
-/// The function that makes the globals of a run.
+/// Returns the function that creates the globals of a run.
 pub fn environment(lua: &Lua, meter: &Rc<Meter>) -> mlua::Result<Function> {
     let raw = lua.create_table()?;
     for (name, body) in FUNCTIONS {
@@ -176,7 +175,8 @@ pub fn environment(lua: &Lua, meter: &Rc<Meter>) -> mlua::Result<Function> {
     prelude.call((raw, COROUTINES))
 }
 
-/// True and results, or false and a message; limits are errors that nothing catches.
+/// Converts a result to true and values, or false and a message; limits are errors that cannot be
+/// caught.
 fn answer(result: Result<Answer, Fault>, lua: &Lua) -> mlua::Result<MultiValue> {
     match result {
         Ok(values) => Ok(std::iter::once(Value::Boolean(true))
@@ -193,7 +193,7 @@ fn answer(result: Result<Answer, Fault>, lua: &Lua) -> mlua::Result<MultiValue> 
     }
 }
 
-/// `loadstring(text, name)` in some globals: the function, or nil and why it does not parse.
+/// `loadstring(text, name)` with the given globals: the function, or nil and the parse error.
 fn load(
     lua: &Lua,
     (globals, text, name): (Table, Value, Option<mlua::LuaString>),
@@ -220,7 +220,7 @@ fn load(
     }
 }
 
-/// The pieces that the prelude gathered, as one string.
+/// Joins the pieces collected by the prelude into one string.
 fn joined(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
     lua.create_function(move |lua, pieces: Table| {
         let mut out = Vec::new();
@@ -235,9 +235,9 @@ fn joined(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
     })
 }
 
-/// What `pcall` and its like make of an error: whether it is a limit, which nothing may catch, and
-/// the value for the script. No error of its own: mlua walks the whole stack for each, and there
-/// may be thousands of calls to leave.
+/// Handles an error for `pcall` and similar functions: returns whether it is a limit, which cannot
+/// be caught, and the value for the script. It never raises an error itself: mlua walks the whole
+/// stack for each, and there may be thousands of calls to unwind.
 fn caught(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
     lua.create_function(move |lua, error: Value| {
         if meter.charge(ERROR).is_err() {

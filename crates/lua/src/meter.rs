@@ -1,17 +1,17 @@
-//! What a run may still use. Main type: [`Meter`].
+//! The remaining budget of a run. Main type: [`Meter`].
 
 use crate::{Clock, Limit, Limits};
 use jiff::{SignedDuration, Timestamp};
 use std::cell::Cell;
 
-/// Steps between two looks at the clock.
+/// Steps between two checks of the clock.
 const LOOK: u64 = 1 << 14;
 
-/// Instructions for leaving what was called when a limit was reached, before the error is raised
-/// once more.
+/// Instructions available for unwinding after a limit was reached, before the error is raised
+/// again.
 const LEAVING: u32 = 1 << 16;
 
-/// Counts down; once something is used up, it stays so until the next run.
+/// Counts down; once a limit is reached, it stays reached until the next run.
 pub(crate) struct Meter {
     steps: Cell<u64>,
     memory: Cell<usize>,
@@ -56,7 +56,7 @@ impl Meter {
         self.leaving.set(0);
     }
 
-    /// When the run began: what scripts see as the time.
+    /// The start of the run, which scripts see as the current time.
     pub fn now(&self) -> Timestamp {
         self.now.get()
     }
@@ -74,8 +74,8 @@ impl Meter {
         limit
     }
 
-    /// Whether the run is on its way out: then nothing but the prelude runs, and raising again
-    /// would only cost time.
+    /// Whether the run is unwinding after a limit: then only the prelude runs, and raising the
+    /// error again would only cost time.
     pub fn is_leaving(&self, instructions: u32) -> bool {
         if self.reached.get().is_none() {
             return false;
@@ -85,7 +85,7 @@ impl Meter {
         left.is_some()
     }
 
-    /// Counts `steps`; work that is proportional to bytes counts its bytes in some share.
+    /// Charges `steps`; work proportional to a number of bytes charges a fraction of it.
     pub fn charge(&self, steps: u64) -> Result<(), Limit> {
         if let Some(limit) = self.reached.get() {
             return Err(limit);
@@ -103,8 +103,8 @@ impl Meter {
         }
     }
 
-    /// The machine never gets more than its limit; near to it the run ends, before failing
-    /// allocations can be caught and tried again.
+    /// Ends the run shortly before the machine's hard memory limit, at which scripts could catch
+    /// failed allocations and retry.
     pub fn check_memory(&self, used: usize) -> Result<(), Limit> {
         if used > self.memory.get() {
             Err(self.reach(Limit::Memory))
@@ -113,12 +113,12 @@ impl Meter {
         }
     }
 
-    /// The most bytes that one value may have.
+    /// Maximum size of one value in bytes.
     pub fn memory(&self) -> usize {
         self.memory.get() / 2
     }
 
-    /// Looks at the clock.
+    /// Checks the clock.
     pub fn look(&self) -> Result<(), Limit> {
         self.until_look.set(LOOK);
         if self.clock.get()() > self.deadline.get() {

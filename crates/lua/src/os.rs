@@ -1,5 +1,5 @@
-//! `os.time` and `os.date`, in UTC, of the moment at which the run began. The directives are those
-//! of Argo CD, its oddities too.
+//! `os.time` and `os.date`, in UTC, for the time at which the run began. The directives are Argo
+//! CD's, including its quirks.
 
 use crate::library::{Answer, Args, Fault};
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
@@ -29,7 +29,7 @@ fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year =
         year.clamp(-1_000_000, 1_000_000) + (month.clamp(-1_000_000, 1_000_000) - 1).div_euclid(12);
     let month = (month.clamp(-1_000_000, 1_000_000) - 1).rem_euclid(12);
-    // Years begin in March here, so that the leap day is a year's last.
+    // Years start in March here, so that the leap day is the last day of a year.
     let (year, month) = if month < 2 {
         (year - 1, month + 10)
     } else {
@@ -121,7 +121,7 @@ fn written(format: &[u8], when: DateTime) -> Vec<u8> {
 
 fn directive(name: u8) -> Option<&'static str> {
     Some(match name {
-        // No slip of ours: scripts get these words from Argo CD.
+        // Not a mistake: these are the values that scripts get in Argo CD.
         b'a' => "mon",
         b'x' => "%H/%M/%S",
         b'A' => "%A",

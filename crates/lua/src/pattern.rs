@@ -1,16 +1,16 @@
-//! Lua's patterns, counted in steps: C's cannot be interrupted, and a short pattern can backtrack
-//! for hours.
+//! Lua patterns with step counting: the C implementation cannot be interrupted, and a short pattern
+//! can backtrack for hours.
 //!
-//! Main types: [`Pattern`] and what it [`Found`]. Bytes, not characters; `%f` besides what the
-//! manual of Lua 5.1 names.
+//! Main types: [`Pattern`] and [`Found`]. Works on bytes, not characters; supports `%f` in addition
+//! to the patterns in the Lua 5.1 manual.
 
 use std::ops::Range;
 
-/// Captures, as in Lua.
+/// Maximum number of captures, as in Lua.
 const CAPTURES: usize = 32;
-/// Items within items that are tried at one time.
+/// Maximum recursion depth of matching.
 const DEPTH: usize = 200;
-/// The end of a capture of a position: `%1` of it matches nothing.
+/// The end of a position capture; a `%1` that refers to it matches nothing.
 const NO_TEXT: usize = usize::MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,12 +27,12 @@ pub enum PatternError {
     TooManyCaptures,
     #[error("pattern too complex")]
     TooComplex,
-    /// The caller's counter refused.
+    /// The caller's counter stopped the search.
     #[error("stopped")]
     Stopped,
 }
 
-/// A pattern, parsed.
+/// A parsed pattern.
 #[derive(Debug)]
 pub struct Pattern {
     anchored: bool,
@@ -40,7 +40,7 @@ pub struct Pattern {
     captures: usize,
 }
 
-/// A match; offsets are in bytes from 0.
+/// A match; offsets are in bytes, starting at 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub range: Range<usize>,
@@ -205,7 +205,7 @@ impl Parser<'_> {
         Item::Single(class, repeat)
     }
 
-    /// After `[`. A `]` that comes first is a member.
+    /// Parses a set after `[`. A `]` in first position is a member.
     fn set(&mut self) -> Result<Class, PatternError> {
         const UNCLOSED: PatternError = PatternError::Malformed("missing ']'");
         let negated = self.rest.first() == Some(&b'^');
@@ -256,8 +256,8 @@ impl Pattern {
         self.anchored
     }
 
-    /// The first match that begins at `from` or later. `step` is asked before each comparison and
-    /// stops the search with `false`.
+    /// The first match that starts at `from` or later. `step` is called before each comparison and
+    /// stops the search by returning `false`.
     pub fn find(
         &self,
         text: &[u8],
@@ -311,8 +311,8 @@ impl Pattern {
 struct Search<'a> {
     items: &'a [Item],
     text: &'a [u8],
-    /// Start and end; whatever was found in an attempt that failed is overwritten by the one that
-    /// does not.
+    /// Start and end of each capture; values from a failed attempt are overwritten by the
+    /// successful one.
     captures: Vec<(usize, usize)>,
     depth: usize,
     step: &'a mut dyn FnMut() -> bool,
@@ -321,7 +321,7 @@ struct Search<'a> {
 type Step = Result<Option<usize>, PatternError>;
 
 impl Search<'_> {
-    /// Where a match of the items from `item` on ends, when it begins at `at`.
+    /// The end of a match of the items from `item` on that starts at `at`.
     fn items_from(&mut self, item: usize, at: usize) -> Step {
         if self.depth == DEPTH {
             return Err(PatternError::TooComplex);
@@ -399,7 +399,7 @@ impl Search<'_> {
         self.text.get(at).is_some_and(|byte| class.holds(*byte))
     }
 
-    /// As many as possible from `at` on, then fewer, but not before `least`.
+    /// Matches as many as possible from `at` on, then fewer, but at least up to `least`.
     fn many(&mut self, class: &Class, rest: usize, mut at: usize, least: usize) -> Step {
         while self.is(class, at) {
             self.count()?;
@@ -430,7 +430,7 @@ impl Search<'_> {
         }
     }
 
-    /// What a capture holds, once more.
+    /// Matches the text of a capture again.
     fn again(&mut self, capture: usize, at: usize) -> Step {
         let (start, end) = self.captures[capture];
         let Some(held) = self.text.get(start..end) else {

@@ -1,4 +1,4 @@
-//! The functions of `string` whose work is not proportional to their arguments alone: patterns,
+//! The `string` functions whose cost is not proportional to the size of their arguments: patterns,
 //! slices, repetition.
 
 use crate::{
@@ -9,10 +9,11 @@ use crate::{
 use mlua::Value;
 use std::ops::Range;
 
-/// Most values that `string.byte` returns at once, below the machine's own limit for results.
+/// Maximum number of values that `string.byte` returns at once, below the virtual machine's own
+/// limit for results.
 const BYTES: usize = 4000;
 
-/// Lua's indexes, from 1 and from the end, as offsets.
+/// Converts Lua's indexes, which start at 1 or count from the end, to offsets.
 fn slice(from: i64, to: i64, length: usize) -> Range<usize> {
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let absolute = |i: i64| {
@@ -120,8 +121,8 @@ pub fn first_match(args: &Args<'_>) -> Result<Answer, Fault> {
     }
 }
 
-/// For the prelude: start, end, and the captures or the whole match. An anchored pattern matches at
-/// the start of the text only.
+/// For the prelude: returns start, end, and the captures or the whole match. An anchored pattern
+/// matches only at the start of the text.
 pub fn match_at(args: &Args<'_>) -> Result<Answer, Fault> {
     let (text, pattern) = (args.bytes(1)?, args.bytes(2)?);
     let Some(from) = start(args, 3, text.len())? else {
@@ -138,7 +139,7 @@ pub fn match_at(args: &Args<'_>) -> Result<Answer, Fault> {
     Ok(answer)
 }
 
-/// `gsub` with a string as replacement.
+/// `gsub` with a replacement string.
 pub fn gsub(args: &Args<'_>) -> Result<Answer, Fault> {
     let (text, pattern, replacement) = (args.bytes(1)?, args.bytes(2)?, args.bytes(3)?);
     let limit = args.integer_or(4, i64::MAX)?;
@@ -203,7 +204,7 @@ fn expand(
     }
 }
 
-/// Where to begin, or `None` when that is behind the end.
+/// The start offset, or `None` if it is beyond the end.
 fn start(args: &Args<'_>, n: usize, length: usize) -> Result<Option<usize>, Fault> {
     let from = slice(args.integer_or(n, 1)?, -1, length).start;
     Ok((from <= length).then_some(from))

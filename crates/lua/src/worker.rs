@@ -1,7 +1,7 @@
-//! The machine of a thread: LuaJIT without its compiler, with a hook that counts.
+//! A thread's virtual machine: LuaJIT without its compiler, with a hook that counts instructions.
 //!
-//! Main function: [`run`]. A machine on which a limit was reached is thrown away; any other is used
-//! again with fresh globals.
+//! Main function: [`run`]. A machine on which a limit was reached is discarded; others are reused
+//! with fresh globals.
 
 use crate::{Limit, Limits, LuaError, Returned, Run, convert, library, meter::Meter};
 use mlua::{
@@ -10,21 +10,21 @@ use mlua::{
 };
 use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
-/// Instructions between two calls of the hook: an instruction can join two long strings, so there
-/// must not be many.
+/// Instructions between two calls of the hook. A single instruction can join two long strings, so
+/// this must be small.
 const HOOK_EVERY: u32 = 32;
-/// Compiled scripts kept; there are seldom more than a few.
+/// Maximum number of cached compiled scripts; there are rarely more than a few.
 const SCRIPTS: usize = 256;
-/// Longer texts are not compiled: the parser is C and not counted.
+/// Longer scripts are not compiled: the parser is written in C and does not count steps.
 const SCRIPT_BYTES: usize = 1 << 20;
-/// What earlier runs may leave before it is collected.
+/// Memory in use after earlier runs at which garbage is collected.
 const GARBAGE: usize = 4 << 20;
 
 thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
 }
 
-/// With the steps that it took.
+/// Runs a script and returns the steps it took, too.
 pub(crate) fn run(run: &Run<'_>, limits: &Limits) -> (Result<Returned, LuaError>, u64) {
     WORKER.with_borrow_mut(|slot| {
         let worker = slot.take().map_or_else(|| Worker::new(limits), Ok);
@@ -33,7 +33,7 @@ pub(crate) fn run(run: &Run<'_>, limits: &Limits) -> (Result<Returned, LuaError>
             Err(e) => return (Err(LuaError::Script(message(&e))), 0),
         };
         let result = worker.run(run, limits);
-        // Memory or time that ran out cost as much as the steps would have.
+        // Reaching the memory or time limit counts as using all steps.
         let left = if matches!(result, Err(LuaError::Limit(_))) {
             0
         } else {
@@ -50,7 +50,7 @@ pub(crate) fn run(run: &Run<'_>, limits: &Limits) -> (Result<Returned, LuaError>
 struct Worker {
     lua: Lua,
     meter: Rc<Meter>,
-    /// Makes the globals of a run.
+    /// Creates the globals of a run.
     environment: Function,
     scripts: HashMap<Box<str>, Function>,
 }
@@ -58,7 +58,7 @@ struct Worker {
 impl Worker {
     fn new(limits: &Limits) -> mlua::Result<Self> {
         let libraries = StdLib::MATH | StdLib::JIT;
-        // `pcall` stays Lua's own: mlua's would nest on the machine's stack.
+        // Keep Lua's own `pcall`: mlua's version would nest on the native stack.
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         // Compiled code does not call the hook.
         lua.load("jit.off() jit.flush()").exec()?;
@@ -99,7 +99,7 @@ impl Worker {
             .set_memory_limit(limits.memory)
             .map_err(|e| self.failure(&e))?;
         let result = self.call(run);
-        // Whatever the script made of it: a limit that was reached is the answer.
+        // A limit that was reached is the result, even if the script caught the error.
         match (self.meter.reached(), result) {
             (Some(limit), _) => Err(LuaError::Limit(limit)),
             (None, Ok(returned)) => Ok(returned),
@@ -148,7 +148,7 @@ impl Worker {
     }
 }
 
-/// Compiles text; never bytecode, which can break the machine.
+/// Compiles source text; never bytecode, which can corrupt the virtual machine.
 pub(crate) fn compile(
     lua: &Lua,
     text: &[u8],
@@ -170,7 +170,7 @@ pub(crate) fn compile(
     }
 }
 
-/// An error as its script would see it, without the trace.
+/// The message of an error as a script would see it, without the stack trace.
 pub(crate) fn message(error: &Error) -> String {
     let text = match error {
         Error::RuntimeError(text)

@@ -1,5 +1,5 @@
-//! Scripts that want to stay, to grow or to look around. Each test names the limit that must end
-//! it; none looks at a real clock.
+//! Scripts that try to run forever, use too much memory or access the machine. Each test names the
+//! limit that must stop it; none uses a real clock.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn still() -> Timestamp {
     Timestamp::UNIX_EPOCH
 }
 
-/// A millisecond later with each look.
+/// A clock that advances by a millisecond at each call.
 fn ticking() -> Timestamp {
     static TICKS: AtomicI64 = AtomicI64::new(0);
     Timestamp::UNIX_EPOCH + SignedDuration::from_millis(TICKS.fetch_add(1, Ordering::Relaxed))
@@ -222,7 +222,7 @@ fn there_is_nothing_to_reach_outside() {
         };
         assert_eq!(hostile(&script), Ok(Returned::Table(expected)), "{name}");
     }
-    // Bytecode of `return 1`, as LuaJIT writes it.
+    // The bytecode of `return 1` as produced by LuaJIT.
     for script in [
         "\u{1b}LJ\u{2}",
         "return {got = loadstring('\\27LJ\\2\\2\\14\\0\\1\\3\\0\\0\\0\\2')()}",

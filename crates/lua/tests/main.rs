@@ -1,5 +1,5 @@
-//! The integration tests of this crate, in one program: linking many takes longer than most tests
-//! run.
+//! The integration tests of this crate, in one binary: linking many takes longer than running most
+//! of the tests.
 
 mod hostile;
 mod patterns;

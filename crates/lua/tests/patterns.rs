@@ -1,4 +1,4 @@
-//! Our patterns against those of the genuine library.
+//! Compares our patterns with those of the real Lua library.
 
 use mlua::{Lua, LuaOptions, LuaString, MultiValue, StdLib, Value};
 use proptest::prelude::*;
@@ -38,8 +38,8 @@ fn ours(text: &str, pattern: &str, from: usize) -> Option<Option<Vec<String>>> {
 fn compare(text: &str, pattern: &str, from: usize) -> Result<(), TestCaseError> {
     let lua = Lua::new_with(StdLib::STRING, LuaOptions::new()).expect("a machine");
     let _: LuaString = lua.create_string("").expect("a string");
-    // What only one of them calls malformed says nothing: the genuine one sees faults where it gets
-    // to them, ours at once.
+    // Ignore patterns that only one side rejects as malformed: Lua detects errors only when it
+    // reaches them, we detect them immediately.
     if let (Some(genuine), Some(ours)) = (
         genuine(&lua, text, pattern, from),
         ours(text, pattern, from),

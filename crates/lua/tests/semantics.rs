@@ -1,4 +1,5 @@
-//! What scripts may count on: Lua 5.1 with what Argo CD's environment adds and lacks.
+//! The behaviour that scripts can rely on: Lua 5.1 with the additions and omissions of Argo CD's
+//! environment.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ fn table(script: &str) -> Value {
     }
 }
 
-/// Expressions of the string library and what they give.
+/// Expressions with the string library and their values.
 fn strings() -> Vec<(&'static str, Value)> {
     vec![
         (
@@ -79,7 +80,7 @@ fn strings() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Expressions of the language and of the other libraries and what they give.
+/// Expressions with the language and the other libraries, and their values.
 fn language_and_libraries() -> Vec<(&'static str, Value)> {
     vec![
         ("obj.metadata.generation + 1", json!(4)),
