@@ -1,5 +1,5 @@
-//! Bodies that tell whose turn it is: [`Received`] of a request, which also ends when its client is
-//! too slow, and [`Sent`] of an answer.
+//! Bodies that track which side a connection waits for: [`Received`] for requests, which also ends
+//! if its client is too slow, and [`Sent`] for responses.
 
 use crate::{
     BoxError,
@@ -17,12 +17,12 @@ use std::{
 };
 use tokio::time::{Sleep, sleep};
 
-/// The body of a request did not come.
+/// The body of a request did not arrive in time.
 #[derive(Debug, thiserror::Error)]
 #[error("the body was not received within {} s", .0.as_secs_f64())]
 pub struct TooSlow(pub Duration);
 
-/// One request, until its answer is sent or nobody wants it any more.
+/// One request, until its response is sent or dropped.
 pub(crate) struct Open {
     place: Arc<Place>,
     id: u64,
@@ -101,7 +101,7 @@ impl Body for Received {
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub struct Sent<B> {
     inner: Pin<Box<B>>,
     open: Open,
@@ -125,7 +125,7 @@ impl<B: Body> Body for Sent<B> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        // Whoever asks for more has room for it.
+        // The connection polls for more only if it has room for it.
         self.open.place.set(self.open.id, Turn::Ours);
         let frame = ready!(self.inner.as_mut().poll_frame(cx));
         if frame.is_some() {

@@ -1,5 +1,5 @@
-//! One connection, from the handshake to its end. Main type: [`Setting`], what all of a server have
-//! in common.
+//! One connection, from the handshake to its end. Main type: [`Setting`], the settings shared by
+//! all connections of a server.
 
 use crate::{
     BoxError, Builder, Limits,
@@ -20,8 +20,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// For a connection that is told to end: HTTP/2 clients hear of it, and what is written already
-/// goes out.
+/// Time for a graceful shutdown: HTTP/2 clients are notified, and written data is sent.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 pub struct Setting {
@@ -135,8 +134,8 @@ impl Setting {
         }
     }
 
-    /// Requests come and go without a word to whoever watches over the time, so it is looked at
-    /// again no later than the shortest limit.
+    /// Requests start and end without waking this task, so the deadline is checked again no later
+    /// than after the shortest limit.
     fn next_check(&self, place: &Place) -> Instant {
         let limits = &self.limits;
         let again = Instant::now() + limits.idle.min(limits.stalled).min(limits.headers);

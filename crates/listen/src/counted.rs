@@ -1,4 +1,4 @@
-//! A stream that notes when its other side takes something. Main type: [`Counted`].
+//! A stream that records when the peer accepts data. Main type: [`Counted`].
 
 use crate::table::Place;
 use std::{
@@ -9,8 +9,8 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is not more than this may be a ping, or the answer to one: it says nothing of the client's
-/// use of the connection.
+/// Writes up to this size may be a ping or its reply, and do not show that the client uses the
+/// connection.
 const PING: usize = 64;
 
 pub struct Counted<S> {

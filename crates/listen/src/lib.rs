@@ -1,12 +1,12 @@
-//! Connections from outside, for every server of ours: accepted up to a number, in total and from
-//! each peer, and ended when a client keeps one without using it.
+//! Incoming connections for all our servers: accepts up to a limit, in total and per peer, and
+//! closes connections that a client keeps open without using them.
 //!
-//! Main function: [`serve`]; [`Limits`] has the numbers and [`Connections`] counts. A connection
-//! waits for its client while no request is open, while a request's body is incomplete, and while
-//! an answer is not taken. One that waits too long is ended; one that waits makes room when the
-//! number is reached, the longest waiting first, so that silent clients never keep out one that
-//! asks something. A connection for which we compute, or on which a watch has nothing to report,
-//! does not wait. It knows no route and no caller.
+//! Main function: [`serve`]; [`Limits`] has the limits and [`Connections`] counts. A connection
+//! waits for its client while no request is open, while a request's body is incomplete, and while a
+//! response is not being read. One that waits too long is closed. At the limit, waiting connections
+//! are closed to make room, the longest waiting first, so that idle clients never block active
+//! ones. A connection does not count as waiting while we compute, or while a watch has nothing to
+//! report. This crate knows nothing about routes and callers.
 
 mod body;
 mod connection;
@@ -32,29 +32,30 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 pub type BoxError = Box<dyn Error + Send + Sync>;
-/// How HTTP is spoken, besides the timeouts.
+/// The HTTP settings other than timeouts.
 pub type Builder = auto::Builder<TokioExecutor>;
 
-/// How many connections a server has, and how long a client may make one wait.
+/// How many connections a server accepts, and how long a client may keep one waiting.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time. A quarter of the process's file descriptors is the most in any case.
+    /// Maximum number of connections; at most a quarter of the process's file descriptors.
     pub total: usize,
-    /// Of them from one address.
+    /// Maximum number of connections from one address.
     pub per_peer: usize,
-    /// For the TLS handshake.
+    /// Timeout for the TLS handshake.
     pub handshake: Duration,
-    /// For the first request of a connection to arrive, and for the line and headers of each.
+    /// Timeout for the first request of a connection, and for the request line and headers of each
+    /// request.
     pub headers: Duration,
-    /// For a request's body, from the moment it is wanted.
+    /// Timeout for a request's body, from the moment it is read.
     pub body: Duration,
-    /// Without an open request, for the next one.
+    /// Timeout for the next request while none is open.
     pub idle: Duration,
-    /// For a client to take anything of an answer that is ready.
+    /// Timeout for a client to accept any part of a response that is ready.
     pub stalled: Duration,
-    /// Between two pings of an HTTP/2 connection, and for the answer to each.
+    /// Interval between pings of an HTTP/2 connection, and the timeout for each reply.
     pub ping: Duration,
-    /// For open requests at shutdown. Watches do not end by themselves.
+    /// Timeout for open requests at shutdown. Watches do not end by themselves.
     pub drain: Duration,
 }
 
@@ -75,20 +76,18 @@ impl Default for Limits {
     }
 }
 
-/// A silent peer is asked after this long whether it is still there, and again this often.
+/// TCP keep-alive: probes start after this idle time and are repeated at this interval.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(15));
-/// After an accept that failed. Without it, a process out of file descriptors would do nothing
-/// else.
+/// Delay after a failed accept. Without it, a process out of file descriptors would spin.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Lets the process have as many file descriptors as it may, as programs in Go do. The answer is
-/// how many.
+/// Raises the file descriptor limit to the maximum, as Go programs do, and returns it.
 pub fn raise_file_limit() -> u64 {
     rlimit::increase_nofile_limit(u64::MAX).unwrap_or(1024)
 }
 
-/// Serves until `stop`, then lets open requests end within [`Limits::drain`]. `answer` is called
-/// with each request and its peer.
+/// Serves until `stop`, then lets open requests finish within [`Limits::drain`]. `answer` is called
+/// with each request, including its peer.
 pub async fn serve<F, Fut, B>(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
@@ -113,7 +112,7 @@ pub async fn serve<F, Fut, B>(
     loop {
         let (stream, peer) = tokio::select! {
             () = stop.cancelled() => break,
-            // Forgets those that have ended.
+            // Removes finished tasks.
             Some(_) = tasks.join_next() => continue,
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
@@ -138,11 +137,11 @@ pub async fn serve<F, Fut, B>(
     }
     drop(listener);
     let limit = connections.limits().drain;
-    // What is left afterwards ends with the set.
+    // Dropping the set aborts the remaining tasks.
     let _ = tokio::time::timeout(limit, async { while tasks.join_next().await.is_some() {} }).await;
 }
 
-/// Serves with a service that cannot fail, such as a router that asks for no peer.
+/// Serves with an infallible service, such as a router that does not need the peer.
 pub async fn serve_router<S, B>(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
@@ -172,8 +171,7 @@ pub async fn serve_router<S, B>(
     serve(listener, acceptor, builder, answer, connections, stop).await;
 }
 
-/// Small messages must not wait for more, and a peer that is gone must be noticed when neither side
-/// has anything to say.
+/// Sends small messages immediately, and detects peers that are gone while both sides are idle.
 fn prepare(stream: &TcpStream) {
     let (time, interval) = KEEP_ALIVE;
     let keep_alive = socket2::TcpKeepalive::new()
@@ -187,8 +185,8 @@ fn prepare(stream: &TcpStream) {
     }
 }
 
-/// Out of file descriptors, or a client that has gone already. The next accept may work, if
-/// something is given back.
+/// Handles a failed accept: there are no file descriptors left, or the client is already gone. The
+/// next accept may succeed if a connection is closed.
 async fn after_failure(error: &io::Error, connections: &Connections) {
     if matches!(
         error.kind(),

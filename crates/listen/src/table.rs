@@ -1,5 +1,5 @@
-//! The connections of a server: how many, from whom, and which waits longest. Main type:
-//! [`Connections`].
+//! The connections of a server: how many there are, from which peers, and which has waited longest.
+//! Main type: [`Connections`].
 
 use crate::Limits;
 use std::{
@@ -13,7 +13,7 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Warnings about refused connections, at most one in this many seconds.
+/// Refused connections are logged as a warning at most once in this many seconds.
 const WARN_EVERY: u64 = 60;
 
 /// A cheap handle.
@@ -25,7 +25,7 @@ struct Shared {
     limits: Limits,
     table: Mutex<Table>,
     begun: Instant,
-    /// Seconds after `begun` of the last warning, plus one.
+    /// The time of the last warning, in seconds after `begun`, plus one.
     warned: AtomicU64,
 }
 
@@ -41,19 +41,19 @@ struct Table {
 pub struct Place {
     pub id: u64,
     pub peer: IpAddr,
-    /// Somebody else needs the place, or the client made it wait too long.
+    /// Cancelled to close the connection and make room for another.
     pub end: CancellationToken,
     state: Mutex<State>,
 }
 
-/// Whose turn it is in a request.
+/// The side that a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// The body is not complete.
+    /// The client must send the rest of the body.
     Receiving,
-    /// We compute, or have nothing to report.
+    /// We are computing, or have nothing to report.
     Ours,
-    /// Part of the answer is ready, and the client has not taken it.
+    /// Part of the response is ready, and the client has not read it yet.
     Sending,
 }
 
@@ -61,14 +61,14 @@ pub enum Turn {
 struct State {
     requests: BTreeMap<u64, (Turn, Instant)>,
     next: u64,
-    /// Since when no request is open.
+    /// Since when there has been no open request.
     idle: Instant,
-    /// The client took something.
+    /// When the client last accepted data.
     taken: Instant,
 }
 
 impl Connections {
-    /// With a total that leaves file descriptors for everything else.
+    /// Caps the total to leave file descriptors for everything else.
     pub fn new(limits: Limits) -> Self {
         let files = rlimit::Resource::NOFILE.get_soft().unwrap_or(1024);
         let quarter = usize::try_from(files / 4).unwrap_or(usize::MAX).max(1);
@@ -90,7 +90,7 @@ impl Connections {
         self.0.limits
     }
 
-    /// How many there are.
+    /// The number of open connections.
     pub fn open(&self) -> usize {
         self.lock().all.len()
     }
@@ -99,8 +99,8 @@ impl Connections {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place, for which another connection may have to end; none when all that could make room
-    /// are in use.
+    /// Returns a place in the table, closing a waiting connection if necessary; `None` if all
+    /// connections that could make room are in use.
     pub(crate) fn admit(&self, peer: IpAddr) -> Option<Seat> {
         let (mut table, limits) = (self.lock(), self.0.limits);
         if table
@@ -136,7 +136,7 @@ impl Connections {
         })
     }
 
-    /// Ends the connection that waits longest, if one does.
+    /// Closes the connection that has waited longest, if any is waiting.
     pub(crate) fn make_room(&self) -> bool {
         self.lock().end_one(None)
     }
@@ -154,8 +154,8 @@ impl Connections {
 }
 
 impl Table {
-    /// The place counts as free at once; the file descriptor follows when its task has seen the
-    /// end.
+    /// Closes the longest waiting connection. Its place is free immediately; its file descriptor is
+    /// closed once its task notices.
     fn end_one(&mut self, peer: Option<IpAddr>) -> bool {
         let of_peer = self
             .all
@@ -184,7 +184,7 @@ impl Table {
     }
 }
 
-/// Gives the place back when the connection is over.
+/// Frees the place when the connection ends.
 pub(crate) struct Seat {
     connections: Connections,
     pub place: Arc<Place>,
@@ -201,7 +201,7 @@ impl Place {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a new request.
+    /// Adds a new request and returns its number.
     pub fn begin(&self, turn: Turn) -> u64 {
         let mut state = self.state();
         state.next += 1;
@@ -218,8 +218,8 @@ impl Place {
         }
     }
 
-    /// Part of an answer was handed over. It is not the same one as before, even if the client was
-    /// slow with that, too.
+    /// Records that another part of the response is ready; its waiting time starts now, even if the
+    /// client was slow with the previous part.
     pub fn sending(&self, request: u64) {
         if let Some(known) = self.state().requests.get_mut(&request) {
             *known = (Turn::Sending, Instant::now());
@@ -238,7 +238,7 @@ impl Place {
         self.state().taken = Instant::now();
     }
 
-    /// Since when everything that happens here is up to the client.
+    /// Since when the connection has been waiting only for the client.
     fn waiting_since(&self) -> Option<Instant> {
         let state = self.state();
         if state.requests.is_empty() {
@@ -252,8 +252,7 @@ impl Place {
         }
     }
 
-    /// When the client will have made the connection wait too long, if nothing changes. Bodies have
-    /// a limit of their own.
+    /// When the client exceeds a limit if nothing changes. Bodies have their own limit.
     pub fn deadline(&self, limits: &Limits) -> Option<Instant> {
         let state = self.state();
         if state.requests.is_empty() {

@@ -1,5 +1,5 @@
-//! A process that may not open more files. In a program of its own, since the limit holds for all
-//! of it.
+//! A process that cannot open more files. This is a separate binary, because the limit applies to
+//! the whole process.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn files() -> u64 {
 async fn without_file_descriptors_silent_connections_make_room() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
-    // All wait in the queue of the socket, the one that asks something as the last.
+    // All connections wait in the socket's queue; the one with a request is the last.
     let silent = join_all((0..60).map(|_| TcpStream::connect(address))).await;
     let mut client = TcpStream::connect(address).await.expect("a connection");
     client

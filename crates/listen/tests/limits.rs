@@ -1,4 +1,4 @@
-//! Clients that keep connections without using them.
+//! Clients that keep connections open without using them.
 
 mod common;
 
@@ -47,7 +47,7 @@ async fn a_connection_must_ask_something() {
         None,
     )
     .await;
-    // Nothing; the beginning of a request; the beginning of HTTP/2, with and without an end.
+    // No data; the start of a request; the start of HTTP/2, with and without an end.
     let says = [
         "",
         "GET / HT",
@@ -105,7 +105,7 @@ async fn a_handshake_must_end() {
         Some(acceptor()),
     )
     .await;
-    // Nothing, and the beginning of a ClientHello.
+    // No data, and the start of a ClientHello.
     let silent = join_all(
         ["", "\x16\x03\x01\x02\x00\x01"]
             .iter()
@@ -116,7 +116,7 @@ async fn a_handshake_must_end() {
     .await;
     world.until_open(0).await;
     drop(silent);
-    // Handshakes make room, too.
+    // Connections in their handshake are also closed to make room.
     let world = World::start(
         Limits {
             total: 4,
@@ -199,7 +199,7 @@ async fn who_reads_slowly_goes_on() {
     .await;
     let mut slow = world.say("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n").await;
     let mut buffer = vec![0; 1 << 20];
-    // Longer than the limit, all in all.
+    // Longer than the limit in total.
     for _ in 0..40 {
         slow.read_exact(&mut buffer).await.expect("more");
         tokio::time::sleep(stalled / 30).await;
@@ -225,7 +225,7 @@ async fn unused_connections_end_and_quiet_streams_do_not() {
     for _ in 0..5 {
         let mut unused = world.say("GET /small HTTP/1.1\r\nhost: a\r\n\r\n").await;
         let mut answer = Vec::new();
-        // It ends though the client would keep it.
+        // The connection is closed although the client would keep it.
         tokio::time::timeout(HANGS, unused.read_to_end(&mut answer))
             .await
             .expect("an end")
@@ -233,7 +233,7 @@ async fn unused_connections_end_and_quiet_streams_do_not() {
         assert!(answer.starts_with(b"HTTP/1.1 200"));
     }
     world.until_open(1).await;
-    // A connection in use makes no room.
+    // A connection in use is not closed.
     let mut second = world.say("GET /quiet HTTP/1.1\r\nhost: a\r\n\r\n").await;
     second
         .read_exact(&mut [0; 12])

@@ -1,4 +1,4 @@
-//! A server on loopback, and clients that misbehave.
+//! A server on loopback, and misbehaving clients.
 
 #![allow(dead_code)]
 
@@ -16,10 +16,10 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Long enough for any machine; nothing is measured with it.
+/// Timeout to detect hangs, long enough for any machine.
 pub const HANGS: Duration = Duration::from_secs(60);
 
-/// Nothing is too slow.
+/// Limits under which no client is too slow.
 pub fn patient() -> Limits {
     let hour = Duration::from_secs(3600);
     Limits {
@@ -35,7 +35,7 @@ pub fn patient() -> Limits {
     }
 }
 
-/// A client soon is.
+/// A short limit, which clients soon exceed.
 pub const SOON: Duration = Duration::from_millis(150);
 
 pub struct World {
@@ -85,11 +85,12 @@ impl World {
         stream
     }
 
-    /// One request on a connection of its own; the whole answer, which is empty when there is none.
+    /// Sends one request on its own connection and returns the whole response, which is empty if
+    /// there is none.
     pub async fn ask(&self, text: &str) -> String {
         let mut stream = self.say(text).await;
         let mut answer = Vec::new();
-        // A connection that is reset ends the answer as well.
+        // A reset connection also ends the response.
         let _ = tokio::time::timeout(HANGS, stream.read_to_end(&mut answer))
             .await
             .expect("an answer, or an end");
@@ -103,7 +104,7 @@ impl World {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
     }
 
-    /// Waits until so many connections are open.
+    /// Waits until this many connections are open.
     pub async fn until_open(&self, count: usize) {
         let reached = async {
             while self.connections.open() != count {
@@ -126,7 +127,7 @@ async fn answer(request: Request<Received>) -> Answer {
             Ok(Frame::data(Bytes::from(vec![b'x'; 64 << 10])))
         }))
         .boxed(),
-        // As a watch without news.
+        // Like a watch without events.
         "/quiet" => StreamBody::new(stream::pending()).boxed(),
         "/read" => match request.into_body().collect().await {
             Ok(all) => http_body_util::Full::new(all.to_bytes()).boxed(),
