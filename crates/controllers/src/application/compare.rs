@@ -112,7 +112,7 @@ pub async fn run(
     })
 }
 
-/// What the status says about a comparison, whatever its inputs.
+/// The facts for the status that are the same for every comparison.
 fn facts(ctx: &ReconcileContext<'_>) -> status::ComparisonFacts {
     status::ComparisonFacts {
         with_health: ctx

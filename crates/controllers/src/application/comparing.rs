@@ -1,4 +1,4 @@
-//! Renews the comparison and the tree of an Application, and what its status says of them.
+//! Renews an Application's comparison and tree, and updates its status from them.
 //!
 //! Main function: [`ReconcileContext::refresh`].
 

@@ -1,4 +1,4 @@
-//! The Application controller: what all its reconciles share.
+//! The Application controller: the state shared by all its reconciles.
 //!
 //! Main type: [`Controller`].
 

@@ -1,5 +1,5 @@
-//! What the stages of a deletion have in common: what they answer, which objects are the
-//! Application's, and how one is deleted.
+//! The common parts of the stages of a deletion: their results, which objects belong to the
+//! Application, and how one is deleted.
 //!
 //! Main types: [`Progress`] and [`Stop`].
 

@@ -1,4 +1,4 @@
-//! The end of an operation, or of one attempt: what is reported, what is kept, and what follows.
+//! Ends an operation, or one attempt: reports the result, records it, and decides what follows.
 //!
 //! Main function: [`finish`]. Another attempt, a rollback, or the sync of a newer revision may
 //! follow.

@@ -17,7 +17,7 @@ impl From<String> for CompareError {
     }
 }
 
-/// Where only its text is of use.
+/// For callers that need only the text.
 impl From<CompareError> for String {
     fn from(e: CompareError) -> Self {
         e.to_string()

@@ -67,7 +67,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-/// What the controller depends on.
+/// The controller's dependencies.
 #[derive(Clone)]
 pub struct Dependencies {
     pub records: Records,

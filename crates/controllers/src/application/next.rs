@@ -1,4 +1,4 @@
-//! When an Application is reconciled again, and what became of an operation in a reconcile.
+//! When an Application is reconciled again, and how far a reconcile got with an operation.
 //!
 //! Main type: [`Next`].
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// When to reconcile an Application again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
-    /// When something happens to it, or to what it has in its cluster.
+    /// When the Application or one of its resources changes.
     Event,
     /// After this time if nothing happens before.
     After { wait: Duration, reason: Reason },
@@ -35,13 +35,13 @@ impl Next {
 }
 
 impl From<Option<Duration>> for Next {
-    /// `None`: there is no time to wait for.
+    /// `None`: nothing to wait for.
     fn from(wait: Option<Duration>) -> Self {
         wait.map_or(Self::Event, Self::after)
     }
 }
 
-/// An operation, as far as one reconcile brought it.
+/// The state of an operation after one reconcile.
 pub enum Driven {
     /// Its result is stored.
     Ended,

@@ -211,8 +211,8 @@ fn limit(ctx: &mut ReconcileContext<'_>) -> Next {
         .into()
 }
 
-/// How long to wait if a sync window blocks the operation, which stays unchanged meanwhile. One
-/// that a user terminates is never delayed.
+/// How long to wait if a sync window blocks the operation, which stays unchanged meanwhile. An
+/// operation being terminated by a user is never delayed.
 async fn barred(ctx: &mut ReconcileContext<'_>) -> Result<Option<Duration>, Error> {
     let Ok(project) = ctx.controller.project_of(&ctx.app) else {
         return Ok(None);

@@ -44,7 +44,7 @@ impl Merge for Reason {
     }
 }
 
-/// Why a comparison is made.
+/// The reason for a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
     /// The annotation `argocd.argoproj.io/refresh`.

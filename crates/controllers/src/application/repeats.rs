@@ -47,7 +47,7 @@ impl Repeats {
         let Some((what, _)) = what(operation) else {
             return before;
         };
-        // One that comes back after such a long time is not a loop.
+        // A sync that is repeated only after such a long time is not a loop.
         let recent = |before: &Self| {
             before.what == what && now.duration_since(before.last) <= backoff.cap * 2
         };
@@ -60,8 +60,8 @@ impl Repeats {
     }
 }
 
-/// What is synced, and its revision for display. Self-heals are ignored, because they count their
-/// attempts themselves.
+/// The parameters of the sync, and its revision for display. Self-heals are ignored, because they
+/// count their attempts themselves.
 fn what(operation: &Operation) -> Option<(String, String)> {
     let sync = operation
         .sync

@@ -1,4 +1,5 @@
-//! The sources of an Application or of an operation, their revisions, and what was rendered of them.
+//! The sources of an Application or of an operation, their revisions, and the manifests rendered
+//! from them.
 //!
 //! Main types: [`RequestedSources`] and [`RenderedSources`]. Nothing is loaded here.
 
@@ -16,7 +17,7 @@ use tiphys_repo::Manifests;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestedSources {
     pub list: Vec<ApplicationSource>,
-    /// They are `spec.sources`, even if there is only one.
+    /// Whether they are in `spec.sources`, even if there is only one.
     pub several: bool,
 }
 
@@ -136,7 +137,7 @@ impl RenderedSources {
         )
     }
 
-    /// Those of the sources, in order.
+    /// The types of the sources, in order.
     pub fn types(&self) -> Vec<String> {
         self.manifests
             .iter()

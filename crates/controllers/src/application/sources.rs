@@ -20,7 +20,7 @@ use tiphys_sources::{AppRequest, Before, SourceRequest};
 /// Renders the sources at these revisions.
 ///
 /// # Errors
-/// Why there are no manifests at all; errors in single files are part of the result.
+/// There are no manifests at all; errors in single files are part of the result.
 pub async fn load(
     ctx: &ReconcileContext<'_>,
     cluster: &LiveCluster,
@@ -94,23 +94,23 @@ async fn rendered(
     Ok(manifests)
 }
 
-/// The text of an error. Readers in the process learn whether waiting may help.
+/// The text of an error. Readers in the process are informed whether waiting may help.
 fn reported(ctx: &ReconcileContext<'_>, e: &RepoError) -> String {
     ctx.controller.states.set_lasting(ctx.key, !e.retryable());
     e.to_string()
 }
 
-/// What is asked about the sources of an Application.
+/// Builds the requests for the sources of an Application.
 pub struct Questions<'a> {
     ctx: &'a ReconcileContext<'a>,
     wanted: &'a RequestedSources,
-    /// Which source each `ref` names.
+    /// The index of the source for each `ref`.
     names: BTreeMap<String, usize>,
     app: Arc<AppRequest>,
 }
 
 impl<'a> Questions<'a> {
-    /// `revisions`: those to use of each source.
+    /// `revisions`: the revision to use for each source.
     pub fn new(
         ctx: &'a ReconcileContext<'a>,
         cluster: &LiveCluster,
@@ -140,7 +140,7 @@ impl<'a> Questions<'a> {
         Ok(questions)
     }
 
-    /// One of the sources, at a revision.
+    /// The request for one of the sources at a revision.
     pub fn source(&self, i: usize, revision: &str) -> SourceRequest {
         let source = &self.wanted.list[i];
         SourceRequest {
@@ -151,7 +151,7 @@ impl<'a> Questions<'a> {
         }
     }
 
-    /// What a source was when the sources were at these revisions.
+    /// The earlier state of a source, when the sources were at these revisions.
     pub fn before(&self, i: usize, revisions: &[String]) -> Before {
         Before {
             revision: revisions.get(i).cloned().unwrap_or_default(),
@@ -159,7 +159,7 @@ impl<'a> Questions<'a> {
         }
     }
 
-    /// From now on what the sources refer to is what was found for it.
+    /// Replaces the revisions of referenced sources with the resolved ones.
     fn pin_refs(&mut self, named: &[String], pinned: &[String]) {
         let sources = &self.ctx.controller.sources;
         let revisions: Vec<String> = named
@@ -190,7 +190,7 @@ impl<'a> Questions<'a> {
     }
 }
 
-/// The annotation that names the paths which concern the Application.
+/// The annotation that lists the paths that affect the Application.
 pub fn generate_paths<'a>(ctx: &'a ReconcileContext<'_>) -> &'a str {
     let annotations = &ctx.app.metadata.annotations;
     annotations

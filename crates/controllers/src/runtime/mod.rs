@@ -1,4 +1,4 @@
-//! What every reconcile loop needs: a work queue, workers that contain failures, feeds of changes,
+//! The parts of a reconcile loop: a work queue, workers that contain failures, feeds of changes,
 //! and a clock.
 
 mod feed;

@@ -1,5 +1,5 @@
-//! The loop that takes keys of a queue and reconciles them, with what keeps one of them from
-//! disturbing the others.
+//! The loop that takes keys from a queue and reconciles them, and isolates failures of one from the
+//! others.
 //!
 //! Main functions: [`work`], [`contain`] for panics, [`pause`] for failures.
 
@@ -58,7 +58,7 @@ fn message(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without words".to_owned())
 }
 
-/// The delay after so many failures in a row.
+/// The delay after this many failures in a row.
 pub fn pause(failures: u32) -> Duration {
     Duration::from_millis(250)
         .saturating_mul(1 << failures.min(8))
