@@ -1,5 +1,5 @@
-//! Starts an embedded API server: `serve [--data FOLDER] [--port N] [--kubeconfig FILE] [--alone]`,
-//! alone: without controllers. Ends with Ctrl-C.
+//! Starts an embedded API server: `serve [--data FOLDER] [--port N] [--kubeconfig FILE] [--alone]`.
+//! `--alone` starts it without controllers. Stop it with Ctrl-C.
 
 use std::path::PathBuf;
 use tiphys_embedded_kube::{Data, EmbeddedKube, Options};

@@ -1,8 +1,8 @@
-//! What happens to a client's request between the socket and the router: who asks, a place among
-//! those being answered, a time limit, and compression of what is large.
+//! The steps between the socket and the router: authentication, a limit on concurrent requests, a
+//! time limit, and compression of large responses.
 //!
-//! Main function: [`guarded`]. It reads URL and headers only; what cannot be admitted is refused
-//! before its body is read.
+//! Main function: [`guarded`]. It reads only the URL and headers; a request that cannot be admitted
+//! is rejected before its body is read.
 
 use crate::auth::{Auth, Caller};
 use crate::rbac::Attributes;

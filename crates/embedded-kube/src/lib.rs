@@ -1,7 +1,7 @@
 //! A Kubernetes-compatible API server as a library: objects in memory or in a folder, served to
 //! kubectl and client libraries.
 //!
-//! Main type: [`EmbeddedKube`]. There are no containers: [`sim`] plays the controllers and
+//! Main type: [`EmbeddedKube`]. There are no containers: [`sim`] simulates the controllers and
 //! kubelets. It knows nothing of Argo CD.
 
 mod admission;

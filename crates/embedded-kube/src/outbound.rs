@@ -1,8 +1,8 @@
-//! Requests of this server to somebody else's, over HTTPS: webhooks. Main types: [`Post`],
-//! [`Endpoint`]; main function: [`post_all`].
+//! Outgoing HTTPS requests to webhooks. Main types: [`Post`], [`Endpoint`]; main function:
+//! [`post_all`].
 //!
-//! A write is carried out by one thread from beginning to end, so the caller waits. What goes wrong
-//! is said in Go's words.
+//! A write runs on a single thread from beginning to end, so the caller blocks. Errors have the
+//! wording of Go.
 
 use crate::reader::Reader;
 use bytes::Bytes;

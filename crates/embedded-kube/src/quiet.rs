@@ -1,8 +1,7 @@
-//! Asking the controllers whether they have anything left to do now, for tests that decide what
-//! time it is.
+//! Asks the controllers whether they have any work left for now, for tests that control the clock.
 //!
-//! Main types: [`Asker`] and [`Asked`]. A question is answered when its task has handled every
-//! change made before it.
+//! Main types: [`Asker`] and [`Asked`]. A task answers a question once it has handled every change
+//! made before it.
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};

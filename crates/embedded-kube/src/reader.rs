@@ -1,7 +1,7 @@
-//! What is kept and what is served, for those who look up other objects than the one at hand: roles,
-//! admission, what depends on the kind.
+//! Read access to stored objects and served resources, for code that needs other objects than the
+//! one being handled: roles, admission, kind-specific strategies.
 //!
-//! Main trait: [`Reader`]. The registry is one; who reads needs not know how it writes.
+//! Main trait: [`Reader`]. The registry implements it; readers do not depend on how it writes.
 
 use crate::base::Stored;
 use crate::catalog::Catalog;

@@ -1,8 +1,7 @@
-//! What the API answers when it refuses: the `Status` object, with Kubernetes' reasons, codes and
-//! wording.
+//! Error responses of the API: the `Status` object, with Kubernetes' reasons, codes and wording.
 //!
-//! Main type: [`Status`]. It knows nothing of HTTP beyond the code, nor of where the refusal came
-//! from.
+//! Main type: [`Status`]. Its only knowledge of HTTP is the status code, and it does not know where
+//! the error came from.
 
 use serde_json::{Map, Value, json};
 use std::fmt;

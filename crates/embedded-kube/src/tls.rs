@@ -1,6 +1,8 @@
-//! The server's certificate and the administrator's token, made once and kept in the data folder.
+//! The server's certificate and the administrator's token, created once and kept in the data
+//! folder.
 //!
-//! Main type: [`Identity`]. The token and the key are secrets: the type has no Debug.
+//! Main type: [`Identity`]. The token and the key are secrets, so the type does not implement
+//! Debug.
 
 use crate::error::Error;
 use base64::Engine;

@@ -1,5 +1,5 @@
-//! The service account of a new pod: it must be there, its secrets are used to pull images, and its
-//! token is mounted.
+//! Sets the service account of a new pod: the account must exist, its pull secrets are added, and
+//! its token is mounted.
 
 use super::{Cluster, Objects, Operation, Request, containers, forbidden, spec};
 use crate::base::WriteOptions;

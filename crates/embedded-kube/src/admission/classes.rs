@@ -1,5 +1,5 @@
-//! The classes of claims and ingresses: what says none gets the default one, and a claim only grows
-//! if its class lets it.
+//! The classes of claims and ingresses: an object without a class gets the default one, and a claim
+//! may only grow if its storage class allows expansion.
 //!
 //! Main functions: [`admit`] and [`check`].
 

@@ -1,5 +1,5 @@
-//! The cluster as admission sees it. Main trait: [`Cluster`]: it is read, and only quotas and the
-//! accounts that pods wait for are written.
+//! Access to the cluster for admission plugins. Main trait: [`Cluster`]. It is mostly read-only:
+//! the only writes are to quotas and to the service accounts that pods wait for.
 
 use super::Hooks;
 use crate::base::WriteOptions;

@@ -1,4 +1,5 @@
-//! LimitRanges: what containers get that say nothing, and the least and the most that is allowed.
+//! LimitRanges: the defaults for containers without requests or limits, and the allowed minimum and
+//! maximum.
 
 use super::usage::{Amounts, amounts, of_pod};
 use super::{containers, forbidden, spec};

@@ -1,5 +1,5 @@
-//! Which requests a policy, binding or webhook is about: rules, and selectors of namespaces and
-//! objects.
+//! Decides whether a policy, binding or webhook matches a request, by its rules and its namespace
+//! and object selectors.
 //!
 //! Main function: [`matches`].
 

@@ -1,8 +1,9 @@
-//! What a default API server admits: the plugins that fill in and judge a write by other objects.
+//! Admission as in a default API server: plugins that complete or reject a write depending on other
+//! objects.
 //!
-//! Main functions: [`admit`], before a kind's own rules, and [`check`], after them. Plugins read
-//! through [`Cluster`]; quotas and missing accounts are all they write. What a cluster adds itself,
-//! policies and webhooks, comes after what is built in.
+//! Main functions: [`admit`], which runs before the validation of the kind, and [`check`], which
+//! runs after it. Plugins read through [`Cluster`]; they write nothing but quotas and missing
+//! service accounts. The policies and webhooks of the cluster run after the built-in plugins.
 
 mod account;
 mod classes;

@@ -1,4 +1,4 @@
-//! The priority of a pod: from its class, or from the class that is the default.
+//! Sets the priority of a pod from its priority class, or from the default class.
 
 use super::{Objects, Request, forbidden, refusal, spec};
 use crate::catalog::Resource;

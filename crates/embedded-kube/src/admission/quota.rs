@@ -1,8 +1,8 @@
-//! ResourceQuotas: a write that would use more than a quota has left is refused, others are counted
+//! ResourceQuotas: a write that exceeds what is left of a quota is rejected; any other is counted
 //! in the quota's status.
 //!
-//! Main function: [`charge`]. What is counted, and from when, a controller says in the quota's
-//! status.
+//! Main function: [`charge`]. It counts only the resources that the quota controller has put into
+//! the status.
 
 use super::usage::{Amounts, add, amounts, compute, in_scope, is_of_kind, is_terminating, of};
 use super::{Cluster, Request, forbidden};

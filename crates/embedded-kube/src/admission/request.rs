@@ -1,4 +1,4 @@
-//! What a write asks for, as policies and webhooks see it. Main type: [`Request`].
+//! A write request as policies and webhooks see it. Main type: [`Request`].
 
 use super::Cluster;
 use crate::base::{Sender, UserInfo};

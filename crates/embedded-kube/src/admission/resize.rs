@@ -1,5 +1,5 @@
-//! Resizes of pods that are on a node: whether the node has the room, and can follow at all. Main
-//! function: [`check`].
+//! Checks a resize of a pod that is on a node: the node must have enough room and must support
+//! resizing. Main function: [`check`].
 
 use super::refusal;
 use super::request::{Objects, Request};

@@ -1,4 +1,5 @@
-//! RuntimeClasses: what a new pod gets from its class, and what it may not say against it.
+//! RuntimeClasses: the fields that a new pod gets from its class, and the conflicts that are
+//! rejected.
 
 use super::{forbidden, spec};
 use crate::catalog::Resource;

@@ -1,5 +1,5 @@
-//! Who may decide about certificate requests and sign them, and whom none is made out to. Main
-//! function: [`check`].
+//! Certificate requests: who may approve and sign them, and which identities they must not request.
+//! Main function: [`check`].
 
 use super::{Objects, Request, refusal};
 use crate::rbac::{Attributes, Policy};

@@ -1,4 +1,5 @@
-//! What goes to a node is labelled with the zone and region of that node. Main function: [`admit`].
+//! Labels objects that are assigned to a node with the zone and region of that node. Main function:
+//! [`admit`].
 
 use crate::reader::Reader;
 use tiphys_apimachinery::{Gvr, Object};

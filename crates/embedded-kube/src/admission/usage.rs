@@ -1,5 +1,5 @@
-//! What an object uses of the things that quotas and limits count. Functions of one object; they
-//! know no registry.
+//! Computes how much of the resources counted by quotas and limits an object uses. Each function
+//! sees a single object and has no access to the registry.
 
 use super::classes::of_claim;
 use crate::catalog::Resource;

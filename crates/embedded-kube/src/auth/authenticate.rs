@@ -1,4 +1,5 @@
-//! From a bearer token to a user: static tokens, and tokens of service accounts that still exist.
+//! Resolves a bearer token to a user: static tokens, and tokens of service accounts that still
+//! exist.
 
 use super::Auth;
 use super::jwt::{Claims, ISSUER, Ref};

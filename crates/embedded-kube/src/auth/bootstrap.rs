@@ -1,5 +1,5 @@
-//! The roles and bindings that every cluster has. Main function: [`make_defaults`]; the facts are
-//! in `bootstrap.txt`.
+//! Creates the default roles and bindings of a cluster. Main function: [`make_defaults`]; the data
+//! is in `bootstrap.txt`.
 
 use crate::base::WriteOptions;
 use crate::rbac::policy::GROUP;

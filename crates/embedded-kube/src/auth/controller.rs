@@ -1,7 +1,7 @@
-//! What a controller manager does for roles and tokens: aggregated cluster roles, and the tokens in
-//! Secrets.
+//! The parts of a controller manager that concern roles and tokens: aggregated cluster roles, and
+//! tokens in Secrets.
 //!
-//! Main function: [`run`], one task that follows every change.
+//! Main function: [`run`], a single task that follows every change.
 
 use super::{Auth, TOKEN_SECRET, jwt::Ref};
 use crate::base::{DeleteOptions, Part, Patch, WriteOptions};

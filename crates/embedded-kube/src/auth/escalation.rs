@@ -1,6 +1,7 @@
-//! Nobody gives away rights that he does not have: the check on writes of roles and bindings.
+//! Prevents privilege escalation: a user may not grant permissions that he does not have. Checked
+//! on writes of roles and bindings.
 //!
-//! Main function: [`check`], called with the object as it would be stored and the one that it
+//! Main function: [`check`], called with the object as it would be stored and the object it
 //! replaces.
 
 use crate::base::user::UserInfo;

@@ -1,8 +1,8 @@
-//! Acting as somebody else: `Impersonate-*` headers, allowed by the roles of the one who asks.
+//! Impersonation: `Impersonate-*` headers, allowed by the roles of the requesting user.
 //!
-//! Main function: [`impersonate`]. There are four ways that are tied to what is done
-//! (`impersonate:<way>` together with `impersonate-on:<way>:<verb>`), and the old one,
-//! `impersonate`, that allows everything the other user may do.
+//! Main function: [`impersonate`]. There are four constrained modes (`impersonate:<mode>` together
+//! with `impersonate-on:<mode>:<verb>`), and the legacy verb `impersonate`, which allows everything
+//! that the impersonated user may do.
 
 use crate::base::user::{
     ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo, account_groups, split_account,

@@ -1,7 +1,7 @@
-//! Tokens of service accounts: signed statements about who the bearer is and what the token depends
-//! on.
+//! Service account tokens: signed claims about the bearer and the objects that the token is bound
+//! to.
 //!
-//! Main types: [`Signer`] and [`Claims`]. Whether the account still exists is not its matter.
+//! Main types: [`Signer`] and [`Claims`]. It does not check whether the account still exists.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

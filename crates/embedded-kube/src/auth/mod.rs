@@ -1,7 +1,8 @@
-//! Who calls, and what they may do: tokens, service accounts, impersonation, roles.
+//! Authentication and authorization: tokens, service accounts, impersonation, roles.
 //!
-//! Main type: [`Auth`]. Requests over the socket are admitted here before anything of their body is
-//! read; the in-process router does not ask. It knows URLs and headers, not what the handlers do.
+//! Main type: [`Auth`]. Requests over the socket are authorized here before any of their body is
+//! read; requests of the in-process router are not authorized at all. This module sees URLs and
+//! headers; it does not know what the handlers do.
 
 mod authenticate;
 mod bootstrap;

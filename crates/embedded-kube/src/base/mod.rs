@@ -1,5 +1,5 @@
-//! Small types that every layer of the server shares: how a request wants to be carried out, who
-//! makes it, an object as it is kept.
+//! Small types shared by every layer of the server: the options of a request, the user who makes
+//! it, and a stored object.
 //!
 //! It knows no resource and no rule about one.
 

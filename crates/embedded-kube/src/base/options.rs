@@ -1,5 +1,5 @@
-//! How a request wants to be carried out. Plain values, made by the HTTP layer from query
-//! parameters or by in-process callers.
+//! The options of a request. Plain values, created by the HTTP layer from query parameters or by
+//! in-process callers.
 
 use crate::base::UserInfo;
 use crate::status::Status;

@@ -1,8 +1,8 @@
-//! An object as it is kept: its JSON bytes, ready to be sent, and the few facts that lists, watches
-//! and owners need.
+//! A stored object: its JSON bytes, ready to be sent, and the few facts that lists, watches and
+//! garbage collection need.
 //!
-//! Main type: [`Stored`]. The parsed tree is several times larger than the bytes, so it is made
-//! when asked for and only shared while somebody holds it.
+//! Main type: [`Stored`]. The parsed tree is several times larger than the bytes, so it is parsed
+//! on demand and only shared as long as someone holds it.
 
 use bytes::Bytes;
 use serde_json::Value;

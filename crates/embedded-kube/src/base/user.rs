@@ -1,4 +1,4 @@
-//! Who makes a request. Main type: [`UserInfo`]; it says nothing of what the user may do.
+//! The user who makes a request. Main type: [`UserInfo`]; it does not include permissions.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

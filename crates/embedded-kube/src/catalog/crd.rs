@@ -1,7 +1,7 @@
-//! Custom resources: what a CustomResourceDefinition adds to the catalog.
+//! Custom resources: the entries that a CustomResourceDefinition adds to the catalog.
 //!
-//! Main type: [`Custom`]. The definition has been validated when it was written; what is wrong all
-//! the same is skipped.
+//! Main type: [`Custom`]. Definitions are validated when they are written; parts that are invalid
+//! nevertheless are skipped.
 
 use super::{Resource, Subresource};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What is served: built-in resources and those of CustomResourceDefinitions.
+//! The catalog of served resources: built-in ones and those of CustomResourceDefinitions.
 //!
 //! Main types: [`Catalog`], replaced as a whole when a definition changes, and [`Resource`]. It
 //! holds no objects.

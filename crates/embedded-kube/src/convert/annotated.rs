@@ -1,5 +1,5 @@
-//! Numbers that were fields of older versions: inside they still are, and annotations to those who
-//! look from outside.
+//! Numbers that were fields in older API versions. They are still fields of the internal form;
+//! clients see them as annotations.
 //!
 //! Main functions: [`key`], [`read`] and [`keep`].
 

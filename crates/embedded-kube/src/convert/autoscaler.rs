@@ -1,8 +1,7 @@
-//! HorizontalPodAutoscalers between their two versions. Main functions: [`to_v2`], [`to_v1`].
+//! Converts HorizontalPodAutoscalers between v1 and v2. Main functions: [`to_v2`], [`to_v1`].
 //!
-//! The first version has a field for the CPU's utilization only. All else is in annotations there,
-//! as JSON in an older form of the same metrics, and, for the behavior, in that of the server's own
-//! structs.
+//! v1 has a field only for CPU utilization. It keeps everything else in annotations: the metrics as
+//! JSON in an older form, and the behavior in the form of the API server's internal structs.
 
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::{Object, object::map_entry};

@@ -1,9 +1,9 @@
-//! Between the version of a request and the version objects are stored in. Main functions:
+//! Converts between the version of a request and the storage version. Main functions:
 //! [`to_storage`], [`from_storage`].
 //!
-//! Custom resources of which no webhook converts only change their `apiVersion` (the strategy
-//! `None`); what the schema of the other version does not have is lost on the way, and what it has
-//! as default comes. Of the built-in kinds HorizontalPodAutoscaler and Event have two forms.
+//! Custom resources without a conversion webhook (strategy `None`) only change their `apiVersion`;
+//! fields that the schema of the other version lacks are dropped, and its defaults are added. Among
+//! the built-in kinds, HorizontalPodAutoscaler and Event have two forms.
 
 pub mod annotated;
 pub mod autoscaler;

@@ -1,6 +1,6 @@
-//! The pull policy of an image that says none: images that are called `latest`, or nothing, are
-//! pulled every time. Main function: [`pull_policy`]. Names that are no image references count as
-//! having a tag.
+//! The default pull policy of an image: images with the tag `latest` or no tag are always pulled.
+//! Main function: [`pull_policy`]. Names that are not valid image references are treated as if they
+//! had a tag.
 
 use regex::Regex;
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! Values the API server fills in for fields of built-in kinds. Main function: [`apply`]. It never
-//! overwrites what is there.
+//! Defaults that the API server sets in built-in kinds. Main function: [`apply`]. It never
+//! overwrites an existing value.
 
 mod image;
 mod pod;

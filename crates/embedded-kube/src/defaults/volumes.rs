@@ -1,5 +1,4 @@
-//! What the sources of volumes say of themselves unless told otherwise, in pods and in
-//! PersistentVolumes. Main function: [`source`].
+//! Defaults of volume sources, in pods and in PersistentVolumes. Main function: [`source`].
 
 use super::{map_at, set, set_text};
 use serde_json::{Map, Value};

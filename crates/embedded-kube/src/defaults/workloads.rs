@@ -1,4 +1,4 @@
-//! Defaults of the kinds that make pods.
+//! Defaults of the kinds that create pods.
 
 use super::{each, is, map_at, pod, set, set_content, set_text};
 use crate::convert::annotated::TEMPLATE_GENERATION;

@@ -1,5 +1,5 @@
-//! Connections to containers, services and nodes: nobody is there to connect to, but whoever judges
-//! connections is asked before that is said. Main function: [`connect`].
+//! Connections to containers, services and nodes. There is nothing to connect to, but admission
+//! runs before the request is rejected for that reason. Main function: [`connect`].
 
 use super::{Call, write};
 use crate::admission::{Answers, Objects, Operation, Request};

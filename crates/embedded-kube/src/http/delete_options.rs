@@ -1,4 +1,4 @@
-//! The options of a delete: those of the body, or those of the query when there is none. Main
+//! The options of a delete: those in the body, or those in the query if there is no body. Main
 //! functions: [`sent`], [`understood`].
 
 use super::{Call, body};

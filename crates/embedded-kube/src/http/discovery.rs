@@ -1,4 +1,4 @@
-//! Discovery: which groups, versions and resources are served, in the legacy and the aggregated
+//! Discovery: the groups, versions and resources that are served, in the legacy and the aggregated
 //! form.
 
 use super::negotiate::{self, Form};

@@ -1,4 +1,4 @@
-//! Lists: consistent, narrowed by selectors, in pieces when a limit is given.
+//! Lists: consistent, filtered by selectors, and paged if there is a limit.
 //!
 //! Main function: [`list`].
 

@@ -1,5 +1,5 @@
-//! The body of a list, put together piece by piece while it is sent: a large one is never in memory
-//! as a whole.
+//! The body of a list, generated piece by piece while it is sent, so that a large list is never in
+//! memory as a whole.
 //!
 //! Main type: [`ListBody`].
 

@@ -1,7 +1,7 @@
 //! The API over HTTP: from a request to the registry and back.
 //!
-//! Main function: [`router`]. Handlers translate; every decision about an object is the registry's.
-//! Who may call is decided before a request gets here.
+//! Main function: [`router`]. Handlers only translate; the registry makes every decision about an
+//! object. Requests are authorized before they get here.
 
 mod body;
 mod components;

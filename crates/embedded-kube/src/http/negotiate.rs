@@ -1,4 +1,4 @@
-//! What form of answer the client wants. Main type: [`Form`].
+//! Negotiates the form of a response from the request's `Accept` header. Main type: [`Form`].
 
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::status::Status;

@@ -1,4 +1,4 @@
-//! One object as an answer, in the version and form the client wants.
+//! Responses with a single object, in the version and form that the client requests.
 
 use super::negotiate::{self, Form};
 use super::{Call, bytes_response, json_response, table};

@@ -1,7 +1,7 @@
-//! OpenAPI documents, generated from the schema table and the definitions of custom resources, and
-//! kept until those change.
+//! OpenAPI documents, generated from the schema table and the custom resource definitions, and
+//! cached until those change.
 //!
-//! Main type: [`OpenApi`]. Version 3 is offered as JSON only: a client that insists on protobuf
+//! Main type: [`OpenApi`]. Version 3 is offered as JSON only: a client that accepts only protobuf
 //! gets 406.
 
 use super::{Shared, bytes_response, json_response, openapi_binary, openapi_custom};

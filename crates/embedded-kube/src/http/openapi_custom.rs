@@ -1,7 +1,7 @@
-//! What OpenAPI documents say of custom kinds. Main functions: [`kind`], [`list`].
+//! Custom kinds in OpenAPI documents. Main functions: [`kind`], [`list`].
 //!
-//! A definition's schema is published as it is, with the fields that every object has; version 2
-//! leaves out what it has no words for. Descriptions of those fields are not given.
+//! The schema of a definition is published unchanged, together with the fields that every object
+//! has; version 2 leaves out what it cannot express. The common fields have no descriptions.
 
 use crate::catalog::{Resource, crd::Custom};
 use serde_json::{Map, Value, json};

@@ -1,5 +1,4 @@
-//! Which part of a collection a list is about, and as of when: revisions, limits and continue
-//! tokens. Main type: [`PageRequest`].
+//! Paging of lists: revisions, limits and continue tokens. Main type: [`PageRequest`].
 
 use super::{Call, object};
 use crate::status::Status;

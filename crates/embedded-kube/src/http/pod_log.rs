@@ -1,6 +1,6 @@
-//! The log of a pod: which lines of it, in which form, and following it until its container ends.
+//! The log of a pod: selects and formats its lines, and follows it until the container ends.
 //!
-//! Main function: [`get`]. What a container says is the log source's affair.
+//! Main function: [`get`]. The lines come from the log source.
 
 use super::Call;
 use super::negotiate::{self, Form};

@@ -1,4 +1,4 @@
-//! What is asked of a pod besides changing it: eviction, which disruption budgets may forbid, and
+//! Requests about a pod other than writes: eviction, which disruption budgets may forbid, and
 //! binding to a node.
 
 use super::{Call, body, bytes_response, delete_options, negotiate, with_warnings, write};

@@ -1,5 +1,5 @@
-//! What query parameters say about a list, a watch or a write. A value that cannot be used is refused
-//! with the words of the API server.
+//! The query parameters of lists, watches and writes. An invalid value is rejected with the message
+//! of the API server.
 
 use super::delete_options::dry_run_problem;
 use crate::base::FieldValidation;

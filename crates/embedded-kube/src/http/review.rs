@@ -1,4 +1,5 @@
-//! Questions that are answered, not kept: who am I, may somebody do something, whose token is this.
+//! Review requests, which are answered but not stored: who am I, may a user do something, whose
+//! token is this.
 //!
 //! Main function: [`answer`]. The answers come from `auth`.
 

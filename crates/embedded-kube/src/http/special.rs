@@ -1,4 +1,4 @@
-//! Health, version and the subresources that are not plain writes.
+//! Health, version, and the subresources that are not plain writes.
 
 use super::{
     Call, check_media, connect, json_response, negotiate, object, pod_log, pod_requests, scale,

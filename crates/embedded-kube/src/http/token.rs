@@ -1,5 +1,5 @@
-//! `serviceaccounts/token`: a signed token of an account, for some time, perhaps bound to a pod,
-//! node or Secret.
+//! `serviceaccounts/token`: a signed token of an account with a limited lifetime, optionally bound
+//! to a pod, node or Secret.
 
 use super::pod_requests::{changed, judged};
 use super::{Call, body, json_response, with_warnings, write};

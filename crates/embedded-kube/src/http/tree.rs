@@ -1,4 +1,5 @@
-//! JSON read into a tree, with what a strict decoder notes of its keys. Main type: [`Tree`].
+//! Parses JSON into a tree and records the key problems that a strict decoder reports. Main type:
+//! [`Tree`].
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! How much of its warnings a request is told. Main function: [`shown`].
+//! Limits the number and size of the warnings in a response. Main function: [`shown`].
 
 /// The letters of all warnings together from which on each is cut.
 const ALL: usize = 4 * 1024;

@@ -1,4 +1,4 @@
-//! Watches: a stream of JSON lines, one for each change. Main function: [`watch`].
+//! Watches: a stream of JSON lines, one per change. Main function: [`watch`].
 
 use super::negotiate::{self, Form};
 use super::selectors::Filter;

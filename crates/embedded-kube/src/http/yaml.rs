@@ -1,4 +1,4 @@
-//! Answers in YAML. Main function: [`encode`].
+//! Responses in YAML. Main function: [`encode`].
 
 use super::{failure, negotiate};
 use crate::status::Status;

@@ -1,4 +1,4 @@
-//! The end of a CustomResourceDefinition: its objects go first.
+//! Deletion of a CustomResourceDefinition: its objects are deleted first.
 
 use super::delete;
 use crate::base::{Part, WriteOptions};

@@ -1,5 +1,5 @@
-//! Garbage collection by owner references: background, foreground and orphan. Functions take uids,
-//! since names can be reused.
+//! Garbage collection by owner references: background, foreground and orphan. Functions take uids
+//! because names can be reused.
 
 use super::{delete, modify};
 use crate::base::{Meta, Part, Propagation, Stored, WriteOptions};

@@ -1,8 +1,8 @@
-//! What a cluster does after a delete: garbage collection, emptying namespaces, removing custom
+//! The work of a cluster after a delete: garbage collection, emptying namespaces, removing custom
 //! resources.
 //!
-//! Main function: [`run`], one task that follows every change. It uses the registry as any client
-//! would.
+//! Main function: [`run`], a single task that follows every change. It uses the registry like any
+//! client.
 
 mod definitions;
 mod garbage;

@@ -1,4 +1,5 @@
-//! The life of namespaces: the ones every cluster has, and emptying one that is being deleted.
+//! The lifecycle of namespaces: creates the default ones and empties a namespace that is being
+//! deleted.
 
 use super::{delete, modify};
 use crate::base::{Part, Propagation, Stored, WriteOptions};

@@ -1,4 +1,5 @@
-//! Storage that is in use is not removed: claims wait for their pods, volumes for their claims.
+//! Protects storage that is in use from removal: claims wait for their pods, volumes for their
+//! claims.
 
 use super::modify;
 use crate::base::Part;

@@ -1,5 +1,5 @@
-//! What a request asks for, as roles see it. Main type: [`Attributes`], read from method and URL
-//! alone, never from the body.
+//! The attributes of a request that roles are matched against. Main type: [`Attributes`], read from
+//! the method and URL alone, never from the body.
 
 use crate::route;
 use crate::route::{Query, Route};

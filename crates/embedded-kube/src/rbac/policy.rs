@@ -1,5 +1,5 @@
-//! The roles and bindings of the cluster, compiled: who is bound to which rules. Main type:
-//! [`Policy`], immutable; a change of a role makes a new one, which takes over what did not change.
+//! The compiled roles and bindings of the cluster: which rules apply to whom. Main type:
+//! [`Policy`], immutable; a change of a role creates a new one that reuses the unchanged parts.
 
 use super::attributes::{Attributes, quoted};
 use super::rules::Rule;

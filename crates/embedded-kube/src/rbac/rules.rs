@@ -1,5 +1,5 @@
-//! One rule of a role: what it allows, what it covers, how it is shown. Main type: [`Rule`], a
-//! plain value.
+//! One rule of a role: what it allows, whether it covers another rule, and how it is printed. Main
+//! type: [`Rule`], a plain value.
 
 use super::attributes::{Attributes, quoted};
 use serde_json::{Map, Value, json};

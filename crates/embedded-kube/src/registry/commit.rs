@@ -1,5 +1,5 @@
-//! Makes writes durable in batches: one thread, one commit for all that came while the last one
-//! ran.
+//! Makes writes durable in batches: one thread, with one commit for all writes that arrived during
+//! the previous one.
 //!
 //! Main type: [`Committer`]. It knows revisions and bytes, not objects.
 

@@ -1,4 +1,5 @@
-//! Between the versions of a custom resource: the webhook of its definition, where it names one.
+//! Converts between the versions of a custom resource, through the conversion webhook of its
+//! definition if it has one.
 
 use super::Registry;
 use crate::base::Stored;

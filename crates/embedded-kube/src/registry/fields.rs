@@ -1,4 +1,4 @@
-//! Who set which field: `metadata.managedFields`, and server-side apply.
+//! Field ownership: `metadata.managedFields`, and server-side apply.
 //!
 //! Main functions: [`track`] for creates, updates and patches, [`apply`] for server-side apply.
 

@@ -1,5 +1,5 @@
-//! The rules of `metadata` that hold for every kind. Functions only; they see one object at a time
-//! and no store.
+//! The rules of `metadata` that hold for every kind. Plain functions; each sees one object at a
+//! time and has no access to the store.
 
 use super::Registry;
 use crate::base::options::Part;

@@ -1,9 +1,9 @@
-//! The objects and the rules of writing them: optimistic locking, identity, generation, finalizers,
-//! field managers.
+//! The objects and the rules for writing them: optimistic locking, identity, generation,
+//! finalizers, field managers.
 //!
 //! Main type: [`Registry`], cheap to clone. HTTP handlers and the simulated controllers use the
 //! same methods. It knows no HTTP. Methods do not block on the disk: await [`Registry::durable`]
-//! with the returned revision before telling a client it is done.
+//! with the returned revision before acknowledging a write to a client.
 
 pub mod commit;
 mod conversion_webhook;

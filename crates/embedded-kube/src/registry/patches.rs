@@ -1,4 +1,4 @@
-//! What a patch makes of an object, and how the real server refuses one. Main functions:
+//! Applies patches to objects and rejects them as the real server does. Main functions:
 //! [`patched`], [`unreadable`].
 
 use super::MAX_DEPTH;

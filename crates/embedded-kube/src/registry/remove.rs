@@ -1,4 +1,5 @@
-//! Delete: at once, or by marking and leaving the rest to finalizers, dependents and grace periods.
+//! Delete: either immediately, or by marking the object and leaving the removal to finalizers,
+//! dependents and grace periods.
 
 use super::{Registry, meta};
 use crate::admission::{Answers, Objects, Operation, Request};

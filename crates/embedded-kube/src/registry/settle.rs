@@ -1,7 +1,8 @@
-//! The last part of every write: what may change is taken over, looked at and kept.
+//! The last part of every write: takes over the fields that may change, then admits, validates and
+//! stores the object.
 //!
-//! Main functions: [`Registry::settle`] for what is there, [`Registry::commit_new`] for what is
-//! not.
+//! Main functions: [`Registry::settle`] for existing objects, [`Registry::commit_new`] for new
+//! ones.
 
 use super::{Registry, fields, meta};
 use crate::admission::{Answers, Objects, Operation, Request};

@@ -1,8 +1,8 @@
 //! The objects in memory: tables, the owner index, watch history and watchers, under one revision
 //! counter.
 //!
-//! Main type: [`State`]. It decides nothing about an object: whoever calls [`State::put`] has
-//! checked it. It knows no HTTP.
+//! Main type: [`State`]. It makes no decision about an object: the caller of [`State::put`] has
+//! validated it. It knows no HTTP.
 
 use crate::base::stored::{Stored, bytes_of, table_key};
 use crate::catalog::Resource;

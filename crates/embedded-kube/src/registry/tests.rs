@@ -1,4 +1,4 @@
-//! What writes of definitions do to the catalog.
+//! How writes of definitions change the catalog.
 
 use super::Registry;
 use crate::base::WriteOptions;

@@ -1,4 +1,4 @@
-//! Create, update and patch: what every object goes through whatever its kind.
+//! Create, update and patch: the steps that every object goes through, whatever its kind.
 
 use super::settle::Refused;
 use super::{Registry, fields, meta, patches};

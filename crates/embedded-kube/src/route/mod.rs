@@ -1,4 +1,5 @@
-//! What a URL path means. Main type: [`Route`]; it looks at words only, not at what is served.
+//! Parses URL paths. Main type: [`Route`]; it looks only at the words, not at which resources are
+//! served.
 
 mod query;
 

@@ -1,4 +1,4 @@
-//! Query parameters. Main type: [`Query`]; what they mean to a handler is not its affair.
+//! Query parameters. Main type: [`Query`]; it does not interpret them.
 
 use super::decode;
 use crate::status::Status;

@@ -1,5 +1,5 @@
-//! HorizontalPodAutoscaler as the real controller does it in a cluster without metrics: the target
-//! is kept between minimum and maximum.
+//! HorizontalPodAutoscaler as the real controller behaves in a cluster without metrics: the
+//! replicas of the target are kept between minimum and maximum.
 
 use super::{
     fields::{Cond, conditions, rfc3339, set_condition, set_spec, spec_i64, status_i64, text},

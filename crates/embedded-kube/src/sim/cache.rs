@@ -1,7 +1,7 @@
-//! What the controllers know of the cluster, with the indexes that make work proportional to
+//! The controllers' cache of the cluster, with indexes that keep the work proportional to the
 //! change.
 //!
-//! Main type: [`Cache`]. Objects are shared, not copied. It decides nothing.
+//! Main type: [`Cache`]. Objects are shared, not copied. It makes no decisions.
 
 use super::kind::{Key, Kind};
 use std::{

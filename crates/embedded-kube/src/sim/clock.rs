@@ -1,7 +1,7 @@
-//! The time the simulated cluster lives in.
+//! The clock of the simulated cluster.
 //!
 //! Main type: [`Clock`]. [`SystemClock`] is the real time; [`VirtualClock`] stands still until a
-//! test moves it.
+//! test advances it.
 
 use jiff::{SignedDuration, Timestamp};
 use std::{future::Future, pin::Pin, time::Duration};

@@ -1,4 +1,4 @@
-//! What each namespace has before anybody deploys: a service account and the cluster's CA.
+//! The objects that every namespace gets: a default service account and the cluster's CA.
 
 use super::{
     kind::{Kind, ROOT_CA},

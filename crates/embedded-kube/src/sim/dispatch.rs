@@ -1,4 +1,4 @@
-//! Collects what a reconciler needs to know, by kind, and calls it.
+//! Collects the input of a reconciler, by kind, and calls it.
 
 use super::{
     autoscaler, cluster, disruption,

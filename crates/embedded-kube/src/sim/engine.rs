@@ -1,7 +1,7 @@
-//! The loop: notices changes, asks reconcilers for plans, carries them out.
+//! The main loop: detects changes, asks reconcilers for plans, carries them out.
 //!
 //! Main type: [`Engine`]. It is driven with [`Engine::step`] and has no clock of its own, so tests
-//! decide what time it is.
+//! control the time.
 
 use super::{
     SimOptions,

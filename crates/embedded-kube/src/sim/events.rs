@@ -1,7 +1,7 @@
-//! Entries of the `events` resource, as the real controllers write them, but never more than a
-//! fixed number.
+//! Objects of the `events` resource, as the real controllers write them, up to a fixed number.
 //!
-//! Main type: [`Recorder`]. The same event about the same object is counted, not repeated.
+//! Main type: [`Recorder`]. A repeated event about the same object increases a count instead of
+//! creating another event.
 
 use super::{
     fields::{parse_time, rfc3339},

@@ -1,4 +1,4 @@
-//! Small readings of objects that several controllers share: times, conditions, owners, counts.
+//! Helpers that read fields several controllers use: times, conditions, owners, counts.
 
 use super::kind::Kind;
 use jiff::{SignedDuration, Timestamp};

@@ -1,7 +1,7 @@
 //! The kinds that the simulated controllers read or write, and the key of an object.
 //!
-//! Main types: [`Kind`] and [`Key`]. An enum instead of names keeps the indexes small, and leaves
-//! out the kinds nobody simulates.
+//! Main types: [`Kind`] and [`Key`]. An enum instead of names keeps the indexes small, and excludes
+//! kinds that are not simulated.
 
 use std::fmt;
 use tiphys_apimachinery::{Gvk, Object, gvk::split_api_version};

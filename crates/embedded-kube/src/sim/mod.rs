@@ -1,9 +1,9 @@
-//! Plays the controllers, the scheduler and the kubelets of a cluster that has no containers.
+//! Simulates the controllers, the scheduler and the kubelets of a cluster that has no containers.
 //!
 //! Main function: [`run`], one task for a whole cluster. Level-triggered: each reconciler is a pure
-//! function from an object, what belongs to it and the time to a [`plan::Plan`]; [`engine::Engine`]
-//! carries plans out and looks again when something changes. Idle costs nothing. It does not
-//! collect garbage or empty namespaces: that is the API server's part. It knows no HTTP.
+//! function from an object, its dependents and the time to a [`plan::Plan`]; [`engine::Engine`]
+//! carries out plans and reconciles again when something changes. An idle cluster costs nothing.
+//! Garbage collection and emptying namespaces are left to the API server. It knows no HTTP.
 
 mod autoscaler;
 mod cache;

@@ -1,7 +1,7 @@
-//! Nodes as their kubelets and the node controllers keep them: status, heartbeats, a lease, the
-//! taint of a cordoned node.
+//! Nodes as maintained by kubelets and the node controllers: status, heartbeats, a lease, the taint
+//! of a cordoned node.
 //!
-//! Every node is simulated, whoever made it. It does not know pods.
+//! Every node is simulated, whoever created it. This module does not deal with pods.
 
 use super::{
     fields::{find_condition, parse_time, rfc3339, text},

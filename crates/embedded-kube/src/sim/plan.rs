@@ -1,4 +1,4 @@
-//! What a reconciler decides: writes, events to record and when to look again.
+//! The decisions of a reconciler: writes, events to record and when to reconcile again.
 //!
 //! Main type: [`Plan`]. A plan is a value; only the engine carries it out.
 

@@ -1,4 +1,4 @@
-//! The status of a ResourceQuota: what its namespace uses, counted again after every change.
+//! The status of a ResourceQuota: the usage of its namespace, recounted after every change.
 
 use super::{fields::text, plan::Plan, pod::qos_class, workload::pods};
 use serde_json::{Map, Value};

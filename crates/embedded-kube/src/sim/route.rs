@@ -1,7 +1,7 @@
-//! Whom a change concerns.
+//! Maps a change to the objects that have to be reconciled.
 //!
-//! Main function: [`changed`]. It only puts keys into the queue; looking at one too many is
-//! harmless, at one too few is not.
+//! Main function: [`changed`]. It only queues keys; reconciling one object too many is harmless,
+//! missing one is not.
 
 use super::{
     engine::Engine,

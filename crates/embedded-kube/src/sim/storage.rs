@@ -1,7 +1,8 @@
 //! Claims and volumes: binding, waiting for a consumer, provisioning, reclaiming.
 //!
-//! A claim takes the smallest free volume that fits; when there is none, one is made if its storage
-//! class exists. This cluster has a provisioner for every class but `kubernetes.io/no-provisioner`.
+//! A claim takes the smallest free volume that fits; if there is none and its storage class exists,
+//! a volume is provisioned. This cluster has a provisioner for every class but
+//! `kubernetes.io/no-provisioner`.
 
 use super::{
     fields::{rfc3339, set_spec, text},

@@ -1,4 +1,4 @@
-//! What the simulated controllers need of a store of objects.
+//! The store interface of the simulated controllers.
 //!
 //! Main type: [`SimStore`]. The API server's registry implements it; tests use a small one in
 //! memory. The controllers know nothing of HTTP, persistence or other clients beyond it.

@@ -1,7 +1,7 @@
-//! Where objects are kept so that they outlive the process: one trait, two implementations.
+//! Persistent storage of objects: one trait, two implementations.
 //!
-//! Main type: [`Store`]. It sees keys and bytes; it does not know what an object is. Reads are
-//! served by the registry from memory, so a store is only loaded once, at start, and then written.
+//! Main type: [`Store`]. It sees keys and bytes; it does not know what an object is. The registry
+//! serves reads from memory, so a store is loaded once at startup and only written after that.
 
 pub mod disk;
 

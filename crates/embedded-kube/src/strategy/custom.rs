@@ -1,5 +1,5 @@
-//! Custom resources against the schema of their definition. Main functions: [`read`], [`check`],
-//! [`warnings`].
+//! Checks custom resources against the schema of their definition. Main functions: [`read`],
+//! [`check`], [`warnings`].
 
 use crate::base::Part;
 use crate::catalog::{Resource, crd::Custom};

@@ -1,4 +1,4 @@
-//! What depends on the kind: which fields exist, what is filled in, what is refused.
+//! The kind-specific rules: which fields exist, which are defaulted, which values are rejected.
 //!
 //! Main functions, called by the registry in this order: [`check_fields`], [`fill_in`],
 //! [`prepare_create`] or [`prepare_update`], [`validate`].

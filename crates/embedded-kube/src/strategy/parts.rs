@@ -1,7 +1,7 @@
-//! Writes to one part of an object: the debug containers and the sizes of a pod, the decision about
-//! a certificate request.
+//! Writes to one part of an object: the ephemeral containers and the resources of a pod, the
+//! approval of a certificate request.
 //!
-//! Main function: [`take`], which leaves everything else as it was.
+//! Main function: [`take`], which leaves everything else unchanged.
 
 use crate::base::Part;
 use serde_json::{Map, Value};

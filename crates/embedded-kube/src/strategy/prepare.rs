@@ -1,4 +1,4 @@
-//! What the server decides about an object that is written, whatever was sent.
+//! The fields of a written object that the server sets, whatever the client sent.
 //!
 //! Main functions: [`prepare_create`], [`prepare_update`].
 

@@ -1,5 +1,5 @@
-//! Cluster IPs and node ports. Main type: [`Allocations`], which the registry tells of every stored
-//! service.
+//! Cluster IPs and node ports. Main type: [`Allocations`]; the registry reports every stored
+//! service to it.
 
 mod node_ports;
 

@@ -1,4 +1,4 @@
-//! Admission policies and their bindings; expressions are compiled as they will be run.
+//! Admission policies and their bindings; expressions are compiled the same way as when they run.
 
 use super::nodes;
 use super::rules::{self, At, Check};

@@ -1,4 +1,4 @@
-//! Horizontal pod autoscalers, in the form of version 2.
+//! Horizontal pod autoscalers, in the v2 form.
 
 use super::rules::{At, Check};
 use super::volumes;

@@ -1,5 +1,4 @@
-//! What is said of a claim of devices once it has some: the devices it got, who uses it, and how
-//! the devices are.
+//! The status of a ResourceClaim: its allocation, its users, and the state of its devices.
 //!
 //! Main function: [`claim_status`].
 

@@ -1,4 +1,4 @@
-//! Claims of devices, their templates and the classes of devices.
+//! ResourceClaims, their templates and device classes.
 //!
 //! Main functions: [`claim`], [`template`], [`class`].
 

@@ -1,4 +1,4 @@
-//! Priority and fairness of requests, and controller revisions.
+//! API priority and fairness, and controller revisions.
 
 use super::rules::{At, Check};
 use crate::status::Cause;

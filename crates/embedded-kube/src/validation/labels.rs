@@ -1,5 +1,4 @@
-//! Labels of nodes that are called otherwise since their beta versions. Main function:
-//! [`same_affinity`].
+//! Node labels that were renamed after beta. Main function: [`same_affinity`].
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What bounds resources: limit ranges and quotas. And the names of resources.
+//! Limit ranges, quotas, and the names of resources.
 
 use super::pod::resources;
 use super::rules::At;

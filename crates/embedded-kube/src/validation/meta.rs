@@ -1,8 +1,8 @@
 //! Names, labels, annotations, owners and finalizers.
 //!
-//! Main function: [`check`]. The API server looks at metadata several times, each time with its own
-//! rules for names and finalizers, and reports what it finds as often: [`Plan`] says how often for
-//! a kind.
+//! Main function: [`check`]. The API server validates metadata several times, each time with
+//! different rules for names and finalizers, and reports an error once per pass: [`Plan`] says how
+//! many passes a kind has.
 
 use super::rules::{self, At};
 use crate::base::Part;

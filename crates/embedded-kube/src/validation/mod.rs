@@ -1,4 +1,5 @@
-//! What is refused with 422: the checks that people meet most, with the real server's wording.
+//! Validation errors (422): the checks that users run into most often, with the real server's
+//! wording.
 //!
 //! Main function: [`check`]. It collects causes; it changes nothing.
 

@@ -1,4 +1,4 @@
-//! What annotations of nodes say that were fields to be. Main function: [`check`].
+//! Node annotations that later became fields. Main function: [`check`].
 
 use super::nodes::node_taints;
 use super::rules::At;

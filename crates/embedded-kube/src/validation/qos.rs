@@ -1,4 +1,5 @@
-//! How a pod is treated when its node runs out of memory. Main function: [`quality_of_service`].
+//! The QoS class of a pod, which decides how it is treated when its node runs out of memory. Main
+//! function: [`quality_of_service`].
 
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! APIServices: which server answers for a version of a group. Main function: [`service`].
+//! APIServices: which server serves a version of a group. Main function: [`service`].
 
 use super::rules::At;
 use crate::status::Cause;

@@ -1,9 +1,9 @@
-//! The vocabulary of checks: a value that knows where it is ([`At`]), and tables of what must hold
-//! for the fields below it ([`Rule`]).
+//! The building blocks of checks: a value with its field path ([`At`]), and tables of rules for the
+//! fields below it ([`Rule`]).
 //!
-//! A table is walked in order, lists element by element, so that causes come in the order in which
-//! the API server reports them. What does not fit a table is a function in it ([`Rule::By`]). It
-//! knows no kind.
+//! A table is walked in order, and lists element by element, so that causes come in the order in
+//! which the API server reports them. A check that does not fit a table is a function in it
+//! ([`Rule::By`]). It knows no kind.
 
 use crate::status::Cause;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! One device of a slice: its attributes, capacities, counters, taints and conditions. Main
+//! One device of a ResourceSlice: its attributes, capacities, counters, taints and conditions. Main
 //! function: [`device`].
 
 use super::devices::{each, each_once, qualified};

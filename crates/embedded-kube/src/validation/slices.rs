@@ -1,5 +1,5 @@
-//! Slices of the devices that a driver offers. Main function: [`slice`]; what is said of one device
-//! is in `slice_devices`.
+//! ResourceSlices: the devices that a driver offers. Main function: [`slice`]; single devices are
+//! checked in `slice_devices`.
 
 use super::devices::{driver, each_once};
 use super::rules::At;

@@ -1,4 +1,4 @@
-//! What a PersistentVolume is made of: one source, by a table of the sources. Main function:
+//! The source of a PersistentVolume: exactly one, checked by a table of sources. Main function:
 //! [`one`].
 
 use super::pod::volume as of_pods;

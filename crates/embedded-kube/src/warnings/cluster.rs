@@ -1,5 +1,5 @@
-//! What is said about quotas, accounts, nodes and what describes storage and policies. Main
-//! function: [`of`].
+//! Warnings about quotas, service accounts, nodes, storage kinds and policies. Main function:
+//! [`of`].
 
 use super::formats;
 use super::pod::old_label;

@@ -1,4 +1,4 @@
-//! What the server says in `Warning` headers about an object it accepts. Main function: [`of`].
+//! The `Warning` headers for objects that the server accepts. Main function: [`of`].
 
 mod cluster;
 mod pod;

@@ -1,4 +1,4 @@
-//! Warnings about the volumes of pods: kinds that are gone, and files that hide each other.
+//! Warnings about the volumes of pods: removed volume types, and files that hide each other.
 
 use super::pod::of_claim;
 use crate::validation::rules::At;

@@ -1,4 +1,4 @@
-//! Warnings about the kinds that are pods or make them. Main function: [`of`].
+//! Warnings about pods and the kinds that create them. Main function: [`of`].
 
 use super::pod;
 use crate::catalog::Resource;

@@ -1,4 +1,4 @@
-//! The API over its router: what clients rely on beyond single objects.
+//! The API through its router: behaviour that clients rely on beyond single objects.
 
 use crate::server::support::{get, post, send, start};
 use http_body_util::BodyExt;

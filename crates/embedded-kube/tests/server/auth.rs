@@ -1,4 +1,4 @@
-//! Who may do what: tokens, roles, impersonation, escalation, reviews. The texts are those of a
+//! Authorization: tokens, roles, impersonation, escalation, reviews. The messages are those of a
 //! real server.
 
 use axum::Router;

@@ -1,5 +1,5 @@
-//! Conversion webhooks of custom resources: what kube-apiserver 1.36.3 made of their answers
-//! (`conversion.json`).
+//! Conversion webhooks of custom resources, compared with how kube-apiserver 1.36.3 handled the
+//! same webhook answers (`conversion.json`).
 
 use crate::server::policies::send;
 use crate::server::support::start;

@@ -1,5 +1,5 @@
-//! An acknowledged write survives `kill -9`: a child process writes and is killed, then its folder
-//! is opened.
+//! An acknowledged write survives `kill -9`: a child process writes and is killed, then its data
+//! folder is opened.
 
 use crate::server::support::{get, post, start};
 use serde_json::json;

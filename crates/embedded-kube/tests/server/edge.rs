@@ -1,4 +1,5 @@
-//! Clients that are slow, half gone, or send too much: they end, and nobody else waits for them.
+//! Clients that are slow, disconnect halfway or send too much: their requests end, and no other
+//! client has to wait for them.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -340,7 +341,7 @@ async fn silent_connections_keep_nobody_out() {
 }
 
 mod trust {
-    //! The test looks at HTTP, not at certificates.
+    //! This test is about HTTP, not certificates.
 
     use rustls::DigitallySignedStruct;
     use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

@@ -1,4 +1,4 @@
-//! What OpenAPI documents say of custom kinds, against a real server's (`openapi.json`, without the
+//! Custom kinds in OpenAPI documents, compared with a real server's (`openapi.json`, without the
 //! descriptions of the fields that every object has).
 
 use crate::server::support::{get, post, start};

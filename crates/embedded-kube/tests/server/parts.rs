@@ -1,5 +1,5 @@
-//! Requests to a part of an object, or about it: binding, debugging, resizing and evicting pods,
-//! approving certificates.
+//! Requests to subresources: binding, debugging, resizing and evicting pods, approving
+//! certificates.
 
 use crate::server::support::{get, post, send};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Whoever follows a watch from any resourceVersion that was ever seen comes to the same list as
-//! whoever lists.
+//! A client that watches from any resourceVersion ever seen ends up with the same objects as a
+//! client that lists.
 
 use crate::server::support::{get, post, send, start};
 use axum::Router;

@@ -1,4 +1,4 @@
-//! What the levels of the Pod Security Standards forbid, by version of Kubernetes. Main function:
+//! The checks of the Pod Security Standards levels, by Kubernetes version. Main function:
 //! [`violations`].
 
 use serde_json::Value;

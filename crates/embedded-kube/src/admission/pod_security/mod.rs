@@ -1,4 +1,4 @@
-//! Pod Security: the levels that the labels of a namespace ask for. Main function: [`check`].
+//! Pod Security: enforces the levels set in the labels of a namespace. Main function: [`check`].
 
 mod checks;
 

@@ -1,5 +1,5 @@
-//! Admission policies: expressions that judge or change a request. Main type: [`Policy`], compiled;
-//! [`Run`] computes it.
+//! Admission policies: CEL expressions that validate or change a request. Main types: [`Policy`],
+//! the compiled policy, and [`Run`], which evaluates it.
 
 mod mutating;
 mod params;

@@ -1,5 +1,5 @@
-//! MutatingAdmissionPolicies: a request's object is changed before it is judged. Main function:
-//! [`mutate`].
+//! MutatingAdmissionPolicies, which change the object of a request before it is validated. Main
+//! function: [`mutate`].
 
 use super::run::Run;
 use super::{Expression, Mutation, Policy, params};

@@ -1,4 +1,4 @@
-//! The parameters that a binding names. Main function: [`collect`].
+//! Finds the parameter objects that a binding refers to. Main function: [`collect`].
 
 use crate::admission::request::Request;
 use serde_json::Value;

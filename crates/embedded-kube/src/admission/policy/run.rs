@@ -1,5 +1,5 @@
-//! Computes the expressions of a policy for one request and one parameter, within a budget. Main
-//! type: [`Run`].
+//! Evaluates the expressions of a policy for one request and one parameter, within a cost budget.
+//! Main type: [`Run`].
 
 use super::{Expression, Policy};
 use crate::admission::request::{Objects, Request};

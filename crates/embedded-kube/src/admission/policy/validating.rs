@@ -1,4 +1,5 @@
-//! ValidatingAdmissionPolicies: a request is refused, or warned about. Main function: [`validate`].
+//! ValidatingAdmissionPolicies, which reject a request or return a warning. Main function:
+//! [`validate`].
 
 use super::run::{Run, Stopped};
 use super::{Policy, Validation, params, text};

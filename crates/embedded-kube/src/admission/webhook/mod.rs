@@ -1,4 +1,4 @@
-//! Webhooks of a cluster: somebody else judges or changes a request. Main type: [`Hook`]; main
+//! Admission webhooks: an external server validates or changes a request. Main type: [`Hook`]; main
 //! functions: [`validate`], [`mutate`].
 
 mod review;

@@ -1,4 +1,4 @@
-//! `AdmissionReview`: the question to a webhook and its answer. Main types: [`Review`],
+//! `AdmissionReview`: the request sent to a webhook and its response. Main types: [`Review`],
 //! [`WebhookResponse`].
 
 use crate::admission::request::{Objects, Request};

@@ -1,4 +1,4 @@
-//! Pieces that several kinds' cells are made of.
+//! Helpers for cells that several kinds share.
 
 use serde_json::Value;
 use tiphys_apimachinery::Object;

@@ -1,4 +1,4 @@
-//! The rows of what governs a cluster: admission policies, flow control, certificates, addresses,
+//! The rows of cluster-level kinds: admission policies, flow control, certificates, addresses,
 //! devices.
 
 use super::age::human;

@@ -1,4 +1,5 @@
-//! Rows of custom resources: the definition's additional printer columns, found by JSON path.
+//! Rows of custom resources: the additional printer columns of the definition, selected by JSON
+//! path.
 
 use super::{age, definition};
 use crate::catalog::crd::Custom;

@@ -1,5 +1,5 @@
-//! The rows of the built-in kinds, one small function a kind. Order and number of cells are those
-//! of the columns.
+//! The rows of the built-in kinds, one small function per kind. The order and number of cells match
+//! the columns.
 
 use super::cells::{
     NONE, condition, containers, count, list, number, or_default, or_none, selector_text, shown,

@@ -1,4 +1,5 @@
-//! Tables: what `kubectl get` prints. Main function: [`table`]. It formats, and knows no HTTP.
+//! Tables: the output of `kubectl get`. Main function: [`table`]. It only formats and knows no
+//! HTTP.
 
 mod age;
 mod autoscaler;

@@ -1,4 +1,4 @@
-//! The row of a pod: its STATUS is worked out from phase, conditions and container states.
+//! The row of a pod. Its STATUS is derived from the phase, conditions and container states.
 
 use super::age;
 use super::cells::{condition, list, or_none, text};

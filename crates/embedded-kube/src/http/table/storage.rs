@@ -1,4 +1,4 @@
-//! The rows of volumes, claims and what describes storage.
+//! The rows of volumes, claims and other storage kinds.
 
 use super::cells::{access_modes, list, or_default, or_none, shown, text};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! The status of an Ingress: the address of the one simulated ingress controller, after a moment.
+//! The status of an Ingress: the address of the one simulated ingress controller, after a short
+//! delay.
 
 use super::super::plan::{Note, Plan};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! EndpointSlices of Endpoints that somebody wrote by hand, for Services without a selector.
+//! Mirrors Endpoints that a user created to EndpointSlices, for Services without a selector.
 
 use super::{
     super::{

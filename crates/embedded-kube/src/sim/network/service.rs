@@ -1,4 +1,4 @@
-//! The status of a Service: a LoadBalancer gets an address after a moment.
+//! The status of a Service: a LoadBalancer gets an address after a short delay.
 
 use super::super::{
     fields::{Cond, conditions, set_condition},

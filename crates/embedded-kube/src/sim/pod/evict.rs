@@ -1,4 +1,4 @@
-//! Pods that their node no longer takes: NoExecute taints, and nodes that are gone.
+//! Evicts pods from nodes with NoExecute taints and from nodes that no longer exist.
 
 use super::super::{
     fields::{Cond, after, condition, conditions, parse_time, set_condition, text},

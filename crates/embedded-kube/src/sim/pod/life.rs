@@ -1,4 +1,4 @@
-//! In which stage of its life a pod is, and how long that stage lasts.
+//! Determines the lifecycle stage of a pod and how long the stage lasts.
 
 use super::super::{
     SimOptions,

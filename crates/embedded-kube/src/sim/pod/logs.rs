@@ -1,5 +1,5 @@
-//! What a simulated container says: what `echo` in its command prints when its `sleep`s are over,
-//! or one line that tells what runs.
+//! The log of a simulated container: the output of each `echo` in its command once the `sleep`s
+//! before it have passed, or one line that names what runs.
 //!
 //! Main function: [`log`].
 

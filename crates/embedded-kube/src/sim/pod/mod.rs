@@ -1,8 +1,8 @@
-//! The life of a pod on a node that has no containers: a pure state machine.
+//! The lifecycle of a pod on a node that has no containers: a pure state machine.
 //!
-//! Main function: [`reconcile`]. A pod lives as its command says: `true` and `sleep N` succeed,
-//! `false` and `exit N` fail, no command (a server image) runs, an image name that cannot be parsed
-//! waits. [`BEHAVIOUR`] asks for more.
+//! Main function: [`reconcile`]. The command of a pod decides how it ends: `true` and `sleep N`
+//! succeed, `false` and `exit N` fail, no command (a server image) keeps running, and an image name
+//! that cannot be parsed keeps the pod waiting. The annotation [`BEHAVIOUR`] gives more control.
 
 mod evict;
 mod life;

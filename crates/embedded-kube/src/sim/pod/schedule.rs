@@ -1,7 +1,8 @@
-//! Which node takes a pod.
+//! Chooses the node of a pod.
 //!
 //! Node selectors, required node affinity, cordons, NoSchedule taints, scheduling gates and missing
-//! claims count; resources do not, since simulated nodes have none to run out of.
+//! claims are respected; resource requests are not, since simulated nodes never run out of
+//! resources.
 
 use super::{super::fields::text, Storage};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The status a node's kubelet would write at each step of a pod's life.
+//! The status that a kubelet would write at each step of a pod's lifecycle.
 
 use super::super::{
     fields::{Cond, conditions, rfc3339, set_condition, text},

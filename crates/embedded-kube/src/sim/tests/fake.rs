@@ -1,4 +1,4 @@
-//! A store in memory with the rules of an API server that the controllers rely on.
+//! An in-memory store with the API server rules that the controllers rely on.
 
 use super::super::{
     fields::rfc3339,

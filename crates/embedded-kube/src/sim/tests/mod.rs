@@ -1,4 +1,4 @@
-//! Scenarios of the simulated cluster on a store in memory, in virtual time: no test sleeps.
+//! Scenarios of the simulated cluster on an in-memory store, in virtual time: no test sleeps.
 
 mod fake;
 mod pods;

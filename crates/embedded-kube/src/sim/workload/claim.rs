@@ -1,5 +1,5 @@
-//! Which objects belong to a controller: those it owns and that match its selector, and orphans
-//! that match, which it adopts.
+//! The objects that belong to a controller: those that it owns and that match its selector, and
+//! matching orphans, which it adopts.
 
 use super::super::{
     fields::owner_reference,

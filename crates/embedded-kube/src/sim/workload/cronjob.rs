@@ -1,4 +1,4 @@
-//! CronJob: starts a Job at each time its schedule names, in its time zone or UTC.
+//! CronJob: starts a Job at each scheduled time, in its time zone or UTC.
 
 use super::super::{
     fields::{

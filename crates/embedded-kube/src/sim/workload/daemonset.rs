@@ -1,4 +1,4 @@
-//! DaemonSet: a pod on each node that may have one.
+//! DaemonSet: one pod on each eligible node.
 
 use super::super::{
     fields::{int_or_percent, put_counts, spec_i64},

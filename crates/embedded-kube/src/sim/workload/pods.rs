@@ -1,4 +1,4 @@
-//! Making pods from templates, and judging the pods there are.
+//! Creates pods from templates and evaluates the state of existing pods.
 
 use super::super::{
     fields::{

@@ -1,4 +1,4 @@
-//! ControllerRevisions: the remembered pod templates of StatefulSets and DaemonSets.
+//! ControllerRevisions: the recorded pod templates of StatefulSets and DaemonSets.
 
 use super::super::{
     fields::{owned_object, same_meaning, set_metadata_map, short_hash, spec_i64},

@@ -1,4 +1,4 @@
-//! StatefulSet: numbered pods with their own claims, made, replaced and removed in order.
+//! StatefulSet: numbered pods with their own claims, created, replaced and removed in order.
 
 use super::super::{
     fields::{conditions, owner_reference, put_counts, set_metadata_map, spec_i64, text},

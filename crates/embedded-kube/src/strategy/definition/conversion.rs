@@ -1,5 +1,4 @@
-//! What is wrong with the conversion between versions that a definition asks for. Main function:
-//! [`check`].
+//! Validates the conversion settings of a definition. Main function: [`check`].
 
 use super::spec::{Problems, one_of, text};
 use crate::outbound;

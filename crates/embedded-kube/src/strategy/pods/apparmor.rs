@@ -1,4 +1,4 @@
-//! Profiles of AppArmor were annotations once: a new pod gets the fields that they stand for. Main
+//! AppArmor profiles used to be annotations: a new pod gets the corresponding fields. Main
 //! function: [`take_over`].
 
 use serde_json::{Map, Value, json};

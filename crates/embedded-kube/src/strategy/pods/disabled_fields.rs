@@ -1,5 +1,5 @@
-//! Fields of pods and templates that a default API server knows and does not keep. Main functions:
-//! [`forget`], [`forget_in_status`].
+//! Fields of pods and templates that a default API server knows but drops, because their feature is
+//! disabled. Main functions: [`forget`], [`forget_in_status`].
 
 use crate::catalog::Resource;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What the server decides about a new pod, and about its status. Main functions:
+//! The fields of a new pod and of its status that the server sets. Main functions:
 //! [`prepare_create`], [`keep_status`].
 
 mod apparmor;

@@ -1,4 +1,4 @@
-//! Node ports of services: those that are asked for, and free ones. Main type: [`Ports`].
+//! Node ports of services: requested ones and free ones. Main type: [`Ports`].
 
 use super::{Used, number, text};
 use crate::status::{Cause, Status};

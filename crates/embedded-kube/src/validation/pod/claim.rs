@@ -1,5 +1,5 @@
-//! The spec of a PersistentVolumeClaim, which pods and StatefulSets hold as templates. Main
-//! function: [`spec`].
+//! The spec of a PersistentVolumeClaim, also as a template in pods and StatefulSets. Main function:
+//! [`spec`].
 
 use super::super::rules::{At, Check, Rule, label_selector};
 use crate::status::Cause;

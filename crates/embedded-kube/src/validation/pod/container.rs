@@ -1,4 +1,4 @@
-//! Containers of the three kinds. Main function: [`all`].
+//! Containers, init containers and ephemeral containers. Main function: [`all`].
 
 use super::super::rules::{At, Check};
 use super::{Pod, env, probe, resources, security, volume};

@@ -1,4 +1,4 @@
-//! Environment variables and the selectors of pod fields that they share with volumes.
+//! Environment variables, and the pod field selectors that they share with volumes.
 
 use super::super::rules::{At, Check, Rule};
 use super::volume::no_backsteps;

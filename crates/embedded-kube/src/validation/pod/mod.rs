@@ -1,7 +1,7 @@
 //! Pods and pod templates.
 //!
-//! Main functions: [`create`] and [`template`]; updates are in [`update`]. A pod's parts have a
-//! file each; what several of them need to know of the whole is in [`Pod`].
+//! Main functions: [`create`] and [`template`]; updates are in [`update`]. Each part of a pod has
+//! its own file; facts about the whole pod that several parts need are in [`Pod`].
 
 pub mod affinity;
 pub mod annotations;

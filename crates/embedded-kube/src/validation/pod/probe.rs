@@ -1,4 +1,4 @@
-//! Probes and lifecycle hooks: what a kubelet does to see or tell a container something.
+//! Probes and lifecycle hooks.
 
 use super::super::rules::{At, Check, Rule};
 use super::Pod;

@@ -1,4 +1,4 @@
-//! Volumes that are put together from several sources, and those that show a pod to itself.
+//! Projected volumes, and downward API volumes.
 
 use super::super::rules::{At, Check, Rule, label_selector};
 use super::env::{field_selector, resource_selector};

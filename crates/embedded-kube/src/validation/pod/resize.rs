@@ -1,4 +1,4 @@
-//! Changing what the containers of a running pod ask for. Main function: [`check`].
+//! Changes to the resources of the containers of a running pod. Main function: [`check`].
 
 use super::super::rules::At;
 use super::annotations;

@@ -1,4 +1,4 @@
-//! What may change of a pod that is there.
+//! Which fields of an existing pod may change.
 
 use super::super::rules::{At, Check};
 use super::{affinity, annotations, container};

@@ -1,5 +1,5 @@
-//! Volumes of a pod: one source each, by a table of the sources. Main function: [`volumes`], which
-//! also says which volumes there are to be mounted.
+//! Volumes of a pod: each has exactly one source, checked by a table of sources. Main function:
+//! [`volumes`], which also returns the volumes that can be mounted.
 
 use super::super::meta;
 use super::super::rules::{At, Check, Rule};

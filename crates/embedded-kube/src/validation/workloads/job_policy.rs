@@ -1,4 +1,4 @@
-//! When a Job's pods count as failed or enough of them as succeeded.
+//! Policies of a Job: when its pods count as failed, and when enough of them have succeeded.
 
 use super::*;
 use std::collections::HashSet;

@@ -1,8 +1,8 @@
-//! Writes of a Job's status: which conditions, times and counts go together, and what does not go
-//! back.
+//! Writes of a Job's status: which conditions, times and counts go together, and which must not be
+//! reverted.
 //!
-//! Main function: [`check`]. Most rules only look at what the write changes, so that the rest of a
-//! status that breaks one can be written.
+//! Main function: [`check`]. Most rules check only what the write changes, so that a status that
+//! already breaks a rule can still be updated elsewhere.
 
 use super::job_policy::{count_indexes, interval, invalid_without_value};
 use super::*;

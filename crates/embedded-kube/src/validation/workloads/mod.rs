@@ -1,8 +1,8 @@
-//! The kinds that are pods or make them: what a new or changed object must be, and what may not
-//! change.
+//! Pods and the kinds that create them: the validation of new and changed objects, and the
+//! immutable fields.
 //!
-//! Main function: [`check`]. Updates check some things twice, as the API server does: its causes
-//! come twice, too.
+//! Main function: [`check`]. Updates check some things twice, as the API server does, and so report
+//! those causes twice.
 
 mod apps;
 mod cron;

@@ -1,4 +1,4 @@
-//! Writes of `status`: counts that cannot be, and what does not go back.
+//! Writes of `status`: impossible counts, and values that must not decrease.
 
 use super::*;
 

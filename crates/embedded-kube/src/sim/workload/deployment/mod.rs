@@ -1,7 +1,7 @@
 //! Deployment: rolls from one ReplicaSet to the next.
 //!
-//! Main function: [`reconcile`]. Each step plans one movement (a scale, a creation) and the status;
-//! the change it makes leads to the next step, so nothing has to be remembered between them.
+//! Main function: [`reconcile`]. Each step plans one change (a scale or a creation) and the status;
+//! that change triggers the next step, so no state is kept between them.
 
 mod progress;
 mod revision;

@@ -1,4 +1,4 @@
-//! What a Job's policies say: of a failed pod (`podFailurePolicy`), of the indexes that succeeded
+//! The policies of a Job: for failed pods (`podFailurePolicy`) and for successful indexes
 //! (`successPolicy`).
 
 use super::super::super::fields::text;

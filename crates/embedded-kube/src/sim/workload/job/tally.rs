@@ -1,4 +1,4 @@
-//! Counts the pods of a Job that have ended.
+//! Counts the finished pods of a Job.
 //!
 //! Main function: [`tally`].
 
