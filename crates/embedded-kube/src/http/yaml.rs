@@ -8,7 +8,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-/// The same answer in YAML, if it is one in JSON.
+/// Converts a JSON response to YAML; leaves others unchanged.
 pub async fn encode(response: Response<Body>) -> Response<Body> {
     if response
         .headers()
