@@ -9,7 +9,7 @@ const LABELS: [&str; 2] = [
     "topology.kubernetes.io/region",
 ];
 
-/// Labels a pod or a Binding, which names its node at a place.
+/// Labels a pod or a Binding; `at` is the path of its node name.
 pub fn admit(cluster: &dyn Reader, object: &mut Object, at: &str) {
     let name = object.str_at(at);
     let node = (!name.is_empty()).then(|| cluster.get(&Gvr::new("", "v1", "nodes"), "", name));
