@@ -7,7 +7,7 @@ use super::{
 use serde_json::json;
 use tiphys_apimachinery::Object;
 
-/// What a namespace always has.
+/// Creates the objects that every namespace has.
 pub fn reconcile_namespace(
     namespace: &Object,
     account: Option<&Object>,
