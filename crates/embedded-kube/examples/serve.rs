@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tiphys_embedded_kube::{Data, EmbeddedKube, Options};
 use tokio::net::TcpListener;
 
-/// As the product's, so that what is measured here holds there.
+/// The same allocator as the product's, so that measurements here apply to it.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -22,7 +22,7 @@ pub fn timestamp(now: Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A name ending for `generateName`, without letters that make words.
+/// A random suffix for `generateName`, from characters that form no words.
 pub fn random_suffix() -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut rng = rand::rng();

@@ -5,10 +5,10 @@
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Without the host.
+/// Not counting the host.
 const MAX_PATH: usize = 255;
 
-/// `[host[:port]/]path[:tag][@digest]` after a host has been put before it.
+/// `[host[:port]/]path[:tag][@digest]`, after adding a host.
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     let host = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])";
     let part = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*";

@@ -3,7 +3,7 @@
 use super::{map_at, set, set_text};
 use serde_json::{Map, Value};
 
-/// Texts that are filled in: the source, its field, the text.
+/// Default strings: the source, its field, the string.
 const TEXTS: [(&str, &str, &str); 6] = [
     ("rbd", "pool", "rbd"),
     ("rbd", "user", "admin"),

@@ -21,7 +21,7 @@ pub struct Write {
     pub revision: u64,
 }
 
-/// What a store holds when it is opened.
+/// The contents of a store when it is opened.
 #[derive(Debug, Default)]
 pub struct Loaded {
     pub revision: u64,
@@ -49,11 +49,11 @@ pub enum StoreError {
 pub trait Store: Send + Sync {
     fn load(&self) -> Result<Loaded, StoreError>;
     fn commit(&self, batch: &[Write]) -> Result<(), StoreError>;
-    /// Whether a commit costs enough to be worth batching in a thread of its own.
+    /// Whether commits are expensive enough to be batched in a separate thread.
     fn is_durable(&self) -> bool;
 }
 
-/// Keeps nothing: the registry's memory is the store.
+/// Stores nothing: the registry's memory is the store.
 #[derive(Debug, Default)]
 pub struct Memory;
 
