@@ -71,7 +71,7 @@ pub fn service(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What a status may say.
+/// Validates a status.
 pub fn status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     for condition in At::of(object, old, "status").get("conditions").items() {
         let status = condition.get("status");
