@@ -11,7 +11,7 @@ use tiphys_embedded_kube::Data;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A converter that says in `spec.seen` what it was asked for, and errs as `mode` says.
+/// A converter that records the requested version in `spec.seen`, and fails as `mode` says.
 pub fn converted(mode: &str, review: &Value) -> Option<Value> {
     let (request, wanted) = (&review["request"], &review["request"]["desiredAPIVersion"]);
     let mut objects = request["objects"].clone();

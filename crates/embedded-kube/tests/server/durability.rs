@@ -66,7 +66,7 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
             last_revision = last_revision.max(words[2].parse::<u64>().expect("a number"));
         }
         assert_eq!(acked.len(), 40 + 35 * round);
-        // A revision is never given out twice.
+        // A revision is never used twice.
         let (_, next) = post(
             &router,
             MAPS,

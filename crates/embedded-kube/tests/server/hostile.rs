@@ -420,7 +420,7 @@ fn shown(code: u16, answer: &Value) -> String {
     }
 }
 
-/// The most memory that this process had, in MiB (0 where nobody counts).
+/// The peak memory of this process, in MiB (0 if the system does not report it).
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));

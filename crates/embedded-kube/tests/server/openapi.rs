@@ -5,7 +5,7 @@ use crate::server::support::{get, post, start};
 use serde_json::Value;
 use tiphys_embedded_kube::Data;
 
-/// Without the real server's words about lists, which nobody needs.
+/// Removes the real server's descriptions of lists, which are not reproduced.
 fn without_words(mut schema: Value) -> Value {
     if let Some(map) = schema
         .pointer_mut("/properties/items")
