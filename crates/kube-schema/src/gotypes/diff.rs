@@ -11,8 +11,8 @@ const CONTEXT: usize = 3;
 /// From this many lines on, frequent lines are not matched.
 const POPULAR_FROM: usize = 200;
 
-/// The diff from `old` to the new value; both have the named type. A stored value has no empty lists
-/// and maps, so those that `old` has for the comparison are dropped first.
+/// The diff from `old` to the new value; both have the named type. A stored value has no empty
+/// lists and maps, so those that `old` has for the comparison are dropped first.
 pub fn diff(old: &Value, new: &Value, of: &str) -> String {
     let mut old = old.clone();
     if let (Some(of), Some(map)) = (find(of), old.as_object_mut()) {
