@@ -1,11 +1,11 @@
-//! Starts an embedded API server: `serve [--data FOLDER] [--port N] [--kubeconfig FILE] [--alone]`,
-//! alone: without controllers. Ends with Ctrl-C.
+//! Starts an embedded API server: `serve [--data FOLDER] [--port N] [--kubeconfig FILE] [--alone]`.
+//! `--alone` starts it without controllers. Stop it with Ctrl-C.
 
 use std::path::PathBuf;
 use tiphys_embedded_kube::{Data, EmbeddedKube, Options};
 use tokio::net::TcpListener;
 
-/// As the product's, so that what is measured here holds there.
+/// The same allocator as the product's, so that measurements here apply to it.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -1,8 +1,8 @@
-//! What happens to a client's request between the socket and the router: who asks, a place among
-//! those being answered, a time limit, and compression of what is large.
+//! The steps between the socket and the router: authentication, a limit on concurrent requests, a
+//! time limit, and compression of large responses.
 //!
-//! Main function: [`guarded`]. It reads URL and headers only; what cannot be admitted is refused
-//! before its body is read.
+//! Main function: [`guarded`]. It reads only the URL and headers; a request that cannot be admitted
+//! is rejected before its body is read.
 
 use crate::auth::{Auth, Caller};
 use crate::rbac::Attributes;
@@ -30,13 +30,13 @@ use tokio::time::timeout;
 /// The limits of requests; the defaults are those of kube-apiserver.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Requests that are answered at the same time. Watches and the administrator do not count.
+    /// Concurrent requests. Watches and the administrator's requests do not count.
     pub requests: usize,
-    /// How long one waits for a place before it is sent away with 429.
+    /// How long a request waits for a free slot before it is rejected with 429.
     pub queue: Duration,
-    /// How long a request that is no watch may take, its body included.
+    /// The time limit of a request other than a watch, including its body.
     pub request: Duration,
-    /// Connections: how many, and how long a client may keep one without using it.
+    /// The number of connections, and how long a client may keep an idle one.
     pub connections: tiphys_listen::Limits,
 }
 
@@ -57,7 +57,7 @@ impl Default for Limits {
     }
 }
 
-/// Answers from this size on are compressed for clients that ask for it.
+/// The minimum size of responses that are compressed for clients that accept it.
 const COMPRESSED: u64 = 128 * 1024;
 
 struct Edge {
@@ -66,7 +66,7 @@ struct Edge {
     places: Semaphore,
 }
 
-/// The router as clients get it.
+/// The router for clients.
 pub fn guarded(router: Router, auth: Arc<Auth>, limits: Limits) -> Router {
     let edge = Edge {
         auth,
@@ -114,7 +114,7 @@ async fn answer(edge: &Edge, request: Request, next: Next) -> Response<Body> {
     })
 }
 
-/// Requests whose end nobody can tell.
+/// Requests without a predictable end.
 fn is_long(asked: &Attributes) -> bool {
     asked.verb == "watch"
         || matches!(
@@ -123,7 +123,7 @@ fn is_long(asked: &Attributes) -> bool {
         )
 }
 
-/// Waits for a place among the requests that are being answered.
+/// Waits for a slot among the concurrent requests.
 async fn place<'a>(
     edge: &'a Edge,
     caller: &Caller,
@@ -157,7 +157,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
         .any(|w| w == "gzip")
 }
 
-/// The answer in gzip, when it is whole and large. Streams stay as they are.
+/// Compresses a response with gzip if it is complete and large. Streams are not compressed.
 async fn compressed(response: Response<Body>) -> Response<Body> {
     let large = response
         .body()
@@ -187,7 +187,7 @@ async fn compressed(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, Body::from(zipped))
 }
 
-/// The fastest level, as the real server's: the network here is no bottleneck.
+/// The fastest level, like the real server's: the network is not a bottleneck here.
 fn zip(plain: &[u8]) -> std::io::Result<Bytes> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 4), Compression::fast());
     encoder.write_all(plain)?;

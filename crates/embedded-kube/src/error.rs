@@ -1,4 +1,4 @@
-//! Why a server does not start. Main type: [`Error`].
+//! The reasons why a server fails to start. Main type: [`Error`].
 
 use crate::status::Status;
 use crate::store::StoreError;

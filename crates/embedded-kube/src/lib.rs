@@ -1,7 +1,7 @@
 //! A Kubernetes-compatible API server as a library: objects in memory or in a folder, served to
 //! kubectl and client libraries.
 //!
-//! Main type: [`EmbeddedKube`]. There are no containers: [`sim`] plays the controllers and
+//! Main type: [`EmbeddedKube`]. There are no containers: [`sim`] simulates the controllers and
 //! kubelets. It knows nothing of Argo CD.
 
 mod admission;
@@ -43,28 +43,28 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Where objects are kept.
+/// Where objects are stored.
 #[derive(Clone, Debug)]
 pub enum Data {
-    /// Nowhere: gone when the process ends.
+    /// In memory only: lost when the process ends.
     Memory,
-    /// In a folder, which is made when it is missing. An acknowledged write survives a crash.
+    /// In a folder, which is created if it is missing. An acknowledged write survives a crash.
     Dir(PathBuf),
 }
 
-/// How to start. The default is in memory, with a simulated cluster, in real time.
+/// The options of a server. The default is in memory, with a simulated cluster, in real time.
 pub struct Options {
     pub data: Data,
     pub sim: sim::SimOptions,
-    /// The bearer token of [`EmbeddedKube::serve`]; one is made (and kept in the folder) when it is
-    /// not given.
+    /// The bearer token of [`EmbeddedKube::serve`]; if not given, one is generated (and kept in the
+    /// folder).
     pub admin_token: Option<String>,
-    /// Further users of [`EmbeddedKube::serve`], by token. What they may do is said by roles.
+    /// Additional users of [`EmbeddedKube::serve`], by token. Roles define their permissions.
     pub users: Vec<auth::TokenUser>,
-    /// What one client may ask of [`EmbeddedKube::serve`].
+    /// The request limits of [`EmbeddedKube::serve`].
     pub limits: Limits,
-    /// Off: an API server alone, as a real one without a controller manager: nothing is collected,
-    /// nothing becomes ready.
+    /// False starts only an API server, like a real one without a controller manager: there is no
+    /// garbage collection, and nothing becomes ready.
     pub controllers: bool,
     /// The time that objects and the simulated cluster see.
     pub clock: Arc<dyn sim::Clock>,
@@ -93,7 +93,7 @@ pub struct EmbeddedKube {
     limits: Limits,
     identity: tls::Identity,
     acceptor: TlsAcceptor,
-    /// The garbage collector and the simulated cluster, when they run.
+    /// The garbage collector and the simulated cluster, if they run.
     controllers: Vec<quiet::Asker>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -173,7 +173,7 @@ impl EmbeddedKube {
             ));
         }
         if !options.controllers {
-            // The API server itself empties the definitions that are deleted.
+            // The API server itself deletes the objects of deleted definitions.
             let changes = registry.subscribe();
             tasks.spawn(lifecycle::run_definitions(
                 registry.clone(),
@@ -195,13 +195,13 @@ impl EmbeddedKube {
         })
     }
 
-    /// The API as a service for the same process: whoever holds it may do everything.
+    /// The API as an in-process service with full access.
     pub fn router(&self) -> axum::Router {
         self.router.clone()
     }
 
-    /// The API as it is served to clients: with a token, impersonation, and only what the roles
-    /// allow.
+    /// The API as it is served to clients: with tokens, impersonation, and role-based
+    /// authorization.
     pub fn client_router(&self) -> axum::Router {
         edge::guarded(self.router(), self.auth.clone(), self.limits)
     }
@@ -211,8 +211,8 @@ impl EmbeddedKube {
         &self.registry
     }
 
-    /// Waits until the controllers have nothing left to do at the present time, and gives when they
-    /// will have if nobody writes.
+    /// Waits until the controllers have no work left at the current time, and returns when they
+    /// will have some if nothing is written.
     pub async fn settle(&self) -> Option<jiff::Timestamp> {
         loop {
             let before = self.registry.revision();
@@ -220,14 +220,14 @@ impl EmbeddedKube {
             for controller in &self.controllers {
                 next = [next, controller.ask().await].into_iter().flatten().min();
             }
-            // What one of them wrote may concern the one that was asked before it.
+            // A write by one controller may affect another that was asked before.
             if self.registry.revision() == before {
                 return next;
             }
         }
     }
 
-    /// Serves TLS on a socket, to users with a token who may do what the roles say, until
+    /// Serves TLS on a socket, to users with a token and the permissions of their roles, until
     /// [`EmbeddedKube::shutdown`].
     pub fn serve(&self, listener: TcpListener) -> JoinHandle<()> {
         self.tasks.spawn(serve::serve(

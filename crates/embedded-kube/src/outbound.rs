@@ -1,8 +1,8 @@
-//! Requests of this server to somebody else's, over HTTPS: webhooks. Main types: [`Post`],
-//! [`Endpoint`]; main function: [`post_all`].
+//! Outgoing HTTPS requests to webhooks. Main types: [`Post`], [`Endpoint`]; main function:
+//! [`post_all`].
 //!
-//! A write is carried out by one thread from beginning to end, so the caller waits. What goes wrong
-//! is said in Go's words.
+//! A write runs on a single thread from beginning to end, so the caller blocks. Errors have the
+//! wording of Go.
 
 use crate::reader::Reader;
 use bytes::Bytes;
@@ -20,20 +20,20 @@ use tiphys_apimachinery::Gvr;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Longer answers are not read.
+/// The maximum size of a response.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
 
-/// Where a request goes, as `clientConfig` says it.
+/// The target of a request, from `clientConfig`.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// As messages show it, without the query.
+    /// The URL in messages, without the query.
     pub url: String,
     /// Host and port.
     authority: String,
     host: String,
     path: String,
     trust: Arc<RootCertStore>,
-    /// Nothing can answer there, and why.
+    /// Why the target cannot be reached.
     unreachable: Option<String>,
 }
 
@@ -49,8 +49,7 @@ pub struct Post {
 pub type Answer = (u16, String, Bytes);
 
 impl Endpoint {
-    /// Reads `clientConfig`. A service is looked up; what is wrong with it is said when it is
-    /// called.
+    /// Parses `clientConfig`. A service is looked up; errors are reported when it is called.
     pub fn read(reader: &dyn Reader, config: &Value) -> Result<Self, String> {
         let trust = Arc::new(trusted(config["caBundle"].as_str().unwrap_or(""))?);
         let service = &config["service"];
@@ -101,7 +100,7 @@ impl Endpoint {
     }
 }
 
-/// Why the authorities of a bundle cannot be read.
+/// Why the certificates of a CA bundle cannot be read.
 pub fn unreadable(bundle: &str) -> Option<String> {
     if bundle.is_empty() {
         None
@@ -110,7 +109,7 @@ pub fn unreadable(bundle: &str) -> Option<String> {
     }
 }
 
-/// The authorities of a bundle, or those of the system when there is none.
+/// The certificates of a CA bundle, or those of the system if there is none.
 fn trusted(bundle: &str) -> Result<RootCertStore, String> {
     use base64::Engine;
     let mut store = RootCertStore::empty();
@@ -157,13 +156,13 @@ fn nobody(reader: &dyn Reader, namespace: &str, name: &str, port: i64) -> String
     format!("dial tcp {ip}:{port}: connect: connection refused")
 }
 
-/// Sends all at the same time and waits for every answer.
+/// Sends all requests concurrently and waits for every response.
 pub fn post_all(posts: Vec<Post>) -> Vec<Result<Answer, String>> {
     if posts.is_empty() {
         return Vec::new();
     }
     let wait = move || {
-        // A runtime of its own: the one that this thread may belong to cannot be waited for.
+        // A separate runtime, because this thread may belong to one, which must not be blocked on.
         let work = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -319,9 +318,9 @@ fn wrong_name(presented: &[String], host: &str) -> String {
     }
 }
 
-/// What an HTTP status says where no better answer came.
+/// The error for an HTTP status without a usable response.
 pub fn refused(code: u16, media: &str, text: &str) -> String {
-    // Only text is repeated.
+    // Only text is quoted.
     let text = if media.is_empty() || media.starts_with("text/") {
         text
     } else {

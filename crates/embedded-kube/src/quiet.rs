@@ -1,13 +1,12 @@
-//! Asking the controllers whether they have anything left to do now, for tests that decide what
-//! time it is.
+//! Asks the controllers whether they have any work left for now, for tests that control the clock.
 //!
-//! Main types: [`Asker`] and [`Asked`]. A question is answered when its task has handled every
-//! change made before it.
+//! Main types: [`Asker`] and [`Asked`]. A task answers a question once it has handled every change
+//! made before it.
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
-/// Where a task puts its answer: when it will have something to do, if nothing changes.
+/// The channel for a task's answer: when it will have work if nothing changes.
 pub type Answer = oneshot::Sender<Option<Timestamp>>;
 
 /// The side that asks.
@@ -40,7 +39,7 @@ impl Asker {
 }
 
 impl Asked {
-    /// Waits for a question; never ends when nobody can ask any more. May be dropped before it is
+    /// Waits for a question; never completes once all askers are gone. May be dropped before it is
     /// ready.
     pub async fn next(&mut self) {
         match self.questions.recv().await {
@@ -52,7 +51,7 @@ impl Asked {
     /// Answers all questions.
     pub fn answer(&mut self, next: Option<Timestamp>) {
         for answer in self.waiting.drain(..) {
-            // Who asked may have gone away.
+            // The asker may have gone away.
             let _ = answer.send(next);
         }
     }

@@ -1,7 +1,7 @@
-//! What is kept and what is served, for those who look up other objects than the one at hand: roles,
-//! admission, what depends on the kind.
+//! Read access to stored objects and served resources, for code that needs other objects than the
+//! one being handled: roles, admission, kind-specific strategies.
 //!
-//! Main trait: [`Reader`]. The registry is one; who reads needs not know how it writes.
+//! Main trait: [`Reader`]. The registry implements it; readers do not depend on how it writes.
 
 use crate::base::Stored;
 use crate::catalog::Catalog;
@@ -14,7 +14,7 @@ use tiphys_apimachinery::{Gvr, Object};
 pub trait Reader: Send + Sync {
     fn now(&self) -> Timestamp;
 
-    /// What is served.
+    /// The served resources.
     fn catalog(&self) -> Arc<Catalog>;
 
     /// An object of a table (`<group>/<resource>`). An empty namespace for cluster-scoped resources.
@@ -23,10 +23,10 @@ pub trait Reader: Send + Sync {
     /// The objects of a table in a namespace (`None`: in all namespaces).
     fn all_stored(&self, table: &str, namespace: Option<&str>) -> Vec<Arc<Stored>>;
 
-    /// The same as [`Reader::stored`], refused as a client is when there is no such resource or
+    /// The same as [`Reader::stored`], with a client's error if there is no such resource or
     /// object.
     fn get(&self, gvr: &Gvr, namespace: &str, name: &str) -> Result<Arc<Object>, Status>;
 
-    /// The same as [`Reader::all_stored`], refused when there is no such resource.
+    /// The same as [`Reader::all_stored`], with an error if there is no such resource.
     fn list(&self, gvr: &Gvr, namespace: Option<&str>) -> Result<Vec<Arc<Object>>, Status>;
 }

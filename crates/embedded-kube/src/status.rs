@@ -1,8 +1,7 @@
-//! What the API answers when it refuses: the `Status` object, with Kubernetes' reasons, codes and
-//! wording.
+//! Error responses of the API: the `Status` object, with Kubernetes' reasons, codes and wording.
 //!
-//! Main type: [`Status`]. It knows nothing of HTTP beyond the code, nor of where the refusal came
-//! from.
+//! Main type: [`Status`]. Its only knowledge of HTTP is the status code, and it does not know where
+//! the error came from.
 
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -12,7 +11,7 @@ use tiphys_kube_schema::gofmt;
 
 const NO_SUCH_PATH: &str = "the server could not find the requested resource";
 
-/// What `details` says about the object the request was for.
+/// The part of `details` about the object of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     pub name: String,
@@ -23,16 +22,16 @@ pub struct Details {
     pub retry_after_seconds: u32,
 }
 
-/// A refusal, or an unusual success, as the API server reports it.
+/// An error, or an unusual success, as the API server reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     pub code: u16,
     pub reason: &'static str,
     pub message: String,
     pub details: Option<Box<Details>>,
-    /// What is said besides the refusal, in headers.
+    /// Warnings for the headers of the response.
     pub warnings: Vec<String>,
-    /// The token that a list which is too old can go on with.
+    /// The token with which an expired list can continue.
     pub goes_on: Option<String>,
 }
 
@@ -160,7 +159,7 @@ impl Status {
         self
     }
 
-    /// The same, for a request that something was noticed about before.
+    /// The same, with the warnings that were found earlier.
     pub fn warned(mut self, warnings: &[String]) -> Self {
         self.warnings.splice(0..0, warnings.iter().cloned());
         self
@@ -195,7 +194,7 @@ impl Status {
         status
     }
 
-    /// Something a real API server does and this one does not.
+    /// For a feature of a real API server that is not implemented.
     pub fn not_implemented(message: impl Into<String>) -> Self {
         Self::new(501, "NotImplemented", message)
     }
@@ -324,10 +323,10 @@ impl Details {
     }
 }
 
-/// Why a patch does not apply, as the real server answers it.
+/// The real server's response to a patch that cannot be applied.
 pub(crate) fn patch_refused(error: &PatchError) -> Status {
     match error {
-        // No more is said of what the document does not allow.
+        // Errors in applying an operation are not described further.
         PatchError::Operation { .. } | PatchError::ListOfLists => Status::new(
             422,
             "Invalid",
@@ -340,7 +339,7 @@ pub(crate) fn patch_refused(error: &PatchError) -> Status {
             format!("Request entity too large: {error}"),
         ),
         PatchError::Format(_) => Status::bad_request(error.to_string()),
-        // The server looks at Go structs, which are called like the last word of the type's name.
+        // The server uses Go structs, which are named like the last part of the type's name.
         PatchError::UnknownField { type_name, field } => {
             let name = type_name.rsplit('.').next().unwrap_or(type_name);
             Status::new(

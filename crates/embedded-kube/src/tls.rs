@@ -1,6 +1,8 @@
-//! The server's certificate and the administrator's token, made once and kept in the data folder.
+//! The server's certificate and the administrator's token, created once and kept in the data
+//! folder.
 //!
-//! Main type: [`Identity`]. The token and the key are secrets: the type has no Debug.
+//! Main type: [`Identity`]. The token and the key are secrets, so the type does not implement
+//! Debug.
 
 use crate::error::Error;
 use base64::Engine;
@@ -15,7 +17,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Who the server is and who may call it.
+/// The server's certificate and keys, and the administrator's token.
 pub struct Identity {
     pub ca_pem: String,
     cert_pem: String,
@@ -26,12 +28,12 @@ pub struct Identity {
 }
 
 const FILES: [&str; 4] = ["ca.crt", "server.crt", "server.key", "admin.token"];
-/// Newer than the others, so it may be missing.
+/// Added later than the other files, so it may be missing.
 const ACCOUNT_KEY: &str = "sa.key";
 
 impl Identity {
-    /// Reads the folder, or makes a new identity and writes it there. A given token replaces the
-    /// kept one.
+    /// Reads the identity from the folder, or creates a new one there. A given token replaces the
+    /// stored one.
     pub fn load(folder: Option<&Path>, token: Option<String>) -> Result<Self, Error> {
         let Some(folder) = folder else {
             return Self::make(token);
@@ -163,7 +165,8 @@ fn random_token() -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Only the owner may read it; a file that is there, and whoever has it open, gets nothing of it.
+/// Only the owner may read it; an existing file, which another process may have open, is not
+/// written to.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write as _;
     let part = path.with_extension("part");

@@ -1,5 +1,5 @@
-//! The integration tests of this crate, in one program: linking many takes longer than most tests
-//! run.
+//! The integration tests of this crate, in one binary: linking many binaries takes longer than most
+//! tests run.
 
 mod regressions;
 mod server;

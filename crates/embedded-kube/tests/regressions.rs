@@ -1,7 +1,7 @@
-//! Scripts on which this server once differed from a real one, replayed against the real one's
-//! answers.
+//! Scripts on which this server once differed from a real one, replayed and compared with the
+//! recorded answers of the real one.
 //!
-//! A new case: `cargo xtask differential --kubeconfig FILE --save`, then fix what differs.
+//! To add a case, run `cargo xtask differential --kubeconfig FILE --save`, then fix what differs.
 
 use std::path::Path;
 use tiphys_embedded_kube::{EmbeddedKube, Options};

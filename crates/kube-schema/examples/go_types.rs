@@ -1,9 +1,9 @@
-//! Makes `src/gotypes/table.txt`: what Go's struct tags say about the fields of the built-in kinds.
+//! Generates `src/gotypes/table.txt`: the struct tags of Go's fields of the built-in kinds.
 //!
 //! `cargo run --example go_types -- MODULES VERSION > src/gotypes/table.txt`, where MODULES holds
 //! `api@VERSION`, `apimachinery@VERSION`, `apiextensions-apiserver@VERSION` and
 //! `kube-aggregator@VERSION` as the Go module cache does (`$(go env GOMODCACHE)/k8s.io`). Only
-//! facts are taken: names, numbers, types.
+//! facts are extracted: names, numbers, types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ struct Field {
 #[derive(Default)]
 struct Sources {
     structs: BTreeMap<String, Vec<Field>>,
-    /// Named types that are not structs: what they stand for, and the package they are in.
+    /// Named types that are not structs, with their underlying type and their package.
     named: BTreeMap<String, (String, String)>,
     imports: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -164,8 +164,8 @@ impl Sources {
         })
     }
 
-    /// A type as Go's error messages name it; `None` where it reads itself, so that no message
-    /// names it.
+    /// The name of a type in Go's error messages; `None` for a type with its own decoder, which
+    /// messages never name.
     fn shown(&self, go_type: &str, package: &str) -> Option<String> {
         if let Some(item) = go_type.strip_prefix("[]") {
             return Some(format!("[]{}", self.shown_item(item, package)?));
@@ -206,7 +206,7 @@ impl Sources {
         full.split_once('/').map(|(_, name)| name.to_owned())
     }
 
-    /// What a list or map holds is named there, even if it reads itself.
+    /// The element type of a list or map is named in messages, even if it has its own decoder.
     fn shown_item(&self, go_type: &str, package: &str) -> Option<String> {
         let named = || {
             self.full_name(go_type, package)
@@ -231,7 +231,7 @@ impl Sources {
         }
     }
 
-    /// The type in the table's words. Struct types are noted in `found`.
+    /// The type in the table's notation. Struct types are added to `found`.
     fn resolve(&self, go_type: &str, package: &str, found: &mut Vec<String>) -> String {
         if go_type == "[]byte" {
             return "y".into();
@@ -270,7 +270,7 @@ impl Sources {
     }
 }
 
-/// What the reader of the table takes a type to be called, if nothing is said.
+/// The Go name that the reader of the table assumes for a type by default.
 fn in_go(ty: &str) -> String {
     if let Some(item) = ty.strip_prefix("[]") {
         return format!("[]{}", in_go(item));

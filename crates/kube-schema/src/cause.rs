@@ -1,5 +1,5 @@
-//! One thing that is wrong with one field, with the reasons and the words that Kubernetes has for it.
-//! Main type: [`Cause`]. It knows nothing of the answer that lists it.
+//! A single error in one field, with Kubernetes' reasons and wording. Main type: [`Cause`]. It does
+//! not know the response that contains it.
 
 use crate::gofmt;
 use serde_json::{Map, Value};
@@ -72,7 +72,7 @@ impl Cause {
         }
     }
 
-    /// As `details.causes` of a `Status` lists it.
+    /// The entry in `details.causes` of a `Status`.
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
         for (key, value) in [

@@ -1,11 +1,11 @@
-//! What strings must look like: names, labels, keys, ports, addresses. Each function returns what
-//! is wrong with a string, in the API server's words; nothing when it fits. They know no fields.
+//! String formats: names, labels, keys, ports, addresses. Each function returns the errors in a
+//! string with the API server's wording; none if it is valid. They know no fields.
 
 use regex::Regex;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
 
-/// The number of a percentage; one that is too large is as large as can be.
+/// The number of a percentage; a number that is too large saturates.
 pub fn percentage(text: &str) -> Option<i64> {
     let digits = text
         .strip_suffix('%')
@@ -16,7 +16,7 @@ pub fn percentage(text: &str) -> Option<i64> {
 /// A check of a string.
 pub type Format = fn(&str) -> Vec<String>;
 
-/// A form that is a regular expression with a length.
+/// A format defined by a regular expression and a length.
 struct Form {
     max: usize,
     unit: &'static str,
@@ -48,7 +48,7 @@ impl Form {
     }
 }
 
-/// The sentence that ends with a regular expression.
+/// The message that ends with a regular expression.
 pub fn regex_error(what: &str, form: &str, examples: &[&str]) -> String {
     let list: Vec<String> = examples.iter().map(|e| format!("'{e}', ")).collect();
     match list.is_empty() {
@@ -72,7 +72,7 @@ macro_rules! forms {
 forms! {
     dns_subdomain = 253, "characters", "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
         start and end with an alphanumeric character", SUBDOMAIN, ["example.com"];
-    /// The same in the words of newer checks.
+    /// The same with the wording of newer checks.
     long_name = 253, "bytes", "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
         start and end with an alphanumeric character", SUBDOMAIN, ["example.com"];
     dns_subdomain_underscore = 253, "characters", "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' \
@@ -99,7 +99,7 @@ forms! {
         ["key.name", "KEY_NAME", "key-name"];
 }
 
-/// A DNS label; a subdomain is told that its dots are wrong.
+/// A DNS label; for a subdomain, the message says that dots are not allowed.
 pub fn dns_label(text: &str) -> Vec<String> {
     let mut problems = simple_dns_label(text);
     let dotted = text.contains('.')
@@ -112,7 +112,7 @@ pub fn dns_label(text: &str) -> Vec<String> {
     problems
 }
 
-/// The form of a label whatever its length.
+/// Checks a label except for its length.
 fn problems_of_form_only(text: &str) -> Vec<String> {
     let mut problems = simple_dns_label(text);
     problems.retain(|p| !p.starts_with("must be no more"));
@@ -232,7 +232,7 @@ pub fn in_range(number: i64, low: i64, high: i64) -> Option<String> {
         .then(|| format!("must be between {low} and {high}, inclusive"))
 }
 
-/// An IP address in the one way it should be written, as far as Go checks that.
+/// An IP address in canonical notation, as far as Go checks that.
 pub fn ip(text: &str) -> Vec<String> {
     match text.parse::<IpAddr>() {
         Ok(IpAddr::V6(ip)) if ip.to_ipv4_mapped().is_some() => {
@@ -244,12 +244,12 @@ pub fn ip(text: &str) -> Vec<String> {
     }
 }
 
-/// Whether it is an address, however written.
+/// Whether it is an address, in any notation.
 pub fn is_ip(text: &str) -> bool {
     lenient_ip(text).is_some()
 }
 
-/// An address, however written; to Go, one of IPv4 inside one of IPv6 is of IPv4.
+/// An address in any notation; like Go, an IPv4-mapped IPv6 address counts as IPv4.
 pub fn lenient_ip(text: &str) -> Option<IpAddr> {
     text.parse::<IpAddr>()
         .ok()
@@ -257,7 +257,7 @@ pub fn lenient_ip(text: &str) -> Option<IpAddr> {
         .map(|ip| ip.to_canonical())
 }
 
-/// As [`ip`], and in canonical form.
+/// Like [`ip`], and in canonical form.
 pub fn canonical_ip(text: &str) -> Vec<String> {
     let problems = ip(text);
     match text.parse::<IpAddr>() {
@@ -308,7 +308,7 @@ pub fn network(ip: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// A network in the one way it should be written.
+/// A network in canonical notation.
 pub fn cidr(text: &str) -> Vec<String> {
     let Some((ip, length)) = parse_cidr(text) else {
         return vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()];
@@ -327,7 +327,7 @@ pub fn cidr(text: &str) -> Vec<String> {
     vec![problem.to_owned()]
 }
 
-/// As [`cidr`], and in canonical form.
+/// Like [`cidr`], and in canonical form.
 pub fn canonical_cidr(text: &str) -> Vec<String> {
     let problems = cidr(text);
     match parse_cidr(text).map(|(ip, length)| format!("{ip}/{length}")) {
@@ -362,7 +362,7 @@ pub fn interface_address(text: &str) -> Vec<String> {
     }
 }
 
-/// What the server says of an address that it accepts though it should look different.
+/// The server's warning about an address that is accepted but not in canonical notation.
 pub fn ip_warning(field: &str, text: &str) -> Option<String> {
     let parsed = text.parse::<IpAddr>().ok();
     if let Some(v4) = parsed
@@ -388,7 +388,7 @@ pub fn ip_warning(field: &str, text: &str) -> Option<String> {
     ))
 }
 
-/// As [`ip_warning`], of a network.
+/// Like [`ip_warning`], for a network.
 pub fn cidr_warning(field: &str, text: &str) -> Vec<String> {
     let Some((ip, length)) = parse_cidr(text) else {
         return Vec::new();

@@ -1,13 +1,13 @@
-//! Go's regular expressions in our library's dialect, and what Go says of one that it cannot read.
-//! Main functions: [`compile_pattern`], [`error`].
+//! Converts Go's regular expressions to the dialect of our library, with Go's error messages. Main
+//! functions: [`compile_pattern`], [`error`].
 
 use regex::Regex;
 
-/// A pattern may not grow into a larger program than this.
+/// The maximum size of a compiled pattern.
 const MAX_PATTERN: usize = 1 << 20;
 
-/// A pattern of Go's in our library's dialect: there `\d` and the like mean more than ASCII, and a
-/// bracket in a class begins another class.
+/// Converts a Go pattern to the dialect of our library, in which `\d` and the like match more than
+/// ASCII, and a bracket in a class begins a nested class.
 pub fn from_go(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut chars = text.chars().peekable();
@@ -68,7 +68,7 @@ pub fn from_go(text: &str) -> String {
     out
 }
 
-/// Compiles a pattern as Go would, as far as the two languages agree.
+/// Compiles a pattern like Go, as far as the two dialects agree.
 pub fn compile_pattern(text: &str) -> Option<Regex> {
     regex::RegexBuilder::new(&from_go(text))
         .size_limit(MAX_PATTERN)
@@ -77,7 +77,8 @@ pub fn compile_pattern(text: &str) -> Option<Regex> {
         .ok()
 }
 
-/// The message of Go's regexp package, as near as ours can tell; None for a good expression.
+/// The message of Go's regexp package, as closely as our library allows; None for a valid
+/// expression.
 pub fn error(pattern: &str) -> Option<String> {
     let error = Regex::new(&from_go(pattern)).err()?;
     let regex::Error::Syntax(text) = &error else {

@@ -4,8 +4,7 @@ use serde_json::Value;
 use std::fmt::Write;
 pub use tiphys_gocompat::text::quote as quoted;
 
-/// What is a fraction only by its spelling, as `2.0`, is a whole number once Go has written it
-/// down.
+/// Numbers like `2.0` become integers, as when Go writes them.
 pub fn make_whole(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -17,8 +16,7 @@ pub fn make_whole(value: &mut Value) {
             }
         }
         Value::Number(number) if number.is_u64() && !number.is_i64() => {
-            // Go has a fraction of it then, which it writes with as many digits as tell it from
-            // others.
+            // Go holds it as a float, which it writes with the shortest digits that identify it.
             let rounded = json_float(number.as_f64().unwrap_or(0.0));
             *value = rounded
                 .parse::<u64>()

@@ -1,5 +1,5 @@
-//! The service account of a new pod: it must be there, its secrets are used to pull images, and its
-//! token is mounted.
+//! Sets the service account of a new pod: the account must exist, its pull secrets are added, and
+//! its token is mounted.
 
 use super::{Cluster, Objects, Operation, Request, containers, forbidden, spec};
 use crate::base::WriteOptions;
@@ -14,10 +14,10 @@ use tiphys_kube_schema::formats::path_segment;
 const DEFAULT: &str = "default";
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_VOLUME: &str = "kube-api-access-";
-/// Only secrets that the account lists may be used.
+/// With this annotation, a pod may use only the secrets that the account lists.
 const ENFORCED: &str = "kubernetes.io/enforce-mountable-secrets";
 
-/// Fills in a new pod.
+/// Completes a new pod.
 pub fn admit(cluster: &dyn Cluster, resource: &Resource, pod: &mut Object) -> Result<(), Status> {
     if pod.annotation(MIRROR).is_some() {
         return mirror(resource, pod);
@@ -75,8 +75,8 @@ fn enforces(account: &Object) -> bool {
         .is_some_and(|text| matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"))
 }
 
-/// Refuses debug containers with secrets that the account does not list. The real server does not
-/// say that it is forbidden.
+/// Rejects ephemeral containers with secrets that the account does not list. The real server's
+/// error does not say that it is forbidden.
 pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> {
     let debugged =
         request.resource.table == "/pods" && request.subresource == "ephemeralcontainers";
@@ -108,8 +108,8 @@ fn is_empty(map: &Map<String, Value>, key: &str) -> bool {
         .is_none_or(Vec::is_empty)
 }
 
-/// A controller gives each namespace an account a moment after the namespace is made; the API
-/// server waits for it.
+/// A controller creates the default account shortly after the namespace; the API server waits for
+/// it.
 fn find(cluster: &dyn Cluster, namespace: &str, name: &str) -> Option<Arc<Object>> {
     let gvr = Gvr::new("", "v1", "serviceaccounts");
     if let Ok(found) = cluster.get(&gvr, namespace, name) {
@@ -130,7 +130,7 @@ fn find(cluster: &dyn Cluster, namespace: &str, name: &str) -> Option<Arc<Object
     }
 }
 
-/// A mirror pod stands for one that a kubelet runs by itself: it has no account.
+/// A mirror pod represents a static pod of a kubelet: it has no account.
 fn mirror(resource: &Resource, pod: &Object) -> Result<(), Status> {
     let volumes = pod
         .pointer("/spec/volumes")
@@ -159,7 +159,7 @@ fn mirror(resource: &Resource, pod: &Object) -> Result<(), Status> {
     Err(forbidden(resource, pod, problem))
 }
 
-/// The volume through which containers reach the API.
+/// Adds the volume that gives containers access to the API.
 fn mount_token(fields: &mut Map<String, Value>) {
     let volumes = fields.get("volumes").and_then(Value::as_array);
     let present = volumes
@@ -222,7 +222,7 @@ fn not_listed(account: &Object, what: &str) -> String {
     )
 }
 
-/// The first secret that the account does not list.
+/// The first secret in use that the account does not list.
 fn foreign_secret(account: &Object, pod: &Object) -> Option<String> {
     let spec = pod.0.get("spec")?;
     for volume in list(spec, "/volumes") {
@@ -254,7 +254,7 @@ fn foreign_secret(account: &Object, pod: &Object) -> Option<String> {
     Some(format!("imagePullSecrets[{i}].name={name} {rest}"))
 }
 
-/// The same of the containers of a list, and what they are called.
+/// The same for the containers of a list, given their name in messages.
 fn secret_of_container(
     account: &Object,
     pod: &Object,
@@ -285,7 +285,8 @@ fn secret_of_container(
     None
 }
 
-/// Whether anything of a pod names a secret. Of a volume that has several sources one is looked at.
+/// Whether any part of a pod refers to a secret. Of a volume with several sources, only one is
+/// checked.
 fn names_secret(spec: &Value) -> bool {
     const SOURCES: [(&str, &str); 11] = [
         ("azureFile", "/secretName"),

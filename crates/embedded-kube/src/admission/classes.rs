@@ -1,5 +1,5 @@
-//! The classes of claims and ingresses: what says none gets the default one, and a claim only grows
-//! if its class lets it.
+//! The classes of claims and ingresses: an object without a class gets the default one, and a claim
+//! may only grow if its storage class allows expansion.
 //!
 //! Main functions: [`admit`] and [`check`].
 
@@ -12,15 +12,15 @@ use std::sync::Arc;
 use tiphys_apimachinery::quantity::Quantity;
 use tiphys_apimachinery::{Gvr, Object};
 
-/// How a kind names its class.
+/// How a kind refers to its class.
 struct Classes {
     table: &'static str,
     field: &'static str,
-    /// The annotation of older clients, which counts before the field.
+    /// The legacy annotation, which takes precedence over the field.
     older: &'static str,
     group: &'static str,
     plural: &'static str,
-    /// The annotations of the default class.
+    /// The annotations that mark a default class.
     marks: &'static [&'static str],
 }
 
@@ -61,7 +61,7 @@ impl Classes {
         object.annotation(self.older).or_else(field)
     }
 
-    /// The default class; of several, the newest.
+    /// The default class; if there are several, the newest.
     fn default(&self, cluster: &dyn Reader) -> Option<Arc<Object>> {
         let classes = cluster.list(&self.gvr(), None).ok()?;
         let marked = classes.into_iter().filter(|class| {
@@ -78,12 +78,12 @@ impl Classes {
     }
 }
 
-/// The storage class that a claim names.
+/// The storage class of a claim.
 pub fn of_claim(claim: &Object) -> Option<&str> {
     CLAIMS.named(claim).filter(|name| !name.is_empty())
 }
 
-/// Gives a new object the default class.
+/// Sets the default class of a new object.
 pub fn admit(cluster: &dyn Reader, table: &str, object: &mut Object) {
     let kind = KINDS
         .iter()
@@ -93,7 +93,7 @@ pub fn admit(cluster: &dyn Reader, table: &str, object: &mut Object) {
     }
 }
 
-/// Refuses that a claim grows where it cannot.
+/// Rejects the growth of a claim that cannot be expanded.
 pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> {
     let is_claim = request.resource.table == CLAIMS.table && request.subresource.is_empty();
     let (true, Some(new), Some(old)) = (is_claim, objects.new, objects.old) else {

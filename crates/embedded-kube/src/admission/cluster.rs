@@ -1,5 +1,5 @@
-//! The cluster as admission sees it. Main trait: [`Cluster`]: it is read, and only quotas and the
-//! accounts that pods wait for are written.
+//! Access to the cluster for admission plugins. Main trait: [`Cluster`]. It is mostly read-only:
+//! the only writes are to quotas and to the service accounts that pods wait for.
 
 use super::Hooks;
 use crate::base::WriteOptions;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object};
 
 pub trait Cluster: Reader {
-    /// The policies and webhooks as they are now.
+    /// The current policies and webhooks.
     fn hooks(&self) -> Arc<Hooks>;
 
-    /// Whether somebody does what a controller manager does.
+    /// Whether the cluster has a controller manager.
     fn has_controllers(&self) -> bool;
 
-    /// Makes a service account that its controller would make a moment later.
+    /// Creates a service account that its controller would create a moment later.
     fn make_account(
         &self,
         gvr: &Gvr,
@@ -25,7 +25,7 @@ pub trait Cluster: Reader {
         options: &WriteOptions,
     ) -> Result<Arc<Object>, Status>;
 
-    /// Writes the status of a quota, unless the quota has changed meanwhile.
+    /// Writes the status of a quota, unless the quota has changed in the meantime.
     fn write_quota(
         &self,
         gvr: &Gvr,
@@ -34,9 +34,9 @@ pub trait Cluster: Reader {
         options: &WriteOptions,
     ) -> Result<(), Status>;
 
-    /// Makes an object of one version of a kind one of another version.
+    /// Converts an object from one version of its kind to another.
     fn between(&self, from: &Resource, to: &Resource, object: &mut Object) -> Result<(), Status>;
 
-    /// The same cluster for what may outlive the request, as a question of CEL does.
+    /// A reader of the same cluster that may outlive the request, as needed by CEL's authorizer.
     fn reader(&self) -> Arc<dyn Reader>;
 }

@@ -7,11 +7,11 @@ use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
-/// The group of policies, bindings and webhook configurations. What is in it is not itself admitted
-/// by them.
+/// The API group of policies, bindings and webhook configurations. They do not apply to objects of
+/// this group.
 pub const GROUP: &str = "admissionregistration.k8s.io";
 
-/// A policy with what binds it, in the order of their names.
+/// A policy with its bindings, in the order of their names.
 pub struct Bound {
     pub policy: Policy,
     pub bindings: Vec<Arc<Object>>,
@@ -26,12 +26,12 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Whether a write may change on its way.
+    /// Whether anything may change the object of a write.
     pub fn may_change(&self) -> bool {
         !self.mutating.is_empty() || !self.mutating_webhooks.is_empty()
     }
 
-    /// Whether a write may have to wait for somebody else.
+    /// Whether a write may have to wait for an external server.
     pub fn calls_out(&self) -> bool {
         !self.validating_webhooks.is_empty() || !self.mutating_webhooks.is_empty()
     }

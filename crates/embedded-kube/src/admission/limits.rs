@@ -1,4 +1,5 @@
-//! LimitRanges: what containers get that say nothing, and the least and the most that is allowed.
+//! LimitRanges: the defaults for containers without requests or limits, and the allowed minimum and
+//! maximum.
 
 use super::usage::{Amounts, amounts, of_pod};
 use super::{containers, forbidden, spec};
@@ -20,7 +21,7 @@ fn ranges(cluster: &dyn Reader, namespace: &str) -> Vec<Arc<Object>> {
         .unwrap_or_default()
 }
 
-/// The entries of a range for a type.
+/// The entries of a range for a given type.
 fn entries<'a>(range: &'a Object, of: &'a str) -> impl Iterator<Item = &'a Value> {
     range
         .pointer("/spec/limits")
@@ -30,7 +31,7 @@ fn entries<'a>(range: &'a Object, of: &'a str) -> impl Iterator<Item = &'a Value
         .filter(move |limit| limit["type"] == of)
 }
 
-/// Gives containers what the ranges have as default.
+/// Gives containers the default values of the ranges.
 pub fn fill_in(cluster: &dyn Reader, pod: &mut Object) {
     for range in ranges(cluster, pod.namespace()) {
         let mut defaults: [BTreeMap<String, Value>; 2] = Default::default();
@@ -88,7 +89,7 @@ pub fn fill_in(cluster: &dyn Reader, pod: &mut Object) {
     }
 }
 
-/// Refuses what is outside of a range.
+/// Rejects values outside a range.
 pub fn check(cluster: &dyn Reader, resource: &Resource, object: &Object) -> Result<(), Status> {
     let judge: fn(&Object, &Object) -> Vec<String> = match resource.table.as_str() {
         "/pods" => of_a_pod,

@@ -1,5 +1,5 @@
-//! Which requests a policy, binding or webhook is about: rules, and selectors of namespaces and
-//! objects.
+//! Decides whether a policy, binding or webhook matches a request, by its rules and its namespace
+//! and object selectors.
 //!
 //! Main function: [`matches`].
 
@@ -15,8 +15,8 @@ fn list<'v>(value: &'v Value, field: &str) -> &'v [Value] {
     value[field].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The resource as the rules name it; nothing when the request is not meant. `rules` may be the
-/// field of policies or of webhooks.
+/// The resource that a rule matches; none if the request does not match. `rules` is the name of the
+/// field, which differs between policies and webhooks.
 pub fn matches(
     request: &Request<'_>,
     objects: Objects<'_>,
@@ -37,18 +37,19 @@ pub fn matches(
     }
     let rules = list(criteria, rules);
     let found = match rules {
-        // A binding without rules adds nothing to its policy; a webhook without is never called.
+        // A binding without rules does not restrict its policy; a webhook without rules is never
+        // called.
         [] if criteria["clientConfig"].is_null() => Some(request.resource.clone()),
         rules => named(request, rules, equivalent),
     };
-    // Selectors that cannot be asked matter only to who is meant otherwise.
+    // Selectors that cannot be evaluated matter only if everything else matches.
     match found {
         Some(found) => namespace.and(object).map(|_| Some(found)),
         None => Ok(None),
     }
 }
 
-/// The first resource, the request's own or another version of it, that a rule names.
+/// The first resource, the request's own or another version of it, that a rule matches.
 fn named(request: &Request<'_>, rules: &[Value], equivalent: bool) -> Option<Arc<Resource>> {
     let fits = |resource: &Resource| {
         let names = |rule: &Value| {

@@ -1,8 +1,9 @@
-//! What a default API server admits: the plugins that fill in and judge a write by other objects.
+//! Admission as in a default API server: plugins that complete or reject a write depending on other
+//! objects.
 //!
-//! Main functions: [`admit`], before a kind's own rules, and [`check`], after them. Plugins read
-//! through [`Cluster`]; quotas and missing accounts are all they write. What a cluster adds itself,
-//! policies and webhooks, comes after what is built in.
+//! Main functions: [`admit`], which runs before the validation of the kind, and [`check`], which
+//! runs after it. Plugins read through [`Cluster`]; they write nothing but quotas and missing
+//! service accounts. The policies and webhooks of the cluster run after the built-in plugins.
 
 mod account;
 mod classes;
@@ -36,16 +37,16 @@ pub use cluster::Cluster;
 pub use hooks::{GROUP, Hooks};
 pub use request::{Objects, Operation, Request};
 
-/// What is told to the client besides the outcome.
+/// Additional output for the client.
 #[derive(Default)]
 pub struct Answers {
     pub warnings: Vec<String>,
-    /// A pod has an overhead, and nothing in it: it counts, although nobody is shown it.
+    /// A pod has an empty overhead: it counts, although it is not visible.
     hollow_overhead: bool,
 }
 
 impl Answers {
-    /// The same words are said once.
+    /// Adds a warning, without duplicates.
     fn warn(&mut self, text: String) {
         if !self.warnings.contains(&text) {
             self.warnings.push(text);
@@ -53,8 +54,8 @@ impl Answers {
     }
 }
 
-/// Fills in what other objects say about this one, and lets policies and webhooks change it; `old`
-/// is there for updates. Says whether they did.
+/// Completes the object depending on other objects, and lets policies and webhooks change it; `old`
+/// is set for updates. Returns whether they changed it.
 pub fn admit(
     request: &Request<'_>,
     object: &mut Object,
@@ -73,7 +74,7 @@ pub fn admit(
     Ok(changed)
 }
 
-/// Nothing is made any more whose definition goes.
+/// Rejects new objects of a kind whose definition is being deleted.
 fn not_ending(request: &Request<'_>) -> Result<(), Status> {
     let ends = request
         .resource
@@ -129,10 +130,10 @@ fn change(
     Ok(changed)
 }
 
-/// Namespaces that are always there.
+/// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Mutating webhooks are asked about a delete, too; there is nothing that they could change.
+/// Mutating webhooks are called for a delete, too, although there is nothing they could change.
 pub fn admit_delete(
     request: &Request<'_>,
     old: &Object,
@@ -159,7 +160,7 @@ pub fn admit_delete(
     Ok(())
 }
 
-/// Read as an object of its kind again, with defaults.
+/// Decodes the object again as its kind, with defaults.
 fn settled(
     cluster: &dyn Reader,
     resource: &Arc<Resource>,
@@ -169,7 +170,7 @@ fn settled(
         validation: FieldValidation::Ignore,
         ..WriteOptions::default()
     };
-    // The real server decodes what it made itself.
+    // In the real server, this error comes from decoding its own output.
     let unreadable = |status: Status| {
         Status::internal(status.message.split_once(": ").map_or("", |(_, why)| why))
     };
@@ -178,12 +179,12 @@ fn settled(
     Ok(object)
 }
 
-/// Whether the built-in plugins add to an object that is changed, too.
+/// Whether the built-in plugins also complete updated objects.
 pub fn fills_in_updates(resource: &Resource) -> bool {
     resource.table == "/pods"
 }
 
-/// What the built-in plugins do to an object.
+/// Runs the built-in plugins that change objects.
 fn fill_in(request: &Request<'_>, object: &mut Object, old: Option<&Object>) -> Result<(), Status> {
     let table = request.resource.table.as_str();
     if table != "/pods" {
@@ -193,7 +194,7 @@ fn fill_in(request: &Request<'_>, object: &mut Object, old: Option<&Object>) -> 
         return Ok(());
     }
     match old {
-        // A resize is given defaults, too.
+        // A resize is defaulted, too.
         Some(old) if request.subresource == "resize" && old.deletion_timestamp().is_none() => {
             limits::fill_in(request.cluster, object)
         }
@@ -214,14 +215,14 @@ fn fill_in(request: &Request<'_>, object: &mut Object, old: Option<&Object>) -> 
     Ok(())
 }
 
-/// What the built-in plugins do to a Binding of a pod.
+/// Runs the built-in plugins that change a Binding of a pod.
 pub fn fill_in_binding(cluster: &dyn Reader, binding: &mut Object) {
     if binding.str_at("/target/kind") == "Node" {
         topology::admit(cluster, binding, "/target/name");
     }
 }
 
-/// Policies and webhooks do not judge themselves, nor questions about rights.
+/// Policies and webhooks do not apply to themselves, nor to access reviews.
 fn is_exempt(request: &Request<'_>) -> bool {
     matches!(
         request.resource.group.as_str(),
@@ -229,8 +230,8 @@ fn is_exempt(request: &Request<'_>) -> bool {
     )
 }
 
-/// What is decided about a new object only after it has been changed is not shown to who changes
-/// it.
+/// Removes the fields that are set only after mutating admission, so that policies and webhooks do
+/// not see them.
 fn hide(request: &Request<'_>, object: &mut Object) -> Map<String, Value> {
     let mut hidden = Map::new();
     if request.operation != Operation::Create || !request.subresource.is_empty() {
@@ -258,14 +259,14 @@ fn hide(request: &Request<'_>, object: &mut Object) -> Map<String, Value> {
 fn show(object: &mut Object, hidden: Map<String, Value>) {
     let metadata = object.metadata_mut();
     for (field, value) in hidden {
-        // A name may have been given meanwhile.
+        // A name may have been set in the meantime.
         if field != "name" || !metadata.contains_key("name") {
             metadata.insert(field, value);
         }
     }
 }
 
-/// Refuses what is in order by itself; gives warnings.
+/// Runs the validating plugins, policies and webhooks; returns warnings.
 pub fn check(
     request: &Request<'_>,
     objects: Objects<'_>,
@@ -315,7 +316,7 @@ pub fn check(
     Ok(answers.warnings)
 }
 
-/// A request that is refused by a policy or webhook.
+/// The error for a request that a policy or webhook rejects.
 fn refusal(request: &Request<'_>, objects: Objects<'_>, why: &str) -> Status {
     let name = if request.name.is_empty() {
         objects.name()
@@ -330,9 +331,10 @@ fn refusal(request: &Request<'_>, objects: Objects<'_>, why: &str) -> Status {
     )
 }
 
-/// A refusal in the words of the API server.
+/// An error with the API server's wording.
 pub fn forbidden(resource: &Resource, object: &Object, why: &str) -> Status {
-    // What is refused before it has a name is called by what its name begins with.
+    // An object that is rejected before its name is generated is identified by the prefix of the
+    // name.
     let name = [object.name(), object.generate_name()]
         .into_iter()
         .find(|name| !name.is_empty())

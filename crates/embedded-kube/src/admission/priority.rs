@@ -1,4 +1,4 @@
-//! The priority of a pod: from its class, or from the class that is the default.
+//! Sets the priority of a pod from its priority class, or from the default class.
 
 use super::{Objects, Request, forbidden, refusal, spec};
 use crate::catalog::Resource;
@@ -14,7 +14,7 @@ fn classes() -> Gvr {
     Gvr::new("scheduling.k8s.io", "v1", "priorityclasses")
 }
 
-/// The class that holds for pods without one: of several, the lowest.
+/// The class of pods without one; if there are several defaults, the one with the lowest value.
 fn default_class(cluster: &dyn Reader) -> Option<Arc<Object>> {
     let classes = cluster.list(&classes(), None).ok()?;
     let marked = classes
@@ -67,7 +67,7 @@ pub fn admit(cluster: &dyn Reader, resource: &Resource, pod: &mut Object) -> Res
     Ok(())
 }
 
-/// An update that does not say them keeps them.
+/// An update without these fields keeps them.
 pub fn keep(old: &Object, pod: &mut Object) {
     for field in ["priority", "preemptionPolicy"] {
         let before = old.pointer(&format!("/spec/{field}")).cloned();
@@ -78,7 +78,7 @@ pub fn keep(old: &Object, pod: &mut Object) {
     }
 }
 
-/// Refuses a second default class.
+/// Rejects a second default class.
 pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> {
     let Some(new) = objects
         .new

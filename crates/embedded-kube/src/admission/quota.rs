@@ -1,8 +1,8 @@
-//! ResourceQuotas: a write that would use more than a quota has left is refused, others are counted
+//! ResourceQuotas: a write that exceeds what is left of a quota is rejected; any other is counted
 //! in the quota's status.
 //!
-//! Main function: [`charge`]. What is counted, and from when, a controller says in the quota's
-//! status.
+//! Main function: [`charge`]. It counts only the resources that the quota controller has put into
+//! the status.
 
 use super::usage::{Amounts, add, amounts, compute, in_scope, is_of_kind, is_terminating, of};
 use super::{Cluster, Request, forbidden};
@@ -16,9 +16,9 @@ use tiphys_apimachinery::object::map_entry;
 use tiphys_apimachinery::quantity::Quantity;
 use tiphys_apimachinery::{Gvr, Object};
 
-/// How often counting is tried again when somebody else changes the same quota.
+/// How often charging is retried after a concurrent change of the same quota.
 const ATTEMPTS: usize = 20;
-/// What a quota can demand of every container.
+/// The resources that a quota can require every container to set.
 const DEMANDED: [&str; 6] = [
     "cpu",
     "limits.cpu",
@@ -64,7 +64,7 @@ fn hard(quota: &Object, part: &str) -> Amounts {
     )
 }
 
-/// What the object adds to what is used; nothing for updates that only take less.
+/// The usage that the object adds; nothing for updates that only reduce it.
 fn added(resource: &Resource, object: &Object, old: Option<&Object>) -> Amounts {
     let mut used = of(resource, object);
     if let Some(old) = old {
@@ -77,7 +77,7 @@ fn added(resource: &Resource, object: &Object, old: Option<&Object>) -> Amounts 
     used
 }
 
-/// Whether an update can change what is used, or in which quotas.
+/// Whether an update can change the usage, or which quotas count it.
 fn counts_update(request: &Request<'_>, object: &Object, old: &Object) -> bool {
     match request.resource.table.as_str() {
         "/services" | "/persistentvolumeclaims" => true,
@@ -86,7 +86,7 @@ fn counts_update(request: &Request<'_>, object: &Object, old: &Object) -> bool {
     }
 }
 
-/// Counts a write in the quotas of its namespace.
+/// Charges a write to the quotas of its namespace.
 pub fn charge(request: &Request<'_>, object: &Object, old: Option<&Object>) -> Result<(), Status> {
     let (cluster, resource) = (request.cluster, &**request.resource);
     if old.is_some_and(|old| !counts_update(request, object, old)) || resource.table == "/events" {
@@ -121,7 +121,7 @@ pub fn charge(request: &Request<'_>, object: &Object, old: Option<&Object>) -> R
         }
         due.extend((!delta.is_empty()).then_some((quota, delta)));
     }
-    // What one quota refuses is counted in none.
+    // A write that one quota rejects is charged to none.
     for (quota, delta) in &due {
         fits(request, object, quota, delta)?;
     }
@@ -130,7 +130,7 @@ pub fn charge(request: &Request<'_>, object: &Object, old: Option<&Object>) -> R
         .try_for_each(|due| take(request, object, due))
 }
 
-/// All that the quota bounds of such objects, if nobody has counted some of it so far.
+/// The resources of such objects that the quota limits, if any of them has not been counted yet.
 fn not_counted(
     resource: &Resource,
     quota: &Object,
@@ -146,7 +146,7 @@ fn not_counted(
         .then(|| bounded.join(","))
 }
 
-/// Requests and limits that the quota counts and a container does not have.
+/// Requests and limits that the quota counts and a container does not set.
 fn not_said(limits: &Amounts, pod: &Object) -> Option<String> {
     let demanded: Vec<&str> = DEMANDED
         .into_iter()
@@ -195,8 +195,8 @@ fn print(all: &Amounts, names: &[&String]) -> String {
         .join(",")
 }
 
-/// What is used of a quota with this, unless that is too much. What a status tells of is taken
-/// already.
+/// The usage of a quota including this write, unless it exceeds the limit. The usage in the status
+/// already counts.
 fn fits(
     request: &Request<'_>,
     object: &Object,
@@ -228,7 +228,7 @@ fn fits(
     Err(forbidden(request.resource, object, &why))
 }
 
-/// Adds to a quota's status, or refuses.
+/// Adds to a quota's status, or rejects the write.
 fn take(
     request: &Request<'_>,
     object: &Object,
@@ -254,7 +254,7 @@ fn take(
     ))
 }
 
-/// Whether the status could be written; not when the quota has changed.
+/// Whether the status was written; false if the quota has changed concurrently.
 fn set_used(
     cluster: &dyn Cluster,
     quota: &Object,

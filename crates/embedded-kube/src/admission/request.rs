@@ -1,4 +1,4 @@
-//! What a write asks for, as policies and webhooks see it. Main type: [`Request`].
+//! A write request as policies and webhooks see it. Main type: [`Request`].
 
 use super::Cluster;
 use crate::base::{Sender, UserInfo};
@@ -47,16 +47,16 @@ impl Operation {
     }
 }
 
-/// A write, or a question like an eviction, before it is carried out.
+/// A write, or another request such as an eviction, before it is carried out.
 pub struct Request<'a> {
     pub cluster: &'a dyn Cluster,
     pub resource: &'a Arc<Resource>,
     pub subresource: &'a str,
-    /// Of the object that is sent, which is another one than the resource's for some subresources.
+    /// The kind of the sent object, which differs from the resource's kind for some subresources.
     pub kind: Gvk,
     pub operation: Operation,
     pub namespace: &'a str,
-    /// Empty while it is not known.
+    /// Empty if it is not known yet.
     pub name: &'a str,
     pub dry_run: bool,
     pub sender: &'a Sender,
@@ -71,7 +71,7 @@ pub struct Objects<'a> {
 }
 
 impl Objects<'_> {
-    /// What messages call the object.
+    /// The name of the object in messages.
     pub fn name(&self) -> &str {
         match self.new {
             Some(new) if !new.name().is_empty() => new.name(),
@@ -89,7 +89,7 @@ impl<'a> Request<'a> {
         (namespace, name): (&'a str, &'a str),
         (dry_run, sender): (bool, &'a Sender),
     ) -> Self {
-        // A namespace is in itself.
+        // A namespace belongs to itself.
         let namespace = if resource.is("", "namespaces") {
             name
         } else {
@@ -110,7 +110,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The same for a subresource, which speaks a kind of its own or that of the resource.
+    /// The same for a subresource, which has its own kind or that of the resource.
     pub fn of(mut self, subresource: &'a str) -> Self {
         let spoken = self
             .resource
@@ -127,7 +127,7 @@ impl<'a> Request<'a> {
         self.resource.is("", "namespaces")
     }
 
-    /// The namespace that the object is in.
+    /// The namespace of the object.
     pub fn namespace_object(&self) -> Option<Arc<Object>> {
         if self.namespace.is_empty() || self.is_namespace() {
             return None;
@@ -137,7 +137,7 @@ impl<'a> Request<'a> {
             .map(|stored| stored.object())
     }
 
-    /// Who answers what the user, or a service account, may do. The roles are read once.
+    /// Answers what the user, or a service account, may do. The roles are read once.
     pub fn judge(&self) -> &Judge {
         self.judge.get_or_init(|| {
             let (reader, user) = (self.cluster.reader(), self.sender.user.clone());
@@ -155,7 +155,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The question that the authorizer was asked about the request itself.
+    /// The authorizer's question about the request itself.
     pub fn question(&self) -> Question {
         Question {
             verb: self.operation.verb().to_owned(),
@@ -168,7 +168,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The object in the version of another resource that is the same.
+    /// Converts the object to the version of an equivalent resource.
     pub fn convert(&self, object: &Object, to: &Arc<Resource>) -> Result<Object, Status> {
         let mut object = object.clone();
         if !Arc::ptr_eq(self.resource, to) && self.kind == self.resource.gvk() {
@@ -177,7 +177,7 @@ impl<'a> Request<'a> {
         Ok(object)
     }
 
-    /// Both objects, new and old, in that version.
+    /// Both objects, new and old, converted to that version.
     pub fn convert_all(
         &self,
         objects: Objects<'_>,
@@ -188,7 +188,7 @@ impl<'a> Request<'a> {
         Ok([new?, old?])
     }
 
-    /// The kind of the objects when the request is seen as one of this resource.
+    /// The kind of the objects when the request is seen as one for this resource.
     pub fn kind_as(&self, to: &Resource) -> Gvk {
         if self.kind == self.resource.gvk() {
             to.gvk()
@@ -197,7 +197,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What the objects are then.
+    /// The resource of the objects in that case.
     pub fn typed_as(&self, to: &Arc<Resource>) -> Arc<Resource> {
         let kind = self.kind_as(to);
         if kind == to.gvk() {
@@ -207,7 +207,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The object, seen as one of a matched resource, in the version of the request's.
+    /// Converts an object from the version of a matched resource back to that of the request.
     pub fn convert_back(&self, matched: &Arc<Resource>, object: &mut Object) -> Result<(), Status> {
         if Arc::ptr_eq(matched, self.resource) || self.kind != self.resource.gvk() {
             return Ok(());
@@ -215,7 +215,8 @@ impl<'a> Request<'a> {
         self.cluster.between(matched, self.resource, object)
     }
 
-    /// As `AdmissionRequest` without uid and objects. `matched` is the resource that a rule named.
+    /// The `AdmissionRequest` without uid and objects. `matched` is the resource that a rule
+    /// matched.
     pub fn to_json(&self, matched: &Resource) -> Map<String, Value> {
         let kind = |k: &Gvk| json!({"group": k.group, "version": k.version, "kind": k.kind});
         let resource =

@@ -1,5 +1,5 @@
-//! Resizes of pods that are on a node: whether the node has the room, and can follow at all. Main
-//! function: [`check`].
+//! Checks a resize of a pod that is on a node: the node must have enough room and must support
+//! resizing. Main function: [`check`].
 
 use super::refusal;
 use super::request::{Objects, Request};
@@ -9,12 +9,12 @@ use serde_json::Value;
 use tiphys_apimachinery::quantity::Quantity;
 use tiphys_apimachinery::{Gvr, Object};
 
-/// What a node must declare to change what a pod itself, or a container that runs before the
-/// others, asks for.
+/// The features that a node must declare for changing the resources of the pod itself or of an init
+/// container.
 const OF_PODS: &str = "InPlacePodLevelResourcesVerticalScaling";
 const OF_FIRST: &str = "InPlacePodVerticalScalingInitContainers";
 
-/// Refuses what the pod's node cannot do.
+/// Rejects resizes that the pod's node does not support.
 pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> {
     let (Some(new), Some(old)) = (objects.new, objects.old) else {
         return Ok(());

@@ -1,4 +1,5 @@
-//! RuntimeClasses: what a new pod gets from its class, and what it may not say against it.
+//! RuntimeClasses: the fields that a new pod gets from its class, and the conflicts that are
+//! rejected.
 
 use super::{forbidden, spec};
 use crate::catalog::Resource;
@@ -37,7 +38,7 @@ fn class(
     })
 }
 
-/// The same amounts, however they are written.
+/// Whether the quantities are equal, however they are written.
 fn same(a: &Value, b: &Value) -> bool {
     let read = |v: &Value| -> Vec<(String, Option<Quantity>)> {
         let map = v.as_object().into_iter().flatten();
@@ -47,7 +48,7 @@ fn same(a: &Value, b: &Value) -> bool {
     read(a) == read(b)
 }
 
-/// What a class says of overhead, which may be nothing.
+/// The overhead of a class, which may be empty.
 fn fixed(class: &Object) -> Option<Value> {
     let overhead = class
         .pointer("/overhead")
@@ -112,7 +113,7 @@ pub fn admit(cluster: &dyn Reader, resource: &Resource, pod: &mut Object) -> Res
     Ok(())
 }
 
-/// Without those that another one covers.
+/// The tolerations without those that another one covers.
 fn merge(all: Vec<Value>) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
     for (i, one) in all.iter().enumerate() {
@@ -127,7 +128,7 @@ fn merge(all: Vec<Value>) -> Vec<Value> {
     merged
 }
 
-/// Whether a toleration tolerates all that another one does.
+/// Whether a toleration tolerates everything that another one does.
 fn covers(wide: &Value, narrow: &Value) -> bool {
     if wide == narrow {
         return true;
@@ -155,7 +156,7 @@ fn covers(wide: &Value, narrow: &Value) -> bool {
     }
 }
 
-/// Overhead comes from the class and from nowhere else. `hollow`: there is one, with nothing in it.
+/// Checks that the overhead is that of the class. `hollow`: there is an empty overhead.
 pub fn check(
     cluster: &dyn Reader,
     resource: &Resource,

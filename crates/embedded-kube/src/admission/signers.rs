@@ -1,5 +1,5 @@
-//! Who may decide about certificate requests and sign them, and whom none is made out to. Main
-//! function: [`check`].
+//! Certificate requests: who may approve and sign them, and which identities they must not request.
+//! Main function: [`check`].
 
 use super::{Objects, Request, refusal};
 use crate::rbac::{Attributes, Policy};
@@ -11,7 +11,7 @@ use tiphys_apimachinery::Object;
 const GROUP: &str = "certificates.k8s.io";
 const API_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 const MASTERS: &str = "system:masters";
-/// The identifier of an organization's name, as DER writes it.
+/// The DER-encoded identifier of the organization name.
 const ORGANIZATION: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x0a];
 
 pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> {
@@ -41,7 +41,7 @@ pub fn check(request: &Request<'_>, objects: Objects<'_>) -> Result<(), Status> 
     }
 }
 
-/// For this signer, or for all of its domain.
+/// Whether the user may use this signer, or all signers of its domain.
 fn may(request: &Request<'_>, verb: &str, signer: &str) -> bool {
     let policy = Policy::read(request.cluster, &Policy::default());
     let domain = signer.split('/').next().unwrap_or("");
@@ -61,8 +61,7 @@ fn may(request: &Request<'_>, verb: &str, signer: &str) -> bool {
         })
 }
 
-/// Whether one of the organizations that the request is made out to is the one that may do
-/// everything.
+/// Whether the certificate request is for an organization that is the group with full access.
 fn is_of_masters(object: &Object) -> bool {
     let text = STANDARD
         .decode(object.str_at("/spec/request"))
@@ -74,7 +73,7 @@ fn is_of_masters(object: &Object) -> bool {
         .map(str::trim)
         .collect();
     let request = STANDARD.decode(body).unwrap_or_default();
-    // The name follows as a type, a length and that many letters.
+    // The name follows as a type, a length and that many characters.
     let is_name = |rest: &[u8]| {
         rest.get(1)
             .is_some_and(|n| rest.get(2..2 + usize::from(*n)) == Some(MASTERS.as_bytes()))

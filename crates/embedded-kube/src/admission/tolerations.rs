@@ -1,4 +1,5 @@
-//! Five minutes on a node that is not ready or unreachable, for pods that say nothing about it.
+//! Adds default tolerations: a pod stays for five minutes on a node that is not ready or
+//! unreachable, unless the pod has its own tolerations for that.
 
 use super::spec;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! What goes to a node is labelled with the zone and region of that node. Main function: [`admit`].
+//! Labels objects that are assigned to a node with the zone and region of that node. Main function:
+//! [`admit`].
 
 use crate::reader::Reader;
 use tiphys_apimachinery::{Gvr, Object};
@@ -8,7 +9,7 @@ const LABELS: [&str; 2] = [
     "topology.kubernetes.io/region",
 ];
 
-/// Labels a pod or a Binding, which names its node at a place.
+/// Labels a pod or a Binding; `at` is the path of its node name.
 pub fn admit(cluster: &dyn Reader, object: &mut Object, at: &str) {
     let name = object.str_at(at);
     let node = (!name.is_empty()).then(|| cluster.get(&Gvr::new("", "v1", "nodes"), "", name));

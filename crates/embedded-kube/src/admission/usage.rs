@@ -1,5 +1,5 @@
-//! What an object uses of the things that quotas and limits count. Functions of one object; they
-//! know no registry.
+//! Computes how much of the resources counted by quotas and limits an object uses. Each function
+//! sees a single object and has no access to the registry.
 
 use super::classes::of_claim;
 use crate::catalog::Resource;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::quantity::Quantity;
 
-/// Kinds that quotas name without `count/`.
+/// Kinds that have a quota name without `count/`.
 const NAMED: [&str; 7] = [
     "configmaps",
     "persistentvolumeclaims",
@@ -20,14 +20,14 @@ const NAMED: [&str; 7] = [
     "services",
 ];
 
-/// What stands between a storage class and what is counted of its claims.
+/// The infix between a storage class and the resource that is counted for its claims.
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 
 fn number(n: usize) -> Quantity {
     n.to_string().parse().unwrap_or(Quantity::ZERO)
 }
 
-/// A map of amounts.
+/// Parses a map of quantities.
 pub fn amounts(value: &Value) -> Amounts {
     let parsed =
         |(name, amount): (&String, &Value)| Some((name.clone(), amount.as_str()?.parse().ok()?));
@@ -39,7 +39,7 @@ pub fn amounts(value: &Value) -> Amounts {
         .collect()
 }
 
-/// Requests or limits of a pod: those of its containers, or its own where it says them.
+/// Requests or limits of a pod: the sum of its containers, or the pod-level values if they are set.
 pub fn of_pod(pod: &Object, kind: &str) -> Amounts {
     let Some(spec) = pod.pointer("/spec") else {
         return Amounts::new();
@@ -56,7 +56,8 @@ pub fn of_pod(pod: &Object, kind: &str) -> Amounts {
     sum
 }
 
-/// What a pod takes of its node: also what its pages and its runtime need.
+/// The resources that a pod needs on its node, including huge pages and the overhead of its
+/// runtime.
 pub fn needs(pod: &Object, kind: &str) -> Amounts {
     let mut sum = of_pod(pod, kind);
     let part = |pointer: &str| amounts(pod.pointer(pointer).unwrap_or(&Value::Null));
@@ -73,13 +74,13 @@ pub fn needs(pod: &Object, kind: &str) -> Amounts {
     sum
 }
 
-/// Whether a pod ends by itself.
+/// Whether a pod has a deadline.
 pub fn is_terminating(pod: &Object) -> bool {
     pod.i64_at("/spec/activeDeadlineSeconds")
         .is_some_and(|n| n >= 0)
 }
 
-/// What an object of a kind uses.
+/// The usage of an object.
 pub fn of(resource: &Resource, object: &Object) -> Amounts {
     let count = if resource.group.is_empty() {
         resource.resource.clone()
@@ -106,7 +107,7 @@ pub fn of(resource: &Resource, object: &Object) -> Amounts {
     used
 }
 
-/// The names under which quotas count requests and limits.
+/// The quota names of requests and limits.
 pub fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
     let mut used = Amounts::new();
     for (name, amount) in requests {
@@ -127,7 +128,7 @@ pub fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
     used
 }
 
-/// Whether a quota means objects of the kind by a name, although this one may use nothing of it.
+/// Whether a quota name applies to objects of the kind, even if this object uses none of it.
 pub fn is_of_kind(resource: &Resource, name: &str) -> bool {
     match resource.table.as_str() {
         "/pods" => is_of_pods(name),
@@ -188,7 +189,7 @@ fn claim(object: &Object) -> Amounts {
         used.insert(of_class("persistentvolumeclaims"), number(1));
     }
     let size = |path: &str| object.str_at(path).parse::<Quantity>().ok();
-    // More may be taken already than is wanted by now.
+    // The allocated size may be larger than the requested one.
     let asked = size("/spec/resources/requests/storage");
     if let Some(size) = asked.map(|asked| {
         size("/status/allocatedResources/storage")
@@ -204,7 +205,7 @@ fn claim(object: &Object) -> Amounts {
     used
 }
 
-/// Whether a scope of a quota covers an object. Only pods and claims are in scopes.
+/// Whether a scope of a quota includes an object. Only pods and claims have scopes.
 pub fn in_scope(resource: &Resource, object: &Object, scope: &Value) -> bool {
     let name = scope["scopeName"].as_str().unwrap_or("");
     match resource.table.as_str() {
@@ -216,7 +217,7 @@ pub fn in_scope(resource: &Resource, object: &Object, scope: &Value) -> bool {
     }
 }
 
-/// The classes of attributes that a claim has, gets and asks for.
+/// The attribute classes that a claim has, is getting and requests.
 fn attribute_classes(claim: &Object) -> Vec<&str> {
     const NAMED: [&str; 3] = [
         "/spec/volumeAttributesClassName",
@@ -230,7 +231,7 @@ fn attribute_classes(claim: &Object) -> Vec<&str> {
         .collect()
 }
 
-/// Whether a scope means one of the names, or an object without any.
+/// Whether a scope selects one of the names, or an object without any.
 fn selects(scope: &Value, names: &[&str]) -> bool {
     let listed = |name: &str| {
         scope["values"]

@@ -1,4 +1,5 @@
-//! From a bearer token to a user: static tokens, and tokens of service accounts that still exist.
+//! Resolves a bearer token to a user: static tokens, and tokens of service accounts that still
+//! exist.
 
 use super::Auth;
 use super::jwt::{Claims, ISSUER, Ref};
@@ -8,8 +9,8 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Users with a token that was given at the start, by the token's hash: finding one takes a time
-/// that tells nothing.
+/// Users with static tokens, keyed by the hash of the token, so that the time of a lookup reveals
+/// nothing about a token.
 pub struct StaticTokens(HashMap<[u8; 32], Arc<UserInfo>>);
 
 impl StaticTokens {
@@ -29,14 +30,14 @@ impl StaticTokens {
     }
 }
 
-/// A user and the audiences that its token is good for.
+/// A user and the accepted audiences of the token.
 pub type Authenticated = (Arc<UserInfo>, Vec<String>);
 
 const UNKNOWN: &str = "invalid bearer token";
 
 impl Auth {
-    /// `audiences`: at least one of them must be meant. The error says why the token is worth
-    /// nothing.
+    /// The token must be meant for at least one of `audiences`. The error says why the token is
+    /// invalid.
     pub fn authenticate(&self, token: &str, audiences: &[String]) -> Result<Authenticated, String> {
         let key: [u8; 32] = Sha256::digest(token).into();
         if let Some(user) = self.tokens.0.get(&key) {
@@ -65,7 +66,8 @@ impl Auth {
         vec![ISSUER.to_owned()]
     }
 
-    /// The account of a signed token and what the token is bound to must still be there.
+    /// Checks that the account of a signed token and the objects that the token is bound to still
+    /// exist.
     fn check_account(&self, claims: &Claims, token: &str) -> Result<UserInfo, String> {
         claims.check_time(self.registry.now().as_second())?;
         let bound = &claims.bound;
@@ -101,7 +103,7 @@ impl Auth {
             };
             still("/secrets", namespace, &bound.secret)?;
             still("/pods", namespace, &bound.pod)?;
-            // The node of a pod is only told; a token for a node depends on it.
+            // The node of a pod is for information only; a token bound to a node depends on it.
             if bound.pod.is_none() {
                 still("/nodes", "", &bound.node)?;
             }

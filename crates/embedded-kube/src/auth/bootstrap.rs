@@ -1,5 +1,5 @@
-//! The roles and bindings that every cluster has. Main function: [`make_defaults`]; the facts are
-//! in `bootstrap.txt`.
+//! Creates the default roles and bindings of a cluster. Main function: [`make_defaults`]; the data
+//! is in `bootstrap.txt`.
 
 use crate::base::WriteOptions;
 use crate::rbac::policy::GROUP;
@@ -12,8 +12,8 @@ use tiphys_apimachinery::{Gvr, Object};
 const TABLE: &str = include_str!("bootstrap.txt");
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// Makes what is missing. What is there keeps its changes, but gets back rules and subjects that it
-/// lost, unless its annotation `autoupdate` says no.
+/// Creates the missing roles and bindings. Existing ones keep their changes, but get back missing
+/// rules and subjects, unless their annotation `autoupdate` is `false`.
 pub fn make_defaults(registry: &Registry) -> Result<(), Status> {
     let options = WriteOptions::manager("kube-apiserver");
     for (resource, object) in objects() {
@@ -34,7 +34,7 @@ pub fn make_defaults(registry: &Registry) -> Result<(), Status> {
     Ok(())
 }
 
-/// The object with what it lost, if it lost something.
+/// The object with its missing rules and subjects restored, if there are any.
 fn mend(live: &Object, wanted: &Object) -> Option<Object> {
     if live.annotation(AUTOUPDATE) == Some("false") {
         return None;

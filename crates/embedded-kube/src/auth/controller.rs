@@ -1,7 +1,7 @@
-//! What a controller manager does for roles and tokens: aggregated cluster roles, and the tokens in
-//! Secrets.
+//! The parts of a controller manager that concern roles and tokens: aggregated cluster roles, and
+//! tokens in Secrets.
 //!
-//! Main function: [`run`], one task that follows every change.
+//! Main function: [`run`], a single task that follows every change.
 
 use super::{Auth, TOKEN_SECRET, jwt::Ref};
 use crate::base::{DeleteOptions, Part, Patch, WriteOptions};
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
-/// Looks at everything once, then at every change, until `stop`.
+/// Reconciles everything once, then after every change, until `stop`.
 pub async fn run(
     auth: Arc<Auth>,
     ca: String,
@@ -79,7 +79,7 @@ impl Controller {
         }
     }
 
-    /// Gives each aggregated role the rules of the roles that its selectors match.
+    /// Updates each aggregated role with the rules of the roles that its selectors match.
     fn aggregate(&self) {
         let gvr = Gvr::new(GROUP, "v1", "clusterroles");
         let roles = self.registry().list(&gvr, None).unwrap_or_default();
@@ -129,7 +129,8 @@ impl Controller {
         }
     }
 
-    /// Puts a token into a Secret that asks for one; removes the Secret of an account that is gone.
+    /// Puts a token into a Secret that requests one; deletes the Secret of an account that no
+    /// longer exists.
     fn fill(&self, secret: &Object) {
         let Some(account) = secret
             .annotation(ACCOUNT)

@@ -1,6 +1,7 @@
-//! Nobody gives away rights that he does not have: the check on writes of roles and bindings.
+//! Prevents privilege escalation: a user may not grant permissions that he does not have. Checked
+//! on writes of roles and bindings.
 //!
-//! Main function: [`check`], called with the object as it would be stored and the one that it
+//! Main function: [`check`], called with the object as it would be stored and the object it
 //! replaces.
 
 use crate::base::user::UserInfo;
@@ -17,7 +18,7 @@ pub struct Write {
     /// The plural name.
     pub resource: String,
     pub namespace: String,
-    /// Of the URL: empty for a create.
+    /// The name in the URL: empty for a create.
     pub name: String,
 }
 
@@ -37,7 +38,7 @@ pub fn check(
     }
 }
 
-/// Whether nothing changes but what garbage collection needs.
+/// Whether the change concerns only garbage collection fields.
 fn only_collected(new: &Object, old: &Object) -> bool {
     let plain = |o: &Object| {
         let mut copy = o.clone();
@@ -95,7 +96,7 @@ fn check_role(
     if let Some(why) = not_held(policy, write, &Rule::list(new.pointer("/rules"))) {
         return refuse(why);
     }
-    // What is gathered later can be anything.
+    // The rules that are aggregated later are not limited.
     let gathers = |o: &Object| {
         o.pointer("/aggregationRule/clusterRoleSelectors")
             .and_then(Value::as_array)
@@ -135,7 +136,7 @@ fn check_binding(policy: &Policy, write: &Write, new: &Object) -> Result<(), Sta
     let resource = match kind {
         "ClusterRole" => "clusterroles",
         "Role" => "roles",
-        // Validation will refuse it.
+        // Validation will reject it.
         other => {
             return Err(Status::new(
                 500,
@@ -150,7 +151,7 @@ fn check_binding(policy: &Policy, write: &Write, new: &Object) -> Result<(), Sta
     if name.is_empty() {
         return Err(Status::bad_request("Name parameter required."));
     }
-    // What is missing is called as what is written.
+    // A missing role is reported with the kind given in the binding.
     let rules = policy
         .role(kind, name, &write.namespace)
         .map_err(|m| Status::not_found(GROUP, &write.resource, &m.name))?;
@@ -160,7 +161,7 @@ fn check_binding(policy: &Policy, write: &Write, new: &Object) -> Result<(), Sta
     }
 }
 
-/// What the writer would give away without having it.
+/// The permissions that the write would grant without the writer having them.
 fn not_held(policy: &Policy, write: &Write, rules: &[Rule]) -> Option<String> {
     let (held, wrong) = policy.rules_for(&write.user, &write.namespace);
     let lines = missing(&held, rules);

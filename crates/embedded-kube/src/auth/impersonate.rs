@@ -1,8 +1,8 @@
-//! Acting as somebody else: `Impersonate-*` headers, allowed by the roles of the one who asks.
+//! Impersonation: `Impersonate-*` headers, allowed by the roles of the requesting user.
 //!
-//! Main function: [`impersonate`]. There are four ways that are tied to what is done
-//! (`impersonate:<way>` together with `impersonate-on:<way>:<verb>`), and the old one,
-//! `impersonate`, that allows everything the other user may do.
+//! Main function: [`impersonate`]. There are four constrained modes (`impersonate:<mode>` together
+//! with `impersonate-on:<mode>:<verb>`), and the legacy verb `impersonate`, which allows everything
+//! that the impersonated user may do.
 
 use crate::base::user::{
     ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo, account_groups, split_account,
@@ -17,14 +17,14 @@ const USER: &str = "impersonate-user";
 const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA: &str = "impersonate-extra-";
-/// From this many groups or extra values on, the right to all of them is asked for first.
+/// With this many groups or extra values or more, the permission for all of them is checked first.
 const MANY: usize = 4;
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// The user whom the request wants to be, as written in its headers.
+/// The user to impersonate, from the headers of the request.
 fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Status> {
-    // A value that is no text must not be lost: without it the request would be carried out as the
-    // one who asks.
+    // A value that is not valid text must not be dropped: the request would then be carried out as
+    // the requesting user.
     let text = |v: &http::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
     let texts = |name: &str| headers.get_all(name).iter().map(text).collect::<Vec<_>>();
     let first = |name: &str| texts(name).into_iter().next().unwrap_or_default();
@@ -74,7 +74,7 @@ fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Status> {
     )))
 }
 
-/// The user that the request is carried out as; nothing when it does not ask for that.
+/// The impersonated user of the request; none if it does not impersonate.
 pub fn impersonate(
     policy: &Policy,
     user: &UserInfo,
@@ -105,7 +105,7 @@ fn node_of(name: &str) -> Option<&str> {
         .filter(|n| !n.is_empty() && n.len() <= 253 && n.chars().all(allowed))
 }
 
-/// The ways that fit, most restricted first; the empty word is the old one.
+/// The applicable modes, most restricted first; the empty string is the legacy one.
 fn ways(user: &UserInfo, wanted: &UserInfo) -> Vec<&'static str> {
     let only_name = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
     let node = node_of(&wanted.name);
@@ -187,7 +187,7 @@ impl Check<'_> {
         Ok(found)
     }
 
-    /// What the name stands for; nodes and service accounts bring their groups.
+    /// Resolves the impersonated name; nodes and service accounts also get their groups.
     fn name(&self, way: &str, mut asked: Attributes, found: &mut UserInfo) -> Attributes {
         if let (Some(node), true) = (node_of(&self.wanted.name), way.ends_with("-node")) {
             asked.resource = "nodes".to_owned();
@@ -269,7 +269,7 @@ impl Check<'_> {
     }
 }
 
-/// Why an extra field cannot be taken over.
+/// Why an extra field cannot be impersonated.
 fn unfit(key: &str, values: &[String]) -> Option<String> {
     let domain_prefixed = key
         .split_once('/')

@@ -1,7 +1,7 @@
-//! Tokens of service accounts: signed statements about who the bearer is and what the token depends
-//! on.
+//! Service account tokens: signed claims about the bearer and the objects that the token is bound
+//! to.
 //!
-//! Main types: [`Signer`] and [`Claims`]. Whether the account still exists is not its matter.
+//! Main types: [`Signer`] and [`Claims`]. It does not check whether the account still exists.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,25 +13,25 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// Who issues the tokens, and whom they are for unless they say something else.
+/// The issuer of the tokens, and their default audience.
 pub const ISSUER: &str = "https://kubernetes.default.svc";
 /// The issuer of tokens in Secrets.
 const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
-/// Clocks may differ that much, in seconds.
+/// Tolerated clock skew, in seconds.
 const LEEWAY: i64 = 60;
-/// How many verified tokens are remembered, so that a client pays for one signature only.
+/// How many verified tokens are cached, so that each token is verified only once.
 const REMEMBERED: usize = 4_096;
-/// Longer ones are not looked at.
+/// Longer tokens are rejected without being parsed.
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// An object that a token names.
+/// An object that a token refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ref {
     pub name: String,
     pub uid: String,
 }
 
-/// The part of the claims that only Kubernetes knows.
+/// The Kubernetes-specific part of the claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
     pub namespace: String,
@@ -44,7 +44,7 @@ pub struct Bound {
     pub node: Option<Ref>,
 }
 
-/// What a token says. Times are Unix seconds; a token of a Secret has none.
+/// The claims of a token. Times are Unix seconds; a token of a Secret has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
     pub audiences: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Claims {
     pub expires: Option<i64>,
     pub id: String,
     pub bound: Bound,
-    /// Of a Secret: valid while the Secret has this token.
+    /// A token of a Secret: valid as long as the Secret contains this token.
     pub legacy: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct Signer {
     encoding: EncodingKey,
     decoding: DecodingKey,
     header: Header,
-    /// The two halves of the public point.
+    /// The two coordinates of the public key.
     point: (String, String),
     verified: Mutex<HashMap<[u8; 32], Arc<Claims>>>,
 }
@@ -92,7 +92,7 @@ impl Signer {
         })
     }
 
-    /// A token that ends.
+    /// Signs a token that expires.
     pub fn sign(&self, claims: &Claims, now: i64) -> Result<String, String> {
         let text = json!({
             "aud": claims.audiences, "exp": claims.expires, "iat": now, "iss": ISSUER, "jti": claims.id, "nbf": claims.not_before,
@@ -101,7 +101,7 @@ impl Signer {
         self.encode(&text)
     }
 
-    /// The token of a Secret: without end.
+    /// Signs the token of a Secret, which does not expire.
     pub fn sign_legacy(
         &self,
         namespace: &str,
@@ -121,7 +121,7 @@ impl Signer {
         jsonwebtoken::encode(&self.header, claims, &self.encoding).map_err(|e| e.to_string())
     }
 
-    /// What the token says, when this server has signed it. Times are not looked at.
+    /// The claims of the token, if this server has signed it. Times are not checked.
     pub fn verify(&self, token: &str) -> Option<Arc<Claims>> {
         if token.len() > MAX_TOKEN || token.bytes().filter(|b| *b == b'.').count() != 2 {
             return None;
@@ -154,7 +154,7 @@ impl Signer {
         Some(claims)
     }
 
-    /// The public key, for whoever verifies tokens by himself.
+    /// The public key, for clients that verify tokens themselves.
     pub fn key_set(&self) -> Value {
         json!({"keys": [{"use": "sig", "kty": "EC", "kid": self.header.kid, "crv": "P-256", "alg": "ES256", "x": self.point.0, "y": self.point.1}]})
     }
@@ -207,7 +207,7 @@ impl Claims {
         })
     }
 
-    /// Why it does not hold at this time.
+    /// Why the token is not valid at this time.
     pub fn check_time(&self, now: i64) -> Result<(), &'static str> {
         if self
             .expires

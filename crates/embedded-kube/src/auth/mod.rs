@@ -1,7 +1,8 @@
-//! Who calls, and what they may do: tokens, service accounts, impersonation, roles.
+//! Authentication and authorization: tokens, service accounts, impersonation, roles.
 //!
-//! Main type: [`Auth`]. Requests over the socket are admitted here before anything of their body is
-//! read; the in-process router does not ask. It knows URLs and headers, not what the handlers do.
+//! Main type: [`Auth`]. Requests over the socket are authorized here before any of their body is
+//! read; requests of the in-process router are not authorized at all. This module sees URLs and
+//! headers; it does not know what the handlers do.
 
 mod authenticate;
 mod bootstrap;
@@ -32,8 +33,8 @@ use tiphys_apimachinery::Object;
 /// The type of Secrets that carry a token.
 pub const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
 
-/// The user of a request, put into its extensions. Without it the caller is in the same process and
-/// may do everything.
+/// The user of a request, put into its extensions. Without it, the caller is in the same process
+/// and has full access.
 #[derive(Clone, Debug)]
 pub struct Caller(pub Arc<UserInfo>);
 
@@ -42,7 +43,7 @@ pub struct Auth {
     pub(crate) registry: Registry,
     pub(crate) signer: Signer,
     tokens: StaticTokens,
-    /// With the number of role changes that it has seen.
+    /// With the number of role changes that it includes.
     policy: RwLock<(u64, Arc<Policy>)>,
 }
 
@@ -60,7 +61,7 @@ impl Auth {
         }
     }
 
-    /// The roles and bindings as they are now.
+    /// The current roles and bindings.
     pub fn policy(&self) -> Arc<Policy> {
         let now = self.registry.role_changes();
         {
@@ -76,7 +77,7 @@ impl Auth {
             .policy
             .write()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Read again: what changes while the policy is read belongs to the next one.
+        // Read again: a change made while the policy is read belongs to the next policy.
         let now = self.registry.role_changes();
         if kept.0 != now {
             *kept = (now, Arc::new(Policy::read(&self.registry, &kept.1)));
@@ -92,7 +93,7 @@ impl Auth {
         }
     }
 
-    /// Who the request is from, when that one may do what it asks for.
+    /// Authenticates the request and checks that its user may perform it.
     pub fn admit(&self, parts: &Parts) -> Result<Caller, Status> {
         let user = match bearer(&parts.headers) {
             None => Arc::new(UserInfo::anonymous()),
@@ -105,7 +106,7 @@ impl Auth {
         self.admit_as(user, parts)
     }
 
-    /// The same for a caller who is known.
+    /// The same for a user who is already authenticated.
     pub fn admit_as(&self, user: Arc<UserInfo>, parts: &Parts) -> Result<Caller, Status> {
         let asked = Attributes::of(parts);
         let user = match impersonate::impersonate(&self.policy(), &user, &parts.headers, &asked)? {
@@ -120,8 +121,8 @@ impl Auth {
         }
     }
 
-    /// The check on a write of roles and bindings; nothing for other resources and for those who
-    /// may do everything.
+    /// The escalation check for a write of roles and bindings; nothing for other resources and for
+    /// callers with full access.
     pub fn guard(
         self: &Arc<Self>,
         user: &Arc<UserInfo>,
@@ -145,9 +146,9 @@ impl Auth {
     }
 }
 
-/// The token of `Authorization: Bearer …`. Another scheme is as good as none.
+/// The token of `Authorization: Bearer …`. Another scheme counts as no token.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    // Bytes that are no text are nobody's token.
+    // Bytes that are not valid text cannot match any token.
     let Ok(value) = headers.get(AUTHORIZATION)?.to_str() else {
         return Some("");
     };

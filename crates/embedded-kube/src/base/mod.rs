@@ -1,5 +1,5 @@
-//! Small types that every layer of the server shares: how a request wants to be carried out, who
-//! makes it, an object as it is kept.
+//! Small types shared by every layer of the server: the options of a request, the user who makes
+//! it, and a stored object.
 //!
 //! It knows no resource and no rule about one.
 
@@ -22,7 +22,7 @@ pub fn timestamp(now: Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A name ending for `generateName`, without letters that make words.
+/// A random suffix for `generateName`, from characters that form no words.
 pub fn random_suffix() -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut rng = rand::rng();

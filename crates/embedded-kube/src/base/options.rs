@@ -1,5 +1,5 @@
-//! How a request wants to be carried out. Plain values, made by the HTTP layer from query
-//! parameters or by in-process callers.
+//! The options of a request. Plain values, created by the HTTP layer from query parameters or by
+//! in-process callers.
 
 use crate::base::UserInfo;
 use crate::status::Status;
@@ -9,7 +9,7 @@ use tiphys_apimachinery::Object;
 
 use super::stored::Stored;
 
-/// What to do with fields the schema does not know and keys that appear twice.
+/// How to handle unknown fields and duplicate keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     #[default]
@@ -20,7 +20,8 @@ pub enum FieldValidation {
 
 type Check = dyn Fn(&Object, Option<&Object>) -> Result<(), Status> + Send + Sync;
 
-/// Asked with the new object and the one it replaces, before anything is validated or written.
+/// A check that is called with the new object and the one it replaces, before anything is validated
+/// or written.
 #[derive(Clone, Default)]
 pub struct Guard(Option<Arc<Check>>);
 
@@ -46,11 +47,11 @@ impl std::fmt::Debug for Guard {
     }
 }
 
-/// Who makes a request, and the options that it was sent with.
+/// The user who makes a request, and the options as sent.
 #[derive(Clone, Debug)]
 pub struct Sender {
     pub user: Arc<UserInfo>,
-    /// As in `CreateOptions` and the like, without their kind.
+    /// The fields of `CreateOptions` and the like, without kind and version.
     pub options: Map<String, Value>,
 }
 
@@ -76,16 +77,16 @@ pub struct WriteOptions {
     /// Server-side apply takes over fields of other managers.
     pub force: bool,
     pub validation: FieldValidation,
-    /// The object comes out of server-side apply or a strategic patch, which convert a tree: nulls
-    /// in a custom resource stay, and numbers that are too large for their field are cut.
+    /// The object comes from server-side apply or a strategic patch, which convert a tree: nulls in
+    /// a custom resource are kept, and numbers that are too large for their field are truncated.
     pub from_tree: bool,
-    /// The object comes out of server-side apply: what nobody declares goes without a word.
+    /// The object comes from server-side apply: undeclared fields are dropped silently.
     pub applied: bool,
-    /// Things the request's decoder noticed (duplicate keys), judged by `validation` too.
+    /// Findings of the request's decoder (duplicate keys), also handled according to `validation`.
     pub findings: Vec<String>,
     /// The name in the URL, which an updated object must have.
     pub named: Option<String>,
-    /// What the caller's rights have to say about the object.
+    /// The check of the caller's permissions for the object.
     pub guard: Guard,
     pub sender: Sender,
 }
@@ -99,7 +100,7 @@ impl WriteOptions {
     }
 }
 
-/// What happens to the objects that a deleted object owns.
+/// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
     Orphan,
@@ -123,8 +124,8 @@ pub struct DeleteOptions {
 /// A patch, by its media type.
 #[derive(Clone, Debug)]
 pub enum Patch {
-    /// The operations, and whether their text has characters as they are that the server writes as
-    /// escapes.
+    /// The operations, and whether their text contains characters literally that the server would
+    /// escape.
     Json(Value, Spelling),
     Merge(Value),
     Strategic(Value),
@@ -132,15 +133,15 @@ pub enum Patch {
     Apply(Object),
 }
 
-/// How the text of a JSON Patch spells what Go's encoder escapes: `<`, `>`, `&` and two separators
-/// of lines. Texts are compared, and the server's own are escaped.
+/// How the text of a JSON Patch writes the characters that Go's encoder escapes: `<`, `>`, `&` and
+/// two line separators. Patches compare texts, and the server's own texts are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
     Escaped,
     Plain,
 }
 
-/// Which part of an object a write is about.
+/// The part of an object that a write changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Main,
@@ -149,21 +150,21 @@ pub enum Part {
     Finalize,
     /// `deployments/scale` and the like: the object has been changed by the scale handler.
     Scale,
-    /// `pods/binding`: `spec.nodeName` is set, once. Also the conditions that the server itself
-    /// gives a pod: nobody owns either.
+    /// `pods/binding`: `spec.nodeName` is set, once. Also used for the pod conditions that the
+    /// server itself sets: neither has a field owner.
     Binding,
-    /// `pods/ephemeralcontainers`: only the debug containers count.
+    /// `pods/ephemeralcontainers`: only the ephemeral containers are used.
     Ephemeral,
-    /// `pods/resize`: only what the containers ask for counts.
+    /// `pods/resize`: only the resources of the containers are used.
     Resize,
-    /// `certificatesigningrequests/approval`: only the conditions count.
+    /// `certificatesigningrequests/approval`: only the conditions are used.
     Approval,
-    /// `serviceaccounts/token`: the request for a token, which is not kept.
+    /// `serviceaccounts/token`: the request for a token, which is not stored.
     Token,
 }
 
 impl Part {
-    /// As `managedFields[].subresource` says it.
+    /// The value of `managedFields[].subresource`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Main | Self::Binding => "",
@@ -178,26 +179,26 @@ impl Part {
     }
 }
 
-/// The outcome of a write.
+/// The result of a write.
 #[derive(Clone, Debug)]
 pub struct Written {
     pub object: Arc<Object>,
     pub stored: Arc<Stored>,
-    /// What to wait for until the write is durable; 0 when nothing was written.
+    /// The revision to wait for until the write is durable; 0 if nothing was written.
     pub revision: u64,
     pub created: bool,
     pub warnings: Vec<String>,
 }
 
-/// The outcome of a delete: removed at once, or marked and left to finalizers or the grace period.
+/// The result of a delete: removed immediately, or marked and left to finalizers or the grace
+/// period.
 #[derive(Clone, Debug)]
 pub struct Deleted {
     pub object: Arc<Object>,
     pub stored: Arc<Stored>,
     pub revision: u64,
     pub removed: bool,
-    /// Removed only for show, and with finalizers: the answer is the object, and in that is
-    /// nothing.
+    /// A dry run that would remove an object with finalizers: the response is an empty object.
     pub hollow: bool,
     pub warnings: Vec<String>,
 }

@@ -1,8 +1,8 @@
-//! An object as it is kept: its JSON bytes, ready to be sent, and the few facts that lists, watches
-//! and owners need.
+//! A stored object: its JSON bytes, ready to be sent, and the few facts that lists, watches and
+//! garbage collection need.
 //!
-//! Main type: [`Stored`]. The parsed tree is several times larger than the bytes, so it is made
-//! when asked for and only shared while somebody holds it.
+//! Main type: [`Stored`]. The parsed tree is several times larger than the bytes, so it is parsed
+//! on demand and only shared as long as someone holds it.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use tiphys_apimachinery::Object;
 
-/// What is known of an object without parsing it.
+/// The facts that are known of an object without parsing it.
 #[derive(Clone, Debug, Default)]
 pub struct Meta {
     pub namespace: String,
@@ -28,9 +28,10 @@ pub struct Meta {
 pub struct Stored {
     pub meta: Meta,
     pub bytes: Bytes,
-    /// What a real server's store would hold, where that is less: some objects (new ones, and those
-    /// written in another version than that of the store) come without what is only filled in when
-    /// they are read. The next write puts it there, even one that changes nothing.
+    /// The form that a real server would store, if it has fewer fields: new objects, and those
+    /// written in a version other than the storage version, are stored without the defaults that
+    /// are filled in when they are read. The next write stores the defaults, even if it changes
+    /// nothing else.
     pub bare: Option<Bytes>,
     parsed: Mutex<Weak<Object>>,
 }
@@ -58,7 +59,7 @@ impl Stored {
         })
     }
 
-    /// Whether a real server's store holds this of it; none where it holds all.
+    /// Whether the form that a real server would store is `bare`; none if it would store all of it.
     pub fn is_as_bare(&self, bare: Option<&Object>) -> bool {
         match (&self.bare, bare) {
             (None, None) => true,
@@ -115,7 +116,7 @@ impl Meta {
     }
 }
 
-/// The key of an object inside its table. It sorts as etcd's keys do, so lists have the order of a
+/// The key of an object inside its table. It sorts like etcd's keys, so lists have the order of a
 /// real server.
 pub fn table_key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {

@@ -1,9 +1,9 @@
-//! Who makes a request. Main type: [`UserInfo`]; it says nothing of what the user may do.
+//! The user who makes a request. Main type: [`UserInfo`]; it does not include permissions.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Its members may do everything, whatever the roles say.
+/// The group with full access, whatever the roles say.
 pub const MASTERS: &str = "system:masters";
 pub const AUTHENTICATED: &str = "system:authenticated";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
@@ -22,7 +22,7 @@ pub struct UserInfo {
 #[derive(Clone)]
 pub struct TokenUser {
     pub token: String,
-    /// Its groups need not name `system:authenticated`.
+    /// The groups need not include `system:authenticated`.
     pub info: UserInfo,
 }
 
@@ -35,7 +35,7 @@ impl UserInfo {
         }
     }
 
-    /// Whoever holds the administrator's token.
+    /// The user of the administrator's token.
     pub fn admin() -> Self {
         Self {
             uid: "admin".to_owned(),
@@ -94,7 +94,7 @@ pub fn account_name(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
 }
 
-/// The groups that a service account is in by itself.
+/// The groups of every service account in a namespace.
 pub fn account_groups(namespace: &str) -> Vec<String> {
     vec![
         "system:serviceaccounts".to_owned(),
@@ -102,7 +102,7 @@ pub fn account_groups(namespace: &str) -> Vec<String> {
     ]
 }
 
-/// Namespace and name of the service account that a user name stands for.
+/// Namespace and name of the service account with this user name.
 pub fn split_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user
         .strip_prefix("system:serviceaccount:")?

@@ -1,4 +1,4 @@
-//! The resources every server has, from the schema table's discovery part.
+//! The built-in resources of every server, from the discovery part of the schema table.
 
 use super::{Resource, Subresource};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Custom resources: what a CustomResourceDefinition adds to the catalog.
+//! Custom resources: the entries that a CustomResourceDefinition adds to the catalog.
 //!
-//! Main type: [`Custom`]. The definition has been validated when it was written; what is wrong all
-//! the same is skipped.
+//! Main type: [`Custom`]. Definitions are validated when they are written; parts that are invalid
+//! nevertheless are skipped.
 
 use super::{Resource, Subresource};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use tiphys_kube_schema::structural::Node;
 /// One version of a custom resource.
 #[derive(Debug)]
 pub struct Custom {
-    /// For merging: what lists and maps are. None when the schema cannot be read.
+    /// For merging: the types of lists and maps. None if the schema cannot be parsed.
     pub schema: Option<Schema>,
     /// For validation, pruning and defaults.
     pub node: Option<Node>,
@@ -24,7 +24,7 @@ pub struct Custom {
     pub rules: Option<Compiled>,
     /// `openAPIV3Schema` as written.
     pub raw: Value,
-    /// Its SHA-256, when somebody has asked.
+    /// Its SHA-256, once it has been requested.
     pub digest: OnceLock<[u8; 32]>,
     pub columns: Vec<Column>,
     pub scale: Option<ScalePaths>,
@@ -32,11 +32,11 @@ pub struct Custom {
     pub selectable_fields: Vec<String>,
     /// Set for deprecated versions: the warning.
     pub deprecation: Option<String>,
-    /// Who converts objects of other versions; without it they only change their `apiVersion`.
+    /// The conversion webhook; without one, conversion only changes `apiVersion`.
     pub conversion: Option<Arc<Conversion>>,
-    /// Objects may have been written when the definition was another one.
+    /// Objects may have been written with an earlier definition.
     pub changed: bool,
-    /// The objects go because the definition goes.
+    /// The definition and its objects are being deleted.
     pub terminating: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Column {
     pub json_path: String,
 }
 
-/// Where the scale subresource finds its numbers, as JSON paths such as `.spec.replicas`.
+/// The paths of the scale subresource, as JSON paths such as `.spec.replicas`.
 #[derive(Clone, Debug)]
 pub struct ScalePaths {
     pub spec: String,
@@ -69,8 +69,8 @@ pub struct ScalePaths {
 }
 
 impl Custom {
-    /// The same for the same schema. Large ones are not written out again for everybody who asks
-    /// what has changed.
+    /// A hash of the schema. It is cached, because serializing a large schema for every comparison
+    /// is expensive.
     pub fn digest(&self) -> &[u8; 32] {
         self.digest
             .get_or_init(|| Sha256::digest(self.raw.to_string()).into())
@@ -91,7 +91,7 @@ fn text(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or("").to_owned()
 }
 
-/// The condition of a definition whose objects are about to go with it.
+/// The condition of a definition whose objects are being deleted with it.
 pub const TERMINATING: &str = "Terminating";
 
 /// A condition of a definition's status.
@@ -107,7 +107,7 @@ pub fn is_established(object: &Object) -> bool {
     is_true(object, "Established")
 }
 
-/// Whether the objects of the definition are about to go with it.
+/// Whether the definition and its objects are being deleted.
 pub fn is_terminating(object: &Object) -> bool {
     is_true(object, TERMINATING)
 }
@@ -124,7 +124,7 @@ pub fn resources(definition: &Object) -> Vec<Resource> {
         .pointer("/status/acceptedNames")
         .filter(|n| n["plural"].as_str().is_some_and(|p| !p.is_empty()));
     let names = accepted.unwrap_or(&spec["names"]);
-    // A definition whose names were not accepted is not served; definitions of older stores have
+    // A definition whose names were not accepted is not served; definitions in older stores have
     // conditions, too.
     if !is_established(definition) {
         return Vec::new();

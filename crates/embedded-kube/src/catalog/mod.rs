@@ -1,4 +1,4 @@
-//! What is served: built-in resources and those of CustomResourceDefinitions.
+//! The catalog of served resources: built-in ones and those of CustomResourceDefinitions.
 //!
 //! Main types: [`Catalog`], replaced as a whole when a definition changes, and [`Resource`]. It
 //! holds no objects.
@@ -15,10 +15,10 @@ use tiphys_apimachinery::schema::{self, TypeRef};
 use tiphys_apimachinery::{Gvk, Gvr, Object};
 use tiphys_kube_schema::gotypes;
 
-/// Where the definitions of custom resources are kept.
+/// The table of the custom resource definitions.
 pub const CRD_TABLE: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
-/// A subresource and the kind it speaks.
+/// A subresource and the kind of its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subresource {
     pub name: String,
@@ -43,17 +43,17 @@ pub struct Resource {
     pub short_names: Vec<String>,
     pub categories: Vec<String>,
     pub subresources: Vec<Subresource>,
-    /// Where its objects are kept: `<group>/<resource>`, the same for every version.
+    /// The table of its objects: `<group>/<resource>`, the same for every version.
     pub table: String,
-    /// The group and version its objects are kept in.
+    /// The group and version in which its objects are stored.
     pub storage_group: String,
     pub storage_version: String,
-    /// What the definition says, for custom resources.
+    /// The definition's version, for custom resources.
     pub custom: Option<Arc<Custom>>,
-    /// The same of all versions that the definition has, by name.
+    /// All versions of the definition, by name.
     customs: Arc<BTreeMap<String, Arc<Custom>>>,
-    /// The versions that a definition has and that are not served: objects and managers of them are
-    /// still known.
+    /// The versions of a definition that are not served: objects and field managers may still have
+    /// them.
     pub unserved: Arc<[Resource]>,
     generation: bool,
 }
@@ -75,24 +75,24 @@ impl Resource {
         join_api_version(&self.storage_group, &self.storage_version)
     }
 
-    /// Whether its objects are kept as they are served.
+    /// Whether this version is the storage version.
     pub fn is_storage(&self) -> bool {
         self.version == self.storage_version && self.group == self.storage_group
     }
 
-    /// What the definition says of the version that objects are kept in.
+    /// The definition of the storage version.
     pub fn stored_as(&self) -> Option<&Custom> {
         self.customs
             .get(&self.storage_version)
             .map(|custom| &**custom)
     }
 
-    /// What the definition says of the version of an object of this kind.
+    /// The definition of the version of an object of this kind.
     pub fn written_as(&self, object: &Object) -> Option<&Custom> {
         self.in_version(object.api_version())
     }
 
-    /// What the definition says of a version.
+    /// The definition of a version.
     pub fn in_version(&self, api_version: &str) -> Option<&Custom> {
         let (group, version) = split_api_version(api_version);
         self.customs
@@ -101,8 +101,7 @@ impl Resource {
             .map(|custom| &**custom)
     }
 
-    /// The same, as far as it matters to an object of another kind that one of its subresources
-    /// speaks.
+    /// The resource as seen for an object of another kind that one of its subresources uses.
     pub fn speaking(&self, kind: &Gvk) -> Self {
         let Gvk {
             group,
@@ -131,8 +130,8 @@ impl Resource {
         self.verbs.iter().any(|v| v == verb)
     }
 
-    /// The verbs that discovery tells of: those that write are still there while a definition goes,
-    /// but nobody should begin with them.
+    /// The verbs in discovery. While a definition is being deleted, writes still work, but
+    /// discovery omits them.
     pub fn told_verbs(&self) -> Vec<&str> {
         let ends = self
             .custom
@@ -149,7 +148,7 @@ impl Resource {
         self.subresource("status").is_some()
     }
 
-    /// Whether `metadata.generation` is kept.
+    /// Whether the kind has `metadata.generation`.
     pub fn has_generation(&self) -> bool {
         self.generation
     }
@@ -181,8 +180,8 @@ impl Resource {
     }
 }
 
-/// A definition and what it serves. Reading one compiles its schemas and rules, so it is done once
-/// for each state of it.
+/// A definition and the resources it serves. Parsing one compiles its schemas and rules, so this is
+/// done once for each state of the definition.
 struct Defined {
     stored: Arc<Stored>,
     resources: Vec<Arc<Resource>>,
@@ -207,7 +206,7 @@ fn waits(definition: &Object) -> bool {
     !accepted || !crate::catalog::crd::is_established(definition)
 }
 
-/// Everything that is served, by resource and by kind.
+/// All served resources, by resource and by kind.
 #[derive(Clone, Default)]
 pub struct Catalog {
     by_resource: HashMap<(String, String, String), Arc<Resource>>,
@@ -217,7 +216,7 @@ pub struct Catalog {
     pub order: Vec<Arc<Resource>>,
     /// By name.
     defined: HashMap<String, Arc<Defined>>,
-    /// How many definitions had to be read for this state; the others were as before.
+    /// How many definitions were parsed for this state; the others were unchanged.
     pub read: usize,
 }
 
@@ -227,7 +226,7 @@ impl Catalog {
         Self::default().followed_by(definitions)
     }
 
-    /// The same with other definitions. What has not changed of them is taken over.
+    /// The same with other definitions. Unchanged ones are reused.
     pub fn followed_by(&self, definitions: &[Arc<Stored>]) -> Self {
         static BUILTIN: OnceLock<Vec<Arc<Resource>>> = OnceLock::new();
         let builtin = BUILTIN.get_or_init(builtin::resources).iter().cloned();
@@ -262,7 +261,7 @@ impl Catalog {
         catalog
     }
 
-    /// Whether a definition waits to be served: without being read if it is known.
+    /// Whether a definition is waiting to be served; a known one is not parsed again.
     pub fn waits(&self, stored: &Arc<Stored>) -> bool {
         match self
             .defined
@@ -274,7 +273,7 @@ impl Catalog {
         }
     }
 
-    /// Whether a resource is served just like this.
+    /// Whether exactly this resource is served.
     pub fn serves(&self, resource: &Arc<Resource>) -> bool {
         self.resource(&resource.group, &resource.version, &resource.resource)
             .is_some_and(|served| Arc::ptr_eq(served, resource))
@@ -289,7 +288,7 @@ impl Catalog {
         self.by_kind.get(gvk)
     }
 
-    /// The resource of a table, in its storage version (or any, when that one is not served).
+    /// The resource of a table, in its storage version (or any version, if that one is not served).
     pub fn stored_in(&self, table: &str) -> Option<&Arc<Resource>> {
         self.stored
             .get(table)

@@ -1,5 +1,5 @@
-//! Numbers that were fields of older versions: inside they still are, and annotations to those who
-//! look from outside.
+//! Numbers that were fields in older API versions. They are still fields of the internal form;
+//! clients see them as annotations.
 //!
 //! Main functions: [`key`], [`read`] and [`keep`].
 
@@ -9,10 +9,10 @@ use tiphys_kube_schema::gotypes;
 /// Counts the changes of a DaemonSet's template.
 pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// To which revision of its template a Deployment is to go back.
+/// The revision to which a Deployment is to be rolled back.
 pub const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 
-/// The annotation of a kind that is a number inside.
+/// The annotation of a kind that is a number internally.
 pub fn key(table: &str) -> Option<&'static str> {
     match table {
         "apps/daemonsets" => Some(TEMPLATE_GENERATION),
@@ -21,7 +21,7 @@ pub fn key(table: &str) -> Option<&'static str> {
     }
 }
 
-/// Reads it as a number; it is written as Go writes numbers.
+/// Parses it as a number and writes it as Go does.
 pub fn read(table: &str, object: &mut Object) -> Result<(), String> {
     let Some((key, text)) =
         key(table).and_then(|key| Some((key, object.annotation(key)?.to_owned())))
@@ -40,7 +40,7 @@ pub fn read(table: &str, object: &mut Object) -> Result<(), String> {
     Ok(())
 }
 
-/// Keeps it as part of the spec, which a write of the status leaves alone.
+/// Keeps it on status writes, because it belongs to the spec.
 pub fn keep(table: &str, old: &Object, new: &mut Object) {
     let Some(key) = key(table) else { return };
     match old.annotation(key) {

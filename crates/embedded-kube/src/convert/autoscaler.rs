@@ -1,8 +1,7 @@
-//! HorizontalPodAutoscalers between their two versions. Main functions: [`to_v2`], [`to_v1`].
+//! Converts HorizontalPodAutoscalers between v1 and v2. Main functions: [`to_v2`], [`to_v1`].
 //!
-//! The first version has a field for the CPU's utilization only. All else is in annotations there,
-//! as JSON in an older form of the same metrics, and, for the behavior, in that of the server's own
-//! structs.
+//! v1 has a field only for CPU utilization. It keeps everything else in annotations: the metrics as
+//! JSON in an older form, and the behavior in the form of the API server's internal structs.
 
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::{Object, object::map_entry};
@@ -21,11 +20,11 @@ const ROUND_TRIP: [&str; 6] = [
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 ];
 
-/// Which of them stand for the spec, and which for the status.
+/// Those that belong to the spec, and those that belong to the status.
 const OF_SPEC: [&str; 2] = [METRICS, BEHAVIOR];
 const OF_STATUS: [&str; 2] = [CURRENT, CONDITIONS];
 
-/// The kinds of metrics, as a metric's `type` and as the field that holds it.
+/// The types of metrics: a metric's `type` and the field that holds it.
 const SOURCES: [(&str, &str); 5] = [
     ("Object", "object"),
     ("Pods", "pods"),
@@ -34,12 +33,12 @@ const SOURCES: [(&str, &str); 5] = [
     ("External", "external"),
 ];
 
-/// Whether an autoscaler of the first version has metrics besides that of its field.
+/// Whether a v1 autoscaler has metrics besides the one in its field.
 pub fn has_other_metrics(object: &Object) -> bool {
     annotated(object, METRICS).is_some_and(|list| !list.is_empty())
 }
 
-/// The list that an annotation holds, if it can be read.
+/// The list in an annotation, if it can be parsed.
 fn annotated(object: &Object, name: &str) -> Option<Vec<Value>> {
     let list: Vec<Value> = serde_json::from_str(object.annotation(name)?).ok()?;
     list.iter().all(Value::is_object).then_some(list)
@@ -82,7 +81,7 @@ pub fn to_v2(object: &mut Object) {
     let current = current
         .map(|list| list.iter().map(|metric| newer(metric, true)).collect())
         .or(utilization);
-    // Left out when it is 0, unlike in the first version.
+    // Omitted if it is 0, unlike in v1.
     status.retain(|name, value| name != "currentReplicas" || *value != 0);
     status.insert(
         "currentMetrics".into(),
@@ -142,8 +141,8 @@ pub fn to_v1(object: &mut Object) {
     }
 }
 
-/// What a write to an autoscaler of the first version may not change is kept: the status, or all
-/// but it.
+/// Keeps the parts that a write to a v1 autoscaler must not change: the status, or everything but
+/// the status.
 pub fn keep_annotations(old: Option<&Object>, new: &mut Object, writes_status: bool) {
     let annotations = old.map(Object::annotations).unwrap_or_default();
     for name in if writes_status { OF_SPEC } else { OF_STATUS } {
@@ -154,7 +153,7 @@ pub fn keep_annotations(old: Option<&Object>, new: &mut Object, writes_status: b
     }
 }
 
-/// The second version has a field for everything, so that nothing is kept in annotations.
+/// v2 has a field for everything, so nothing is kept in annotations.
 pub fn drop_annotations(object: &mut Object) {
     let Some(annotations) = object
         .metadata_mut()
@@ -169,7 +168,7 @@ pub fn drop_annotations(object: &mut Object) {
     }
 }
 
-/// A struct as Go writes it: the fields in their order, without those that are left out.
+/// A struct as Go writes it: the fields in order, without the omitted ones.
 fn written(fields: &[(&str, Option<String>)]) -> String {
     let there = fields
         .iter()
@@ -177,7 +176,7 @@ fn written(fields: &[(&str, Option<String>)]) -> String {
     format!("{{{}}}", there.collect::<Vec<_>>().join(","))
 }
 
-/// A metric (or what was measured) in the older form.
+/// Converts a metric (or a metric status) to the older form.
 fn older(metric: &Value, is_status: bool) -> String {
     let mut fields = vec![("type", Some(gofmt::json(&metric["type"])))];
     for (_, field) in SOURCES {
@@ -272,7 +271,7 @@ fn older_source(kind: &str, source: &Value, is_status: bool) -> String {
     }
 }
 
-/// A metric (or what was measured) of the older form in the newer one.
+/// Converts a metric (or a metric status) from the older form.
 fn newer(metric: &Value, is_status: bool) -> Value {
     let mut out = Map::new();
     out.insert(
@@ -396,7 +395,7 @@ const POLICY_FIELDS: [(&str, &str); 3] = [
     ("PeriodSeconds", "periodSeconds"),
 ];
 
-/// The server's own structs have fields in capitals, and say of each that it is empty.
+/// The server's internal structs have capitalized fields, and include empty ones.
 fn written_behavior(behavior: &Value) -> String {
     let json = |value: Option<&Value>| Some(value.map_or("null".to_owned(), gofmt::json));
     let policy = |p: &Value| written(&POLICY_FIELDS.map(|(own, field)| (own, json(p.get(field)))));
@@ -429,8 +428,7 @@ fn written_behavior(behavior: &Value) -> String {
     }))
 }
 
-/// The members of an object that are among the fields, whatever their letters' case, by the other
-/// names.
+/// The members of an object that match the fields case-insensitively, with their new names.
 fn renamed(value: &Value, fields: &[(&str, &str)]) -> Map<String, Value> {
     let name = |key: &str| {
         fields

@@ -1,9 +1,9 @@
-//! Between the version of a request and the version objects are stored in. Main functions:
+//! Converts between the version of a request and the storage version. Main functions:
 //! [`to_storage`], [`from_storage`].
 //!
-//! Custom resources of which no webhook converts only change their `apiVersion` (the strategy
-//! `None`); what the schema of the other version does not have is lost on the way, and what it has
-//! as default comes. Of the built-in kinds HorizontalPodAutoscaler and Event have two forms.
+//! Custom resources without a conversion webhook (strategy `None`) only change their `apiVersion`;
+//! fields that the schema of the other version lacks are dropped, and its defaults are added. Among
+//! the built-in kinds, HorizontalPodAutoscaler and Event have two forms.
 
 pub mod annotated;
 pub mod autoscaler;
@@ -16,8 +16,8 @@ use tiphys_apimachinery::object::{holds_null, map_entry};
 use tiphys_kube_schema::structural::{Node, shape};
 use tiphys_kube_schema::{gofmt, gotypes};
 
-/// Makes an object of the resource's version one of its storage version. If it gets defaults then,
-/// which a real server's store would not hold, gives the object without them.
+/// Converts an object from the resource's version to its storage version. If that adds defaults,
+/// which a real server would not store, returns the object without them.
 pub fn to_storage(resource: &Resource, object: &mut Object) -> Option<Object> {
     let mut bare = None;
     if resource.is_storage() {
@@ -41,11 +41,11 @@ pub fn to_storage(resource: &Resource, object: &mut Object) -> Option<Object> {
     bare
 }
 
-/// The object as it is kept and answered: in its storage version, without what the store does not
-/// keep. Gives what [`to_storage`] does.
+/// The object as it is stored and returned: in its storage version, without the fields that are not
+/// stored. Returns the same as [`to_storage`].
 pub fn as_stored(resource: &Resource, object: &mut Object) -> Option<Object> {
     let bare = to_storage(resource, object);
-    // Definitions are kept as JSON, all else that is built in as protobuf.
+    // Definitions are stored as JSON, all other built-in kinds as protobuf.
     let kept_as = || {
         gotypes::of_kind(
             &resource.storage_group,
@@ -61,8 +61,8 @@ pub fn as_stored(resource: &Resource, object: &mut Object) -> Option<Object> {
     bare
 }
 
-/// Brings a definition to the form in which it is kept: whole numbers as such, and no webhook about
-/// which nothing is said.
+/// Converts a definition to its stored form: integers are written as such, and an empty webhook is
+/// removed.
 fn write_down_definition(object: &mut Object) {
     let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -87,7 +87,7 @@ fn write_down_definition(object: &mut Object) {
     }
 }
 
-/// An object with nothing in it, as Go writes that of a built-in kind.
+/// An empty object, as Go writes it for a built-in kind.
 pub fn hollow(resource: &Resource) -> Object {
     let of = resource.go_type();
     let mut object = Object(of.map(gotypes::zero).unwrap_or_default());
@@ -96,7 +96,7 @@ pub fn hollow(resource: &Resource) -> Object {
         .insert("apiVersion".into(), resource.api_version().into());
     object.0.insert("kind".into(), resource.kind.clone().into());
     match resource.table.as_str() {
-        // These are always there inside, and so they are written.
+        // Internally these fields are always present, so they are written.
         "apps/deployments" | "apps/replicasets" | "apps/statefulsets" => {
             map_entry(&mut object.0, "spec").insert("replicas".into(), 0.into());
         }
@@ -106,7 +106,7 @@ pub fn hollow(resource: &Resource) -> Object {
     object
 }
 
-/// Makes a stored object one of the resource's version, by the schemas as they are now.
+/// Converts a stored object to the version of the resource, with the current schemas.
 pub fn from_storage(resource: &Resource, object: &mut Object) {
     if is_older(resource)
         && let Some(node) = resource
@@ -135,8 +135,8 @@ pub fn from_storage(resource: &Resource, object: &mut Object) {
     }
 }
 
-/// Whether objects may be there that were written by other schemas than those of now. What these do
-/// not have is kept until it is written again.
+/// Whether there may be objects that were written with earlier schemas. Fields that the current
+/// schemas lack are kept until the next write.
 pub fn is_older(resource: &Resource) -> bool {
     resource
         .custom
@@ -144,15 +144,15 @@ pub fn is_older(resource: &Resource) -> bool {
         .is_some_and(|custom| custom.changed)
 }
 
-/// The same object for a manager of fields, which sees what the schemas would take away.
+/// The same object for field management, which must see the fields that the schemas would drop.
 pub fn rename_version(to: &Resource, object: &mut Object) {
     object
         .0
         .insert("apiVersion".into(), to.api_version().into());
 }
 
-/// Makes a custom object one of a schema. Defaults come when it is read from the store; if it gets
-/// any, gives it without them.
+/// Makes a custom object fit a schema. Defaults are added when it is read from the store; if there
+/// are any, returns the object without them.
 pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> Option<Object> {
     object.metadata_mut().retain(|_, value| !is_nothing(value));
     let mut value = std::mem::take(object).into_value();
@@ -171,8 +171,8 @@ pub fn fit(object: &mut Object, node: &Node, with_defaults: bool) -> Option<Obje
     bare
 }
 
-/// Reads an object back that is kept as it is, with the nulls and empty metadata that somebody
-/// applied. If that is not all of it, gives what is kept.
+/// Reads back an object that is stored as applied, including nulls and empty metadata. If that
+/// changes it, returns the stored form.
 fn read_back(object: &mut Object, node: &Node) -> Option<Object> {
     if !object.0.iter().any(|(key, value)| {
         if key == "metadata" {
@@ -194,7 +194,7 @@ fn holds_nothing(metadata: &Value) -> bool {
         .is_some_and(|map| map.values().any(is_nothing))
 }
 
-/// What Go leaves out of metadata.
+/// Whether Go omits the value in metadata.
 pub fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -223,7 +223,7 @@ fn rename(object: &mut Object, to_new: bool) {
             object.0.insert(to.into(), value);
         }
     }
-    // What one form leaves out when it is empty the other one always says.
+    // Fields that one form omits if they are empty are always written in the other.
     if let Some(of) = gotypes::of(&object.gvk()) {
         gotypes::drop_empty(&mut object.0, of);
     }

@@ -1,14 +1,14 @@
-//! The pull policy of an image that says none: images that are called `latest`, or nothing, are
-//! pulled every time. Main function: [`pull_policy`]. Names that are no image references count as
-//! having a tag.
+//! The default pull policy of an image: images with the tag `latest` or no tag are always pulled.
+//! Main function: [`pull_policy`]. Names that are not valid image references are treated as if they
+//! had a tag.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Without the host.
+/// Not counting the host.
 const MAX_PATH: usize = 255;
 
-/// `[host[:port]/]path[:tag][@digest]` after a host has been put before it.
+/// `[host[:port]/]path[:tag][@digest]`, after adding a host.
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     let host = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])";
     let part = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*";

@@ -1,5 +1,5 @@
-//! Values the API server fills in for fields of built-in kinds. Main function: [`apply`]. It never
-//! overwrites what is there.
+//! Defaults that the API server sets in built-in kinds. Main function: [`apply`]. It never
+//! overwrites an existing value.
 
 mod image;
 mod pod;
@@ -50,7 +50,7 @@ fn set_text(map: &mut Map<String, Value>, key: &str, value: &str) {
     set(map, key, value);
 }
 
-/// Like [`set`], also over a list or map without anything in it.
+/// Like [`set`], also over an empty list or map.
 fn set_content(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     let nothing = |v: &Value| {
         v.as_array().is_some_and(Vec::is_empty) || v.as_object().is_some_and(Map::is_empty)
@@ -160,14 +160,14 @@ pub fn apply(table: &str, object: &mut Object) {
     }
 }
 
-/// Taints of devices say since when they are there.
+/// Sets the time of device taints.
 pub fn taint_times(slice: &mut Object, now: &str) {
     for device in each(spec(slice), "devices") {
         each(device, "taints").for_each(|taint| set(taint, "timeAdded", now));
     }
 }
 
-/// An autoscaler in the form that knows no other measure than the CPU.
+/// Defaults of a v1 autoscaler, which supports only the CPU metric.
 pub fn old_autoscaler(object: &mut Object) {
     let others = autoscaler::has_other_metrics(object);
     let spec = spec(object);
@@ -181,7 +181,7 @@ fn spec(object: &mut Object) -> &mut Map<String, Value> {
     map_entry(&mut object.0, "spec")
 }
 
-/// All that a node has is there to be used.
+/// The default of a node's allocatable resources is its capacity.
 fn allocatable(node: &mut Object) {
     if let Some(Value::Object(status)) = node.0.get_mut("status")
         && let Some(capacity) = status
@@ -196,7 +196,7 @@ fn allocatable(node: &mut Object) {
     }
 }
 
-/// The default request is the default limit, which is the maximum.
+/// The default request is the default limit, which defaults to the maximum.
 fn limit(limit: &mut Map<String, Value>) {
     for (from, to) in [
         ("max", "default"),
@@ -253,7 +253,7 @@ fn service(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Addresses that a load balancer reports are virtual unless said otherwise.
+/// The IP mode of load balancer addresses is virtual by default.
 fn service_status(object: &mut Object) {
     if object.str_at("/spec/type") != "LoadBalancer" {
         return;
@@ -267,7 +267,7 @@ fn service_status(object: &mut Object) {
         .for_each(|i| set(i, "ipMode", "VIP"));
 }
 
-/// `stringData` is write-only: it lands in `data`.
+/// `stringData` is write-only: it is moved to `data`.
 fn secret(object: &mut Object) {
     use base64::Engine;
     set_text(&mut object.0, "type", "Opaque");
@@ -298,7 +298,7 @@ fn autoscaler_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Rules of an autoscaler that has any: what they do not say.
+/// Defaults of the scaling rules of an autoscaler that has any.
 fn scaling_rules(behavior: &mut Map<String, Value>) {
     let policy =
         |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
@@ -368,12 +368,12 @@ fn binding(object: &mut Object) {
     }
 }
 
-/// A node's network and the first of its networks are the same.
+/// A node's `podCIDR` and the first of its `podCIDRs` are the same.
 fn pod_networks(spec: &mut Map<String, Value>) {
     let first = spec.get("podCIDRs").and_then(|list| list.get(0)).cloned();
     match (first, spec.get("podCIDR").filter(|n| *n != "").cloned()) {
         (Some(first), None) => drop(spec.insert("podCIDR".into(), first)),
-        // Older clients know only the one network.
+        // Older clients know only the single network.
         (first, Some(network)) if first.as_ref() != Some(&network) => {
             drop(spec.insert("podCIDRs".into(), json!([network])))
         }
@@ -381,7 +381,7 @@ fn pod_networks(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Which requests an admission policy is for.
+/// Defaults of an admission policy's match resources.
 fn match_resources(to: &mut Map<String, Value>) {
     set(to, "matchPolicy", "Equivalent");
     set(to, "namespaceSelector", json!({}));
@@ -401,7 +401,7 @@ fn resource_claim(object: &mut Object) {
         .for_each(|devices| each(devices, "results").for_each(tolerations));
 }
 
-/// How many devices of a kind are asked for, and which taints are borne with.
+/// Defaults of device requests: the count, and tolerations.
 fn device_requests(spec: &mut Map<String, Value>) {
     fn wanted(request: &mut Map<String, Value>) {
         set_text(request, "allocationMode", "ExactCount");

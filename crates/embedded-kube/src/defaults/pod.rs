@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
-/// In which older clients said what other containers a pod has.
+/// The annotations in which older clients put other containers of a pod.
 const OLD_ANNOTATIONS: [&str; 4] = [
     "pod.beta.kubernetes.io/init-containers",
     "pod.alpha.kubernetes.io/init-containers",
@@ -25,7 +25,7 @@ fn forget_annotations(of: &mut Map<String, Value>) {
     });
 }
 
-/// A pod: what a template gets, and a little more.
+/// Defaults of a pod: those of a template, and a few more.
 pub fn pod(object: &mut Object) {
     forget_annotations(&mut object.0);
     let spec = map_entry(&mut object.0, "spec");
@@ -55,8 +55,8 @@ pub fn pod(object: &mut Object) {
         .for_each(addresses);
 }
 
-/// What a pod asks for itself, where it says a part of it: the pages and requests of its
-/// containers, or its limits.
+/// Completes pod-level resources that are partly set: huge pages and requests from the containers,
+/// or requests from the limits.
 fn own_resources(spec: &mut Map<String, Value>) {
     if !spec.contains_key("resources") {
         return;
@@ -101,7 +101,7 @@ fn own_resources(spec: &mut Map<String, Value>) {
     }
 }
 
-/// The one address that older clients know is the first of the list.
+/// The single address that older clients know is the first of the list.
 fn addresses(status: &mut Map<String, Value>) {
     let first = status
         .get("podIPs")

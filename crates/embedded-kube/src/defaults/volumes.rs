@@ -1,10 +1,9 @@
-//! What the sources of volumes say of themselves unless told otherwise, in pods and in
-//! PersistentVolumes. Main function: [`source`].
+//! Defaults of volume sources, in pods and in PersistentVolumes. Main function: [`source`].
 
 use super::{map_at, set, set_text};
 use serde_json::{Map, Value};
 
-/// Texts that are filled in: the source, its field, the text.
+/// Default strings: the source, its field, the string.
 const TEXTS: [(&str, &str, &str); 6] = [
     ("rbd", "pool", "rbd"),
     ("rbd", "user", "admin"),

@@ -1,4 +1,4 @@
-//! Defaults of the kinds that make pods.
+//! Defaults of the kinds that create pods.
 
 use super::{each, is, map_at, pod, set, set_content, set_text};
 use crate::convert::annotated::TEMPLATE_GENERATION;
@@ -89,7 +89,7 @@ pub fn stateful_set(spec: &mut Fields) {
 }
 
 pub fn daemon_set(object: &mut Object) {
-    // Internally the count is a number, and so never absent.
+    // Internally the count is a number, and so always present.
     if object.annotation(TEMPLATE_GENERATION).is_none() {
         object.set_annotation(TEMPLATE_GENERATION, "0");
     }
@@ -103,8 +103,8 @@ pub fn daemon_set(object: &mut Object) {
     template(spec);
 }
 
-/// Gives a new Job, which has its uid by now, the labels and the selector that keep its pods apart
-/// from those of others.
+/// Gives a new Job, whose uid is already set, the labels and the selector that separate its pods
+/// from others.
 pub fn job_selector(object: &mut Object) {
     let (uid, name) = (object.uid().to_owned(), object.name().to_owned());
     let spec = map_entry(&mut object.0, "spec");
@@ -124,7 +124,7 @@ pub fn job_selector(object: &mut Object) {
         .or_insert_with(|| uid.into());
 }
 
-/// Beside plain defaults: labels from the template.
+/// Besides plain defaults, labels from the template.
 pub fn job(object: &mut Object) {
     let spec = map_entry(&mut object.0, "spec");
     if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
@@ -157,7 +157,7 @@ pub fn job(object: &mut Object) {
     }
 }
 
-/// A condition that says no status means a true one.
+/// A condition without a status means `True`.
 fn failure_conditions(spec: &mut Fields) {
     if let Some(policy) = map_at(spec, "podFailurePolicy") {
         for rule in each(policy, "rules") {

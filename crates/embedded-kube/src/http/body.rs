@@ -17,7 +17,7 @@ use tiphys_gocompat::{json, yaml};
 use tiphys_kube_schema::gotypes;
 use tiphys_kube_schema::gotypes::Struct;
 
-/// As kube-apiserver's limit.
+/// The same limit as kube-apiserver's.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
@@ -48,7 +48,7 @@ fn media_type(headers: &HeaderMap) -> String {
         .to_ascii_lowercase()
 }
 
-/// Whether objects may be sent like this.
+/// Checks that the media type is accepted for objects.
 pub fn check_media_type(headers: &HeaderMap) -> Result<(), Status> {
     match object_type(headers).as_str() {
         "" | "application/json" | "application/yaml" | "application/vnd.kubernetes.protobuf" => {
@@ -58,7 +58,7 @@ pub fn check_media_type(headers: &HeaderMap) -> Result<(), Status> {
     }
 }
 
-/// The media type of a patch, which is taken as it is written.
+/// The media type of a patch, exactly as sent.
 pub fn patch_type(headers: &HeaderMap) -> String {
     let value = headers
         .get(CONTENT_TYPE)
@@ -78,7 +78,7 @@ pub fn names_one_of(headers: &HeaderMap, known: &[&str]) -> bool {
         .any(|clause| known.contains(&clause.split(';').next().unwrap_or("").trim()))
 }
 
-/// The media type of what is read as an object; nothing that is read when its parameters are none.
+/// The media type of an object body; empty if its parameters are invalid.
 fn object_type(headers: &HeaderMap) -> String {
     let value = headers
         .get(CONTENT_TYPE)
@@ -95,7 +95,7 @@ fn object_type(headers: &HeaderMap) -> String {
     }
 }
 
-/// A document and the keys that appear twice in it, as findings.
+/// A document, and its duplicate keys as findings.
 pub fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
     match object_type(headers).as_str() {
         "" | "application/json" => parse_json(bytes),
@@ -122,8 +122,8 @@ fn parse_json(bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
     })
 }
 
-/// Bytes that are no UTF-8, and halves of surrogate pairs, become replacement characters, as in Go.
-/// The error is Go's, too.
+/// Bytes that are not UTF-8 and unpaired surrogates become replacement characters, as in Go. The
+/// error is Go's, too.
 fn json(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), String> {
     match decode_json(bytes, known) {
         Err(_) if std::str::from_utf8(bytes).is_err() => {
@@ -136,7 +136,7 @@ fn json(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), String> {
     }
 }
 
-/// What Go reads into a struct, where it matters that it is one: some key is there twice.
+/// A value that Go reads into a struct, which matters when a key appears twice.
 fn json_of(bytes: &[u8], of: Option<&'static Struct>) -> Result<(Value, Vec<String>), String> {
     let found = json(bytes, Known::Nothing)?;
     match of {
@@ -158,8 +158,8 @@ fn decode_json(bytes: &[u8], known: Known) -> Result<(Value, Vec<String>), Strin
         .and_then(|v| reader.end().map(|()| v));
     match value {
         Ok(value) => Ok((within_depth(value)?, findings)),
-        // What Go would take is nested deeper than is worth the memory, or has a number that
-        // nothing can hold.
+        // Go would accept it, but it is nested too deeply to be worth the memory, or has a number
+        // that no type can hold.
         Err(error) => Err(gotypes::syntax_error(bytes).unwrap_or_else(|| {
             if error.to_string().starts_with("recursion limit") {
                 TOO_DEEP.to_owned()
@@ -180,7 +180,7 @@ fn within_depth(value: Value) -> Result<Value, String> {
     }
 }
 
-/// Every `\u` escape of a surrogate that is not one of a pair.
+/// Replaces every `\u` escape of an unpaired surrogate.
 fn replace_surrogates(bytes: &[u8]) -> Vec<u8> {
     let unit = |at: usize| {
         let digits = bytes
@@ -233,10 +233,11 @@ pub fn parse_apply(bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
     }
 }
 
-/// The first document of a text. The error is Go's, as far as its parser's words are known.
+/// The first document of a YAML text. The error is Go's, as far as the wording of its parser is
+/// known.
 fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
-    // JSON is YAML, and clients send JSON as `application/apply-patch+yaml`; it is read faster as
-    // JSON.
+    // JSON is a subset of YAML, and clients send JSON as `application/apply-patch+yaml`; parsing it
+    // as JSON is faster.
     if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
         && is_same_in_yaml(bytes)
         && let Ok(found) = json(bytes, Known::Nothing)
@@ -256,7 +257,7 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     }
     let read = |duplicates| -> Result<Value, yaml::YamlError> {
         let mut documents = yaml::split_documents(&text, &limits)?.peekable();
-        // Comments and directives before the first separator are no document.
+        // Comments and directives before the first separator are not a document.
         if !text.starts_with("---")
             && documents
                 .peek()
@@ -282,8 +283,8 @@ fn yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     }
 }
 
-/// Whether JSON has none of the escapes and characters that the server's YAML does not take, or not
-/// as they are.
+/// Whether JSON contains none of the escapes and characters that the server's YAML parser rejects
+/// or reads differently.
 fn is_same_in_yaml(bytes: &[u8]) -> bool {
     let odd = |c: char| {
         matches!(
@@ -296,7 +297,7 @@ fn is_same_in_yaml(bytes: &[u8]) -> bool {
         && std::str::from_utf8(bytes).is_ok_and(|text| !text.contains(odd))
 }
 
-/// A number like `80.0` is a whole one in the end.
+/// Whether there are numbers like `80.0`, which end up as integers.
 fn has_fractions(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64(),
@@ -306,8 +307,8 @@ fn has_fractions(value: &Value) -> bool {
     }
 }
 
-/// The refusal of a text that says it is of another version of YAML. Lines count from 0, and that
-/// one is not told.
+/// The error for a text that declares another version of YAML. Lines count from 0, and line 0 is
+/// not mentioned.
 fn incompatible(text: &str) -> Option<String> {
     let is_other = |line: &str| {
         line.strip_prefix("%YAML")
@@ -334,7 +335,7 @@ fn only_comments(text: &str) -> bool {
 fn go_yaml(error: &yaml::YamlError) -> String {
     match error.message.as_str() {
         text if text.starts_with("json: ") => text.to_owned(),
-        // Its limit is not ours, but the message is about the same document.
+        // The limits differ, but the message is about the same document.
         text if text.starts_with("exceeded max depth") => {
             format!("yaml: line {}: exceeded max depth of 10000", error.line)
         }
@@ -342,8 +343,8 @@ fn go_yaml(error: &yaml::YamlError) -> String {
     }
 }
 
-/// An object and the decoder's findings. `kind` is what the request is for, and `of` the struct
-/// that it has in Go; a null body is an empty one.
+/// An object and the decoder's findings. `kind` is the kind of the request, and `of` its Go struct;
+/// a null body counts as an empty one.
 pub fn read_object(
     kind: &str,
     of: Option<&'static Struct>,
@@ -361,10 +362,10 @@ pub fn read_object(
         .map_err(refuse)
 }
 
-/// What was read, and what its decoder noticed.
+/// The decoded object and the decoder's findings.
 type Found = (Map<String, Value>, Vec<String>);
 
-/// A body that says what it is; the inner error is why it cannot be read.
+/// A body that contains its own type; the inner error says why it cannot be decoded.
 pub fn read_typed(
     of: Option<&'static Struct>,
     headers: &HeaderMap,
@@ -389,7 +390,7 @@ pub fn read_typed(
     }))
 }
 
-/// Whether kind and version are texts.
+/// Checks that kind and version are strings.
 fn typed(map: &Map<String, Value>) -> Result<(), String> {
     let wrong = |field| {
         Some((
@@ -406,21 +407,21 @@ fn typed(map: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// Whether the version is one of a group, or of the group without a name.
+/// Checks that the version belongs to a group or to the core group.
 fn versioned(map: &Map<String, Value>) -> Result<(), String> {
     map.get("apiVersion")
         .and_then(Value::as_str)
         .map_or(Ok(()), meta::group_version)
 }
 
-/// The refusal of a body that does not say of which kind it is.
+/// The error for a body without a kind.
 pub fn without_kind(resource: &Resource, validated: bool, bytes: &[u8]) -> Status {
     let (kind, version) = (&resource.kind, &resource.version);
     let why = format!(
         "Object 'Kind' is missing in '{}'",
         String::from_utf8_lossy(bytes)
     );
-    // Only a decoder that looks at every field has no idea of what it reads.
+    // Only a decoder that validates fields does not know the type it decodes.
     Status::bad_request(if validated {
         format!(
             "the object provided is unrecognized (must be of type {kind}): {why} ({})",
@@ -431,7 +432,7 @@ pub fn without_kind(resource: &Resource, validated: bool, bytes: &[u8]) -> Statu
     })
 }
 
-/// The refusal of a body that says a group and no version.
+/// The error for a body with a group but no version.
 pub fn without_version(resource: &Resource, kind: &str, bytes: &[u8]) -> Status {
     let why = format!(
         "Object 'apiVersion' is missing in '{}'",
@@ -443,8 +444,7 @@ pub fn without_version(resource: &Resource, kind: &str, bytes: &[u8]) -> Status 
     ))
 }
 
-/// The beginning of a body, for messages: as text when it looks like an object, else as hexadecimal
-/// digits.
+/// The beginning of a body, for messages: as text if it looks like an object, else in hexadecimal.
 fn summary(bytes: &[u8]) -> String {
     const SHOWN: usize = 30;
     let part = &bytes[..bytes.len().min(SHOWN)];

@@ -1,5 +1,5 @@
-//! `componentstatuses`: the parts of a control plane that old tools look at. They are told, not
-//! kept.
+//! `componentstatuses`: the control plane components that old tools check. The list is fixed, not
+//! stored.
 
 use super::negotiate::{self, Form};
 use super::selectors::Filter;

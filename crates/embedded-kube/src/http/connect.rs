@@ -1,5 +1,5 @@
-//! Connections to containers, services and nodes: nobody is there to connect to, but whoever judges
-//! connections is asked before that is said. Main function: [`connect`].
+//! Connections to containers, services and nodes. There is nothing to connect to, but admission
+//! runs before the request is rejected for that reason. Main function: [`connect`].
 
 use super::{Call, write};
 use crate::admission::{Answers, Objects, Operation, Request};
@@ -13,7 +13,7 @@ use tiphys_apimachinery::{Gvr, Object};
 use tiphys_kube_schema::gotypes;
 use tiphys_kube_schema::gotypes::{Field, Type};
 
-/// Judges a connection and says that there is no container.
+/// Runs admission for a connection, then reports that there is no container.
 pub fn connect(call: &Call<'_>, subresource: &str) -> Result<Response<Body>, Status> {
     if subresource != "proxy" && !matches!(call.parts.method, Method::GET | Method::POST) {
         return Err(Status::not_allowed());
@@ -49,7 +49,7 @@ pub fn connect(call: &Call<'_>, subresource: &str) -> Result<Response<Body>, Sta
         .warned(&warnings))
 }
 
-/// Goes the way to where a container would be.
+/// Looks up the target of the connection, with the errors of the real server.
 fn reach(call: &Call<'_>, subresource: &str, asked: &Object) -> Result<(), Status> {
     let get = |name: &str| {
         call.registry()
@@ -88,7 +88,7 @@ fn place(text: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && matches!(scheme, "" | "http" | "https")).then_some((name, port))
 }
 
-/// Whether somebody stands behind a port of a service, which a number or its name tells.
+/// Checks that a port of a service, given by number or name, has an endpoint.
 fn service(call: &Call<'_>, name: &str, port: &str) -> Result<(), Status> {
     let unavailable = |why: String| Status::new(503, "ServiceUnavailable", why);
     let mut port = port.to_owned();
@@ -145,7 +145,7 @@ fn list<'a>(object: &'a Object, pointer: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// What the query says, and for a proxy the path, as the kind that the subresource speaks.
+/// The options in the query (and the path, for a proxy) as an object of the subresource's kind.
 fn options(call: &Call<'_>, subresource: &str) -> Result<Object, Status> {
     let resource = call.spoken()?;
     let mut object = Object::default();

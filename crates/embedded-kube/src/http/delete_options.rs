@@ -1,4 +1,4 @@
-//! The options of a delete: those of the body, or those of the query when there is none. Main
+//! The options of a delete: those in the body, or those in the query if there is no body. Main
 //! functions: [`sent`], [`understood`].
 
 use super::{Call, body};
@@ -8,7 +8,7 @@ use axum::body::Body;
 use serde_json::{Map, Value, json};
 use tiphys_kube_schema::gotypes;
 
-/// What was sent, as a `DeleteOptions` that does not say what it is.
+/// The options as sent, as a `DeleteOptions` without kind and version.
 pub async fn sent(call: &Call<'_>, incoming: Body) -> Result<Map<String, Value>, Status> {
     let bytes = body::read(incoming).await?;
     match bytes.is_empty() {
@@ -76,7 +76,7 @@ fn of_query(call: &Call<'_>) -> Result<Map<String, Value>, Status> {
     Ok(map)
 }
 
-/// What the options mean, if they go together.
+/// Parses the options and checks that they can be combined.
 pub fn understood(options: &Map<String, Value>) -> Result<DeleteOptions, Status> {
     let dry_run = options
         .get("dryRun")

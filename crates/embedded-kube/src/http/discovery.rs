@@ -1,4 +1,4 @@
-//! Discovery: which groups, versions and resources are served, in the legacy and the aggregated
+//! Discovery: the groups, versions and resources that are served, in the legacy and the aggregated
 //! form.
 
 use super::negotiate::{self, Form};
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tiphys_apimachinery::gvk::join_api_version;
 
-/// `/`: the paths there are.
+/// `/`: the list of paths.
 pub fn index(shared: &Shared) -> Response<Body> {
     let catalog = shared.registry.catalog();
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
@@ -46,7 +46,7 @@ pub fn index(shared: &Shared) -> Response<Body> {
 
 type Versions = Vec<(String, Vec<Arc<Resource>>)>;
 
-/// Groups in order, each with its versions, the preferred one first.
+/// The groups in order, each with its versions, the preferred one first.
 pub fn grouped(catalog: &Catalog) -> Vec<(String, Versions)> {
     let mut groups: Vec<(String, Versions)> = Vec::new();
     for resource in &catalog.order {
@@ -158,16 +158,16 @@ pub fn resources(shared: &Shared, group: &str, version: &str) -> Result<Response
     let group_version = join_api_version(group, version);
     let mut answer =
         json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
-    // The oldest version of all is described in the form it had then.
+    // The core group is described in the format it had originally.
     if !group.is_empty() {
         answer["apiVersion"] = "v1".into();
     }
     Ok(json_response(&answer))
 }
 
-/// Tells clients whether objects are still stored as they were.
+/// Lets clients detect a change of the storage version.
 fn storage_version_hash(resource: &Resource) -> String {
-    // Definitions are still stored in the form that they had first.
+    // Definitions are still hashed with their first storage version.
     let version = if resource.table == CRD_TABLE {
         "v1beta1"
     } else {
@@ -177,8 +177,7 @@ fn storage_version_hash(resource: &Resource) -> String {
     STANDARD.encode(&Sha256::digest(kind.as_bytes())[..8])
 }
 
-/// What a path inside a group gets that names nothing: groups that are always there answer
-/// themselves.
+/// The response to an unknown path inside a group: built-in groups answer in their own way.
 pub fn unknown(catalog: &Catalog, group: &str) -> Status {
     if is_always_there(catalog, group) {
         Status::not_served()
@@ -219,7 +218,7 @@ fn aggregated(shared: &Shared, wanted: impl Fn(&str) -> bool) -> Response<Body> 
     let mut response = json_response(&json!({
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items
     }));
-    // Clients tell the two forms apart by the media type.
+    // Clients distinguish the two forms by the media type.
     let media = HeaderValue::from_static(
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
     );
@@ -227,7 +226,7 @@ fn aggregated(shared: &Shared, wanted: impl Fn(&str) -> bool) -> Response<Body> 
     response
 }
 
-/// Built-in kinds do not repeat the group and version that they are in.
+/// For built-in kinds, the group and version are omitted if they are those of the list.
 fn response_kind(resource: &Resource, group: &str, version: &str, kind: &str) -> Value {
     let repeats = resource.custom.is_none()
         && (group, version) == (resource.group.as_str(), resource.version.as_str());

@@ -1,4 +1,4 @@
-//! Lists: consistent, narrowed by selectors, in pieces when a limit is given.
+//! Lists: consistent, filtered by selectors, and paged if there is a limit.
 //!
 //! Main function: [`list`].
 
@@ -33,7 +33,7 @@ pub fn list(call: &Call<'_>) -> Result<Response<Body>, Status> {
     answer(call, form, &page)
 }
 
-/// A page in the form that is wanted.
+/// A page in the requested form.
 pub fn answer(call: &Call<'_>, form: Form, page: &Page) -> Result<Response<Body>, Status> {
     let beta = negotiate::is_beta(&call.parts.headers);
     let mut meta = json!({"resourceVersion": page.revision.to_string()});
@@ -41,7 +41,7 @@ pub fn answer(call: &Call<'_>, form: Form, page: &Page) -> Result<Response<Body>
         meta["continue"] = token.as_str().into();
     }
     if call.resource.custom.is_some() && matches!(form, Form::Object) && page.next.is_none() {
-        // Lists without a Go type say so.
+        // Lists without a Go type include the empty field.
         meta["continue"] = "".into();
     }
     if let Some(remaining) = page.remaining {
@@ -73,7 +73,7 @@ pub fn answer(call: &Call<'_>, form: Form, page: &Page) -> Result<Response<Body>
     }
 }
 
-/// Go's empty lists that were never made.
+/// Go's nil slices, which are written as null.
 fn none_is_null(items: Vec<Value>) -> Value {
     if items.is_empty() {
         Value::Null
@@ -85,7 +85,7 @@ fn none_is_null(items: Vec<Value>) -> Value {
 pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Response<Body> {
     let mut meta = meta.clone();
     if resource.custom.is_some() && meta.get("continue").is_none() {
-        // Lists without a Go type always say it.
+        // Lists without a Go type always include it.
         meta["continue"] = "".into();
     }
     let head = format!(
@@ -107,7 +107,7 @@ pub fn objects(resource: &Resource, meta: &Value, items: &[Arc<Stored>]) -> Resp
 pub fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
     let namespace = call.target.namespace.as_deref();
     let wanted = PageRequest::of(call)?;
-    // Of one object there is nothing to go on with, so that only who says so sees it as it was.
+    // A single object is never paged, so it is returned as of an older revision only for `Exact`.
     let as_it_was = call.query.get("resourceVersionMatch") == Some("Exact");
     let named = filter
         .name()
@@ -136,7 +136,7 @@ pub fn page(call: &Call<'_>, filter: &Filter) -> Result<Page, Status> {
         }
         position += 1;
     }
-    // Whether what is left would match is not looked at.
+    // The remaining objects are not matched against the filter.
     let more = limit > 0 && position < all.len();
     let next = more.then(|| {
         paging::write_token(
@@ -160,7 +160,7 @@ fn one(call: &Call<'_>, name: &str) -> Vec<Arc<Stored>> {
         .collect()
 }
 
-/// The key of an object in what is listed.
+/// The key of an object within the listed collection.
 fn key(stored: &Stored, namespace: Option<&str>) -> String {
     if namespace.is_some() {
         stored.meta.name.clone()

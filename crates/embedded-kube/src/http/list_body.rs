@@ -1,5 +1,5 @@
-//! The body of a list, put together piece by piece while it is sent: a large one is never in memory
-//! as a whole.
+//! The body of a list, generated piece by piece while it is sent, so that a large list is never in
+//! memory as a whole.
 //!
 //! Main type: [`ListBody`].
 
@@ -10,14 +10,14 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// How much is put together at a time.
+/// How many bytes are generated at a time.
 const PIECE: usize = 64 * 1024;
 const END: &[u8] = b"]}\n";
 
-/// An object of a list, without the type that the items of a typed list do not repeat.
+/// An object of a list, without kind and version, which the items of a typed list do not repeat.
 pub struct Item {
     bytes: Bytes,
-    /// What is left out of it.
+    /// The byte ranges that are left out.
     left_out: [Range<usize>; 2],
 }
 
@@ -48,8 +48,8 @@ impl Item {
     }
 }
 
-/// Where the members stand that say the version and the kind, with the comma after each. Members
-/// are sorted, and there are always metadata after these.
+/// The ranges of the members `apiVersion` and `kind`, each with the comma after it. Members are
+/// sorted, and `metadata` always follows these two.
 fn type_members(bytes: &[u8]) -> [Range<usize>; 2] {
     let mut found = [0..0, 0..0];
     let mut start = 1;
@@ -68,7 +68,7 @@ fn type_members(bytes: &[u8]) -> [Range<usize>; 2] {
     found
 }
 
-/// Where the comma or bracket stands that ends a member.
+/// The position of the comma or bracket that ends a member.
 fn end_of_member(bytes: &[u8]) -> usize {
     let (mut depth, mut at) = (0_u32, 0);
     while at < bytes.len() {
@@ -84,7 +84,7 @@ fn end_of_member(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Where the string ends whose text begins at `at`.
+/// The end of the string whose text begins at `at`.
 fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
     while let Some(found) = bytes
         .get(at..)
@@ -98,15 +98,15 @@ fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-/// A list on its way out.
+/// The body of a list while it is being sent.
 pub struct ListBody {
-    /// What comes before the first object, until it has been sent.
+    /// The part before the first object, until it has been sent.
     head: Option<String>,
     items: std::vec::IntoIter<Item>,
     /// Whether an object has been written, so that the next one needs a comma. The first object
     /// need not be in the first piece.
     begun: bool,
-    /// How many bytes are still to come.
+    /// How many bytes are left to send.
     left: u64,
 }
 
@@ -122,7 +122,7 @@ impl ListBody {
         }
     }
 
-    /// The next piece; empty when all has been sent.
+    /// The next piece; empty once everything has been sent.
     fn piece(&mut self) -> Bytes {
         let mut out =
             BytesMut::with_capacity(PIECE.min(usize::try_from(self.left).unwrap_or(PIECE)));
@@ -214,7 +214,7 @@ mod tests {
         text(&"n".repeat(size.saturating_sub(text("").len())))
     }
 
-    /// The whole list, with what it says at the front and between the objects.
+    /// Checks the whole list for the given head and object sizes.
     fn check(head: &str, sizes: &[usize], typed: bool) {
         let texts: Vec<String> = sizes.iter().map(|size| object(*size)).collect();
         let all = whole(

@@ -1,7 +1,7 @@
 //! The API over HTTP: from a request to the registry and back.
 //!
-//! Main function: [`router`]. Handlers translate; every decision about an object is the registry's.
-//! Who may call is decided before a request gets here.
+//! Main function: [`router`]. Handlers only translate; the registry makes every decision about an
+//! object. Requests are authorized before they get here.
 
 mod body;
 mod components;
@@ -49,17 +49,17 @@ use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::Gvk;
 
-/// What the handlers share.
+/// The state shared by the handlers.
 pub struct Shared {
     pub registry: Registry,
     pub auth: Arc<Auth>,
     openapi: OpenApi,
-    /// The text of a pod's log.
+    /// The source of pod logs.
     pub logs: LogSource,
 }
 
-/// Gives the simulated log of a pod's container (empty name: the only one) until a time, or of its
-/// run before the last restart; or why there is none.
+/// Returns the simulated log of a pod's container (empty name: the only one) up to a time, or of
+/// its run before the last restart; or the reason why there is none.
 pub type LogSource = Arc<
     dyn Fn(
             &tiphys_apimachinery::Object,
@@ -71,7 +71,7 @@ pub type LogSource = Arc<
         + Sync,
 >;
 
-/// A service that answers everything, without asking who calls.
+/// A service that handles every request, without authorization.
 pub fn router(registry: Registry, auth: Arc<Auth>, logs: LogSource) -> Router {
     let shared = Shared {
         registry,
@@ -82,7 +82,7 @@ pub fn router(registry: Registry, auth: Arc<Auth>, logs: LogSource) -> Router {
     Router::new().fallback(handle).with_state(Arc::new(shared))
 }
 
-/// A request for a resource, with what every handler needs.
+/// A request for a resource, with everything that handlers need.
 pub(crate) struct Call<'a> {
     pub shared: &'a Arc<Shared>,
     pub parts: &'a Parts,
@@ -101,7 +101,7 @@ impl Call<'_> {
         self.target.name.as_deref().unwrap_or("")
     }
 
-    /// The kind that the subresource speaks, as if it were a resource.
+    /// The kind of the subresource's body, in the form of a resource.
     pub fn spoken(&self) -> Result<Resource, Status> {
         let spoken = self
             .target
@@ -109,7 +109,7 @@ impl Call<'_> {
             .as_deref()
             .and_then(|s| self.resource.subresource(s))
             .ok_or_else(Status::no_such_path)?;
-        // The group and version of a subresource that names none are those of its resource.
+        // A subresource without its own group and version has those of its resource.
         let of = if spoken.version.is_empty() {
             (&self.resource.group, &self.resource.version)
         } else {
@@ -118,7 +118,7 @@ impl Call<'_> {
         Ok(self.resource.speaking(&Gvk::new(of.0, of.1, &spoken.kind)))
     }
 
-    /// Who asks; the administrator when it is this process.
+    /// The user of the request; the administrator for requests from this process.
     pub fn user(&self) -> Arc<UserInfo> {
         self.parts
             .extensions
@@ -126,7 +126,7 @@ impl Call<'_> {
             .map_or_else(|| Arc::new(UserInfo::admin()), |c| c.0.clone())
     }
 
-    /// The form of the answer.
+    /// The form of the response.
     pub fn form(&self) -> Result<negotiate::Form, Status> {
         match negotiate::has_table(&self.resource, self.target.subresource.as_deref()) {
             true => negotiate::form(&self.parts.headers),
@@ -134,7 +134,7 @@ impl Call<'_> {
         }
     }
 
-    /// What the caller's rights have to say about a write.
+    /// The escalation check for a write by the caller.
     pub fn guard(&self) -> Guard {
         match self.parts.extensions.get::<Caller>() {
             None => Guard::default(),
@@ -153,7 +153,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
         .iter()
         .any(|h| parts.headers.contains_key(*h));
     if acts && parts.extensions.get::<Caller>().is_none() {
-        // This process may do everything, but not as somebody else what that one may not.
+        // This process has full access; if it impersonates a user, that user's permissions apply.
         match shared.auth.admit_as(Arc::new(UserInfo::admin()), &parts) {
             Ok(caller) => parts.extensions.insert(caller),
             Err(status) => return failure(&status),
@@ -163,8 +163,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
         Ok(response) => response,
         Err(status) => failure(&status),
     };
-    // The handler of OpenAPI negotiates for itself, and that of the version writes nothing but
-    // JSON.
+    // The OpenAPI handler negotiates for itself, and the version handler only writes JSON.
     let path = parts.uri.path();
     let as_it_is = path.starts_with("/openapi/")
         || (path.starts_with("/version") && response.status().is_success());
@@ -218,8 +217,8 @@ async fn dispatch(
             negotiate::check_document(&parts.headers).map(|()| found)
         }
         Route::OpenApiV2 | Route::OpenApiV3 | Route::OpenApiV3Group(_) => {
-            // Documents are made anew after each change of a definition, which takes a while:
-            // beside what others ask.
+            // Documents are regenerated after each change of a definition, which takes a while, so
+            // this runs without blocking other requests.
             let (shared, headers) = (shared.clone(), parts.headers.clone());
             let make = move || match route {
                 Route::OpenApiV3 => Ok(openapi::v3_index(&shared)),
@@ -237,7 +236,7 @@ async fn dispatch(
     }
 }
 
-/// Whether a request takes as long as it wants.
+/// Whether a request may take as long as it needs.
 fn lasts(target: &Target, method: &Method, query: &Query) -> bool {
     let watches = target.name.is_none()
         && matches!(*method, Method::GET | Method::HEAD)
@@ -249,8 +248,7 @@ fn lasts(target: &Target, method: &Method, query: &Query) -> bool {
     target.watched || watches || connects
 }
 
-/// Whether what is no resource is there for one method only; most of it answers whatever it is
-/// asked.
+/// Whether a non-resource path accepts only one method; most of them ignore the method.
 fn looks_at_methods(shared: &Shared, route: &Route) -> bool {
     match route {
         Route::CoreVersions | Route::Version | Route::OpenId | Route::KeySet => true,
@@ -282,7 +280,7 @@ async fn resource(
         target.namespace = None;
     }
     let namespace = target.namespace.clone().unwrap_or_default();
-    // Scope and path must agree: `/api/v1/pods/x` and `/api/v1/namespaces/a/nodes` name nothing.
+    // Scope and path must agree: `/api/v1/pods/x` and `/api/v1/namespaces/a/nodes` do not exist.
     let outside = resource.namespaced && target.namespace.is_none();
     let slash = target.name.as_ref().is_some_and(|n| n.contains('/'));
     let everywhere = target.watched && resource.custom.is_some();
@@ -314,7 +312,7 @@ async fn resource(
     let served = below.is_some_and(|name| call.resource.subresource(name).is_some())
         || (below.is_none() && routed && (call.resource.allows(verb(&call)) || lists(&call)))
         || (routed && call.resource.custom.is_some());
-    // What is refused before its handler is known is not answered by who would warn.
+    // A request that is rejected before its handler is known gets no deprecation warning.
     let handled = !answer.as_ref().is_err_and(|status| {
         status.message.starts_with("406: ") || status.message.starts_with("415: ")
     });
@@ -330,7 +328,7 @@ async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
     if call.target.watched {
         return watch::in_path(call);
     }
-    // Nothing but the collection is there of what can only be created.
+    // A resource that can only be created has no paths but the collection.
     if call.resource.verbs == ["create"] && verb(call) != "create" {
         let whole = call.resource.namespaced && call.target.namespace.is_none();
         return Err(if whole || call.target.name.is_some() {
@@ -347,7 +345,7 @@ async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
         return Err(no_such_verb(call));
     }
     check_media(call, matches!(verb, "list" | "watch"))?;
-    // Of custom kinds nothing with an empty name is there; the others do not look.
+    // Custom kinds reject an empty name; built-in kinds do not check.
     if call.resource.custom.is_none()
         && call.target.namespace.as_deref() == Some("")
         && call.target.name.is_some()
@@ -370,7 +368,7 @@ async fn answer(call: &Call<'_>, body: Body) -> Result<Response<Body>, Status> {
     }
 }
 
-/// Refuses a form of patch, and then a form of answer, that there is none of.
+/// Rejects an unsupported patch type, and then an unsupported response type.
 fn check_media(call: &Call<'_>, collection: bool) -> Result<(), Status> {
     if call.parts.method == Method::PATCH {
         write::patch_type(call)?;
@@ -379,7 +377,7 @@ fn check_media(call: &Call<'_>, collection: bool) -> Result<(), Status> {
     call.form().map(drop)
 }
 
-/// What clients of old kinds are told.
+/// The deprecation warning of a kind.
 fn deprecation(resource: &Resource) -> Option<&str> {
     if let Some(custom) = &resource.custom {
         return custom.deprecation.as_deref();
@@ -393,11 +391,11 @@ fn deprecation(resource: &Resource) -> Option<&str> {
     }
 }
 
-/// The handler of custom kinds answers most of these itself.
+/// The error for an unsupported verb. The handler of custom kinds answers most of these itself.
 fn no_such_verb(call: &Call<'_>) -> Status {
     let whole = call.resource.namespaced && call.target.namespace.is_none();
     match call.parts.method {
-        // What is listed has a route, and a handler that then finds out.
+        // A kind that can be listed has a route, whose handler then rejects the watch.
         _ if lists(call) => {
             Status::method_not_allowed(&call.resource.group, &call.resource.resource, "watch")
         }
@@ -408,7 +406,7 @@ fn no_such_verb(call: &Call<'_>) -> Status {
     }
 }
 
-/// Whether a request goes where lists and watches do, with one or the other.
+/// Whether a request uses the list route, as a list or as a watch.
 fn lists(call: &Call<'_>) -> bool {
     !call.target.watched && verb(call) == "watch" && call.resource.allows("list")
 }
@@ -418,12 +416,12 @@ fn verb(call: &Call<'_>) -> &'static str {
     let named = call.target.name.is_some();
     match call.parts.method {
         _ if call.target.watched => "watch",
-        // Only the handler of custom kinds has heads to show.
+        // Only the handler of custom kinds supports HEAD.
         Method::HEAD if call.resource.custom.is_none() => "unknown",
         Method::GET | Method::HEAD if named => "get",
         Method::GET | Method::HEAD if call.query.flag("watch") => "watch",
         Method::GET | Method::HEAD => "list",
-        // The handler of custom kinds looks at the body alone.
+        // The handler of custom kinds takes the name from the body alone.
         Method::POST if !named || call.resource.custom.is_some() => "create",
         Method::PUT if named => "update",
         Method::PATCH if named => "patch",
@@ -435,7 +433,7 @@ fn verb(call: &Call<'_>) -> &'static str {
 
 pub(crate) fn failure(status: &Status) -> Response<Body> {
     if status.is_no_such_path() {
-        // Not a Status: clients make their own message, which names what they asked for.
+        // Not a Status: clients create their own message, which names the requested resource.
         let mut response = Response::new(Body::from("404 page not found\n"));
         *response.status_mut() = StatusCode::NOT_FOUND;
         response.headers_mut().insert(
@@ -476,7 +474,7 @@ pub(crate) fn bytes_response(bytes: Bytes) -> Response<Body> {
     response
 }
 
-/// `Warning` headers, as RFC 7234 has them. Nothing is said twice.
+/// Adds `Warning` headers in the format of RFC 7234, without duplicates.
 pub(crate) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
     let name = HeaderName::from_static("warning");
     for text in warnings::shown(warnings) {
@@ -494,7 +492,7 @@ pub(crate) fn with_warnings(mut response: Response<Body>, warnings: &[String]) -
     response
 }
 
-/// The same answer with a warning before those that it has.
+/// The same response with a warning before its other ones.
 fn warned_first(mut response: Response<Body>, text: &str) -> Response<Body> {
     let name = HeaderName::from_static("warning");
     let others: Vec<HeaderValue> = response.headers().get_all(&name).iter().cloned().collect();

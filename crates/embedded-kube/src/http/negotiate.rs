@@ -1,4 +1,4 @@
-//! What form of answer the client wants. Main type: [`Form`].
+//! Negotiates the form of a response from the request's `Accept` header. Main type: [`Form`].
 
 use crate::catalog::{CRD_TABLE, Resource};
 use crate::status::Status;
@@ -10,8 +10,8 @@ pub const YAML: &str = "application/yaml";
 const JSON: &str = "application/json";
 const MEDIA: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Refuses at once what no form of the answer could satisfy. `collection` is true for lists and
-/// watches.
+/// Rejects a request early if no form of the response is acceptable. `collection` is true for lists
+/// and watches.
 pub fn check(headers: &HeaderMap, resource: &Resource, collection: bool) -> Result<(), Status> {
     let streams = if collection {
         ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
@@ -24,7 +24,7 @@ pub fn check(headers: &HeaderMap, resource: &Resource, collection: bool) -> Resu
     form(headers).map(|_| ())
 }
 
-/// The same for a log, which is text, while a refusal of it is none.
+/// The same for a log, which is text, while its errors are not.
 pub fn check_text(headers: &HeaderMap) -> Result<(), Status> {
     let media = format!("text/plain, {MEDIA}");
     if !accepts(headers, &media) {
@@ -33,7 +33,7 @@ pub fn check_text(headers: &HeaderMap) -> Result<(), Status> {
     form_but_table(headers).map(drop)
 }
 
-/// Whether one of these representations is accepted, whatever else is said of it.
+/// Whether one of these media types is accepted, ignoring the parameters.
 fn accepts(headers: &HeaderMap, all: &str) -> bool {
     let accept = header(headers);
     let known = |clause: &str| {
@@ -52,7 +52,7 @@ fn header(headers: &HeaderMap) -> String {
         .join(",")
 }
 
-/// What a handler says that has only these representations.
+/// The error of a handler that offers only these media types.
 pub fn not_available(media: &str) -> Status {
     Status::new(
         406,
@@ -62,12 +62,12 @@ pub fn not_available(media: &str) -> Status {
     .with_causes(Vec::new())
 }
 
-/// Whether the first clause of `Accept` that can be answered wants YAML.
+/// Whether the first supported clause of `Accept` requests YAML.
 pub fn is_yaml(headers: &HeaderMap) -> bool {
     first(headers, |_| true).is_some_and(|answer| answer.yaml)
 }
 
-/// Nothing streams YAML.
+/// Rejects YAML, which cannot be streamed.
 pub fn check_stream(headers: &HeaderMap) -> Result<(), Status> {
     match is_yaml(headers) {
         true => Err(Status::not_acceptable(
@@ -77,7 +77,7 @@ pub fn check_stream(headers: &HeaderMap) -> Result<(), Status> {
     }
 }
 
-/// A list cannot be shown as one object, nor one object as a list.
+/// The error for a list requested as a single object, or a single object as a list.
 pub fn wrong_number(resource: &Resource, list: bool) -> Status {
     let package = if resource.custom.is_some() {
         "unstructured"
@@ -110,7 +110,7 @@ pub fn wrong_number(resource: &Resource, list: bool) -> Status {
     Status::new(406, "NotAcceptable", text)
 }
 
-/// What is of this type of Go is no list.
+/// The error for a Go type that is not a list.
 pub fn no_list(of: &str) -> Status {
     Status::new(
         406,
@@ -135,16 +135,16 @@ pub enum Form {
     GroupDiscovery,
 }
 
-/// What a clause of `Accept` asks for.
+/// The form requested by a clause of `Accept`.
 #[derive(Clone, Copy)]
 struct Answer {
     form: Form,
-    /// Of `meta.k8s.io/v1beta1`, which differs in its name only.
+    /// `meta.k8s.io/v1beta1`, which differs in its name only.
     beta: bool,
     yaml: bool,
 }
 
-/// Whether a resource, or a part of its objects, can be shown as a table.
+/// Whether a resource or subresource can be shown as a table.
 pub fn has_table(resource: &Resource, subresource: Option<&str>) -> bool {
     match subresource {
         Some(
@@ -165,12 +165,12 @@ pub fn has_table(resource: &Resource, subresource: Option<&str>) -> bool {
     }
 }
 
-/// The form of the first clause of `Accept` that can be answered.
+/// The form of the first supported clause of `Accept`.
 pub fn form(headers: &HeaderMap) -> Result<Form, Status> {
     one_of(headers, |_| true)
 }
 
-/// The same for what has no table.
+/// The same for responses without a table form.
 pub fn form_but_table(headers: &HeaderMap) -> Result<Form, Status> {
     one_of(headers, |form| form != Form::Table)
 }
@@ -182,7 +182,7 @@ pub fn index_form(headers: &HeaderMap) -> Result<Form, Status> {
     })
 }
 
-/// Refuses who wants a document in no form but that of objects.
+/// Rejects requests that accept a document in none of the forms used for objects.
 pub fn check_document(headers: &HeaderMap) -> Result<(), Status> {
     if !accepts(headers, MEDIA) {
         return Err(not_available(MEDIA));
@@ -190,7 +190,7 @@ pub fn check_document(headers: &HeaderMap) -> Result<(), Status> {
     one_of(headers, |form| form == Form::Object).map(drop)
 }
 
-/// Refuses who does not want JSON.
+/// Rejects requests that do not accept JSON.
 pub fn check_json(headers: &HeaderMap) -> Result<(), Status> {
     if accepts(headers, JSON) {
         Ok(())
@@ -199,7 +199,7 @@ pub fn check_json(headers: &HeaderMap) -> Result<(), Status> {
     }
 }
 
-/// Whether tables and metadata are wanted as `meta.k8s.io/v1beta1`.
+/// Whether tables and metadata are requested as `meta.k8s.io/v1beta1`.
 pub fn is_beta(headers: &HeaderMap) -> bool {
     first(headers, |_| true).is_some_and(|answer| answer.beta)
 }
@@ -225,7 +225,7 @@ fn first(headers: &HeaderMap, fits: impl Fn(Form) -> bool) -> Option<Answer> {
         .find(|answer| fits(answer.form))
 }
 
-/// A table, a list of metadata or one object's metadata in the version that was asked for.
+/// A table, a metadata list or a single object's metadata, in the requested version.
 pub fn in_version(beta: bool, mut value: Value) -> Value {
     if !beta {
         return value;
@@ -259,8 +259,8 @@ struct Clause<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-/// The clauses of `Accept` in the order in which they are tried, which is that of Go's library: an
-/// insertion sort by what is no order.
+/// The clauses of `Accept` in the order in which Go's library tries them: it sorts by insertion,
+/// with a comparison that is not a consistent order.
 fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let mut all: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
     for end in 1..all.len() {

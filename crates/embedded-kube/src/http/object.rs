@@ -1,4 +1,4 @@
-//! One object as an answer, in the version and form the client wants.
+//! Responses with a single object, in the version and form that the client requests.
 
 use super::negotiate::{self, Form};
 use super::{Call, bytes_response, json_response, table};
@@ -30,7 +30,7 @@ pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
             .table
             .as_str()
         {
-            // Asked of the store itself, not of a cache.
+            // The real server reads events from the store itself, not from a cache.
             "/events" => {
                 Status::bad_request(format!("invalid resource version: {}", status.message))
             }
@@ -43,7 +43,7 @@ pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     respond(call, &stored, StatusCode::OK)
 }
 
-/// A revision that a client names.
+/// Parses a revision sent by a client.
 pub fn revision(text: &str) -> Result<u64, Status> {
     text.parse().map_err(|error: std::num::ParseIntError| {
         let problem = if *error.kind() == IntErrorKind::PosOverflow { "value out of range" } else { "invalid syntax" };
@@ -52,7 +52,7 @@ pub fn revision(text: &str) -> Result<u64, Status> {
     })
 }
 
-/// A revision that has not been given out yet cannot be waited for.
+/// Rejects a revision that has not been assigned yet.
 pub fn check_not_ahead(registry: &Registry, asked: u64) -> Result<(), Status> {
     let current = registry.revision();
     if asked <= current {
@@ -74,7 +74,7 @@ pub fn check_not_ahead(registry: &Registry, asked: u64) -> Result<(), Status> {
     Err(status)
 }
 
-/// An object with the given code.
+/// A response with an object and the given code.
 pub fn respond(
     call: &Call<'_>,
     stored: &Arc<Stored>,
@@ -94,7 +94,7 @@ pub fn respond(
         )),
         Form::Table => {
             let include = table::Include::from_query(call.query.get("includeObject"))?;
-            // What a dry run made has none.
+            // An object from a dry run has none.
             let meta = match stored.meta.revision {
                 0 if stored.object().resource_version().is_empty() => json!({}),
                 0 => json!({"resourceVersion": stored.object().resource_version()}),
@@ -130,7 +130,7 @@ pub fn bytes(resource: &Resource, stored: &Stored) -> Bytes {
 /// `PartialObjectMetadata` of an object in its storage version.
 pub fn metadata_only(resource: &Resource, object: &Object) -> Value {
     let mut metadata = object.0.get("metadata").cloned().unwrap_or_default();
-    // An annotation only where the object is seen in a version; internally it is a field.
+    // Internally this is a field; it is an annotation only in a versioned object.
     if let Some(key) = annotated::key(&resource.table)
         && let Some(annotations) = metadata
             .get_mut("annotations")
@@ -143,7 +143,8 @@ pub fn metadata_only(resource: &Resource, object: &Object) -> Value {
                 .and_then(|m| m.remove("annotations"));
         }
     }
-    // What was applied to a custom object stays in it as it was, but metadata alone are Go's.
+    // A custom object keeps its metadata as applied, but metadata alone is encoded through Go's
+    // struct.
     if let (true, Some(map), Some(of)) = (
         resource.custom.is_some(),
         metadata.as_object_mut(),
@@ -154,7 +155,7 @@ pub fn metadata_only(resource: &Resource, object: &Object) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }
 
-/// An object of which nothing is known but its metadata, as it ends a list in a watch.
+/// An object with metadata only, as in the bookmark that ends the initial list of a watch.
 pub fn blank(resource: &Resource, metadata: Value) -> Object {
     let mut object = Object::default();
     object
@@ -165,7 +166,7 @@ pub fn blank(resource: &Resource, metadata: Value) -> Object {
     if let Some(of) = resource.go_type() {
         gotypes::normalize(&mut object.0, of).expect("metadata of ours is of the right types");
     }
-    // Internally their number is never absent.
+    // Internally this number is always present.
     if matches!(
         resource.table.as_str(),
         "apps/deployments" | "apps/replicasets" | "apps/statefulsets"

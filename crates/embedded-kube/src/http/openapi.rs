@@ -1,7 +1,7 @@
-//! OpenAPI documents, generated from the schema table and the definitions of custom resources, and
-//! kept until those change.
+//! OpenAPI documents, generated from the schema table and the custom resource definitions, and
+//! cached until those change.
 //!
-//! Main type: [`OpenApi`]. Version 3 is offered as JSON only: a client that insists on protobuf
+//! Main type: [`OpenApi`]. Version 3 is offered as JSON only: a client that accepts only protobuf
 //! gets 406.
 
 use super::{Shared, bytes_response, json_response, openapi_binary, openapi_custom};
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use tiphys_apimachinery::gvk::split_api_version;
 use tiphys_apimachinery::schema::{self, ListType, MapType, ScalarKind, TypeKind, TypeRef};
 
-/// Documents by their path, each for one state of the catalog.
+/// Documents by path, each for one state of the catalog.
 #[derive(Default)]
 pub struct OpenApi(Mutex<HashMap<String, (String, Bytes)>>);
 
@@ -48,7 +48,7 @@ fn check_accept(headers: &HeaderMap) -> Result<(), Status> {
     Err(Status::not_acceptable("application/json"))
 }
 
-/// What the documents of a group and version depend on.
+/// A hash of everything that the documents of a group and version depend on.
 fn hash_of(catalog: &Catalog, group: &str, version: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(env!("CARGO_PKG_VERSION"));
@@ -200,7 +200,7 @@ fn to_bytes(value: &Value) -> Vec<u8> {
 /// Collects schemas that refer to each other.
 struct Builder {
     prefix: &'static str,
-    /// Version 2 has no way to say "integer or string"; it is a string with a format.
+    /// Version 2 has no "integer or string" type; it is a string with a format.
     v2: bool,
     schemas: Map<String, Value>,
 }
@@ -235,13 +235,13 @@ impl Builder {
         }
     }
 
-    /// A reference to a named type, whose definition is added; the shape itself for other types.
+    /// A reference to a named type, whose definition is added; other types are inlined.
     fn reference(&mut self, ty: TypeRef<'_>) -> Value {
         let Some(name) = ty.name() else {
             return self.shape(ty);
         };
         if !self.schemas.contains_key(name) {
-            // Put first, so that a type that contains itself ends here.
+            // Inserted first, so that a recursive type terminates.
             self.schemas.insert(name.to_owned(), Value::Null);
             let shape = self.shape(ty);
             self.schemas.insert(name.to_owned(), shape);
@@ -296,7 +296,7 @@ impl Builder {
         Value::Object(map)
     }
 
-    /// A field: attributes of the place stand beside the reference.
+    /// A field: attributes of the field are next to the reference.
     fn field(&mut self, ty: TypeRef<'_>) -> Value {
         if ty.name().is_none() {
             return self.shape(ty);

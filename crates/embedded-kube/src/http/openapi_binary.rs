@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 
-/// The media type of the answer.
+/// The media type of the response.
 pub const MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-/// What clients ask for: the same, in a form that is no valid media type.
+/// The media type that clients request: the same, but in an invalid syntax.
 pub const ASKED_TYPE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Writer {
         self.bytes(field, &inner.0);
     }
 
-    /// `Any`: the value as YAML, of which JSON is a part.
+    /// `Any`: the value as YAML, of which JSON is a subset.
     fn any(&mut self, field: u32, value: &Value) {
         self.message(field, |w| w.bytes(2, value.to_string().as_bytes()));
     }

@@ -1,7 +1,7 @@
-//! What OpenAPI documents say of custom kinds. Main functions: [`kind`], [`list`].
+//! Custom kinds in OpenAPI documents. Main functions: [`kind`], [`list`].
 //!
-//! A definition's schema is published as it is, with the fields that every object has; version 2
-//! leaves out what it has no words for. Descriptions of those fields are not given.
+//! The schema of a definition is published unchanged, together with the fields that every object
+//! has; version 2 leaves out what it cannot express. The common fields have no descriptions.
 
 use crate::catalog::{Resource, crd::Custom};
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use tiphys_apimachinery::object::map_entry;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
-/// What version 2 has no words for.
+/// Schema keywords that version 2 does not support.
 const NOT_IN_V2: [&str; 5] = ["allOf", "anyOf", "oneOf", "not", "default"];
 
 /// The version of the document, and its reference to the metadata of an object.
@@ -22,7 +22,7 @@ pub struct Form<'a> {
 /// The schema of a custom kind.
 pub fn kind(resource: &Resource, custom: &Custom, form: Form<'_>) -> Value {
     let mut schema = Map::from_iter([("type".to_owned(), "object".into())]);
-    // Where anything may stand, kubectl would take three fields for all that there are.
+    // If arbitrary fields are allowed, kubectl would take these three fields for the only ones.
     if let Some(raw) = custom
         .raw
         .as_object()
@@ -91,7 +91,7 @@ fn type_fields(schema: &mut Map<String, Value>, form: Form<'_>) {
     );
 }
 
-/// Brings a schema and those below it into the form of the document.
+/// Converts a schema and its subschemas to the form of the document.
 fn publish(schema: &mut Map<String, Value>, form: Form<'_>) {
     schema.retain(|key, value| !(key == "uniqueItems" && *value == false));
     if form.v2 {
@@ -133,7 +133,7 @@ fn publish(schema: &mut Map<String, Value>, form: Form<'_>) {
     }
 }
 
-/// Takes out of one schema what version 2, or kubectl when it reads it, cannot have.
+/// Removes from one schema the parts that version 2, or kubectl when reading it, does not support.
 fn reduce(schema: &mut Map<String, Value>) {
     NOT_IN_V2.iter().for_each(|key| drop(schema.remove(*key)));
     let preserves = is_true(schema, PRESERVE);

@@ -1,5 +1,4 @@
-//! Which part of a collection a list is about, and as of when: revisions, limits and continue
-//! tokens. Main type: [`PageRequest`].
+//! Paging of lists: revisions, limits and continue tokens. Main type: [`PageRequest`].
 
 use super::{Call, object};
 use crate::status::Status;
@@ -10,19 +9,19 @@ use serde_json::{Value, json};
 use tiphys_gocompat::json;
 use tiphys_kube_schema::gotypes;
 
-/// What is in the bits that are left over does not matter.
+/// The unused trailing bits are ignored.
 const LENIENT: GeneralPurpose =
     GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
-/// What a list asks for.
+/// The paging parameters of a list.
 #[derive(Default)]
 pub struct PageRequest {
-    /// As of when; none: now.
+    /// The revision to list at; none for the current one.
     pub revision: Option<u64>,
-    /// The key that the list goes on with, if it is not its beginning.
+    /// The key at which the list continues; empty for the beginning.
     pub start: String,
     goes_on: bool,
-    /// None: 0.
+    /// 0 for no limit.
     pub limit: usize,
 }
 
@@ -62,7 +61,7 @@ impl PageRequest {
             Status::bad_request(format!("invalid resource version: {}", status.message))
         })?;
         object::check_not_ahead(call.registry(), asked)?;
-        // Who takes what the cache has takes all of it.
+        // A list that accepts any cached revision is never paged.
         let limit = if asked == 0 { 0 } else { limit };
         let exactly = match call.query.get("resourceVersionMatch") {
             Some(how) => how == "Exact",
@@ -75,7 +74,7 @@ impl PageRequest {
         })
     }
 
-    /// The refusal of a list as of a time that is not known any more.
+    /// The error for a list at a revision that has been discarded.
     pub fn too_old(&self) -> Status {
         if !self.goes_on {
             return Status::expired("The resourceVersion for the provided list is too old.");
@@ -96,7 +95,7 @@ pub fn write_token(revision: i64, start: &str) -> String {
         .encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string())
 }
 
-/// The revision that a token is about (negative: the newest), and the key that comes next.
+/// The revision in a token (negative: the newest), and the next key.
 fn read_token(token: &str) -> Result<(i64, String), String> {
     let invalid = |why: &str| format!("continue key is not valid: {why}");
     let bytes = LENIENT.decode(token).map_err(|_| {
@@ -151,7 +150,7 @@ fn read_token(token: &str) -> Result<(i64, String), String> {
     }
 }
 
-/// Whether a key leads nowhere else than it seems to.
+/// Whether a key has no path elements that are empty, `.` or `..`.
 fn is_clean(key: &str) -> bool {
     key == "/"
         || key

@@ -12,13 +12,13 @@ pub const JSON: &str = "application/json-patch+json";
 pub const MERGE: &str = "application/merge-patch+json";
 pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
-/// What a built-in kind takes.
+/// The patch types that built-in kinds accept.
 pub const ALL: [&str; 4] = [JSON, MERGE, STRATEGIC, APPLY];
 
 const NO_PATCH: &str = "Invalid JSON Patch";
 
-/// The patch and what its decoder noticed. Where fields are validated it is read twice, and the
-/// first reader says what is wrong.
+/// The patch and its decoder's findings. If fields are validated, it is decoded twice, and the
+/// first decoder reports errors.
 pub fn read(
     media: &str,
     validation: FieldValidation,
@@ -69,7 +69,7 @@ fn unreadable(media: &str, validated: bool, why: String) -> Status {
     })
 }
 
-/// What else is wrong with operations that are validated is said when they are carried out.
+/// With field validation, other errors in the operations are reported when they are applied.
 fn operations(mut value: Value, validated: bool) -> Result<Value, Status> {
     let refused = |found: &Value, wanted: &str| {
         Status::bad_request(format!(
@@ -87,7 +87,7 @@ fn operations(mut value: Value, validated: bool) -> Result<Value, Status> {
             {
                 return Err(refused(other, "Operation"));
             }
-            // A word that is no text is none.
+            // A member that is not a string is ignored.
             for operation in list.iter_mut().filter_map(Value::as_object_mut) {
                 operation.retain(|field, word| {
                     word.is_string() || !matches!(field.as_str(), "op" | "path" | "from")
@@ -102,7 +102,7 @@ fn operations(mut value: Value, validated: bool) -> Result<Value, Status> {
 fn fields(value: Value, validated: bool) -> Result<Value, Status> {
     match value {
         Value::Null => Err(Status::bad_request(NO_PATCH)),
-        // It is what the object becomes.
+        // The array would become the patched object.
         Value::Array(_) if !validated => Err(not_an_object(value.to_string())),
         Value::Object(_) => Ok(value),
         _ if !validated => Err(Status::bad_request(NO_PATCH)),

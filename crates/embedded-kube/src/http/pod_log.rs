@@ -1,6 +1,6 @@
-//! The log of a pod: which lines of it, in which form, and following it until its container ends.
+//! The log of a pod: selects and formats its lines, and follows it until the container ends.
 //!
-//! Main function: [`get`]. What a container says is the log source's affair.
+//! Main function: [`get`]. The lines come from the log source.
 
 use super::Call;
 use super::negotiate::{self, Form};
@@ -14,10 +14,10 @@ use std::{convert::Infallible, time::Duration};
 use tiphys_apimachinery::Object;
 use tiphys_kube_schema::gotypes::read_time;
 
-/// How often a followed log is looked at.
+/// How often a followed log is checked for new lines.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What the request asks for.
+/// The options of the request.
 struct PodLogOptions {
     container: String,
     previous: bool,
@@ -69,7 +69,7 @@ impl PodLogOptions {
         }
     }
 
-    /// The lines that are asked for, and how many there are in all.
+    /// The requested lines, and the total number of lines.
     fn text(&self, log: &Log) -> (String, usize) {
         let from = self
             .tail
@@ -85,7 +85,7 @@ impl PodLogOptions {
     }
 }
 
-/// What is wrong with the options.
+/// Validates the options.
 fn problems(
     call: &Call<'_>,
     seconds: Option<i64>,
@@ -102,7 +102,7 @@ fn problems(
         invalid("limitBytes", bytes, "must be greater than 0");
     }
     match seconds {
-        // The field of what belongs to none is an empty list.
+        // The field path of an error without a field is an empty list.
         Some(_) if call.query.has("sinceTime") => {
             causes.push(Cause::forbidden(
                 "[]",
@@ -145,7 +145,7 @@ pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
             Form::MetadataList => return Err(negotiate::no_list("rest.LocationStreamer")),
             _ => {}
         }
-        // Nobody is there to be asked.
+        // There is no kubelet to ask.
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         return Ok(response);
@@ -164,7 +164,7 @@ pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     Ok(response)
 }
 
-/// A followed log: who, and how far it has been sent.
+/// A followed log: its container, and how much of it has been sent.
 struct Followed {
     registry: Registry,
     read: super::LogSource,
@@ -178,7 +178,7 @@ struct Followed {
 }
 
 impl Followed {
-    /// What has been added; `None` when nothing will be any more.
+    /// The added lines; `None` once there will be no more.
     fn more(&mut self) -> Option<String> {
         let pod = self
             .registry
@@ -189,7 +189,7 @@ impl Followed {
             return None;
         }
         let log = (self.read)(&pod, &self.wanted.container, false, self.registry.now()).ok()?;
-        // A restarted container begins again.
+        // The log of a restarted container starts over.
         let from = if log.lines.len() < self.seen {
             0
         } else {

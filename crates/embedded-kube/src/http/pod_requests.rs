@@ -1,4 +1,4 @@
-//! What is asked of a pod besides changing it: eviction, which disruption budgets may forbid, and
+//! Requests about a pod other than writes: eviction, which disruption budgets may forbid, and
 //! binding to a node.
 
 use super::{Call, body, bytes_response, delete_options, negotiate, with_warnings, write};
@@ -16,11 +16,11 @@ use tiphys_apimachinery::selector::LabelSelector;
 use tiphys_apimachinery::{Gvk, Gvr, Object};
 use tiphys_kube_schema::gotypes;
 
-/// How many evicted pods a budget waits for at most.
+/// The maximum number of evicted pods that a budget waits for.
 const MAX_DISRUPTED: usize = 2_000;
-/// How often a budget or a pod is read again when it changes meanwhile.
+/// How often a budget or a pod is read again after a concurrent change.
 const ATTEMPTS: usize = 20;
-/// The condition of a budget.
+/// The condition type of a budget.
 const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
 const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
@@ -38,7 +38,7 @@ fn budgets() -> Gvr {
     Gvr::new("policy", "v1", "poddisruptionbudgets")
 }
 
-/// A delete that the pod's disruption budget has to allow.
+/// Deletes a pod if its disruption budget allows it.
 pub async fn evict(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let mut options = write::options(call)?;
     let bytes = body::read(incoming).await?;
@@ -106,7 +106,7 @@ async fn evicted(
         delete_options::understood(sent.unwrap_or(&serde_json::Map::new()))?;
     options.dry_run = dry_run;
     if let Some(version) = options.resource_version.as_mut().filter(|_| unready) {
-        // It goes as it was found to be unready.
+        // The delete requires the revision at which the pod was found to be unready.
         pod.resource_version().clone_into(version);
     }
     if !options.dry_run {
@@ -119,7 +119,7 @@ async fn evicted(
     Ok(created())
 }
 
-/// Whether an eviction is only for show, which the request and its body must not say differently.
+/// Whether an eviction is a dry run; the query and the body must agree.
 fn is_dry(eviction: &Object, asked: bool) -> Result<bool, Status> {
     let list = eviction
         .pointer("/deleteOptions/dryRun")
@@ -137,7 +137,7 @@ fn is_dry(eviction: &Object, asked: bool) -> Result<bool, Status> {
     Ok(asked || !list.is_empty())
 }
 
-/// Lets policies and webhooks change something that is asked for under a name, and not kept.
+/// Runs mutating admission for a request to a named object that is not stored itself.
 pub fn changed(
     call: &Call<'_>,
     subresource: &str,
@@ -154,7 +154,7 @@ pub fn changed(
     Ok(answers)
 }
 
-/// What they have to say of it then; gives warnings.
+/// Runs validating admission for it; returns warnings.
 pub fn judged(
     call: &Call<'_>,
     subresource: &str,
@@ -198,14 +198,14 @@ fn request<'a>(
     .of(subresource)
 }
 
-/// Why a pod may go.
+/// Why a pod may be evicted.
 #[derive(PartialEq, Eq)]
 enum Permit {
     Unready,
     InBudget,
 }
 
-/// Asks the budget of the pod, and takes one disruption from it.
+/// Checks the disruption budget of the pod and takes one disruption from it.
 fn permit(call: &Call<'_>, pod: &Object, dry_run: bool) -> Result<Permit, Status> {
     let labels = pod.labels();
     for _ in 0..ATTEMPTS {
@@ -304,7 +304,7 @@ fn take_one(call: &Call<'_>, budget: &Object, pod: &Object) -> Result<Object, St
     Ok(taken)
 }
 
-/// Why a budget allows nothing, as it says itself, or as its numbers say.
+/// Why a budget allows no disruption, from its own condition or from its counts.
 fn why_none(budget: &Object, healthy: i64, desired: i64) -> String {
     let name = budget.name();
     let conditions = budget
@@ -352,10 +352,10 @@ fn is_ready(pod: &Object) -> bool {
     })
 }
 
-/// Says in the status of the pod that is to be deleted why it goes; it is deleted as it is then.
+/// Adds the reason of the eviction to the status of the pod; the pod is then deleted in that state.
 fn mark(call: &Call<'_>, pod: &Object, options: &mut DeleteOptions) -> Result<(), Status> {
     let resource = call.registry().resource(&pods())?;
-    // An empty text says nothing here; the delete takes it for what it is.
+    // An empty string means unset here, but the delete uses it literally.
     let some = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let said = DeleteOptions {
         uid: some(&options.uid),
@@ -372,7 +372,7 @@ fn mark(call: &Call<'_>, pod: &Object, options: &mut DeleteOptions) -> Result<()
         let mut pod = (*live).clone();
         check_preconditions(&resource, &pod, &said)?;
         set_condition(&mut pod, condition.clone());
-        // A Binding may have made it what no status is written to.
+        // A Binding may have put the pod into a state that its status validation rejects.
         strategy::validate(call.registry(), &resource, &pod, Some(&live), Part::Status)?;
         match call.registry().update_part(
             &pods(),
@@ -394,7 +394,7 @@ fn mark(call: &Call<'_>, pod: &Object, options: &mut DeleteOptions) -> Result<()
     Ok(())
 }
 
-/// A condition that was there keeps its place, and its time if it says the same.
+/// An existing condition keeps its position, and its transition time if the status is the same.
 fn set_condition(object: &mut Object, mut condition: Value) {
     let list = map_entry(&mut object.0, "status")
         .entry("conditions")
@@ -413,7 +413,7 @@ fn set_condition(object: &mut Object, mut condition: Value) {
     }
 }
 
-/// Places a pod on a node, as a scheduler does. The body is a Binding.
+/// Assigns a pod to a node, as a scheduler does. The body is a Binding.
 pub async fn bind(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     if call.resource.is("", "bindings") {
         negotiate::form_but_table(&call.parts.headers)?;
@@ -427,7 +427,7 @@ pub async fn bind(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Sta
         &bytes,
     )?;
     options.findings = findings;
-    // The old form is posted to the collection.
+    // The legacy form is posted to the collection.
     let alone = call.resource.is("", "bindings");
     let resource = if alone {
         (*call.resource).clone()
@@ -439,7 +439,8 @@ pub async fn bind(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Sta
     meta::check_namespace(&resource, &call.namespace, &mut binding)
         .map_err(|status| status.warned(&warnings))?;
     if alone {
-        // As of everything that is created. That of a pod says which pod it means.
+        // As for every created object. A Binding of a pod keeps the uid, which says which pod it
+        // means.
         meta::forget_system(&mut binding);
     }
     let answer = bound(call, binding, (alone, &options), &mut warnings)
@@ -529,7 +530,7 @@ async fn bound(
     Err(Status::modified(&pods.group, &pods.resource, &name))
 }
 
-/// The pod on the node that the Binding names, if it may go there.
+/// The pod on the node in the Binding, if the pod may be assigned.
 fn placed(
     call: &Call<'_>,
     pod: &Object,

@@ -1,5 +1,5 @@
-//! What query parameters say about a list, a watch or a write. A value that cannot be used is refused
-//! with the words of the API server.
+//! The query parameters of lists, watches and writes. An invalid value is rejected with the message
+//! of the API server.
 
 use super::delete_options::dry_run_problem;
 use crate::base::FieldValidation;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use tiphys_gocompat::duration;
 
 impl Query {
-    /// How long a client waits is its own affair, but it has to be a duration.
+    /// The timeout is the client's business, but it must be a valid duration.
     pub fn check_timeout(&self) -> Result<(), Status> {
         let wrong = |error| {
             Status::bad_request(format!(
@@ -23,7 +23,7 @@ impl Query {
         })
     }
 
-    /// Only `All` is known; what else was said is refused by [`Query::write_problems`].
+    /// Only `All` is supported; [`Query::write_problems`] rejects other values.
     pub fn dry_run(&self) -> bool {
         self.dry_run_values().iter().any(|v| v == "All")
     }
@@ -40,7 +40,7 @@ impl Query {
         }
     }
 
-    /// What is wrong with the options of a create, update or patch.
+    /// Validates the options of a create, update or patch.
     pub fn write_problems(&self) -> Vec<Cause> {
         let mut causes = Vec::new();
         if let Some(manager) = self.get("fieldManager") {
@@ -60,7 +60,7 @@ impl Query {
         causes
     }
 
-    /// What is wrong with the options of a list.
+    /// Validates the options of a list.
     pub fn list_problems(&self) -> Vec<Cause> {
         let mut causes = Vec::new();
         let mut forbid = |field: &str, detail: &str| causes.push(Cause::forbidden(field, detail));
@@ -102,7 +102,7 @@ impl Query {
         causes
     }
 
-    /// What is wrong with the options of a watch.
+    /// Validates the options of a watch.
     pub fn watch_problems(&self) -> Vec<Cause> {
         let mut causes = Vec::new();
         let matching = self.get("resourceVersionMatch");
@@ -111,7 +111,7 @@ impl Query {
             let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             causes.push(Cause::forbidden("resourceVersionMatch", detail));
         }
-        // Who watches from now on without a word of it wants what is there first.
+        // A watch without a revision and without options gets the existing objects first.
         let from_now = !initial
             && matching.is_none()
             && matches!(self.get("resourceVersion"), None | Some("0"));

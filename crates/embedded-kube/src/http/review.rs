@@ -1,4 +1,5 @@
-//! Questions that are answered, not kept: who am I, may somebody do something, whose token is this.
+//! Review requests, which are answered but not stored: who am I, may a user do something, whose
+//! token is this.
 //!
 //! Main function: [`answer`]. The answers come from `auth`.
 
@@ -18,7 +19,7 @@ use tiphys_apimachinery::Object;
 use tiphys_apimachinery::selector::{FieldSelector, LabelSelector};
 use tiphys_kube_schema::gotypes;
 
-/// Resources that are asked, not kept.
+/// Resources that are answered, not stored.
 pub fn is_review(resource: &Resource) -> bool {
     matches!(
         resource.group.as_str(),
@@ -147,7 +148,7 @@ fn token(call: &Call<'_>, review: &Object) -> Result<Value, Status> {
     } else {
         audiences
     };
-    // What was sent as the answer stays where nothing is found out.
+    // If authentication finds nothing, the status that was sent is kept.
     let mut status = review.0.get("status").cloned().unwrap_or_default();
     match call.shared.auth.authenticate(given, &audiences) {
         Ok((user, good)) => {
@@ -175,7 +176,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     .unwrap_or_default()
 }
 
-/// The three reviews of access: of oneself, of anybody, of anybody in this namespace.
+/// The three access reviews: of the user himself, of any user, of any user in this namespace.
 fn access(call: &Call<'_>, review: &Object, kind: &str) -> Result<Value, Status> {
     let causes = check(call, review, kind);
     if !causes.is_empty() {
@@ -204,7 +205,7 @@ fn access(call: &Call<'_>, review: &Object, kind: &str) -> Result<Value, Status>
     Ok(status)
 }
 
-/// The selectors that were let pass but that nobody can ask for.
+/// The selectors that pass validation but cannot be used.
 fn ignored_selectors(attributes: &Value) -> Vec<String> {
     const ONE_VALUE: [&str; 2] = ["In", "NotIn"];
     const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
@@ -324,13 +325,13 @@ fn check(call: &Call<'_>, review: &Object, kind: &str) -> Vec<Cause> {
     causes
 }
 
-/// What the server's own struct has instead of `nonResourceAttributes`.
+/// The form of `nonResourceAttributes` in the server's internal struct.
 fn internal(url: &Value) -> Value {
     let text = |field: &str| url[field].as_str().unwrap_or("");
     json!({"Path": text("path"), "Verb": text("verb")})
 }
 
-/// The user that the review is about. Nobody is `system:authenticated` by being asked about.
+/// The user of the review. Being reviewed does not add the group `system:authenticated`.
 fn subject(review: &Object) -> UserInfo {
     let extra = review.pointer("/spec/extra").and_then(Value::as_object);
     UserInfo {

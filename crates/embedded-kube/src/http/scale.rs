@@ -16,7 +16,7 @@ use tiphys_apimachinery::patch::apply::scale::{self as owners, ReplicaPaths, fie
 use tiphys_apimachinery::{Gvk, Object, object::map_entry};
 use tiphys_kube_schema::gotypes;
 
-/// Where the numbers are, as JSON pointers.
+/// The JSON pointers of the replica counts.
 struct Paths {
     spec: String,
     status: String,
@@ -107,7 +107,7 @@ pub fn get(call: &Call<'_>) -> Result<Response<Body>, Status> {
     answer(call, &live)
 }
 
-/// The Scale of an object in the form that the client wants.
+/// The Scale of an object in the requested form.
 fn answer(call: &Call<'_>, object: &Object) -> Result<Response<Body>, Status> {
     let scale = scale_of(call, object);
     if call.resource.custom.is_some() {
@@ -184,7 +184,8 @@ fn check_namespace(call: &Call<'_>, scale: &Object) -> Result<(), Status> {
     ))
 }
 
-/// The handler of custom kinds does not know what to call a Scale.
+/// The error for a body that is not a Scale. The handler of custom kinds does not include the name
+/// of the kind.
 fn not_a_scale(call: &Call<'_>, why: &str) -> Status {
     Status::bad_request(match call.resource.custom {
         Some(_) => {
@@ -243,7 +244,7 @@ pub async fn patch(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, St
     store(call, &options, changed).await
 }
 
-/// Where each version has its number of replicas.
+/// The path of the replica count in each version.
 fn replica_paths(call: &Call<'_>) -> ReplicaPaths {
     let resource = &call.resource;
     let replicas = Some(fields_path("spec.replicas"));
@@ -303,8 +304,7 @@ fn set_at(object: &mut Object, pointer: &str, value: Value) {
     }
 }
 
-/// Sets the replicas that the changed Scale asks for; tried again when somebody else writes in
-/// between.
+/// Sets the replicas of the changed Scale; retried after a concurrent write.
 async fn store(
     call: &Call<'_>,
     options: &WriteOptions,
@@ -317,7 +317,7 @@ async fn store(
                 .registry()
                 .get(&call.resource.gvr(), &call.namespace, call.name())?)
             .clone();
-        // What the schemas of now do not have is not sent back.
+        // Fields that the current schema lacks are not written back.
         call.registry().from_storage(&call.resource, &mut live)?;
         let Value::Object(before) = scale_of(call, &live) else {
             break;
@@ -357,7 +357,7 @@ async fn store(
     ))
 }
 
-/// Policies see the Scale, not the object that it is of.
+/// Policies see the Scale, not the scaled object.
 fn request<'a>(call: &'a Call<'_>, options: &'a WriteOptions) -> Request<'a> {
     let (by, at) = (
         (options.dry_run, &options.sender),
@@ -366,8 +366,8 @@ fn request<'a>(call: &'a Call<'_>, options: &'a WriteOptions) -> Request<'a> {
     Request::new(call.registry(), &call.resource, Operation::Update, at, by).of("scale")
 }
 
-/// A Scale of a custom object says which revision it replaces if it says anything of it, any other
-/// one which object it is of.
+/// A resourceVersion in a custom object's Scale must be a valid one. Any other Scale must have the
+/// uid of its object, if it has a uid.
 fn check_whose(call: &Call<'_>, live: &Object, scale: &Object) -> Result<(), Status> {
     if call.resource.custom.is_some() {
         let none = !scale.resource_version().is_empty() && asked_revision(scale)?.is_none();
@@ -410,7 +410,7 @@ fn set(
         &mut answers,
     )?;
     let replicas = scale.i64_at("/spec/replicas").unwrap_or(0);
-    // A custom resource says itself what its numbers may be.
+    // A custom resource defines the valid range itself.
     let causes = if call.resource.custom.is_none() {
         strategy::check_scale(&scale)
     } else {
@@ -444,7 +444,7 @@ fn set(
             .insert("managedFields".into(), managers),
         None => object.metadata_mut().remove("managedFields"),
     };
-    // Without a revision in the Scale, only a change in between is a conflict.
+    // Without a resourceVersion in the Scale, only a concurrent change is a conflict.
     match call.registry().update_part(
         &call.resource.gvr(),
         &call.namespace,

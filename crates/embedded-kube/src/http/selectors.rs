@@ -7,7 +7,7 @@ use crate::status::{Cause, Status};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::selector::{FieldSelector, FieldTerm, LabelSelector, field_text};
 
-/// Fields of built-in kinds that can be selected, beyond name and namespace.
+/// Fields of built-in kinds that can be selected, besides name and namespace.
 const FIELDS: &[(&str, &[&str])] = &[
     (
         "/pods",
@@ -71,7 +71,7 @@ const FIELDS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What a list or watch is narrowed to.
+/// The selectors of a list or watch.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     labels: Option<LabelSelector>,
@@ -79,9 +79,9 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The selectors of a list (or watch) whose options have all been looked at: first whether they
-    /// can be read, then whether they go together, which `problems` says, and last whether the
-    /// fields can be selected.
+    /// The selectors of a list (or watch). The options are checked in this order: whether they can
+    /// be parsed, whether they can be combined, which `problems` says, and whether the fields can
+    /// be selected.
     pub fn from_query(
         query: &Query,
         resource: &Resource,
@@ -119,7 +119,7 @@ impl Filter {
         })
     }
 
-    /// The same for the one object that the path names; no other may have been selected.
+    /// The same for the single object in the path; the selector must not name another.
     pub fn named(mut self, name: Option<&str>) -> Result<Self, Status> {
         let Some(name) = name else { return Ok(self) };
         if self.fields.is_some() && self.name() != Some(name) {
@@ -142,7 +142,7 @@ impl Filter {
         self.labels.is_none() && self.fields.is_none()
     }
 
-    /// The one name the filter allows, if it says so.
+    /// The single name that the filter allows, if there is one.
     pub fn name(&self) -> Option<&str> {
         self.fields
             .as_ref()
@@ -160,7 +160,7 @@ impl Filter {
         let Some(fields) = &self.fields else {
             return true;
         };
-        // Name and namespace are known without parsing.
+        // Name and namespace are known without parsing the object.
         let cheap = fields
             .terms
             .iter()
@@ -182,7 +182,7 @@ fn is_selected(fields: &FieldSelector, object: &Object) -> bool {
     fields.matches_as(|path| text_of(object, path))
 }
 
-/// What a field is to a selector, which does not always look where its name says.
+/// The value of a field for selectors, which is not always at the path of its name.
 fn text_of(object: &Object, path: &str) -> String {
     let text = |path: &str| field_text(object, path);
     let or = |text: String, default: &str| {
@@ -194,7 +194,7 @@ fn text_of(object: &Object, path: &str) -> String {
     };
     match (object.api_version(), object.kind(), path) {
         ("v1", "Pod", "spec.host") => text("spec.nodeName"),
-        // Known, but of no pod.
+        // Selectable, but always empty for pods.
         ("v1", "Pod", "status.podIPs") => String::new(),
         ("v1", "Pod", "spec.hostNetwork") | ("v1", "Node", "spec.unschedulable") => {
             or(text(path), "false")
@@ -210,7 +210,7 @@ fn text_of(object: &Object, path: &str) -> String {
     }
 }
 
-/// The fields of a kind that can be selected, if it has its own.
+/// The selectable fields of a kind, if it has its own.
 fn fields_of(resource: &Resource) -> Option<&'static [&'static str]> {
     let table = if resource.is("events.k8s.io", "events") {
         "events.k8s.io/events"
@@ -252,8 +252,8 @@ fn is_selectable(resource: &Resource, path: &str) -> bool {
             .any(|f| f.trim_start_matches('.') == path),
         None => match fields_of(resource) {
             Some(fields) => fields.contains(&path),
-            // The rule for kinds without fields of their own does not ask whether they live in a
-            // namespace.
+            // The rule for kinds without selectable fields of their own ignores whether they are
+            // namespaced.
             None => path == "metadata.namespace",
         },
     }

@@ -1,4 +1,4 @@
-//! Health, version and the subresources that are not plain writes.
+//! Health, version, and the subresources that are not plain writes.
 
 use super::{
     Call, check_media, connect, json_response, negotiate, object, pod_log, pod_requests, scale,
@@ -11,7 +11,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
-/// What `/version` says; the mark after the plus tells that this is not the real one.
+/// The version in `/version`; the suffix after the plus marks this as not the real server.
 pub const GIT_VERSION: &str = "v1.36.3+tiphys";
 
 pub fn version() -> Value {
@@ -23,7 +23,7 @@ pub fn version() -> Value {
     })
 }
 
-/// The processor as Go calls it.
+/// The processor architecture in Go's naming.
 fn go_arch() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -41,7 +41,7 @@ fn text(text: String) -> Response<Body> {
     response
 }
 
-/// A server that answers is healthy: there is nothing it waits for.
+/// A server that answers is healthy: it depends on nothing else.
 pub fn health(path: &str, check: &str, verbose: bool) -> Result<Response<Body>, Status> {
     if !check.is_empty() && !CHECKS.contains(&check) && !check.starts_with("poststarthook/") {
         return Err(Status::no_such_path());
@@ -59,7 +59,7 @@ pub fn health(path: &str, check: &str, verbose: bool) -> Result<Response<Body>, 
     })
 }
 
-/// How tokens of this server can be checked.
+/// The OpenID configuration, which tells clients how to verify tokens.
 pub fn open_id() -> Value {
     json!({
         "issuer": crate::auth::jwt::ISSUER, "jwks_uri": format!("{}/openid/v1/jwks", crate::auth::jwt::ISSUER),
@@ -67,7 +67,7 @@ pub fn open_id() -> Value {
     })
 }
 
-/// The keys that they are checked with.
+/// The keys to verify tokens with.
 pub fn key_set(keys: &Value) -> Response<Body> {
     let mut response = json_response(keys);
     response.headers_mut().insert(
@@ -77,7 +77,7 @@ pub fn key_set(keys: &Value) -> Response<Body> {
     response
 }
 
-/// The answer of who does not even say that there is nothing.
+/// The response of a handler that does not even return a Status for an unknown path.
 pub fn nothing(status: &Status) -> Result<Response<Body>, Status> {
     if !status.is_no_such_path() {
         return Err(status.clone());
@@ -87,7 +87,7 @@ pub fn nothing(status: &Status) -> Result<Response<Body>, Status> {
     Ok(response)
 }
 
-/// A path of which nobody can say what it is about.
+/// The response to a path that cannot be resolved.
 pub fn incomplete(uri: &http::Uri) -> Response<Body> {
     let asked = uri
         .path_and_query()
@@ -104,7 +104,7 @@ pub fn incomplete(uri: &http::Uri) -> Response<Body> {
     response
 }
 
-/// What can be asked for by itself.
+/// The checks that can be requested individually.
 const CHECKS: [&str; 8] = [
     "ping",
     "log",
@@ -129,7 +129,7 @@ pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Bod
     if call.target.rest && call.resource.custom.is_none() && name != "proxy" {
         return Err(Status::not_served());
     }
-    // Only the handler of custom kinds has heads to show.
+    // Only the handler of custom kinds supports HEAD.
     let method = match &call.parts.method {
         &Method::HEAD if call.resource.custom.is_some() => &Method::GET,
         other => other,
@@ -140,7 +140,7 @@ pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Bod
     }
     match (name, served) {
         ("log", true) => negotiate::check_text(&call.parts.headers)?,
-        // What is on the other side decides.
+        // The other end of the connection decides.
         ("exec" | "attach" | "portforward" | "proxy", _) => {}
         (_, true) => check_media(call, false)?,
         _ => {}
@@ -201,7 +201,7 @@ pub async fn subresource(call: &Call<'_>, incoming: Body) -> Result<Response<Bod
     }
 }
 
-/// Whether a subresource has something for a method; what connects answers for itself.
+/// Whether a subresource supports a method; connections check it themselves.
 fn is_served(call: &Call<'_>, subresource: &str, method: &Method) -> bool {
     let verb = match *method {
         Method::GET => "get",
@@ -215,7 +215,7 @@ fn is_served(call: &Call<'_>, subresource: &str, method: &Method) -> bool {
         .is_some_and(|s| s.verbs.iter().any(|v| v == verb))
 }
 
-/// Nothing is there of an object without a name or a namespace.
+/// Rejects an empty name or namespace.
 fn check_names(call: &Call<'_>) -> Result<(), Status> {
     if call.name().is_empty() {
         return Err(Status::bad_request("name must be provided"));

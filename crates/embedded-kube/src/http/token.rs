@@ -1,5 +1,5 @@
-//! `serviceaccounts/token`: a signed token of an account, for some time, perhaps bound to a pod,
-//! node or Secret.
+//! `serviceaccounts/token`: a signed token of an account with a limited lifetime, optionally bound
+//! to a pod, node or Secret.
 
 use super::pod_requests::{changed, judged};
 use super::{Call, body, json_response, with_warnings, write};
@@ -47,7 +47,7 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     Ok(response)
 }
 
-/// The request with its token, after it has been read. Gives warnings.
+/// Adds the token to a decoded request. Returns warnings.
 fn sign(
     call: &Call<'_>,
     resource: &Resource,
@@ -136,7 +136,7 @@ fn sign(
         .signer
         .sign(&claims, second)
         .map_err(|e| Status::internal(format!("failed to generate token: {e}")))?;
-    // Nobody owns the audiences that nobody asked for.
+    // Default audiences have no owner.
     let spec = map_entry(&mut request.0, "spec");
     spec.insert("audiences".into(), json!(audiences));
     spec.entry("boundObjectRef").or_insert(Value::Null);
@@ -176,7 +176,7 @@ fn check_seconds(seconds: i64) -> Result<(), Status> {
     ))
 }
 
-/// Looks up what the token depends on.
+/// Looks up the object that the token is bound to.
 fn bind(call: &Call<'_>, to: &Value, bound: &mut Bound) -> Result<(), Status> {
     let word = |field: &str| to.get(field).and_then(Value::as_str).unwrap_or("");
     let (name, kind) = (word("name"), word("kind"));
@@ -192,7 +192,7 @@ fn bind(call: &Call<'_>, to: &Value, bound: &mut Bound) -> Result<(), Status> {
         })
     };
     let namespace = call.namespace.as_str();
-    // What is no version counts as none.
+    // An invalid version counts as none.
     let api_version = Some(word("apiVersion"))
         .filter(|text| text.matches('/').count() < 2)
         .unwrap_or("");

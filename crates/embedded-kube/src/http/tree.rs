@@ -1,4 +1,5 @@
-//! JSON read into a tree, with what a strict decoder notes of its keys. Main type: [`Tree`].
+//! Parses JSON into a tree and records the key problems that a strict decoder reports. Main type:
+//! [`Tree`].
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -9,10 +10,10 @@ use tiphys_kube_schema::{gofmt, gotypes};
 /// The fields of an operation of a JSON patch.
 const OPERATION: [&str; 4] = ["from", "op", "path", "value"];
 
-/// More than these are not told, as Go's strict decoder has it.
+/// The maximum number of findings, as in Go's strict decoder.
 const MOST_FINDINGS: usize = 100;
 
-/// What is known of a value before it is read.
+/// Type information about a value before it is decoded.
 #[derive(Clone, Copy)]
 pub enum Known {
     Nothing,
@@ -22,7 +23,7 @@ pub enum Known {
     Type(&'static Type),
     /// The operations of a JSON patch, or one of them.
     Operations,
-    /// No key of it is noted.
+    /// None of its keys is reported.
     Skipped,
 }
 
@@ -35,7 +36,7 @@ impl Known {
         }
     }
 
-    /// Of the value under a key; none where there is no such field.
+    /// The type of the value under a key; none if there is no such field.
     fn field(self, key: &str) -> Option<Self> {
         match self {
             Self::Type(Type::Map(item)) => Some(Self::Type(item)),
@@ -55,10 +56,10 @@ impl Known {
     }
 }
 
-/// Builds a tree and notes keys that appear twice: in a map the last one wins, what Go has in a
-/// struct is read into once more. Nulls inside maps are kept.
+/// Builds a tree and reports duplicate keys: in a map the last value wins, while a value of a Go
+/// struct is decoded into again. Nulls inside maps are kept.
 pub struct Tree<'a> {
-    /// The way to the value, as messages have it: `spec.containers[0].name`.
+    /// The path of the value as in messages: `spec.containers[0].name`.
     pub path: String,
     pub known: Known,
     pub findings: &'a mut Vec<String>,
@@ -154,7 +155,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
             };
             let known = self.known.field(&key);
             match known {
-                // Only operations have no other reader who says so.
+                // Only for operations is there no later decoder that reports it.
                 None if matches!(self.known, Known::Operations) => self.note("unknown", &path),
                 Some(_) if map.contains_key(&key) => self.note("duplicate", &path),
                 _ => {}

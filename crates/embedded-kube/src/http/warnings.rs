@@ -1,12 +1,12 @@
-//! How much of its warnings a request is told. Main function: [`shown`].
+//! Limits the number and size of the warnings in a response. Main function: [`shown`].
 
-/// The letters of all warnings together from which on each is cut.
+/// The total number of characters above which each warning is truncated.
 const ALL: usize = 4 * 1024;
-/// The letters of one that was cut.
+/// The length of a truncated warning.
 const ONE: usize = 256;
 
-/// The warnings that are told: none twice, none that a header cannot hold, and only the beginnings
-/// of very long or many ones.
+/// The warnings to send, without duplicates and without those that a header cannot hold; if there
+/// are too many or they are too long, only their beginnings.
 pub fn shown(warnings: &[String]) -> Vec<String> {
     let mut distinct: Vec<&str> = Vec::new();
     for text in warnings
@@ -24,7 +24,7 @@ pub fn shown(warnings: &[String]) -> Vec<String> {
     let (mut told, mut whole) = (0, 0);
     let mut cut = Vec::new();
     for text in distinct {
-        // Those that were told when it became too much are all told anew.
+        // The warnings that were already within the limit are truncated as well.
         if told >= ALL && whole > ALL {
             break;
         }

@@ -1,4 +1,4 @@
-//! Watches: a stream of JSON lines, one for each change. Main function: [`watch`].
+//! Watches: a stream of JSON lines, one per change. Main function: [`watch`].
 
 use super::negotiate::{self, Form};
 use super::selectors::Filter;
@@ -27,18 +27,18 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// Changes that are ready together are sent together, up to this size.
 const CHUNK: usize = 64 * 1024;
 
-/// What turns changes into lines.
+/// Formats changes as lines.
 struct Printer {
     registry: Registry,
     resource: Arc<Resource>,
-    /// Something came that the definition of that time does not know: nothing is seen any more.
+    /// There was an object that the old definition cannot read: nothing is sent any more.
     blind: bool,
     filter: Filter,
     form: Form,
-    /// Tables and metadata in their older version.
+    /// Tables and metadata in v1beta1.
     beta: bool,
     include: table::Include,
-    /// A table's column definitions come once.
+    /// A table's column definitions are sent once.
     headed: bool,
 }
 
@@ -48,15 +48,15 @@ struct Stream {
     changes: mpsc::Receiver<Arc<Change>>,
     bookmarks: bool,
     next_bookmark: Instant,
-    /// For the next bookmark or the end. One for all events: making a timer costs more than sending
-    /// an event.
+    /// For the next bookmark or the end. A single timer for all events, because creating one costs
+    /// more than sending an event.
     timer: Pin<Box<Sleep>>,
     end: Instant,
     last: u64,
     over: bool,
 }
 
-/// A watch whose path says so. Custom kinds do not look at the method.
+/// A watch requested by the path. Custom kinds ignore the method.
 pub fn in_path(call: &Call<'_>) -> Result<Response<Body>, Status> {
     let custom = call.resource.custom.is_some();
     match call.target.subresource.as_deref() {
@@ -88,7 +88,7 @@ pub fn in_path(call: &Call<'_>) -> Result<Response<Body>, Status> {
 pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     negotiate::check_stream(&call.parts.headers)?;
     let form = negotiate::form(&call.parts.headers)?;
-    // Who asks in the path only is taken for who lists.
+    // A watch requested only by the path is validated as a list.
     let lists = call.target.watched && !call.query.flag("watch");
     let problems = if lists {
         call.query.list_problems()
@@ -172,7 +172,7 @@ pub fn watch(call: &Call<'_>) -> Result<Response<Body>, Status> {
     }))
 }
 
-/// Whether the stream begins with what is there now.
+/// Whether the stream begins with the existing objects.
 fn wants_initial_events(call: &Call<'_>) -> bool {
     match call.query.has("sendInitialEvents") {
         true => call.query.flag("sendInitialEvents"),
@@ -193,7 +193,8 @@ fn respond(stream: Stream) -> Response<Body> {
 }
 
 impl Stream {
-    /// Nothing but a refusal, of what was understood before it was found to be impossible.
+    /// A stream with nothing but an error, for a request that was accepted before the error was
+    /// found.
     fn refused(printer: Printer, status: &Status, end: Instant, start: u64) -> Self {
         let (_, closed) = mpsc::channel(1);
         let ready = VecDeque::from([line(
@@ -247,13 +248,15 @@ impl Stream {
                 change = self.changes.recv() => match change {
                     Some(change) => {
                         self.accept(&change);
-                        // The others first: what is written meanwhile is sent together.
+                        // Other tasks run first, so that changes written meanwhile are sent
+                        // together.
                         tokio::task::yield_now().await;
                         while let Ok(change) = self.changes.try_recv() {
                             self.accept(&change);
                         }
                     }
-                    // The watcher fell behind or the resource is gone: the client lists again.
+                    // The watcher fell behind or the resource is no longer served: the client lists
+                    // again.
                     None => self.over = true,
                 },
                 () = &mut self.timer => self.on_timer(),
@@ -267,7 +270,7 @@ impl Stream {
     }
 
     fn on_timer(&mut self) {
-        // Every change up to this revision is in the channel already, since both happen under one
+        // Every change up to this revision is already in the channel, since both happen under one
         // lock.
         let revision = self.printer.registry.revision();
         while let Ok(change) = self.changes.try_recv() {
@@ -319,8 +322,8 @@ fn line(word: &str, object: &[u8]) -> Bytes {
 }
 
 impl Printer {
-    /// A change as the filter sees it: an object that starts to match is added, one that stops is
-    /// deleted.
+    /// A change as seen through the filter: an object that starts to match is added, one that stops
+    /// matching is deleted.
     fn change(&mut self, change: &Change) -> Option<Bytes> {
         let old_definition = self.has_new_definition();
         if old_definition && !self.converts() {
@@ -358,7 +361,7 @@ impl Printer {
         self.event(word, &change.stored)
     }
 
-    /// Whether the definition of a custom kind is not the one any more that the watch began with.
+    /// Whether the definition of a custom kind has changed since the watch began.
     fn has_new_definition(&self) -> bool {
         let now = || self.registry.resource(&self.resource.gvr());
         self.resource.custom.is_some() && !now().is_ok_and(|now| Arc::ptr_eq(&now, &self.resource))
@@ -371,8 +374,8 @@ impl Printer {
             .is_some_and(|custom| custom.conversion.is_some())
     }
 
-    /// The object by the definition that the watch began with. None when that one does not know its
-    /// version.
+    /// The object converted by the definition that the watch began with. None if that definition
+    /// does not have its version.
     fn by_old_definition(&self, stored: &Stored) -> Option<Arc<Stored>> {
         let mut object = (*stored.object()).clone();
         if let Some(node) = self.resource.written_as(&object)?.node.as_ref() {
@@ -395,7 +398,7 @@ impl Printer {
         )))
     }
 
-    /// The last state that matched, with the revision of the change that ended it.
+    /// The last matching state, with the revision of the change that ended the match.
     fn no_longer(&mut self, change: &Change) -> Option<Bytes> {
         let previous = change.previous.as_ref().unwrap_or(&change.stored);
         let mut object = (*previous.object()).clone();
@@ -420,7 +423,7 @@ impl Printer {
             }
         };
         Some(match self.form {
-            // It has been read already, and would get the defaults of a second version.
+            // It is already decoded; decoding it again would add the defaults of a second version.
             Form::Object | Form::GroupDiscovery if by_old_definition => line(word, &stored.bytes),
             Form::Object | Form::GroupDiscovery => {
                 line(word, &object::bytes(&self.resource, stored))
@@ -445,7 +448,7 @@ impl Printer {
         })
     }
 
-    /// Only the first table of a watch says what its columns are.
+    /// Only the first table of a watch has column definitions.
     fn head_once(&mut self, mut table: Value) -> Value {
         if std::mem::replace(&mut self.headed, true) {
             table["columnDefinitions"] = Value::Null;

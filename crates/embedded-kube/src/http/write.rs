@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
 use tiphys_kube_schema::gotypes;
 
-/// Options from the query; the manager's name defaults to the client's name.
+/// Options from the query; the field manager defaults to the client's name.
 pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
     let mut causes = patch_problem(call).into_iter().collect::<Vec<_>>();
     causes.extend(call.query.write_problems());
@@ -58,7 +58,7 @@ pub fn options(call: &Call<'_>) -> Result<WriteOptions, Status> {
     })
 }
 
-/// Who asks, with the options as they were sent.
+/// The sender of the request, with the options as sent.
 pub fn sender(call: &Call<'_>) -> Sender {
     let sent = |name: &str| {
         call.query
@@ -78,7 +78,7 @@ pub fn sender(call: &Call<'_>) -> Sender {
     }
 }
 
-/// Does the work here, or, when a webhook may keep it waiting, where it keeps nobody else waiting.
+/// Does the work in place, or on a blocking thread if a webhook may delay it.
 async fn carried_out<T: Send + 'static>(
     call: &Call<'_>,
     work: impl FnOnce(&Registry) -> Result<T, Status> + Send + 'static,
@@ -97,7 +97,7 @@ async fn carried_out<T: Send + 'static>(
         .map_err(Status::internal)?
 }
 
-/// The object in a body. Without a Go type nothing says which kind it is but the object itself.
+/// The object in a body. Without a Go type, only the object itself says which kind it is.
 fn read_object(call: &Call<'_>, bytes: &[u8]) -> Result<(Object, Vec<String>), Status> {
     let of = gotypes::of(&call.resource.gvk()).filter(|_| call.resource.custom.is_none());
     let (object, findings) =
@@ -136,7 +136,7 @@ pub async fn create(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     answer(call, &written, StatusCode::CREATED).await
 }
 
-/// Replaces the object, or the part of it that the subresource stands for.
+/// Replaces the object, or the part of it that belongs to the subresource.
 pub async fn update(call: &Call<'_>, incoming: Body, part: Part) -> Result<Response<Body>, Status> {
     let bytes = body::read(incoming).await?;
     let mut options = options(call)?;
@@ -163,7 +163,7 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
     let applies = media == patch_body::APPLY;
     let (patch, findings) = match patch_body::read(&media, call.query.validation(), &bytes) {
         Ok(found) => found,
-        // Nobody reads a patch for what is not there.
+        // A patch for a missing object is not decoded.
         Err(status) if !applies => {
             call.registry()
                 .get_stored(&call.resource, &call.namespace, call.name())?;
@@ -189,7 +189,7 @@ pub async fn patch(call: &Call<'_>, incoming: Body, part: Part) -> Result<Respon
     answer(call, &written, code).await
 }
 
-/// What only one kind of patch may or must say.
+/// Options that only one patch type may or must have.
 fn patch_problem(call: &Call<'_>) -> Option<Cause> {
     if call.parts.method != http::Method::PATCH {
         return None;
@@ -205,7 +205,7 @@ fn patch_problem(call: &Call<'_>) -> Option<Cause> {
     forces.then(|| Cause::forbidden("force", "may not be specified for non-apply patch"))
 }
 
-/// The kind of patch that a request has, if its resource takes it.
+/// The patch type of a request, if its resource supports it.
 pub fn patch_type(call: &Call<'_>) -> Result<String, Status> {
     let media = body::patch_type(&call.parts.headers);
     match media.as_str() {
@@ -215,7 +215,7 @@ pub fn patch_type(call: &Call<'_>) -> Result<String, Status> {
             let known = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
             Err(Status::unsupported_media_type(known))
         }
-        // The route is chosen by one of several, the patch is not.
+        // The route accepts a list of media types, the patch does not.
         _ if body::names_one_of(&call.parts.headers, &patch_body::ALL) => {
             Err(Status::unsupported_media_type(&patch_body::ALL.join(", ")))
         }
@@ -244,7 +244,7 @@ async fn delete_options(call: &Call<'_>, incoming: Body) -> Result<DeleteOptions
     Ok(options)
 }
 
-/// Who deletes jobs without saying what is to become of their pods is told.
+/// Warns about deleting jobs without saying whether their pods are deleted.
 fn orphans_warning(call: &Call<'_>, options: &DeleteOptions) -> Option<String> {
     (options.propagation.is_none() && call.resource.is("batch", "jobs")).then(|| {
         "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
@@ -255,7 +255,7 @@ fn orphans_warning(call: &Call<'_>, options: &DeleteOptions) -> Option<String> {
 
 pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     let options = delete_options(call, incoming).await?;
-    // Only who asks in the old way is told that it is not over.
+    // Only a request with the deprecated option gets a code that says the delete is not finished.
     let old_way = options.sender.options.get("orphanDependents") == Some(&Value::Bool(false));
     let orphans = orphans_warning(call, &options);
     let (gvr, namespace, name) = (
@@ -287,7 +287,7 @@ pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
         ));
     }
     if negotiate::form(&call.parts.headers)? == Form::Table {
-        // A Status has no rows, but what is said of them is read.
+        // A Status has no rows, but the row option is still validated.
         table::Include::from_query(call.query.get("includeObject"))?;
     }
     Ok(with_warnings(
@@ -296,7 +296,7 @@ pub async fn delete(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, S
     ))
 }
 
-/// Some kinds answer a delete with the object even when it is gone.
+/// Some kinds answer a delete with the object even if it has been removed.
 fn returns_object(call: &Call<'_>) -> bool {
     match (
         call.resource.group.as_str(),
@@ -335,7 +335,7 @@ fn success(call: &Call<'_>, deleted: &Deleted) -> Value {
     value
 }
 
-/// Deletes what the selectors match, and answers with the list of it.
+/// Deletes the objects that the selectors match, and returns their list.
 pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Response<Body>, Status> {
     if call.resource.namespaced && call.target.namespace.is_none() {
         return Err(if call.resource.custom.is_some() {
@@ -364,7 +364,7 @@ pub async fn delete_collection(call: &Call<'_>, incoming: Body) -> Result<Respon
         }
     }
     call.registry().durable(last).await?;
-    // As they were listed, not as they were removed.
+    // In their state when listed, not when removed.
     page.items = call.registry().as_served(&call.resource, page.items)?;
     Ok(with_warnings(list::answer(call, form, &page)?, &warnings))
 }

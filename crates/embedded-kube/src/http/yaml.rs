@@ -1,4 +1,4 @@
-//! Answers in YAML. Main function: [`encode`].
+//! Responses in YAML. Main function: [`encode`].
 
 use super::{failure, negotiate};
 use crate::status::Status;
@@ -8,7 +8,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-/// The same answer in YAML, if it is one in JSON.
+/// Converts a JSON response to YAML; leaves others unchanged.
 pub async fn encode(response: Response<Body>) -> Response<Body> {
     if response
         .headers()

@@ -1,4 +1,4 @@
-//! The end of a CustomResourceDefinition: its objects go first.
+//! Deletion of a CustomResourceDefinition: its objects are deleted first.
 
 use super::delete;
 use crate::base::{Part, WriteOptions};
@@ -7,7 +7,7 @@ use crate::status::Status;
 use crate::strategy::{CLEANUP, mark_definition_emptied, mark_definition_emptying};
 use tiphys_apimachinery::{Gvr, Object};
 
-/// Where the objects of a definition are kept.
+/// The table of the objects of a definition.
 pub fn table(definition: &Object) -> String {
     format!(
         "{}/{}",
@@ -16,7 +16,7 @@ pub fn table(definition: &Object) -> String {
     )
 }
 
-/// Deletes the objects of a definition that is being deleted, then lets the definition go. Says
+/// Deletes the objects of a definition that is being deleted, then removes the definition. Returns
 /// whether it is done.
 pub fn empty(registry: &Registry, table: &str) -> bool {
     let (group, plural) = table.split_once('/').unwrap_or(("", table));
@@ -40,8 +40,7 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
     }
     if let Some(kind) = registry.catalog().stored_in(table) {
         let (_, objects) = registry.list_stored(kind, None);
-        // What was marked before is written once more if the schemas of now make another object of
-        // it.
+        // An object that is already marked is written again if the current schemas change it.
         objects
             .iter()
             .for_each(|object| delete(registry, kind, &object.meta, None));
@@ -53,7 +52,7 @@ pub fn empty(registry: &Registry, table: &str) -> bool {
     told.is_ok() || registry.get_stored(&resource, "", &name).is_err()
 }
 
-/// Says in the definition what becomes of its objects, if that is news.
+/// Reports the state of its objects in the definition, if it has changed.
 fn tell(
     registry: &Registry,
     gvr: &Gvr,

@@ -1,5 +1,5 @@
-//! Garbage collection by owner references: background, foreground and orphan. Functions take uids,
-//! since names can be reused.
+//! Garbage collection by owner references: background, foreground and orphan. Functions take uids
+//! because names can be reused.
 
 use super::{delete, modify};
 use crate::base::{Meta, Part, Propagation, Stored, WriteOptions};
@@ -28,14 +28,15 @@ fn dependents(registry: &Registry, uid: &str) -> Vec<(Arc<Resource>, Arc<Stored>
         .collect()
 }
 
-/// An object was removed: what it owned goes too, unless somebody else owns it as well.
+/// Handles the removal of an object: its dependents are deleted too, unless they have another
+/// owner.
 pub fn owner_is_gone(registry: &Registry, uid: &str) {
     for (_, dependent) in dependents(registry, uid) {
         check_owners(registry, &dependent.meta.uid);
     }
 }
 
-/// What an owner reference is worth.
+/// The state of the owner in an owner reference.
 enum Owner {
     Missing,
     /// Deleted, and waiting for its dependents.
@@ -53,8 +54,8 @@ fn judge(
         .catalog()
         .kind(&Gvk::from_api_version(&owner.api_version, &owner.kind))
         .cloned();
-    // Nobody can say whether an object of an unknown kind is there, or which one a namespaced name
-    // means outside a namespace.
+    // For an unknown kind, or a namespaced owner of a cluster-scoped object, it is impossible to
+    // say whether the owner exists.
     let Some(kind) = kind else {
         return Owner::Solid;
     };
@@ -74,7 +75,8 @@ fn judge(
     }
 }
 
-/// An owner must be in the object's own namespace, or in none.
+/// Reports an owner in another namespace: an owner must be in the object's own namespace or
+/// cluster-scoped.
 fn report(registry: &Registry, object: &Object, owner: &OwnerReference) {
     let home = if object.namespace().is_empty() {
         "default"
@@ -98,7 +100,7 @@ fn report(registry: &Registry, object: &Object, owner: &OwnerReference) {
     let Ok(event) = Object::from_value(event) else {
         return;
     };
-    // A remark that cannot be made is not made.
+    // A failure to record the event is ignored.
     let _ = registry.create(
         &Gvr::new("", "v1", "events"),
         home,
@@ -107,7 +109,7 @@ fn report(registry: &Registry, object: &Object, owner: &OwnerReference) {
     );
 }
 
-/// Deletes an object none of whose owners exists; drops references to missing owners when another
+/// Deletes an object if none of its owners exists; removes references to missing owners if another
 /// one exists.
 pub fn check_owners(registry: &Registry, uid: &str) {
     let Some((resource, stored)) = find(registry, uid) else {
@@ -181,8 +183,8 @@ fn remove_finalizer(registry: &Registry, resource: &Resource, meta: &Meta, name:
     );
 }
 
-/// Pods of Jobs carry a finalizer until the Job has counted them; a pod that has lost its Job will
-/// never be counted.
+/// Pods of Jobs have a finalizer until the Job has counted them; a pod without its Job will never
+/// be counted.
 pub fn release_tracked(registry: &Registry, resource: &Resource, pod: &Object) {
     const TRACKING: &str = "batch.kubernetes.io/job-tracking";
     if !pod.finalizers().iter().any(|f| f == TRACKING) {
@@ -196,7 +198,7 @@ pub fn release_tracked(registry: &Registry, resource: &Resource, pod: &Object) {
     }
 }
 
-/// A foreground delete: dependents go first, then the object.
+/// A foreground delete: dependents are deleted first, then the object.
 pub fn check_foreground(registry: &Registry, uid: &str) {
     let Some((resource, owner)) = find(registry, uid) else {
         return;
@@ -228,7 +230,7 @@ pub fn check_foreground(registry: &Registry, uid: &str) {
             delete(registry, &kind, &dependent.meta, Some(propagation));
         }
     }
-    // What has just been deleted may have been the last one.
+    // The object just deleted may have been the last one.
     let left = dependents(registry, uid).iter().any(|(_, d)| {
         d.object()
             .owner_references()
@@ -240,7 +242,7 @@ pub fn check_foreground(registry: &Registry, uid: &str) {
     }
 }
 
-/// An orphaning delete: dependents forget their owner, then the object goes.
+/// An orphaning delete: the owner references of the dependents are removed, then the object.
 pub fn check_orphaning(registry: &Registry, uid: &str) {
     let Some((resource, owner)) = find(registry, uid) else {
         return;

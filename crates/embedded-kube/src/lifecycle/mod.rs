@@ -1,8 +1,8 @@
-//! What a cluster does after a delete: garbage collection, emptying namespaces, removing custom
+//! The work of a cluster after a delete: garbage collection, emptying namespaces, removing custom
 //! resources.
 //!
-//! Main function: [`run`], one task that follows every change. It uses the registry as any client
-//! would.
+//! Main function: [`run`], a single task that follows every change. It uses the registry like any
+//! client.
 
 mod definitions;
 mod garbage;
@@ -22,19 +22,19 @@ use tokio_util::sync::CancellationToken;
 
 pub use namespaces::make_system_namespaces;
 
-/// What is being waited for.
+/// The deletions in progress.
 struct Lifecycle {
     registry: Registry,
     /// Namespaces that are being emptied.
     namespaces: HashSet<String>,
     /// Tables whose definition is being deleted.
     definitions: HashSet<String>,
-    /// Those of them in which something changed since they were looked at.
+    /// Those in which something has changed since they were last processed.
     changed_namespaces: HashSet<String>,
     changed_definitions: HashSet<String>,
 }
 
-/// Looks at everything once, then at every change, until `stop`.
+/// Processes everything once, then every change, until `stop`.
 pub async fn run(
     registry: Registry,
     mut changes: UnboundedReceiver<Event>,
@@ -50,8 +50,8 @@ pub async fn run(
     };
     lifecycle.look_at_everything();
     loop {
-        // Looking through a namespace costs what is in it: once for all changes that have come, not
-        // once for each.
+        // The cost of processing a namespace depends on its size: it is done once for all pending
+        // changes, not once for each.
         if changes.is_empty() && lifecycle.look_at_changed() {
             continue;
         }
@@ -70,8 +70,8 @@ pub async fn run(
     }
 }
 
-/// Only what an API server does without a controller manager: empties definitions that are being
-/// deleted.
+/// Only what an API server does without a controller manager: deletes the objects of definitions
+/// that are being deleted.
 pub async fn run_definitions(
     registry: Registry,
     mut changes: UnboundedReceiver<Event>,
@@ -107,7 +107,8 @@ pub async fn run_definitions(
 }
 
 impl Lifecycle {
-    /// After a restart: what was marked or lost its owner while nobody looked.
+    /// After a restart: finds objects that were marked or lost their owner while the server was
+    /// down.
     fn look_at_everything(&mut self) {
         let all: Vec<(String, Arc<Object>)> = {
             let state = self.registry.read();
@@ -182,7 +183,7 @@ impl Lifecycle {
         }
     }
 
-    /// Goes on with what is being emptied; says whether there was anything.
+    /// Continues emptying namespaces and definitions; returns whether there were any.
     fn look_at_changed(&mut self) -> bool {
         let (namespaces, tables) = (
             std::mem::take(&mut self.changed_namespaces),
@@ -202,7 +203,7 @@ impl Lifecycle {
     }
 }
 
-/// Deletes an object that has not been marked yet; one that is gone already is fine.
+/// Deletes an object that is not marked yet; it may already be gone.
 fn delete(
     registry: &Registry,
     resource: &Resource,
@@ -225,8 +226,8 @@ fn delete(
     }
 }
 
-/// Changes an object, again if somebody else wrote it in between. `change` says whether there is
-/// anything to write.
+/// Changes an object, retrying after concurrent writes. `change` returns whether there is anything
+/// to write.
 fn modify(
     registry: &Registry,
     resource: &Resource,

@@ -1,4 +1,5 @@
-//! The life of namespaces: the ones every cluster has, and emptying one that is being deleted.
+//! The lifecycle of namespaces: creates the default ones and empties a namespace that is being
+//! deleted.
 
 use super::{delete, modify};
 use crate::base::{Part, Propagation, Stored, WriteOptions};
@@ -12,7 +13,7 @@ use tiphys_apimachinery::{Gvr, Object};
 
 const SYSTEM: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// The priority classes that every cluster has.
+/// The default priority classes.
 const PRIORITIES: [(&str, i64, &str); 2] = [
     (
         "system-cluster-critical",
@@ -26,7 +27,7 @@ const PRIORITIES: [(&str, i64, &str); 2] = [
     ),
 ];
 
-/// Makes the namespaces that every cluster has, and the service through which pods reach the API.
+/// Creates the default namespaces, and the service through which pods reach the API.
 pub fn make_system_namespaces(registry: &Registry) -> Result<(), Status> {
     let options = WriteOptions::manager("kube-apiserver");
     let make = |gvr: &Gvr, namespace: &str, value: Value| {
@@ -60,8 +61,8 @@ pub fn make_system_namespaces(registry: &Registry) -> Result<(), Status> {
     Ok(())
 }
 
-/// Deletes what is left in a namespace that is being deleted, and the namespace when nothing is.
-/// Says whether it is done.
+/// Deletes the remaining objects of a namespace that is being deleted, and finally the namespace.
+/// Returns whether it is done.
 pub fn empty(registry: &Registry, name: &str) -> bool {
     let gvr = Gvr::new("", "v1", "namespaces");
     let Ok(resource) = registry.resource(&gvr) else {
@@ -102,7 +103,7 @@ pub fn empty(registry: &Registry, name: &str) -> bool {
     registry.get_stored(&resource, "", name).is_err()
 }
 
-/// What keeps a namespace that is being deleted: objects by resource, and their finalizers.
+/// The reasons why a namespace still exists: objects by resource, and their finalizers.
 #[derive(Default)]
 struct Left {
     resources: BTreeMap<String, usize>,
@@ -123,7 +124,7 @@ impl Left {
         }
     }
 
-    /// Sets the namespace's conditions; says whether they are new.
+    /// Sets the namespace's conditions; returns whether they have changed.
     fn tell(&self, namespace: &mut Object, now: &str) -> bool {
         let list = |counts: &BTreeMap<String, usize>, verb: &str| {
             counts

@@ -1,4 +1,5 @@
-//! Storage that is in use is not removed: claims wait for their pods, volumes for their claims.
+//! Protects storage that is in use from removal: claims wait for their pods, volumes for their
+//! claims.
 
 use super::modify;
 use crate::base::Part;
@@ -28,7 +29,7 @@ fn release(registry: &Registry, gvr: &Gvr, object: &Object, finalizer: &str) {
     );
 }
 
-/// Lets go of the claims of a namespace that are being deleted and that no pod uses.
+/// Releases claims of a namespace that are being deleted and that no pod uses.
 pub fn check_claims(registry: &Registry, namespace: &str) {
     let gvr = Gvr::new("", "v1", "persistentvolumeclaims");
     let claims = registry.list(&gvr, Some(namespace)).unwrap_or_default();
@@ -57,7 +58,7 @@ pub fn check_claims(registry: &Registry, namespace: &str) {
     }
 }
 
-/// Lets go of a volume that is being deleted and not bound.
+/// Releases a volume that is being deleted and not bound.
 pub fn check_volume(registry: &Registry, volume: &Object) {
     if volume.str_at("/status/phase") != "Bound" {
         release(

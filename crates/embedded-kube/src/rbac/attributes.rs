@@ -1,5 +1,5 @@
-//! What a request asks for, as roles see it. Main type: [`Attributes`], read from method and URL
-//! alone, never from the body.
+//! The attributes of a request that roles are matched against. Main type: [`Attributes`], read from
+//! the method and URL alone, never from the body.
 
 use crate::route;
 use crate::route::{Query, Route};
@@ -10,7 +10,7 @@ use http::request::Parts;
 /// A question to the authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// False: `path` counts, the others do not.
+    /// If false, only `path` is used.
     pub is_resource: bool,
     pub verb: String,
     pub group: String,
@@ -22,8 +22,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The same reading of the path as the one that routes the request: what is authorised is what
-    /// is done.
+    /// The path is parsed as for routing, so that what is authorized is also what is executed.
     pub fn of(parts: &Parts) -> Self {
         let Route::Resource(target) = route::parse(parts.uri.path()) else {
             let (verb, path) = (
@@ -72,7 +71,7 @@ impl Attributes {
         this
     }
 
-    /// A list that selects one name is a question about that name.
+    /// A list that selects one name is authorized as a request for that name.
     fn read_list(&mut self, query: &Query) -> &'static str {
         let exact = |part: &str| {
             let (key, value) = part.split_once('=')?;
@@ -89,7 +88,7 @@ impl Attributes {
         if query.flag("watch") { "watch" } else { "list" }
     }
 
-    /// The refusal, in the words of the API server.
+    /// The error, with the API server's wording.
     pub fn forbidden(&self, user: &str, reason: &str) -> Status {
         let user = quoted(user);
         let verb = &self.verb;
@@ -119,7 +118,7 @@ impl Attributes {
     }
 }
 
-/// As Go's `%q` prints the plain texts that appear here.
+/// Quotes the plain texts that appear here as Go's `%q` does.
 pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,7 +1,7 @@
-//! Roles: what a request asks for, and whether the bindings of the cluster allow it to a user.
+//! RBAC: the attributes of a request, and whether the bindings of the cluster allow it to a user.
 //!
 //! Main types: [`Attributes`], the question, and [`Policy`], which answers it. It knows nothing of
-//! tokens: who the user is has been found out before.
+//! tokens: the user is authenticated beforehand.
 
 pub mod attributes;
 pub mod policy;

@@ -1,5 +1,5 @@
-//! The roles and bindings of the cluster, compiled: who is bound to which rules. Main type:
-//! [`Policy`], immutable; a change of a role makes a new one, which takes over what did not change.
+//! The compiled roles and bindings of the cluster: which rules apply to whom. Main type:
+//! [`Policy`], immutable; a change of a role creates a new one that reuses the unchanged parts.
 
 use super::attributes::{Attributes, quoted};
 use super::rules::Rule;
@@ -16,18 +16,18 @@ pub const GROUP: &str = "rbac.authorization.k8s.io";
 /// Namespace (empty for cluster roles) and name.
 type Key = (String, String);
 
-/// A binding with its subjects, and what messages call it.
+/// A binding with its subjects, and its name in messages.
 #[derive(Debug)]
 struct Binding {
     namespace: String,
     name: String,
     role_kind: String,
     role_name: String,
-    /// What a user must be (an index key) and how the subject is described.
+    /// The user's index key, and the description of the subject.
     subjects: Vec<(String, String)>,
 }
 
-/// Something compiled, and the revision of its object.
+/// Compiled objects, with the revision of their object.
 type Kept<T> = HashMap<Key, (u64, Arc<T>)>;
 
 /// All rules at one point in time.
@@ -39,14 +39,14 @@ pub struct Policy {
     index: HashMap<String, HashMap<String, Vec<Arc<Binding>>>>,
 }
 
-/// A rule that holds for a user, or a role that a binding names and nobody has made.
+/// A rule that applies to a user, or a role that a binding refers to but that does not exist.
 pub enum Found<'a> {
-    /// With the words that name the binding.
+    /// With the description of the binding.
     Rule(&'a Rule, &'a dyn Fn() -> String),
     Missing(Status404),
 }
 
-/// A role that is not there: its lower-case kind and its name.
+/// A missing role: its lower-case kind and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status404 {
     pub kind: &'static str,
@@ -60,7 +60,7 @@ impl std::fmt::Display for Status404 {
 }
 
 impl Policy {
-    /// What the registry has now; unchanged objects are taken from `before`.
+    /// The registry's current roles and bindings; unchanged objects are taken from `before`.
     pub fn read(reader: &dyn Reader, before: &Self) -> Self {
         let list = |resource: &str| reader.all_stored(&format!("{GROUP}/{resource}"), None);
         let roles = [list("clusterroles"), list("roles")].concat();
@@ -86,7 +86,7 @@ impl Policy {
         }
     }
 
-    /// The rules of the role that a binding in `namespace` names.
+    /// The rules of the role that a binding in `namespace` refers to.
     pub fn role(
         &self,
         kind: &str,
@@ -105,8 +105,8 @@ impl Policy {
         })
     }
 
-    /// Shows every rule that holds for a user in a namespace (empty: cluster-wide) until `see` says
-    /// stop by returning false.
+    /// Visits every rule that applies to a user in a namespace (empty: cluster-wide) until `see`
+    /// returns false.
     pub fn visit(&self, user: &UserInfo, namespace: &str, see: &mut dyn FnMut(Found<'_>) -> bool) {
         let keys: Vec<String> = std::iter::once(user_key(&user.name))
             .chain(user.groups.iter().map(|g| group_key(g)))
@@ -135,8 +135,8 @@ impl Policy {
         }
     }
 
-    /// Whether it is allowed, and the reason: the binding that allows it, or what went wrong on the
-    /// way.
+    /// Whether the request is allowed, and the reason: the binding that allows it, or the errors on
+    /// the way.
     pub fn authorize(&self, user: &UserInfo, asked: &Attributes) -> (bool, String) {
         if user.is_master() {
             return (true, String::new());
@@ -166,7 +166,7 @@ impl Policy {
         }
     }
 
-    /// All rules of a user in a namespace, and what could not be found.
+    /// All rules of a user in a namespace, and the missing roles.
     pub fn rules_for(&self, user: &UserInfo, namespace: &str) -> (Vec<Rule>, Vec<String>) {
         let (mut rules, mut wrong) = (Vec::new(), Vec::new());
         self.visit(user, namespace, &mut |found| {
@@ -180,7 +180,7 @@ impl Policy {
     }
 }
 
-/// Several errors as Go shows them: one bare, many in brackets, none twice.
+/// Several errors as Go prints them: one without brackets, several in brackets, no duplicates.
 pub fn together(errors: &[String]) -> String {
     let mut list: Vec<&str> = Vec::new();
     for error in errors {

@@ -1,5 +1,5 @@
-//! One rule of a role: what it allows, what it covers, how it is shown. Main type: [`Rule`], a
-//! plain value.
+//! One rule of a role: what it allows, whether it covers another rule, and how it is printed. Main
+//! type: [`Rule`], a plain value.
 
 use super::attributes::{Attributes, quoted};
 use serde_json::{Map, Value, json};
@@ -102,7 +102,7 @@ impl Rule {
                 .any(|r| resource_matches(r, &asked.resource, &asked.subresource))
     }
 
-    /// Whether this rule alone gives all that `part`, a broken-down rule, gives.
+    /// Whether this rule alone covers `part`, a broken-down rule.
     fn covers(&self, part: &Self) -> bool {
         let all = |own: &[String], asked: &[String], star: bool| {
             (star && has(own, "*")) || asked.iter().all(|a| has(own, a))
@@ -168,7 +168,7 @@ impl Rule {
         parts
     }
 
-    /// As refusals show a rule.
+    /// The form in which errors show a rule.
     fn compact(&self) -> String {
         let fields = [
             ("APIGroups", &self.groups),
@@ -204,8 +204,8 @@ fn resource_matches(rule: &str, resource: &str, subresource: &str) -> bool {
         .is_some_and(|(r, sub)| (r == resource || r == "*") && sub == subresource)
 }
 
-/// What `wanted` gives and `held` does not: one line for each resource, sorted. Nothing when all is
-/// held.
+/// The permissions in `wanted` that `held` does not cover: one line per resource, sorted. Empty if
+/// all are covered.
 pub fn missing(held: &[Rule], wanted: &[Rule]) -> Vec<String> {
     let parts = wanted
         .iter()

@@ -1,5 +1,5 @@
-//! Makes writes durable in batches: one thread, one commit for all that came while the last one
-//! ran.
+//! Makes writes durable in batches: one thread, with one commit for all writes that arrived during
+//! the previous one.
 //!
 //! Main type: [`Committer`]. It knows revisions and bytes, not objects.
 
@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use tokio::sync::watch;
 
-/// What is durable so far, or why nothing more will be.
+/// The last durable revision, or the reason why no more writes will become durable.
 #[derive(Clone, Debug, Default)]
 struct Progress {
     revision: u64,
     failure: Option<String>,
 }
 
-/// The commit thread of a durable store; nothing for the store in memory.
+/// The commit thread of a durable store; no thread for the store in memory.
 pub struct Committer {
     progress: Option<watch::Receiver<Progress>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -67,7 +67,7 @@ impl Committer {
         }
     }
 
-    /// Waits for the thread after the sender was dropped; then the store is closed.
+    /// Waits for the thread to end after the sender was dropped; then closes the store.
     pub fn join(&self) {
         let thread = self
             .thread

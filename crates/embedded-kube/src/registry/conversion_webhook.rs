@@ -1,4 +1,5 @@
-//! Between the versions of a custom resource: the webhook of its definition, where it names one.
+//! Converts between the versions of a custom resource, through the conversion webhook of its
+//! definition if it has one.
 
 use super::Registry;
 use crate::base::Stored;
@@ -24,8 +25,8 @@ fn webhook(resource: &Resource) -> Option<&Conversion> {
 }
 
 impl Registry {
-    /// The object as it is kept, in its storage version; what a real server's store would hold of
-    /// it, where that is less.
+    /// Converts the object to its storage version. Returns the form that a real server would store,
+    /// if that has fewer fields.
     pub fn as_stored(
         &self,
         resource: &Resource,
@@ -43,7 +44,7 @@ impl Registry {
             }
             None => convert::as_stored(resource, object),
         };
-        // Where schemas change, those of its time fill in an object each time when it is read.
+        // If the schema has changed since, its current defaults are filled in on every read.
         Ok(match bare {
             Some(bare) if convert::is_older(resource) => {
                 *object = bare;
@@ -53,7 +54,7 @@ impl Registry {
         })
     }
 
-    /// A stored object in the resource's version: itself where it is of that.
+    /// A stored object in the version of the resource; unchanged if it already has that version.
     pub fn served(&self, resource: &Resource, stored: &Arc<Object>) -> Result<Arc<Object>, Status> {
         if webhook(resource).is_none()
             && !convert::is_older(resource)
@@ -66,7 +67,7 @@ impl Registry {
         Ok(Arc::new(object))
     }
 
-    /// Makes a stored object one of the resource's version.
+    /// Converts a stored object to the version of the resource.
     pub fn from_storage(&self, resource: &Resource, object: &mut Object) -> Result<(), Status> {
         if webhook(resource).is_none() {
             convert::from_storage(resource, object);
@@ -75,7 +76,7 @@ impl Registry {
         self.all_from_storage(resource, std::slice::from_mut(object))
     }
 
-    /// From one version of a kind to another one.
+    /// Converts from one version of a kind to another.
     pub fn between(
         &self,
         from: &Resource,
@@ -105,7 +106,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Stored objects as the resource serves them. One call of the webhook is enough for all.
+    /// Converts stored objects to the version of the resource. The webhook is called once for all
+    /// of them.
     pub fn as_served(
         &self,
         resource: &Resource,
@@ -124,7 +126,7 @@ impl Registry {
         Ok(objects.into_iter().zip(&stored).map(served).collect())
     }
 
-    /// Asks the webhook about those that are of another version.
+    /// Sends the objects of another version to the webhook.
     fn review(
         &self,
         conversion: &Conversion,
@@ -190,7 +192,7 @@ impl Registry {
     }
 }
 
-/// The objects of an answer.
+/// The objects in a webhook response.
 fn read((code, media, body): Answer, uid: &str, version: &str) -> Result<Vec<Value>, String> {
     let text = String::from_utf8_lossy(&body);
     if !(200..300).contains(&code) {
@@ -240,7 +242,7 @@ fn read((code, media, body): Answer, uid: &str, version: &str) -> Result<Vec<Val
         .unwrap_or_default())
 }
 
-/// The converted object, with the metadata that a webhook may not change taken from the original.
+/// The converted object, with the metadata that a webhook must not change taken from the original.
 fn accepted(before: &Object, after: Value, wanted: &str) -> Result<Object, String> {
     let text = |field: &str| after[field].as_str().unwrap_or("").to_owned();
     let (version, kind) = (text("apiVersion"), text("kind"));

@@ -1,4 +1,4 @@
-//! Who set which field: `metadata.managedFields`, and server-side apply.
+//! Field ownership: `metadata.managedFields`, and server-side apply.
 //!
 //! Main functions: [`track`] for creates, updates and patches, [`apply`] for server-side apply.
 
@@ -16,10 +16,10 @@ use tiphys_apimachinery::schema::{ListType, TypeRef};
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_kube_schema::gotypes;
 
-/// The manager of requests that name none.
+/// The manager name of requests without one.
 const UNKNOWN: &str = "unknown";
 
-/// What a custom object cannot be converted to.
+/// The error for converting a custom object to a version it does not have.
 const INVALID_TARGET: &str = "request to convert CR to an invalid group/version";
 
 /// Records that `options.manager` changed what differs between `before` and `after`.
@@ -41,7 +41,7 @@ pub fn track(
         subresource: part.word(),
         reset_fields: reset_fields(resource, part),
     };
-    // Go reads the empty list of an unstructured object as none at all.
+    // For an unstructured object, Go reads an empty list as no list.
     if resource.custom.is_some()
         && after
             .metadata("managedFields")
@@ -62,7 +62,7 @@ fn manager_of(options: &WriteOptions) -> &str {
     }
 }
 
-/// The versions of a kind that are served now.
+/// The currently served versions of a kind.
 struct Served<'r> {
     registry: &'r Registry,
     catalog: Arc<Catalog>,
@@ -83,7 +83,7 @@ impl<'r> Served<'r> {
             return Some(self.resource);
         }
         let gvk = Gvk::from_api_version(api_version, &self.resource.kind);
-        // Events of the other group are no other version.
+        // The events of the other API group do not count as another version.
         let same = |found: &&Resource| {
             found.table == self.resource.table && found.group == self.resource.group
         };
@@ -122,7 +122,8 @@ impl Versions for Served<'_> {
                 self.registry
                     .between(from, to, &mut object)
                     .map_err(|status| status.message)?;
-                // What is not there is empty in a struct of Go, which is not the same as removed.
+                // A missing field is an empty field of a Go struct, which is not the same as a
+                // removed field.
                 to.go_type()
                     .into_iter()
                     .for_each(|of| gotypes::drop_empty(&mut object.0, of));
@@ -141,7 +142,7 @@ impl Versions for Served<'_> {
     }
 }
 
-/// Kinds whose status endpoint leaves all of `metadata` alone, by group and resource.
+/// Kinds whose status endpoint does not change any of `metadata`, by group and resource.
 const STATUS_WITHOUT_METADATA: [(&str, &str); 11] = [
     (
         "admissionregistration.k8s.io",
@@ -162,7 +163,7 @@ const STATUS_WITHOUT_METADATA: [(&str, &str); 11] = [
     ("storagemigration.k8s.io", "storageversionmigrations"),
 ];
 
-/// What a write to this part leaves alone, so that nobody comes to own it that way.
+/// The fields that a write to this part does not change, and that it therefore must not own.
 fn reset_fields(resource: &Resource, part: Part) -> &'static [&'static str] {
     let is = |list: &[(&str, &str)]| list.iter().any(|(group, name)| resource.is(group, name));
     match part {
@@ -251,8 +252,8 @@ pub fn track_scale(
     );
 }
 
-/// The same as [`apply`] for the Scale of an object. That of a custom one is read as a custom
-/// object once it has changed, which it is not.
+/// The same as [`apply`] for the Scale of an object. The real server cannot convert a changed Scale
+/// of a custom resource, because it handles it as a custom object; this returns the same error.
 pub fn apply_scale(
     registry: &Registry,
     resource: &Resource,
@@ -291,15 +292,16 @@ fn conflicts(message: &str, list: &[Conflict]) -> Status {
     Status::new(409, "Conflict", message).with_causes(list.iter().map(cause).collect())
 }
 
-/// Whether the request itself says who manages what, as tools do that migrate ownership.
+/// Whether the request itself sets `managedFields`, as tools do that migrate ownership.
 pub fn sets_managers(old: &Object, new: &Object) -> bool {
     let sent = new.metadata("managedFields").filter(|m| !m.is_null());
     sent.is_some() && sent != old.metadata("managedFields")
 }
 
-/// Whether the managers may become others even when nothing else changes: when they are of another
-/// version, which may not be able to read the object any more so that all are lost, when the schema
-/// is not what it was when they were written down, and when there are more than a write leaves.
+/// Whether the field managers may change even though nothing else does. That is possible if an
+/// entry has another version (all entries are lost if that version can no longer read the object),
+/// if the schema has changed since the entries were written, and if there are more entries than a
+/// write keeps.
 pub fn may_change_managers(resource: &Resource, object: &Object) -> bool {
     let version = resource.api_version();
     let managers = object
@@ -311,9 +313,9 @@ pub fn may_change_managers(resource: &Resource, object: &Object) -> bool {
         || apply::merges_managers(managers)
 }
 
-/// A built-in object as Go compares it with what it was, if that is not what Go writes: lists that
-/// are owned as a whole are compared to the letter, so that a list or map in them counts although
-/// there is nothing in it.
+/// A built-in object in the form in which Go compares it with its previous state, if that differs
+/// from the form in which Go writes it: atomic lists are compared literally, so that empty lists
+/// and maps inside them count.
 pub fn as_compared(resource: &Resource, object: &Object) -> Option<Object> {
     let (ty, of) = (resource.builtin_type()?, resource.go_type()?);
     let parts = object
@@ -335,7 +337,7 @@ pub fn as_compared(resource: &Resource, object: &Object) -> Option<Object> {
         .flatten()
 }
 
-/// Whether a list that is owned as a whole holds something without anything in it.
+/// Whether an atomic list contains empty lists or maps.
 fn lists_empty(value: &Value, ty: TypeRef<'_>) -> bool {
     match value {
         Value::Object(map) => map
@@ -357,8 +359,7 @@ fn holds_empty(value: &Value) -> bool {
     }
 }
 
-/// Puts the lists of `from` that are owned as a whole in the place of those of `to`; whether that
-/// changed one.
+/// Replaces the atomic lists of `to` by those of `from`; returns whether that changed any.
 fn keep_in_lists(from: &Value, to: &mut Value, ty: TypeRef<'_>) -> bool {
     match (from, to) {
         (Value::Object(from), Value::Object(to)) => {
@@ -388,7 +389,7 @@ fn keep_in_lists(from: &Value, to: &mut Value, ty: TypeRef<'_>) -> bool {
     }
 }
 
-/// Gives `to` the managers of `from`.
+/// Copies the field managers of `from` to `to`.
 pub fn copy_managers(from: &Object, to: &mut Object) {
     match from.metadata("managedFields") {
         Some(managers) => to
@@ -398,7 +399,7 @@ pub fn copy_managers(from: &Object, to: &mut Object) {
     };
 }
 
-/// Whether the objects are the same except for their managers.
+/// Whether the objects are equal except for `managedFields`.
 pub fn same_but_managers(a: &Object, b: &Object) -> bool {
     let others = |o: &Object| o.0.iter().filter(|(key, _)| *key != "metadata").count();
     others(a) == others(b)
@@ -427,7 +428,7 @@ fn metadata_but_managers(object: &Object) -> HashMap<&str, &Value> {
         .collect()
 }
 
-/// Whether the objects are the same except for the times of their managers.
+/// Whether the objects are equal except for the times in `managedFields`.
 pub fn same_but_times(a: &Object, b: &Object) -> bool {
     same_but_managers(a, b) && managers_without_times(a) == managers_without_times(b)
 }

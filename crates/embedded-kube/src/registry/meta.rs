@@ -1,5 +1,5 @@
-//! The rules of `metadata` that hold for every kind. Functions only; they see one object at a time
-//! and no store.
+//! The rules of `metadata` that hold for every kind. Plain functions; each sees one object at a
+//! time and has no access to the store.
 
 use super::Registry;
 use crate::base::options::Part;
@@ -19,14 +19,14 @@ const SYSTEM: [&str; 5] = [
     "selfLink",
 ];
 
-/// The object's type is that of the resource.
+/// Checks that the object's type is that of the resource.
 pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status> {
     if object.api_version() != resource.api_version() || object.kind() != resource.kind {
         let (want, got) = (resource.gvk(), object.gvk());
         let nothing = object.api_version().is_empty() && object.kind().is_empty();
         let fits = is_version(&want, &got) && (got.kind.is_empty() || got.kind == want.kind);
-        // A decoder that knows the type fills in what was not said; validation looks at the kind of
-        // a custom object.
+        // A typed decoder fills in a missing kind and version; for a custom object, the kind is
+        // left to validation.
         if resource.custom.is_some() && !nothing {
             let null = ["apiVersion", "kind"]
                 .into_iter()
@@ -68,7 +68,7 @@ pub fn check_type(resource: &Resource, object: &mut Object) -> Result<(), Status
     Ok(())
 }
 
-/// Whether a text is a group and a version.
+/// Whether a string is a group and version.
 pub fn group_version(text: &str) -> Result<(), String> {
     match text.matches('/').count() {
         0 | 1 => Ok(()),
@@ -76,7 +76,7 @@ pub fn group_version(text: &str) -> Result<(), String> {
     }
 }
 
-/// The type that an object says, and what is wanted where it says nothing.
+/// The type given in the object, completed from the wanted type.
 fn filled_in(said: Gvk, want: Gvk) -> Gvk {
     let kind = if said.kind.is_empty() {
         want.kind
@@ -96,14 +96,14 @@ fn filled_in(said: Gvk, want: Gvk) -> Gvk {
     }
 }
 
-/// Whether a version that an object says is the one that is wanted, or none, or none of the wanted
+/// Whether the version of an object is the wanted one, is empty, or is empty within the wanted
 /// group.
 pub fn is_version(want: &Gvk, said: &Gvk) -> bool {
     (said.group.is_empty() && said.version.is_empty())
         || (said.group == want.group && (said.version.is_empty() || said.version == want.version))
 }
 
-/// A custom object is of the version of the URL. It is read before anybody looks at that.
+/// Checks that a custom object has the version of the URL. It is decoded before this check.
 pub fn check_version(resource: &Resource, object: &Object) -> Result<(), Status> {
     if resource.custom.is_none() {
         return Ok(());
@@ -117,7 +117,7 @@ pub fn check_version(resource: &Resource, object: &Object) -> Result<(), Status>
     )))
 }
 
-/// The object's namespace is that of the URL; nothing in the object stands for it.
+/// Checks that the object's namespace is that of the URL; an empty namespace is replaced by it.
 pub fn check_namespace(
     resource: &Resource,
     namespace: &str,
@@ -135,7 +135,8 @@ pub fn check_namespace(
     Ok(())
 }
 
-/// The object is of another type than the URL. What Go says depends on whether it knows that type.
+/// The error for an object whose type differs from the URL. Go's message depends on whether it
+/// knows the type.
 fn wrong_type(resource: &Resource, got: &Gvk) -> Status {
     let why = not_of_type(resource, got);
     Status::bad_request(format!(
@@ -144,7 +145,7 @@ fn wrong_type(resource: &Resource, got: &Gvk) -> Status {
     ))
 }
 
-/// Why an object of this kind is none of the resource's.
+/// The message for an object of another kind than the resource's.
 pub fn not_of_type(resource: &Resource, got: &Gvk) -> String {
     let want = resource.gvk();
     let all = tiphys_apimachinery::schema::resources();
@@ -157,7 +158,7 @@ pub fn not_of_type(resource: &Resource, got: &Gvk) -> String {
             "the API version in the data ({got}) does not match the expected API version ({want})"
         )
     } else if known {
-        // The package of the internal type.
+        // The Go package of the internal type.
         let package = want
             .group
             .split('.')
@@ -177,8 +178,8 @@ pub fn not_of_type(resource: &Resource, got: &Gvk) -> String {
     }
 }
 
-/// Takes away what the server decides about an object that is sent to be created. One that is put
-/// or applied keeps what is not decided anew.
+/// Removes the fields set by the server from an object that is to be created. An object created by
+/// PUT or apply keeps those that the server does not set again.
 pub fn forget_system(object: &mut Object) {
     let metadata = object.metadata_mut();
     for field in SYSTEM {
@@ -186,12 +187,12 @@ pub fn forget_system(object: &mut Object) {
     }
 }
 
-/// Fills what the server decides about a new object.
+/// Sets the server-controlled fields of a new object.
 pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Object) {
     let now = timestamp(registry.now());
     let generates = object.name().is_empty() && !object.generate_name().is_empty();
     let generated = generates.then(|| match resource.table.as_str() {
-        // These are called by what they are, and so nothing is made up.
+        // The names of these objects have a meaning, so none is generated.
         "networking.k8s.io/ipaddresses" => object.generate_name().to_owned(),
         _ => {
             let base: String = object.generate_name().chars().take(58).collect();
@@ -205,7 +206,7 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
     }
     metadata.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
     metadata.insert("creationTimestamp".into(), now.into());
-    // Kinds that do not count their changes keep what is sent.
+    // Kinds without a generation keep the value that was sent.
     if resource.has_generation() {
         metadata.insert("generation".into(), 1.into());
     } else if metadata.get("generation").and_then(Value::as_i64) == Some(0) {
@@ -213,8 +214,8 @@ pub fn prepare_create(registry: &Registry, resource: &Resource, object: &mut Obj
     }
 }
 
-/// Empty maps and lists of `metadata` are not kept, except that those which are applied to a custom
-/// object are, although nobody sees them.
+/// Removes empty maps and lists of `metadata`. Custom objects keep those that were applied,
+/// although responses do not show them.
 fn drop_empty(resource: &Resource, object: &mut Object) {
     const EMPTY: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
     if resource.custom.is_none() {
@@ -225,7 +226,7 @@ fn drop_empty(resource: &Resource, object: &mut Object) {
     }
 }
 
-/// The revision that a request says it replaces; none when it says nothing.
+/// The `resourceVersion` in a request; none if it is empty.
 pub fn asked_revision(object: &Object) -> Result<Option<u64>, Status> {
     match object.resource_version() {
         "" => Ok(None),
@@ -249,7 +250,7 @@ pub fn asked_revision(object: &Object) -> Result<Option<u64>, Status> {
     }
 }
 
-/// The revision that a write says it replaces, which must be the current one.
+/// The `resourceVersion` in a write, which must be the current one.
 pub fn replaces(resource: &Resource, object: &Object, current: u64) -> Result<Option<u64>, Status> {
     let asked = asked_revision(object)?;
     if asked.is_none() && !crate::strategy::allows_blind_update(resource) {
@@ -258,7 +259,7 @@ pub fn replaces(resource: &Resource, object: &Object, current: u64) -> Result<Op
             &0.into(),
             "must be specified for an update",
         );
-        // The resource stands where other errors have the kind.
+        // This error has the resource where others have the kind.
         return Err(Status::invalid(
             &resource.group,
             &resource.resource,
@@ -276,8 +277,7 @@ pub fn replaces(resource: &Resource, object: &Object, current: u64) -> Result<Op
     Ok(asked)
 }
 
-/// The uid that an update says it replaces must be the one that is there (nothing, when there is no
-/// such object).
+/// Checks that the uid in an update is that of the existing object (empty if there is none).
 pub fn check_uid(
     resource: &Resource,
     object: &Object,
@@ -287,8 +287,8 @@ pub fn check_uid(
     check_precondition(resource, object, ("UID", object.uid(), found), dry_run)
 }
 
-/// What a request says of an object must be so, if it says it: the field, what was asked for, and
-/// what is there.
+/// Checks a precondition of a request, if it is set: the field, the requested value, and the
+/// current value.
 pub fn check_precondition(
     resource: &Resource,
     object: &Object,
@@ -298,7 +298,7 @@ pub fn check_precondition(
     if asked.is_empty() || asked == found {
         return Ok(());
     }
-    // The path that a dry run names is not yet below the root of the store.
+    // In a dry run, the path in the message lacks the root of the store.
     let root = if dry_run { "" } else { "/registry" };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {root}{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {field} in \
@@ -313,13 +313,13 @@ pub fn check_precondition(
     ))
 }
 
-/// Tables that lie in a folder of their group.
+/// Tables whose storage path contains their group.
 const OWN_FOLDER: [&str; 2] = [
     crate::catalog::CRD_TABLE,
     "apiregistration.k8s.io/apiservices",
 ];
 
-/// Where the real server keeps an object, as some messages show it.
+/// The path of an object in the real server's store, as some messages show it.
 fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
     let folder = match (resource.group.as_str(), resource.resource.as_str()) {
         ("", "services") => "services/specs",
@@ -338,7 +338,7 @@ fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
     }
 }
 
-/// The object is the one that the URL names.
+/// Checks that the object has the name in the URL.
 pub fn check_name(asked: &str, object: &Object) -> Result<(), Status> {
     match object.name() {
         "" => Err(Status::bad_request(format!(
@@ -351,7 +351,7 @@ pub fn check_name(asked: &str, object: &Object) -> Result<(), Status> {
     }
 }
 
-/// A patch may not make another object of it.
+/// A patch must not change the identity of an object.
 pub fn check_patched_identity(
     resource: &Resource,
     old: &Object,
@@ -385,7 +385,7 @@ pub fn check_patched_identity(
     Ok(())
 }
 
-/// Takes over from `old` what the written part may not change.
+/// Copies the fields from `old` that a write to this part must not change.
 pub fn prepare_update(
     resource: &Resource,
     old: &Object,
@@ -414,7 +414,7 @@ pub fn prepare_update(
     if let Some(before) = old.metadata("deletionTimestamp") {
         metadata.insert("deletionTimestamp".into(), before.clone());
     }
-    // Who sends another one is told that it cannot be changed.
+    // A changed value is left in place, so that validation rejects it as immutable.
     if let (Some(before), None | Some(Value::Null)) = (
         old.metadata("deletionGracePeriodSeconds"),
         metadata.get("deletionGracePeriodSeconds"),
@@ -425,9 +425,9 @@ pub fn prepare_update(
     Ok(())
 }
 
-/// What somebody sent who cannot change it, where it is not what it was: when an object goes and
-/// how long that takes, and the status of a custom object. Who owns what is found with it: what
-/// does not fit its type makes that unknown.
+/// Changes in a request that the server reverts: the deletion time and grace period, and the status
+/// of a custom object. They are still needed to compute field ownership, because a value that does
+/// not fit its type makes ownership unknown.
 #[derive(Default)]
 pub struct TakenBack {
     end: Option<[(&'static str, Option<Value>); 2]>,
@@ -455,7 +455,7 @@ impl TakenBack {
         self.end.is_none() && self.status.is_none()
     }
 
-    /// Puts it back where it was sent.
+    /// Restores the values that were sent.
     pub fn put(&self, sent: &mut Object) {
         self.end
             .iter()
@@ -474,7 +474,7 @@ pub fn set_or_remove(map: &mut serde_json::Map<String, Value>, key: &str, value:
     };
 }
 
-/// Kinds whose status writes leave labels, annotations, finalizers and owners alone.
+/// Kinds whose status writes do not change labels, annotations, finalizers and owners.
 const STATUS_ONLY: [&str; 12] = [
     "apiservices",
     "deviceclasses",
@@ -490,8 +490,8 @@ const STATUS_ONLY: [&str; 12] = [
     "volumeattachments",
 ];
 
-/// A status write of a custom resource changes nothing else; of a built-in one mostly also
-/// metadata.
+/// A status write of a custom resource changes nothing but the status; that of most built-in kinds
+/// may also change metadata.
 fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
     let status = new.0.remove("status");
     let sent = std::mem::take(new.metadata_mut());
@@ -528,8 +528,8 @@ fn keep_all_but_status(resource: &Resource, old: &Object, new: &mut Object) {
     }
 }
 
-/// Owners that are named twice are kept once; says so. A patch makes of the object what a plugin
-/// might have made of it.
+/// Removes duplicate owners and returns a warning about them. For a patch, the warning has the text
+/// of the real server's check after mutating admission.
 pub fn distinct_owners(object: &mut Object, patched: bool) -> Option<String> {
     let owners = object
         .metadata_mut()
@@ -558,8 +558,8 @@ pub fn distinct_owners(object: &mut Object, patched: bool) -> Option<String> {
     })
 }
 
-/// Whether an object is another one because there is an empty list or map in it where none was,
-/// which only some kinds look at.
+/// Whether an empty list or map was added where there was none. Only some kinds count that as a
+/// change.
 pub fn counts_empty(resource: &Resource, old: &Object, new: &Object) -> bool {
     let field = match resource.table.as_str() {
         "networking.k8s.io/networkpolicies" => "spec",
@@ -570,12 +570,12 @@ pub fn counts_empty(resource: &Resource, old: &Object, new: &Object) -> bool {
     old.0.get(field) != new.0.get(field)
 }
 
-/// `generation` counts changes of anything but metadata and status.
+/// Increments `generation` if anything but metadata and status has changed.
 pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, emptied: bool) {
     if !resource.has_generation() {
         return;
     }
-    // To a custom kind without a status endpoint its status is a field like any other.
+    // For a custom kind without a status subresource, the status is an ordinary field.
     let skipped = |key: &str| match key {
         "metadata" | "apiVersion" | "kind" => true,
         "status" => resource.custom.is_none() || resource.has_status(),
@@ -587,8 +587,8 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
             .chain(new.0.keys())
             .any(|key| !skipped(key) && old.0.get(key) != new.0.get(key))
     };
-    // A list without anything in it is none, also where Go writes it, and an amount is the same
-    // however it is written.
+    // An empty list equals a missing one, even where Go writes it, and quantities are compared by
+    // value, not by spelling.
     let of = resource.go_type();
     let changed = differ(old, new)
         && of.is_none_or(|of| {
@@ -603,13 +603,13 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
             gotypes::share_equal(&kept.0, &mut before.0, of);
             differ(&before, &kept)
         });
-    // Deployments count their annotations, too.
+    // Annotations count as well for Deployments.
     let annotations = resource.is("apps", "deployments") && old.annotations() != new.annotations();
-    // Nor is placing a pod a change of what was asked for.
+    // Assigning a pod to a node does not change the desired state.
     if resource.is("", "pods") && old.str_at("/spec/nodeName") != new.str_at("/spec/nodeName") {
         return;
     }
-    // What a class is worth never changes, and the rest of it is not counted.
+    // The value of a class never changes, and its other fields are not counted.
     if resource.is("scheduling.k8s.io", "priorityclasses") {
         return;
     }
@@ -620,7 +620,7 @@ pub fn bump_generation(resource: &Resource, old: &Object, new: &mut Object, empt
     }
 }
 
-/// Nothing holds an object back that was asked to go.
+/// Whether an object that is being deleted can be removed: nothing holds it back.
 pub fn is_finished(resource: &Resource, object: &Object) -> bool {
     let grace = object
         .metadata("deletionGracePeriodSeconds")
@@ -633,7 +633,7 @@ pub fn is_finished(resource: &Resource, object: &Object) -> bool {
         && !has_content
 }
 
-/// A namespace that has not been emptied.
+/// Whether a namespace has not been emptied yet.
 pub fn holds_content(namespace: &Object) -> bool {
     namespace
         .pointer("/spec/finalizers")

@@ -1,9 +1,9 @@
-//! The objects and the rules of writing them: optimistic locking, identity, generation, finalizers,
-//! field managers.
+//! The objects and the rules for writing them: optimistic locking, identity, generation,
+//! finalizers, field managers.
 //!
 //! Main type: [`Registry`], cheap to clone. HTTP handlers and the simulated controllers use the
 //! same methods. It knows no HTTP. Methods do not block on the disk: await [`Registry::durable`]
-//! with the returned revision before telling a client it is done.
+//! with the returned revision before acknowledging a write to a client.
 
 pub mod commit;
 mod conversion_webhook;
@@ -41,16 +41,16 @@ use tiphys_apimachinery::{Gvk, Gvr, Object};
 use tiphys_kube_schema::formats;
 use tokio::sync::mpsc;
 
-/// After a restart revisions continue this far above the last durable one, so that no revision a
-/// client saw of a write that was lost (never acknowledged) is given out a second time.
+/// After a restart, revisions continue this far above the last durable one, so that a revision that
+/// a client saw of a lost write (one that was never acknowledged) is not used a second time.
 const REVISION_GAP: u64 = 1_000;
 
-/// Most levels of maps and lists in an object that a client sends or makes with a patch. Its field
-/// managers repeat them some levels further down, and in a list it is inside of two more: JSON of
-/// more than 127 levels is what many clients cannot read.
+/// Maximum nesting of maps and lists in an object that a client sends or creates with a patch.
+/// `managedFields` repeats the object some levels deeper, and a list adds two more levels; many
+/// clients cannot read JSON of more than 127 levels.
 pub const MAX_DEPTH: usize = 100;
 
-/// Tells the time for timestamps.
+/// Returns the current time for timestamps.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The objects of a cluster.
@@ -62,12 +62,12 @@ pub struct Registry {
 struct Inner {
     state: RwLock<State>,
     catalog: RwLock<Arc<Catalog>>,
-    /// Held while the next catalog is made.
+    /// Held while the next catalog is built.
     reloading: Mutex<()>,
     committer: Committer,
     allocations: crate::strategy::service::Allocations,
     role_changes: AtomicU64,
-    /// What writes are admitted by besides the built-in plugins.
+    /// The policies and webhooks that admit writes in addition to the built-in plugins.
     hooks: RwLock<Arc<Hooks>>,
     without_controllers: AtomicBool,
     now: Now,
@@ -143,7 +143,7 @@ impl Registry {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What is served now.
+    /// The current catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.inner
             .catalog
@@ -152,19 +152,19 @@ impl Registry {
             .clone()
     }
 
-    /// Whether somebody does what a controller manager does.
+    /// Whether the cluster has a controller manager.
     pub(crate) fn has_controllers(&self) -> bool {
         !self.inner.without_controllers.load(Ordering::Relaxed)
     }
 
-    /// Nobody does.
+    /// Marks the cluster as having no controllers.
     pub(crate) fn leave_alone(&self) {
         self.inner
             .without_controllers
             .store(true, Ordering::Relaxed);
     }
 
-    /// Grows with every change of a role or binding.
+    /// Increases with every change of a role or binding.
     pub fn role_changes(&self) -> u64 {
         self.inner.role_changes.load(Ordering::Acquire)
     }
@@ -183,7 +183,8 @@ impl Registry {
             .map_err(Status::internal)
     }
 
-    /// Commits what is left and closes the store. Later writes are never acknowledged as durable.
+    /// Commits the remaining writes and closes the store. Later writes are never acknowledged as
+    /// durable.
     pub async fn close(&self) {
         self.lock().close();
         let inner = self.inner.clone();
@@ -206,7 +207,7 @@ impl Registry {
         self.catalog().kind(gvk).cloned()
     }
 
-    /// An empty namespace for cluster-scoped resources.
+    /// `namespace` is empty for cluster-scoped resources.
     pub fn get(&self, gvr: &Gvr, namespace: &str, name: &str) -> Result<Arc<Object>, Status> {
         let resource = self.resource(gvr)?;
         Ok(self.get_stored(&resource, namespace, name)?.object())
@@ -245,7 +246,7 @@ impl Registry {
         (state.revision, state.list(&resource.table, namespace))
     }
 
-    /// The same as of a revision.
+    /// The same as of a given revision.
     pub fn list_stored_at(
         &self,
         resource: &Resource,
@@ -263,7 +264,7 @@ impl Registry {
 }
 
 impl Registry {
-    /// Notes who set what in an object that is answered and not kept.
+    /// Records field ownership in an object that is returned but not stored.
     pub(crate) fn track_new(
         &self,
         resource: &Resource,
@@ -274,7 +275,7 @@ impl Registry {
         fields::track(self, resource, None, object, part, options);
     }
 
-    /// The resource in the version it is stored in.
+    /// The resource in its storage version.
     pub(crate) fn storage_resource(&self, resource: &Arc<Resource>) -> Arc<Resource> {
         if resource.is_storage() {
             return resource.clone();
@@ -285,13 +286,13 @@ impl Registry {
             .unwrap_or_else(|| resource.clone())
     }
 
-    /// What a write changes beyond the object itself.
+    /// The side effects of a write beyond the object itself.
     pub(crate) fn after_write(&self, resource: &Resource, object: &Object, removed: bool) {
         if resource.table == "/services" {
             self.allocations().note(object, removed);
             if removed {
-                // A service of the same name must not find the endpoints of this one; mostly there
-                // are none any more.
+                // A new service of the same name must not inherit the endpoints of this one;
+                // usually there are none left.
                 let endpoints = Gvr::new("", "v1", "endpoints");
                 drop(self.delete(
                     &endpoints,
@@ -313,8 +314,8 @@ impl Registry {
         }
     }
 
-    /// Accepts names and establishes, as the real server's own controllers do: for this definition,
-    /// and for those of its group that waited for its names.
+    /// Accepts names and establishes definitions, as the real server's own controllers do: for this
+    /// definition, and for those of its group that were waiting for its names.
     fn settle_definitions(&self, resource: &Resource, object: &Object, removed: bool) {
         let Ok(resource) = self.resource(&resource.gvr()) else {
             return;
@@ -325,7 +326,7 @@ impl Registry {
                 self.read().list(crate::catalog::CRD_TABLE, None),
                 self.catalog(),
             );
-            // A definition is named after its resource and its group.
+            // The name of a definition consists of its resource and its group.
             let same_group = |name: &str| {
                 name.strip_suffix(&group)
                     .is_some_and(|rest| rest.ends_with('.'))
@@ -337,7 +338,7 @@ impl Registry {
         };
         let own = (!removed).then(|| object.name().to_owned());
         for name in own.into_iter().chain(others()) {
-            // Names first, then the rest; more steps than these there are not.
+            // First the names, then the other conditions; there are never more steps than these.
             for _ in 0..3 {
                 let Ok(current) = self.get_stored(&resource, "", &name) else {
                     break;
@@ -365,7 +366,7 @@ impl Registry {
         }
     }
 
-    /// The policies and webhooks as they are now.
+    /// The current policies and webhooks.
     pub(crate) fn hooks(&self) -> Arc<Hooks> {
         self.inner
             .hooks
@@ -375,7 +376,7 @@ impl Registry {
     }
 
     fn reload_hooks(&self) {
-        // Held while the objects are read, as below.
+        // Held while the objects are read, see below.
         let mut slot = self
             .inner
             .hooks
@@ -384,10 +385,10 @@ impl Registry {
         *slot = Arc::new(Hooks::read(self));
     }
 
-    /// Serves what the CustomResourceDefinitions say now.
+    /// Rebuilds the catalog from the current CustomResourceDefinitions.
     fn reload_catalog(&self) {
-        // Two reloads must not finish in the wrong order. Readers are not kept waiting: they have
-        // the catalog of before meanwhile.
+        // Two reloads must not finish in the wrong order. Readers do not wait: they use the
+        // previous catalog meanwhile.
         let _one = self
             .inner
             .reloading

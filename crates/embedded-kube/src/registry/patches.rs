@@ -1,4 +1,4 @@
-//! What a patch makes of an object, and how the real server refuses one. Main functions:
+//! Applies patches to objects and rejects them as the real server does. Main functions:
 //! [`patched`], [`unreadable`].
 
 use super::MAX_DEPTH;
@@ -16,8 +16,7 @@ use tiphys_gocompat::json;
 use tiphys_kube_schema::gotypes::AsWritten;
 use tiphys_kube_schema::{gofmt, gotypes};
 
-/// The refusal of a patch whose result cannot be read as the kind it should be. `result` is the
-/// patched object.
+/// The error for a patch whose result cannot be read as its kind. `result` is the patched object.
 pub fn unreadable(
     gvk: &Gvk,
     builtin: bool,
@@ -52,7 +51,7 @@ pub fn unreadable(
     }
 }
 
-/// What a patch is refused for that makes this of an object.
+/// The error for a patch with an invalid result.
 fn refused(shown: String, why: &str) -> Status {
     Status::invalid(
         "",
@@ -74,7 +73,7 @@ fn patched_text(gvk: &Gvk, builtin: bool, how: &Patch, old: &Object, result: &Ob
     }
 }
 
-/// The refusal of a patch that makes a list of an object.
+/// The error for a patch that turns an object into a list.
 pub fn not_an_object(text: String) -> Status {
     refused(
         text,
@@ -84,7 +83,7 @@ pub fn not_an_object(text: String) -> Status {
     )
 }
 
-/// Decides what a patch does that makes what is built in something else, or of no version.
+/// Handles a patch that changes the type of a built-in object or removes its version.
 pub fn settle_said_type(
     resource: &Resource,
     (how, options): (&Patch, &WriteOptions),
@@ -98,8 +97,8 @@ pub fn settle_said_type(
     }
 }
 
-/// Decides what a patch does that makes an object of another kind: strategic patches have no say in
-/// it, and of the text that the others make something else is read.
+/// Handles a patch that changes the type of an object. A strategic patch cannot change it; the
+/// other patches work on the text, which is then decoded as the new type.
 pub fn settle_type(
     resource: &Resource,
     how: &Patch,
@@ -194,7 +193,7 @@ pub fn settle_type(
     Ok(())
 }
 
-/// What is said of a kind or a version that is no text.
+/// The error for a kind or version that is not a string.
 fn unreadable_type(result: &Object) -> Option<Unreadable> {
     let wrong = |field| {
         Some((
@@ -219,15 +218,15 @@ fn unreadable_type(result: &Object) -> Option<Unreadable> {
     })
 }
 
-/// Whether a patched object does not say its version. One that says something else cannot be read.
+/// Whether a patched object has no version. An object with another version cannot be read.
 pub fn says_no_version(resource: &Resource, result: &Object) -> bool {
     let said = result.gvk();
     said.version.is_empty()
         && (said.group.is_empty() || said.group == resource.group || resource.custom.is_some())
 }
 
-/// The refusal of a patch that takes the version of what is built in away: it is read as the struct
-/// inside then, in which nothing is found.
+/// The error for a patch that removes the version of a built-in object: the real server then
+/// decodes it into its internal struct, whose fields match none of the object's.
 fn without_version(
     resource: &Resource,
     (old, result): (&Object, &Object),
@@ -252,10 +251,10 @@ fn without_version(
     }
 }
 
-/// What Go reads kind and version into.
+/// The Go struct that kind and version are decoded into.
 pub const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// A patch that does not even have the right JSON type; requests say so whether fields are
+/// The error for a patch whose JSON type is already wrong; it is the same whether fields are
 /// validated or not.
 fn wrong_patch(found: &Value, wanted: &str) -> Status {
     Status::bad_request(format!(
@@ -264,7 +263,7 @@ fn wrong_patch(found: &Value, wanted: &str) -> Status {
     ))
 }
 
-/// What the server's decoder says of the first operation that has a field of a wrong type.
+/// The decoder's error for the first operation that has a field of a wrong type.
 fn wrong_operation(operations: &[Value]) -> Option<Status> {
     operations
         .iter()
@@ -289,7 +288,7 @@ fn compares(operations: &Value) -> bool {
         .is_some_and(|list| list.iter().any(|operation| operation["op"] == "test"))
 }
 
-/// What Go's encoder writes as an escape, and a backslash to tell escapes from text.
+/// The characters that Go's encoder escapes, and the backslash, to distinguish escapes from text.
 const ESCAPES: [(&str, &str); 6] = [
     ("\\", "\\\\"),
     ("<", "\\u003c"),
@@ -299,7 +298,7 @@ const ESCAPES: [(&str, &str); 6] = [
     ("\u{2029}", "\\u2029"),
 ];
 
-/// Patches the document as the text that it is to the server, with its escapes.
+/// Patches the document in its text form with Go's escapes, as the real server does.
 fn as_texts(document: &Value, operations: &Value) -> Result<Value, PatchError> {
     let (mut document, mut operations) = (document.clone(), operations.clone());
     respell(&mut document, &|text| {
@@ -332,7 +331,7 @@ fn as_texts(document: &Value, operations: &Value) -> Result<Value, PatchError> {
     Ok(result)
 }
 
-/// Changes every text in a value.
+/// Rewrites every string in a value.
 fn respell(value: &mut Value, spell: &dyn Fn(&str) -> String) {
     match value {
         Value::String(text) => *text = spell(text),
@@ -342,17 +341,17 @@ fn respell(value: &mut Value, spell: &dyn Fn(&str) -> String) {
     }
 }
 
-/// A patch of the scale subresource.
+/// Applies a patch to the scale subresource.
 pub fn patched_scale(scale: &Object, how: &Patch) -> Result<Object, Status> {
     patched_as(scale_type(), scale, how)
 }
 
-/// What a Scale consists of.
+/// The schema of a Scale.
 pub fn scale_type() -> Option<TypeRef<'static>> {
     schema::builtin().type_for(&Gvk::new("autoscaling", "v1", "Scale"))
 }
 
-/// A patch of an object.
+/// Applies a patch to an object.
 pub fn patched(resource: &Resource, old: &Object, how: &Patch) -> Result<Object, Status> {
     patched_as(resource.builtin_type(), old, how)
 }

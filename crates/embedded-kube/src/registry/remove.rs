@@ -1,4 +1,5 @@
-//! Delete: at once, or by marking and leaving the rest to finalizers, dependents and grace periods.
+//! Delete: either immediately, or by marking the object and leaving the removal to finalizers,
+//! dependents and grace periods.
 
 use super::{Registry, meta};
 use crate::admission::{Answers, Objects, Operation, Request};
@@ -12,13 +13,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object};
 
-/// The finalizer of a delete that waits for the dependents.
+/// The finalizer of a foreground delete, which waits for the dependents.
 pub const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of a delete that lets the dependents go.
+/// The finalizer of a delete that orphans the dependents.
 pub const ORPHAN: &str = "orphan";
 
 impl Registry {
-    /// A pod that runs on a node is only marked: whoever plays the kubelet deletes it again with a
+    /// A pod that runs on a node is only marked; its (simulated) kubelet deletes it again with a
     /// grace period of 0.
     pub fn delete(
         &self,
@@ -55,18 +56,18 @@ impl Registry {
             }
             let mut new = (*old).clone();
             mark(self, &resource, &mut new, options);
-            // Who first asks for a namespace to go only marks it, even if nothing holds it back.
+            // The first delete of a namespace only marks it, even if nothing holds it back.
             let only_marked = is_namespace && old.deletion_timestamp().is_none();
             let removed = !only_marked && meta::is_finished(&resource, &new);
-            // A mark is a write in the version that was asked for, and one even if it was marked
-            // before when the schemas of now make another object of it.
+            // Marking is a write in the requested version. It counts as a write even for an object
+            // that is already marked, if the current schemas change the object.
             let mut bare = None;
             if !removed && resource.custom.is_some() {
                 self.from_storage(&resource, &mut new)?;
                 bare = self.as_stored(&resource, &mut new)?;
             }
-            // Looked up before the lock is taken: the catalog is never waited for while the objects
-            // are held.
+            // Looked up before taking the lock, so that nothing waits for the catalog while the
+            // objects are locked.
             let storage = self.storage_resource(&resource);
             let mut state = self.lock();
             if !state
@@ -103,13 +104,14 @@ impl Registry {
                 });
             }
             let (object, stored) = if removed {
-                // An object that goes at once is reported as it was.
+                // An object that is removed immediately is returned in its last state.
                 let last = if is_graceful(&resource) {
                     new
                 } else {
                     (*old).clone()
                 };
-                // What may have a grace period is marked before it goes, even if it has none.
+                // An object of a kind with grace periods is marked before it is removed, even with
+                // a grace period of zero.
                 let last = if is_graceful(&resource) && last != *old {
                     (*state.put(&storage, last).0).clone()
                 } else {
@@ -134,7 +136,8 @@ impl Registry {
 }
 
 impl Registry {
-    /// What policies have to say about a delete. The collectors of this server are not asked twice.
+    /// Runs admission for a delete. It is not run a second time for deletes by this server's own
+    /// garbage collector.
     fn admit_delete(
         &self,
         resource: &Arc<Resource>,
@@ -167,13 +170,13 @@ impl Registry {
     }
 }
 
-/// The object is the one that the request wants to go.
+/// Checks the preconditions of a delete.
 pub fn check_preconditions(
     resource: &Resource,
     object: &Object,
     options: &DeleteOptions,
 ) -> Result<(), Status> {
-    // Namespaces and definitions look at the preconditions themselves, and say it in their own way.
+    // Namespaces and definitions check the preconditions themselves, with their own messages.
     let own_way = resource.is("", "namespaces") || resource.table == crate::catalog::CRD_TABLE;
     let refused = |field: &str, asked: &str, found: &str, happened: &str| {
         Err(if own_way {
@@ -185,7 +188,7 @@ pub fn check_preconditions(
             let why = format!(
                 "the {field} in the precondition ({asked}) does not match the {field} in record ({found}). The object might have been {happened}"
             );
-            // Events are of the core group, whatever they are asked for as.
+            // Events are reported as core group, whichever group the request uses.
             let group = if resource.table == "/events" {
                 ""
             } else {
@@ -212,8 +215,8 @@ pub fn check_preconditions(
     Ok(())
 }
 
-/// What seems to go with its last finalizers is not read again for the answer, in which there is
-/// nothing.
+/// The result of a dry run that would remove the last finalizers: the real server does not read the
+/// object again, so that the answer is empty.
 fn hollow(resource: &Resource, warnings: Vec<String>) -> Deleted {
     let object = Arc::new(convert::hollow(resource));
     Deleted {
@@ -243,7 +246,7 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
     if is_graceful(resource) && is_pending(object, options) {
         return;
     }
-    // Nobody depends on events, so that nobody is waited for.
+    // Nothing depends on events, so there are no dependents to wait for.
     let propagation = if resource.table == "/events" {
         Some(Propagation::Background)
     } else {
@@ -260,7 +263,7 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
         Propagation::Orphan => finalizers.push(ORPHAN.to_owned()),
         Propagation::Background => {}
     }
-    // Where there are no others their order stays.
+    // If the set is the same, the order stays.
     let set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
     if set(&finalizers) != set(&before) {
         object.set_finalizers(finalizers);
@@ -268,8 +271,8 @@ fn mark(registry: &Registry, resource: &Resource, object: &mut Object, options: 
     mark_time(registry, resource, object, options);
 }
 
-/// Whether the object is going already, and no sooner than is asked for: nothing of it can be
-/// changed by a delete then.
+/// Whether the object is already being deleted, no later than requested, so that another delete
+/// would not change it.
 fn is_pending(object: &Object, options: &DeleteOptions) -> bool {
     let before = object
         .metadata("deletionGracePeriodSeconds")
@@ -283,7 +286,7 @@ fn is_pending(object: &Object, options: &DeleteOptions) -> bool {
     object.deletion_timestamp().is_some() && before.is_some_and(later)
 }
 
-/// Less than nothing is a second.
+/// A negative grace period means one second.
 fn positive(seconds: i64) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
@@ -307,7 +310,8 @@ fn mark_time(
             .unwrap_or(jiff::Timestamp::MAX);
         let until = crate::base::timestamp(until);
         let generation = object.generation();
-        // An object may have been put with a time, which only what ends gracefully does not keep.
+        // The object may have been created with a deletion time; only kinds with graceful deletion
+        // replace it.
         let keeps = !is_graceful(resource)
             && object
                 .deletion_timestamp()
@@ -324,8 +328,8 @@ fn mark_time(
         }
     }
     if already && !is_graceful(resource) {
-        // What was first marked in another way goes as everything else does from the second time
-        // on.
+        // From the second delete on, the grace period is zero for every kind, however the object
+        // was marked first.
         object
             .metadata_mut()
             .insert("deletionGracePeriodSeconds".into(), 0.into());
@@ -335,7 +339,8 @@ fn mark_time(
     }
 }
 
-/// Jobs and replication controllers keep their pods unless told otherwise, for old clients' sake.
+/// Jobs and replication controllers orphan their pods by default, for compatibility with old
+/// clients.
 fn default_propagation(resource: &Resource, finalizers: &[String]) -> Propagation {
     match finalizers
         .iter()
@@ -350,7 +355,7 @@ fn default_propagation(resource: &Resource, finalizers: &[String]) -> Propagatio
     }
 }
 
-/// Only pods that a node runs are given time to stop.
+/// Only pods on a node get a grace period.
 fn grace_seconds(resource: &Resource, object: &Object, options: &DeleteOptions) -> i64 {
     let ended = matches!(object.str_at("/status/phase"), "Failed" | "Succeeded");
     if !is_graceful(resource) || object.str_at("/spec/nodeName").is_empty() || ended {

@@ -1,7 +1,8 @@
-//! The last part of every write: what may change is taken over, looked at and kept.
+//! The last part of every write: takes over the fields that may change, then admits, validates and
+//! stores the object.
 //!
-//! Main functions: [`Registry::settle`] for what is there, [`Registry::commit_new`] for what is
-//! not.
+//! Main functions: [`Registry::settle`] for existing objects, [`Registry::commit_new`] for new
+//! ones.
 
 use super::{Registry, fields, meta};
 use crate::admission::{Answers, Objects, Operation, Request};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use tiphys_apimachinery::Object;
 use tiphys_kube_schema::gofmt;
 
-/// Why a write did not happen.
+/// Why a write was rejected.
 pub(super) enum Refused {
     /// The object changed between reading and writing it.
     Race,
@@ -35,7 +36,7 @@ impl Registry {
         dry_run: bool,
     ) -> Result<Written, Status> {
         if !dry_run {
-            // Never kept, but only the store takes it away.
+            // `selfLink` is never stored, but it is removed only when storing.
             object.metadata_mut().remove("selfLink");
         }
         write_down(resource, &mut object);
@@ -43,9 +44,9 @@ impl Registry {
         let completed = strategy::complete(resource, &mut object);
         let bare = bare.or_else(|| completed.then(|| object.clone()));
         let storage = self.storage_resource(resource);
-        // Only the real store looks at it, so that a dry run does not.
+        // Only the real store checks this, so a dry run does not.
         if !dry_run && !object.resource_version().is_empty() {
-            // What is no number is taken for none.
+            // An invalid number counts as none.
             if object
                 .resource_version()
                 .parse::<u64>()
@@ -63,7 +64,7 @@ impl Registry {
             let mut status =
                 Status::already_exists(&resource.group, &resource.resource, object.name());
             if !object.generate_name().is_empty() {
-                // Nobody asks whether the name was made up.
+                // The message is the same whether the name was generated or not.
                 status
                     .message
                     .push_str(", the server was not able to generate a unique name for the object");
@@ -74,7 +75,7 @@ impl Registry {
             }
             return Err(status);
         }
-        // Looked at again under the lock: the namespace may have been deleted since.
+        // Checked again under the lock: the namespace may have been deleted since.
         if resource.namespaced && state.get("/namespaces", "", object.namespace()).is_none() {
             return Err(Status::not_found("", "namespaces", object.namespace()));
         }
@@ -95,8 +96,8 @@ impl Registry {
         })
     }
 
-    /// The last part of every update and patch: what may change is taken over, the rest comes from
-    /// the old object. `applied`: it is known already who owns what.
+    /// The last part of every update and patch: takes over the fields that may change; the rest
+    /// comes from the old object. `applied`: field ownership has already been computed.
     pub(super) fn settle(
         &self,
         resource: &Arc<Resource>,
@@ -116,9 +117,10 @@ impl Registry {
             (options.dry_run, &options.sender),
         )
         .of(part.word());
-        // A placement and a number of replicas are admitted as what they were sent as.
+        // Bindings and Scales have been admitted in the form in which they were sent.
         let whole = !matches!(part, Part::Binding | Part::Scale);
-        // Who writes a part owns what else was sent, although it is not taken over.
+        // A write to a subresource owns the other fields that were sent too, although they are not
+        // taken over.
         let is_piece = matches!(part, Part::Ephemeral | Part::Resize);
         let may_change =
             is_piece || self.hooks().may_change() || admission::fills_in_updates(resource);
@@ -131,7 +133,7 @@ impl Registry {
                 .is_some_and(|before| before.0.get("spec") != new.0.get("spec"));
         let taken_back = meta::TakenBack::of(resource, old, before.as_ref().unwrap_or(&new), part);
         meta::prepare_update(resource, old, &mut new, part)?;
-        // What the server decides is not owned by who sent the object.
+        // Fields set by the server are not owned by the sender.
         let mut sent = match before.filter(|_| mutated || is_piece) {
             Some(mut before) => {
                 meta::prepare_update(
@@ -205,8 +207,8 @@ impl Registry {
             })
     }
 
-    /// Puts an object in the place of the current one if that changes something, or takes it away
-    /// with its last finalizer.
+    /// Replaces the current object if anything changes, or removes it if its last finalizer is
+    /// gone.
     fn keep(
         &self,
         resource: &Arc<Resource>,
@@ -215,14 +217,14 @@ impl Registry {
         dry_run: bool,
     ) -> Result<Written, Refused> {
         write_down(resource, &mut new);
-        // What goes is answered as it is at hand, not as it would be kept.
+        // A removed object is returned as it is here, not in its stored form.
         let last = meta::is_finished(resource, &new).then(|| new.clone());
         if !dry_run {
-            // Never kept, but only the store takes it away.
+            // `selfLink` is never stored, but it is removed only when storing.
             new.metadata_mut().remove("selfLink");
         }
         let mut bare = self.as_stored(resource, &mut new)?;
-        // A later time alone is no change, nor is an empty list where nothing was kept.
+        // A newer time alone is not a change, and neither is an empty list where there was none.
         if fields::same_but_times(&current.object(), &new) {
             bare.iter_mut()
                 .chain([&mut new])
@@ -250,8 +252,8 @@ impl Registry {
             return Ok(not_written(last.unwrap_or(new), false));
         }
         if let Some(last) = last {
-            // What is gone with its last finalizer is shown with the revision that it had. Nor was
-            // it written before it went.
+            // An object removed with its last finalizer is returned with its previous revision;
+            // this last state is never stored.
             let (object, stored) = state.remove(&storage, (*current.object()).clone());
             drop(state);
             self.after_write(&storage, &object, true);
@@ -274,7 +276,7 @@ impl Registry {
     }
 }
 
-/// A custom object as it is once it has been written down.
+/// Converts a custom object to its serialized form.
 fn write_down(resource: &Resource, object: &mut Object) {
     if resource.custom.is_some() {
         object
@@ -285,7 +287,7 @@ fn write_down(resource: &Resource, object: &mut Object) {
     }
 }
 
-/// The outcome of a dry run.
+/// The result of a dry run.
 fn not_written(object: Object, created: bool) -> Written {
     let revision = object.resource_version().parse().unwrap_or(0);
     let object = Arc::new(object);

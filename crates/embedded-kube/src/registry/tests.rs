@@ -1,4 +1,4 @@
-//! What writes of definitions do to the catalog.
+//! How writes of definitions change the catalog.
 
 use super::Registry;
 use crate::base::WriteOptions;
@@ -21,7 +21,7 @@ fn definition(n: usize, group: &str) -> Object {
     .expect("a map")
 }
 
-/// What a write costs must not grow with the number of definitions that it does not touch.
+/// The cost of a write must not grow with the number of unrelated definitions.
 #[test]
 fn a_write_of_a_definition_reads_no_other_one() {
     let registry =
@@ -71,8 +71,8 @@ fn a_write_of_a_definition_reads_no_other_one() {
     );
 }
 
-/// Who waits for a name is found among the others without reading them, and gets it when it is
-/// free.
+/// A definition that waits for a name is found without reading the others, and gets the name when
+/// it becomes free.
 #[test]
 fn a_definition_that_waits_for_a_name_gets_it() {
     let registry =
@@ -110,7 +110,7 @@ fn a_definition_that_waits_for_a_name_gets_it() {
         .stored_in(CRD_TABLE)
         .cloned()
         .expect("definitions are served");
-    // Nobody empties the definition here.
+    // No controller removes the objects of the definition in this test.
     let free = |object: &mut Object| object.set_finalizers(Vec::new());
     if let Ok(current) = registry.get_stored(&stored, "", name) {
         let mut object = (*current.object()).clone();

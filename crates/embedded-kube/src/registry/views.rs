@@ -1,4 +1,5 @@
-//! What the layers below see of the registry: they read it, and write only what is named here.
+//! The registry as lower layers see it: they can read everything, and write only through the
+//! methods named here.
 
 use super::Registry;
 use crate::admission::{Cluster, Hooks};

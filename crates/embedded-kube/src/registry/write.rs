@@ -1,4 +1,4 @@
-//! Create, update and patch: what every object goes through whatever its kind.
+//! Create, update and patch: the steps that every object goes through, whatever its kind.
 
 use super::settle::Refused;
 use super::{Registry, fields, meta, patches};
@@ -12,20 +12,20 @@ use serde_json::Value;
 use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object};
 
-/// How often a patch, or an update without a resourceVersion, is tried again when somebody else
-/// writes the same object.
+/// How often a patch, or an update without a resourceVersion, is retried when another client writes
+/// the same object.
 const ATTEMPTS: usize = 50;
 
-/// How a new object came.
+/// How a new object was created.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Posted,
-    /// Put where none was.
+    /// By PUT of an object that did not exist.
     Put,
     Applied,
 }
 
-/// Takes in an object as it was sent to a place, of this name if that has one. Gives warnings.
+/// Checks an object against the namespace of the URL and, if given, its name. Returns warnings.
 fn read(
     resource: &Resource,
     namespace: &str,
@@ -81,7 +81,7 @@ impl Registry {
         .map_err(|status| status.warned(&warnings))
     }
 
-    /// The rest of a create, after the object has been read.
+    /// The second part of a create, after the object has been read.
     fn create_read(
         &self,
         resource: &Arc<Resource>,
@@ -105,7 +105,8 @@ impl Registry {
                 meta::forget_system(&mut object);
             }
             meta::prepare_create(self, resource, &mut object);
-            // Who sent the object owns its defaults, but not what the server decides after that.
+            // The sender owns the defaults of the object, but not the fields that the server sets
+            // after that.
             if origin != Origin::Applied {
                 let mut sent = object.clone();
                 strategy::as_converted(resource, &mut sent, true);
@@ -120,7 +121,7 @@ impl Registry {
             admission::admit(&request, &mut object, None, &mut answers)?;
             strategy::asked_by(resource, &mut object, &options.sender.user);
             if origin != Origin::Posted {
-                // The store takes it for an update, which may have one.
+                // The store treats this as an update, which may have a resourceVersion.
                 meta::asked_revision(&object)?;
                 if !options.dry_run {
                     object.metadata_mut().remove("resourceVersion");
@@ -168,7 +169,7 @@ impl Registry {
         Err(Status::internal("no free name was found"))
     }
 
-    /// New objects need an existing namespace that is not being deleted.
+    /// A new object needs an existing namespace that is not being deleted.
     fn check_namespace(
         &self,
         resource: &Resource,
@@ -201,8 +202,8 @@ impl Registry {
         }
     }
 
-    /// Replaces an object; a `resourceVersion` in it must be the current one. The status stays as
-    /// it is.
+    /// Replaces an object; a `resourceVersion` in it must be the current one. The status does not
+    /// change.
     pub fn update(
         &self,
         gvr: &Gvr,
@@ -213,8 +214,8 @@ impl Registry {
         self.update_part(gvr, namespace, object, Part::Main, options)
     }
 
-    /// Replaces the status and nothing else, except that a Deployment says with it which revision
-    /// it is (over HTTP a status write of any built-in kind may also change annotations).
+    /// Replaces only the status, except that a Deployment also updates its annotations, which hold
+    /// its revision. (Over HTTP, a status write of any built-in kind may change annotations.)
     pub fn update_status(
         &self,
         gvr: &Gvr,
@@ -245,8 +246,8 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let resource = self.resource(gvr)?;
-        // What a Scale changes was read from the store, where a null may stand that a schema would
-        // replace.
+        // The changes of a Scale are made on the stored object, which may contain a null that the
+        // schema would replace by a default.
         let as_kept = part == Part::Scale && resource.custom.is_some();
         let warnings = if as_kept {
             Vec::new()
@@ -266,7 +267,7 @@ impl Registry {
         Ok(written)
     }
 
-    /// The rest of an update, after the object has been read.
+    /// The second part of an update, after the object has been read.
     fn update_read(
         &self,
         resource: &Arc<Resource>,
@@ -295,10 +296,10 @@ impl Registry {
             };
             meta::check_uid(resource, &object, &current.meta.uid, options.dry_run)?;
             let asked = meta::replaces(resource, &object, current.meta.revision)?;
-            // Held to the end of the write, which asks for it again.
+            // Kept alive until the end of the write, which needs the parsed object again.
             let kept = current.object();
             let old = self.served(resource, &kept)?;
-            // The handler of Scales says who owns what, and nobody owns where a pod is placed.
+            // The Scale handler has computed field ownership, and the node of a pod has no owner.
             let known = matches!(part, Part::Scale | Part::Binding);
             match self.settle(
                 resource,
@@ -327,7 +328,7 @@ impl Registry {
         ))
     }
 
-    /// `at` is namespace and name.
+    /// `at` is the namespace and name.
     pub fn patch(
         &self,
         gvr: &Gvr,
@@ -356,7 +357,7 @@ impl Registry {
                     _ => return Err(status),
                 },
             };
-            // Held to the end of the write, which asks for it again.
+            // Kept alive until the end of the write, which needs the parsed object again.
             let kept = current.object();
             let old = self.served(&resource, &kept)?;
             let (mut new, applied) = match patch {
@@ -379,7 +380,7 @@ impl Registry {
                     no_version = !applied && patches::says_no_version(&resource, &new);
                 }
             }
-            // What is built in is quoted as its text was patched.
+            // Error messages quote a built-in object in its patched text form.
             let result = resource.custom.is_some().then(|| new.clone());
             let mut warnings =
                 strategy::read_fields(&resource, &mut new, &reading).map_err(|unreadable| {
@@ -399,7 +400,7 @@ impl Registry {
             if let Some(result) =
                 result.filter(|result| applied && fields::same_but_managers(&old, result))
             {
-                // What applies nothing new is not read again, and so gets no defaults.
+                // An apply without changes is not decoded again, and so gets no defaults.
                 new = result;
             }
             meta::check_patched_identity(&resource, &old, &mut new)
@@ -424,8 +425,7 @@ impl Registry {
         Err(Status::modified(&resource.group, &resource.resource, name))
     }
 
-    /// The refusal of an object that only the store cannot take: all else that is wrong is found
-    /// before.
+    /// The error for an object that only the store rejects: all other errors are found first.
     fn refused_late(
         &self,
         gvr: &Gvr,
@@ -458,7 +458,7 @@ impl Registry {
         config: &Object,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        // Applied as it was sent: fields that Go would leave out are owned all the same.
+        // Applied as sent: fields that Go would omit are owned too.
         let new = self.apply_to(resource, None, config, Part::Main, options)?;
         let mut object = new.clone();
         meta::check_type(resource, &mut object)?;
@@ -523,7 +523,7 @@ impl Registry {
         }
     }
 
-    /// The refusal of a patch that makes it another object, with what else is wrong.
+    /// The error for a patch that changes the uid, together with all other errors.
     fn other_uid(
         &self,
         resource: &Arc<Resource>,
@@ -534,7 +534,7 @@ impl Registry {
         applied: bool,
     ) -> Status {
         let cause = Cause::invalid("metadata.uid", &new.uid().into(), "field is immutable");
-        // Found once as metadata, and once more as that of the kind, if it looks.
+        // Reported once by the metadata check, and again by the check of the kind, if it has one.
         let twice = crate::validation::looks_at_updates(resource, part);
         let (mut causes, mut warnings) = (vec![cause; 1 + usize::from(twice)], Vec::new());
         new.metadata_mut().insert("uid".into(), old.uid().into());

@@ -1,4 +1,5 @@
-//! What a URL path means. Main type: [`Route`]; it looks at words only, not at what is served.
+//! Parses URL paths. Main type: [`Route`]; it looks only at the words, not at which resources are
+//! served.
 
 mod query;
 
@@ -14,9 +15,9 @@ pub struct Target {
     pub resource: String,
     pub name: Option<String>,
     pub subresource: Option<String>,
-    /// Further words after the subresource (`proxy/...`).
+    /// There are more segments after the subresource (`proxy/...`).
     pub rest: bool,
-    /// The old way to ask for a watch: `watch` before the words of the resource.
+    /// The legacy watch path: `watch` before the segments of the resource.
     pub watched: bool,
 }
 
@@ -35,7 +36,7 @@ pub enum Route {
     /// `/api/v1` or `/apis/<group>/<version>`
     Resources(String, String),
     Resource(Target),
-    /// A word that says what to do, and not with what.
+    /// A segment that names an action without a resource.
     Incomplete,
     OpenApiV2,
     OpenApiV3,
@@ -48,8 +49,8 @@ pub enum Route {
     Unknown,
 }
 
-/// Reads a path; escapes are decoded per segment. Slashes at the end say nothing to most handlers;
-/// two of them elsewhere have an empty word between them.
+/// Parses a path; escapes are decoded per segment. Most handlers ignore trailing slashes; a double
+/// slash elsewhere has an empty segment in between.
 pub fn parse(path: &str) -> Route {
     let inner = path.strip_prefix('/').unwrap_or(path);
     let trimmed = inner.trim_end_matches('/');
@@ -117,7 +118,7 @@ fn resource(group: &str, version: &str, words: &[&str]) -> Route {
     })
 }
 
-/// Percent-decoding; what is not a valid escape stays as it is.
+/// Percent-decoding; invalid escapes are left as they are.
 pub fn decode(text: &str) -> String {
     if !text.contains('%') {
         return text.to_owned();

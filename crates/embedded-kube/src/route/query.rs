@@ -1,4 +1,4 @@
-//! Query parameters. Main type: [`Query`]; what they mean to a handler is not its affair.
+//! Query parameters. Main type: [`Query`]; it does not interpret them.
 
 use super::decode;
 use crate::status::Status;
@@ -37,7 +37,7 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether it is there, even if it says nothing.
+    /// Whether the parameter is present, even without a value.
     pub fn has(&self, name: &str) -> bool {
         self.first(name).is_some()
     }
@@ -51,7 +51,7 @@ impl Query {
             .collect()
     }
 
-    /// Go's reading of a boolean parameter: anything but these words is true.
+    /// Go's parsing of a boolean parameter: anything but these words is true.
     pub fn flag(&self, name: &str) -> bool {
         self.first(name)
             .is_some_and(|v| v != "0" && !v.eq_ignore_ascii_case("false"))

@@ -1,5 +1,5 @@
-//! HorizontalPodAutoscaler as the real controller does it in a cluster without metrics: the target
-//! is kept between minimum and maximum.
+//! HorizontalPodAutoscaler as the real controller behaves in a cluster without metrics: the
+//! replicas of the target are kept between minimum and maximum.
 
 use super::{
     fields::{Cond, conditions, rfc3339, set_condition, set_spec, spec_i64, status_i64, text},
@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 
-/// How often an autoscaler is looked at, in seconds.
+/// How often an autoscaler is reconciled, in seconds.
 pub const PERIOD: i64 = 15;
 
-/// The kind of the target, where it is one that can be scaled here.
+/// The kind of the target, if it can be scaled here.
 pub fn target_kind(scaler: &Object) -> Option<Kind> {
     Kind::of_api_version(
         scaler.str_at("/spec/scaleTargetRef/apiVersion"),
@@ -153,7 +153,7 @@ fn scale(
     );
 }
 
-/// Nobody serves metrics: each one fails, the first is told.
+/// There is no metrics server: every metric fails, and the first failure is reported.
 fn without_metrics(
     plan: &mut Plan,
     scaler: &Object,
@@ -190,7 +190,7 @@ fn without_metrics(
     );
 }
 
-/// Why a metric cannot be had.
+/// Why a metric is not available.
 struct Failure {
     reason: &'static str,
     prefix: String,

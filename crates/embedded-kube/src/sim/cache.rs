@@ -1,7 +1,7 @@
-//! What the controllers know of the cluster, with the indexes that make work proportional to
+//! The controllers' cache of the cluster, with indexes that keep the work proportional to the
 //! change.
 //!
-//! Main type: [`Cache`]. Objects are shared, not copied. It decides nothing.
+//! Main type: [`Cache`]. Objects are shared, not copied. It makes no decisions.
 
 use super::kind::{Key, Kind};
 use std::{
@@ -16,15 +16,15 @@ pub struct Cache {
     objects: BTreeMap<Key, Arc<Object>>,
     /// By the uid of the controlling owner.
     owned: HashMap<String, BTreeSet<Key>>,
-    /// Pods and ReplicaSets that no controller owns: candidates for adoption.
+    /// Pods and ReplicaSets without a controlling owner: candidates for adoption.
     orphans: BTreeSet<Key>,
-    /// How many pods that have not ended each node has.
+    /// The number of pods on each node that have not ended.
     load: HashMap<String, usize>,
-    /// Addresses in use, with how many pods have them (host network pods share one).
+    /// Addresses in use, with the number of pods that have them (host network pods share one).
     addresses: HashMap<String, usize>,
 }
 
-/// Whether a ResourceVersion is older than another; unknown forms are not.
+/// Whether a resourceVersion is older than another; false if either is not a number.
 fn is_older(a: &str, b: &str) -> bool {
     matches!((a.parse::<u64>(), b.parse::<u64>()), (Ok(a), Ok(b)) if a < b)
 }
@@ -74,7 +74,7 @@ impl Cache {
         keys.filter_map(|k| self.objects.get(k).cloned()).collect()
     }
 
-    /// The objects of a kind in a namespace that nobody controls.
+    /// The objects of a kind in a namespace that have no controller.
     pub fn orphans(&self, kind: Kind, namespace: &str) -> Vec<Arc<Object>> {
         let keys = self
             .orphans
@@ -91,8 +91,8 @@ impl Cache {
         self.addresses.contains_key(address)
     }
 
-    /// Takes a newer state of an object; gives the state before when it is a change, `None` when it
-    /// is not.
+    /// Stores a newer state of an object; returns the previous state if it is a change, `None` if
+    /// it is not.
     pub fn put(&mut self, key: &Key, object: Arc<Object>) -> Option<Option<Arc<Object>>> {
         if let Some(old) = self.objects.get(key) {
             let (new_version, old_version) = (object.resource_version(), old.resource_version());
@@ -108,7 +108,7 @@ impl Cache {
         Some(old)
     }
 
-    /// Forgets an object, if it is the one with this uid.
+    /// Removes an object, if it has this uid.
     pub fn remove(&mut self, key: &Key, uid: &str) -> Option<Arc<Object>> {
         if self.objects.get(key).is_none_or(|o| o.uid() != uid) {
             return None;
@@ -172,7 +172,7 @@ fn lower(counts: &mut HashMap<String, usize>, key: &str) {
     }
 }
 
-/// The node a pod that has not ended is on.
+/// The node of a pod that has not ended.
 fn occupied(pod: &Object) -> Option<&str> {
     let node = pod.str_at("/spec/nodeName");
     (!node.is_empty() && !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed"))

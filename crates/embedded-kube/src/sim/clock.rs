@@ -1,17 +1,17 @@
-//! The time the simulated cluster lives in.
+//! The clock of the simulated cluster.
 //!
 //! Main type: [`Clock`]. [`SystemClock`] is the real time; [`VirtualClock`] stands still until a
-//! test moves it.
+//! test advances it.
 
 use jiff::{SignedDuration, Timestamp};
 use std::{future::Future, pin::Pin, time::Duration};
 use tokio::sync::watch;
 
-/// Tells the time and waits for it.
+/// Gives the time and waits for a time.
 pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 
-    /// Ends when `now()` is `until` or later. May be dropped before that.
+    /// Completes when `now()` is `until` or later. May be dropped before that.
     fn sleep_until(&self, until: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
@@ -26,7 +26,7 @@ impl Clock for SystemClock {
 
     fn sleep_until(&self, until: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
-            // A set clock (time zone daemon, suspended laptop) must not stretch the wait: look
+            // A clock change (time zone daemon, suspended laptop) must not prolong the wait: check
             // again at least once a minute.
             loop {
                 let left = until.duration_since(self.now());
@@ -39,7 +39,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that only moves when it is told to. Clones show the same time.
+/// A clock that only moves when a test advances it. Clones share the time.
 #[derive(Clone, Debug)]
 pub struct VirtualClock {
     time: watch::Sender<Timestamp>,
@@ -52,13 +52,13 @@ impl VirtualClock {
         }
     }
 
-    /// Moves the time forward and wakes those who waited for it.
+    /// Advances the time and wakes everything that waited for it.
     pub fn advance(&self, by: Duration) {
         self.time
             .send_modify(|t| *t = t.saturating_add(by).unwrap_or(Timestamp::MAX));
     }
 
-    /// Moves the time forward to `time`; never backward.
+    /// Advances the time to `time`; never moves it back.
     pub fn advance_to(&self, time: Timestamp) {
         self.time.send_modify(|t| *t = (*t).max(time));
     }

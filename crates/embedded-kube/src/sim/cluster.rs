@@ -1,4 +1,4 @@
-//! What each namespace has before anybody deploys: a service account and the cluster's CA.
+//! The objects that every namespace gets: a default service account and the cluster's CA.
 
 use super::{
     kind::{Kind, ROOT_CA},
@@ -7,7 +7,7 @@ use super::{
 use serde_json::json;
 use tiphys_apimachinery::Object;
 
-/// What a namespace always has.
+/// Creates the objects that every namespace has.
 pub fn reconcile_namespace(
     namespace: &Object,
     account: Option<&Object>,

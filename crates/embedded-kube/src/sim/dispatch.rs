@@ -1,4 +1,4 @@
-//! Collects what a reconciler needs to know, by kind, and calls it.
+//! Collects the input of a reconciler, by kind, and calls it.
 
 use super::{
     autoscaler, cluster, disruption,
@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::{collections::HashSet, sync::Arc};
 use tiphys_apimachinery::Object;
 
-/// How long pods of a node that is gone are kept, in seconds: it may come back.
+/// How long pods of a deleted node are kept, in seconds: the node may come back.
 const QUARANTINE: i64 = 40;
 
 /// The claims that a pod mounts.
@@ -121,7 +121,7 @@ impl<S: SimStore> Engine<S> {
         }
     }
 
-    /// Claims what belongs to `owner`, then plans with it.
+    /// Claims the objects that belong to `owner`, then plans with them.
     fn with_members(
         &self,
         owner: &Object,
@@ -136,7 +136,7 @@ impl<S: SimStore> Engine<S> {
             self.cache.orphans(kind, owner.namespace()),
         );
         if !claims.writes.is_empty() {
-            // What is adopted or released changes, and leads back here.
+            // An adoption or release changes the object, which triggers another reconcile.
             return claims;
         }
         reconcile(self, &members)
@@ -192,8 +192,8 @@ impl<S: SimStore> Engine<S> {
         steps
     }
 
-    /// A pod that its node no longer takes: gives what is done now, or notes in `plan` when to look
-    /// again.
+    /// A pod that has to leave its node: returns the plan for now, or notes in `plan` when to
+    /// reconcile again.
     fn plan_leaving(
         &mut self,
         plan: &mut Plan,
@@ -255,7 +255,7 @@ impl<S: SimStore> Engine<S> {
         storage
     }
 
-    /// An address of a node's network that no pod has.
+    /// A free address in a node's network.
     fn free_address(&mut self, node: &str) -> String {
         let network = self
             .cache
@@ -266,7 +266,7 @@ impl<S: SimStore> Engine<S> {
             [a, b, ..] if !a.is_empty() => format!("{a}.{b}"),
             _ => "10.244".to_owned(),
         };
-        // 16 bits; when all are taken, one is given twice rather than none.
+        // 16 bits; if all are taken, one is used twice rather than none.
         for _ in 0..=u16::MAX {
             let host = self.next_address % 65_536;
             self.next_address = self.next_address.wrapping_add(1);
@@ -325,8 +325,8 @@ impl<S: SimStore> Engine<S> {
             .filter(|p| selects(selector, p))
             .cloned()
             .collect();
-        // What the controllers of the pods want in all; a ReplicaSet of a Deployment wants what the
-        // Deployment wants.
+        // The number of pods that their controllers want in total; for a ReplicaSet of a
+        // Deployment, the Deployment's number.
         let mut owners = std::collections::BTreeMap::new();
         for pod in &selected {
             let mut owner = self.owner_of(pod);
@@ -350,7 +350,8 @@ impl<S: SimStore> Engine<S> {
         )
     }
 
-    /// What is left to do when an object is gone: a Service's Endpoints go with it.
+    /// The work that remains when an object is deleted: the Endpoints of a Service are deleted with
+    /// it.
     pub(super) fn plan_gone(&self, key: &Key) -> Plan {
         let mut plan = Plan::default();
         if key.kind == Kind::Service
@@ -408,7 +409,7 @@ impl<S: SimStore> Engine<S> {
         )
     }
 
-    /// In rounds: between them nothing is done, whatever changes.
+    /// Periodic: between two rounds changes have no effect.
     fn plan_autoscaler(&mut self, key: &Key, object: &Object, now: Timestamp) -> Plan {
         let mut plan = Plan::default();
         if let Some(due) = self.rounds.get(key).filter(|due| **due > now) {

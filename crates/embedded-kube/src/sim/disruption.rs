@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
-/// The next step of a budget. `selected` are its pods, `wanted` how many pods their controllers
-/// want in all, `loose` whether some have none.
+/// The next step of a budget. `selected` are its pods, `wanted` is the number of pods that their
+/// controllers want in total, `loose` says whether some have no controller.
 pub fn reconcile(
     budget: &Object,
     selected: &[Arc<Object>],
@@ -34,7 +34,7 @@ pub fn reconcile(
         budget.pointer("/spec/maxUnavailable"),
     );
     let (expected, desired) = match (minimum, maximum) {
-        // A plain number needs no controller to say how many pods there should be.
+        // A plain number does not require a controller with an expected number of pods.
         (Some(Value::Number(_)), _) => (present, int_or_percent(minimum, present, true, 0)),
         (None, Some(_)) => (
             wanted,
@@ -81,8 +81,8 @@ pub fn reconcile(
     plan
 }
 
-/// The pods whose eviction was allowed and that are not stopping yet; after two minutes it is taken
-/// that they will not.
+/// The pods whose eviction was allowed and that are not terminating yet; after two minutes, they
+/// are assumed not to.
 fn evicted(
     plan: &mut Plan,
     budget: &Object,

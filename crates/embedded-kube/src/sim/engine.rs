@@ -1,7 +1,7 @@
-//! The loop: notices changes, asks reconcilers for plans, carries them out.
+//! The main loop: detects changes, asks reconcilers for plans, carries them out.
 //!
 //! Main type: [`Engine`]. It is driven with [`Engine::step`] and has no clock of its own, so tests
-//! decide what time it is.
+//! control the time.
 
 use super::{
     SimOptions,
@@ -22,7 +22,7 @@ use std::{
 };
 use tiphys_apimachinery::Object;
 
-/// Something of an owner that the store refused, and when it is tried again.
+/// A rejected write for an owner, and when it is retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub message: String,
@@ -30,15 +30,15 @@ pub struct Failure {
     pub attempts: u32,
 }
 
-/// What is waited for from a moment on.
+/// What the elapsed time of an object is measured for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marker {
     Pod(Stage),
     Address,
 }
 
-/// An object may be looked at this often within one second; more means two writers disagree, and is
-/// slowed down.
+/// An object may be reconciled this often within one second; more means that two writers disagree,
+/// and it is slowed down.
 const TURNS_PER_SECOND: u32 = 200;
 
 /// The controllers of one cluster.
@@ -51,12 +51,12 @@ pub struct Engine<S: SimStore> {
     queued: HashSet<Key>,
     timers: BTreeSet<(Timestamp, Key)>,
     wakes: HashMap<Key, Timestamp>,
-    /// Since when an object (by uid) is in what it is in.
+    /// Since when an object (by uid) has been in its current state.
     since: HashMap<Key, (String, Marker, Timestamp)>,
     pub(super) failures: HashMap<Key, Failure>,
     turns: HashMap<Key, (i64, u32)>,
     recorder: Recorder,
-    /// When something that is looked at in rounds is due, or since when it is so.
+    /// When a periodically reconciled object is due, or since when it has been in its state.
     pub(super) rounds: HashMap<Key, Timestamp>,
     pub(super) next_address: u32,
 }
@@ -83,7 +83,7 @@ impl<S: SimStore> Engine<S> {
         }
     }
 
-    /// Reads the store and makes the nodes if they are missing.
+    /// Reads the store and creates the nodes if they are missing.
     pub fn start(&mut self, now: Timestamp) {
         self.resync();
         self.resume(now);
@@ -123,7 +123,7 @@ impl<S: SimStore> Engine<S> {
         }
     }
 
-    /// What pods were doing in an earlier process goes on: their own status tells since when.
+    /// Pods continue what they were doing in an earlier process: their status shows since when.
     fn resume(&mut self, now: Timestamp) {
         let pods: Vec<Arc<Object>> = self.cache.of_kind(Kind::Pod).cloned().collect();
         for pod in pods {
@@ -141,21 +141,21 @@ impl<S: SimStore> Engine<S> {
         &mut self.feed
     }
 
-    /// How many objects are kept in memory.
+    /// The number of objects in memory.
     pub fn known(&self) -> usize {
         self.cache.keys().count()
     }
 
-    /// When something is to be done even if nothing changes.
+    /// The next time at which there is work even if nothing changes.
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Handles what has changed and what is due, at most `budget` objects. Says whether there is
-    /// more to do now.
+    /// Handles changes and due objects, at most `budget` objects. Returns whether there is more to
+    /// do now.
     pub fn step(&mut self, now: Timestamp, budget: usize) -> bool {
         for _ in 0..budget {
-            // Changes first: a reconciler must not see less than what its own writes made.
+            // Changes first: a reconciler must see the results of its own writes.
             while let Some(change) = self.feed.try_next() {
                 self.notice(change);
             }
@@ -195,8 +195,8 @@ impl<S: SimStore> Engine<S> {
         }
     }
 
-    /// Since when the object with this key and uid is in the state `marker`; from now on if that is
-    /// new.
+    /// Since when the object with this key and uid has been in the state `marker`; from now on if
+    /// that is new.
     pub(super) fn since(
         &mut self,
         key: &Key,
@@ -214,7 +214,7 @@ impl<S: SimStore> Engine<S> {
         }
     }
 
-    /// Takes note of a change in the store.
+    /// Records a change in the store.
     pub(super) fn notice(&mut self, change: Change) {
         match change {
             Change::Applied(object) => self.apply(object),
@@ -259,7 +259,7 @@ impl<S: SimStore> Engine<S> {
                     }
                 }
                 Err(error) => {
-                    // An error is not an empty list: what is known stays.
+                    // An error is not an empty list: the known objects are kept.
                     tracing::warn!(kind = kind.name(), %error, "the simulated controllers cannot list a kind");
                     gone.retain(|k| k.kind != *kind);
                 }
@@ -294,13 +294,13 @@ impl<S: SimStore> Engine<S> {
             let creates = matches!(write.change, Planned::Create(_));
             let done = self.carry_out(key, Some(&object), write, &mut versions, now);
             if creates && !done {
-                // The next would be refused too.
+                // The next write would be rejected, too.
                 break;
             }
         }
     }
 
-    /// What is left to do when an object is gone.
+    /// The work that remains when an object is deleted.
     fn after_gone(&mut self, key: &Key, now: Timestamp) {
         for write in self.plan_gone(key).writes {
             self.carry_out(key, None, write, &mut HashMap::new(), now);
@@ -317,8 +317,8 @@ impl<S: SimStore> Engine<S> {
         entry.1 > TURNS_PER_SECOND
     }
 
-    /// Does one write for the object with `key`. `versions` remembers what this plan wrote, so that
-    /// its own earlier writes do not make its later ones look outdated.
+    /// Performs one write for the object with `key`. `versions` has the versions written by this
+    /// plan, so that its earlier writes do not make its later ones outdated.
     fn carry_out(
         &mut self,
         key: &Key,
@@ -400,7 +400,7 @@ impl<S: SimStore> Engine<S> {
                 }
                 self.set_wake(key, Some(after(now, 1)));
             }
-            // Its owner is being deleted too.
+            // The owner is being deleted, too.
             StoreError::NamespaceTerminating(_) => {}
             StoreError::Refused(message) | StoreError::Unavailable(message) => {
                 self.fail(key, object, message, now)
@@ -408,7 +408,7 @@ impl<S: SimStore> Engine<S> {
         }
     }
 
-    /// At once, unless the object was looked at very often.
+    /// Immediately, unless the object has been reconciled very often.
     fn soon(&self, key: &Key, now: Timestamp) -> Timestamp {
         if self
             .turns
@@ -442,7 +442,7 @@ impl<S: SimStore> Engine<S> {
         );
         self.set_wake(key, Some(until));
         if attempts == 1 {
-            // Its status should tell.
+            // The status should report the failure.
             self.enqueue(key.clone());
         }
     }
@@ -460,7 +460,7 @@ impl<S: SimStore> Engine<S> {
     }
 }
 
-/// The object with the resourceVersion that this plan's own writes left.
+/// The object with the resourceVersion after this plan's own writes.
 fn rebased(mut object: Object, versions: &HashMap<Key, String>) -> Object {
     if let Some(version) = Key::of(&object).and_then(|k| versions.get(&k)) {
         object

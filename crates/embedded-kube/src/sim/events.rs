@@ -1,7 +1,7 @@
-//! Entries of the `events` resource, as the real controllers write them, but never more than a
-//! fixed number.
+//! Objects of the `events` resource, as the real controllers write them, up to a fixed number.
 //!
-//! Main type: [`Recorder`]. The same event about the same object is counted, not repeated.
+//! Main type: [`Recorder`]. A repeated event about the same object increases a count instead of
+//! creating another event.
 
 use super::{
     fields::{parse_time, rfc3339},
@@ -17,19 +17,19 @@ use std::{
 };
 use tiphys_apimachinery::Object;
 
-/// How long an event is kept, as the real API server does.
+/// How long an event is kept, as in the real API server.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 
-/// The finger print of an event: who, why and what.
+/// The identity of an event: object, reason and message.
 type Same = (String, &'static str, String);
 
-/// Writes events and forgets the oldest.
+/// Writes events and deletes the oldest.
 pub struct Recorder {
     limit: usize,
     /// Oldest first: when it was written, namespace, name, and what it says.
     written: VecDeque<(Timestamp, String, String, Option<Same>)>,
     recent: HashMap<Same, Arc<Object>>,
-    /// Makes names unique within a process; the time does it across processes.
+    /// Makes names unique within a process; the time makes them unique across processes.
     serial: u64,
 }
 
@@ -44,7 +44,7 @@ impl Recorder {
         }
     }
 
-    /// Counts events of an earlier process, so that they are forgotten too.
+    /// Includes events of an earlier process, so that they are deleted, too.
     pub fn adopt(&mut self, events: &[Arc<Object>]) {
         let mut own: Vec<&Arc<Object>> = events
             .iter()
@@ -62,8 +62,7 @@ impl Recorder {
         }
     }
 
-    /// Records `note` about `object`. Failures are ignored: an event is a remark, not a fact others
-    /// depend on.
+    /// Records `note` about `object`. Failures are ignored: nothing depends on an event.
     pub fn record<S: SimStore>(&mut self, store: &S, object: &Object, note: &Note, now: Timestamp) {
         if self.limit == 0 {
             return;
@@ -97,7 +96,7 @@ impl Recorder {
         }
     }
 
-    /// Records a note unless it was recorded before.
+    /// Records a note unless it has been recorded before.
     pub fn remark<S: SimStore>(&mut self, store: &S, object: &Object, note: &Note, now: Timestamp) {
         if !self
             .recent
@@ -122,7 +121,7 @@ impl Recorder {
                 grace_seconds: Some(0),
                 propagation: Propagation::Background,
             };
-            // Gone already is as good.
+            // It does not matter if it is already deleted.
             let _ = store.delete(Kind::Event, &namespace, &name, request);
         }
     }
@@ -130,7 +129,7 @@ impl Recorder {
 
 const INSTANCE: &str = "sim";
 
-/// The controller that would have said it.
+/// The real controller that would report the event.
 fn component(kind: &str, reason: &str) -> &'static str {
     match (kind, reason) {
         ("Pod", "Scheduled" | "FailedScheduling") => "default-scheduler",

@@ -1,4 +1,4 @@
-//! Small readings of objects that several controllers share: times, conditions, owners, counts.
+//! Helpers that read fields several controllers use: times, conditions, owners, counts.
 
 use super::kind::Kind;
 use jiff::{SignedDuration, Timestamp};
@@ -47,7 +47,7 @@ pub fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or("")
 }
 
-/// The parts of a condition that say something.
+/// The significant parts of a condition.
 #[derive(Clone, Copy, Debug)]
 pub struct Cond<'a> {
     pub kind: &'a str,
@@ -74,8 +74,8 @@ impl Cond<'_> {
     }
 }
 
-/// Sets a condition; the transition time stays while the status stays. An unchanged one keeps its
-/// place.
+/// Sets a condition; the transition time changes only with the status. An unchanged condition keeps
+/// its position.
 pub fn set_condition(list: &mut Vec<Value>, cond: Cond<'_>, now: Timestamp) {
     let now = rfc3339(now);
     let status = if cond.status { "True" } else { "False" };
@@ -87,7 +87,8 @@ pub fn set_condition(list: &mut Vec<Value>, cond: Cond<'_>, now: Timestamp) {
                 now
             };
             let mut new = cond.value(&since);
-            // Fields of the kind's own conditions (lastProbeTime, observedGeneration) stay.
+            // Additional fields of the kind's own conditions (lastProbeTime, observedGeneration)
+            // are kept.
             for (key, value) in old.as_object().into_iter().flatten() {
                 if !matches!(key.as_str(), "reason" | "message") {
                     new.entry(key.clone()).or_insert_with(|| value.clone());
@@ -190,8 +191,8 @@ pub fn int_or_percent(value: Option<&Value>, total: i64, round_up: bool, default
     }
 }
 
-/// Whether two values mean the same to a typed reader: an absent field, `null`, an empty map and an
-/// empty list are one.
+/// Whether two values are equal to a typed reader: an absent field, `null`, an empty map and an
+/// empty list are the same.
 pub fn same_meaning(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -221,7 +222,7 @@ pub fn same_object(a: &Object, b: &Object) -> bool {
     covers(a, b) && covers(b, a)
 }
 
-/// Says nothing, at any depth.
+/// Whether a value is empty at every depth.
 fn is_void(value: &Value) -> bool {
     match value {
         Value::Null => true,

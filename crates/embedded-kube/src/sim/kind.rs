@@ -1,14 +1,14 @@
 //! The kinds that the simulated controllers read or write, and the key of an object.
 //!
-//! Main types: [`Kind`] and [`Key`]. An enum instead of names keeps the indexes small, and leaves
-//! out the kinds nobody simulates.
+//! Main types: [`Kind`] and [`Key`]. An enum instead of names keeps the indexes small, and excludes
+//! kinds that are not simulated.
 
 use std::fmt;
 use tiphys_apimachinery::{Gvk, Object, gvk::split_api_version};
 
 macro_rules! kinds {
     ($($kind:ident $group:literal $version:literal $name:literal $resource:literal;)*) => {
-        /// A kind the controllers know.
+        /// A kind that the controllers know.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Kind { $($kind),* }
 
@@ -75,8 +75,8 @@ impl Kind {
         self.names().2
     }
 
-    /// Whether the cache should keep this object: all of its kind, except for ConfigMaps, of which
-    /// only one name matters.
+    /// Whether the cache should keep this object: every object of a simulated kind, except for
+    /// ConfigMaps, of which only one name is used.
     pub fn wants(self, name: &str) -> bool {
         match self {
             Kind::ConfigMap => name == ROOT_CA,

@@ -1,9 +1,9 @@
-//! Plays the controllers, the scheduler and the kubelets of a cluster that has no containers.
+//! Simulates the controllers, the scheduler and the kubelets of a cluster that has no containers.
 //!
 //! Main function: [`run`], one task for a whole cluster. Level-triggered: each reconciler is a pure
-//! function from an object, what belongs to it and the time to a [`plan::Plan`]; [`engine::Engine`]
-//! carries plans out and looks again when something changes. Idle costs nothing. It does not
-//! collect garbage or empty namespaces: that is the API server's part. It knows no HTTP.
+//! function from an object, its dependents and the time to a [`plan::Plan`]; [`engine::Engine`]
+//! carries out plans and reconciles again when something changes. An idle cluster costs nothing.
+//! Garbage collection and emptying namespaces are left to the API server. It knows no HTTP.
 
 mod autoscaler;
 mod cache;
@@ -37,27 +37,27 @@ use std::{sync::Arc, time::Duration};
 use store::{ChangeFeed, SimStore};
 use tokio_util::sync::CancellationToken;
 
-/// How the simulated cluster behaves.
+/// The settings of the simulated cluster.
 #[derive(Clone, Debug)]
 pub struct SimOptions {
-    /// From a node's acceptance of a pod to its containers running.
+    /// The time from a node's acceptance of a pod to its containers running.
     pub start_delay: Duration,
-    /// How long a command runs that does not say so with `sleep`.
+    /// How long a command without a `sleep` runs.
     pub finish_delay: Duration,
     /// How long a running container takes to stop. A real server container often takes seconds;
-    /// this default is short so that trying things out is pleasant.
+    /// this default is short for convenience.
     pub stop_delay: Duration,
-    /// Until a load balancer or an ingress has an address.
+    /// The delay until a load balancer or an ingress has an address.
     pub balancer_delay: Duration,
-    /// Between two signs of life of a node; zero: it gives none after the first. A kubelet renews
-    /// its lease each 10 s, but here nobody looks at it, and each write goes to a disk.
+    /// The heartbeat interval of a node; zero means no heartbeat after the first. A kubelet renews
+    /// its lease every 10 s, but here nothing checks it, and each write goes to the disk.
     pub heartbeat: Duration,
-    /// How many entries of the `events` resource are kept; 0 writes none.
+    /// The number of `events` objects that are kept; 0 writes none.
     pub events: usize,
-    /// What `kube-root-ca.crt` holds in each namespace, PEM.
+    /// The PEM content of `kube-root-ca.crt` in each namespace.
     pub ca_certificate: String,
-    /// Whether claims get volumes of storage classes that nobody defined, as on a cluster that has
-    /// whatever they ask for.
+    /// Whether claims get volumes even if their storage class is not defined, as on a cluster that
+    /// has every class.
     pub any_storage_class: bool,
 }
 
@@ -76,7 +76,7 @@ impl Default for SimOptions {
     }
 }
 
-/// How many objects are looked at before other tasks get a turn.
+/// How many objects are reconciled before other tasks get a turn.
 const BATCH: usize = 64;
 
 /// Runs the controllers until `stop` is cancelled or the store ends.

@@ -1,7 +1,7 @@
-//! Nodes as their kubelets and the node controllers keep them: status, heartbeats, a lease, the
-//! taint of a cordoned node.
+//! Nodes as maintained by kubelets and the node controllers: status, heartbeats, a lease, the taint
+//! of a cordoned node.
 //!
-//! Every node is simulated, whoever made it. It does not know pods.
+//! Every node is simulated, whoever created it. This module does not deal with pods.
 
 use super::{
     fields::{find_condition, parse_time, rfc3339, text},
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tiphys_apimachinery::{Object, object::map_entry};
 
-/// The names of the nodes that the cluster has from the start.
+/// The names of the nodes that the cluster starts with.
 pub const NODES: [&str; 2] = ["node-1", "node-2"];
 /// The namespace of the nodes' leases.
 pub const LEASES: &str = "kube-node-lease";
-/// What the API server puts on new nodes.
+/// The taint that the API server adds to new nodes.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
@@ -37,8 +37,7 @@ pub fn node(name: &str) -> Object {
     node
 }
 
-/// The next step of a node, which gives a sign of life each `heartbeat` (never again when that is
-/// zero).
+/// The next step of a node, which sends a heartbeat every `heartbeat` (only one if that is zero).
 pub fn reconcile(
     node: &Object,
     lease: Option<&Object>,
@@ -76,8 +75,8 @@ pub fn reconcile(
     plan
 }
 
-/// The node with the taint of a cordoned one, or without it and that of a new one, when that is to
-/// be changed.
+/// The node with its taints updated, if they have to change: adds the taint of a cordoned node or
+/// removes it, and removes that of a new node.
 fn taint_if_cordoned(node: &Object, now: Timestamp) -> Option<Object> {
     let cordoned = node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true);
     let taints = node

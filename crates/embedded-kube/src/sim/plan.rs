@@ -1,4 +1,4 @@
-//! What a reconciler decides: writes, events to record and when to look again.
+//! The decisions of a reconciler: writes, events to record and when to reconcile again.
 //!
 //! Main type: [`Plan`]. A plan is a value; only the engine carries it out.
 
@@ -12,7 +12,7 @@ use tiphys_apimachinery::Object;
 pub struct Note {
     pub warning: bool,
     pub reason: &'static str,
-    /// `{name}` stands for the name of the object that the write it belongs to made.
+    /// `{name}` stands for the name of the object created by the write it belongs to.
     pub message: String,
 }
 
@@ -50,7 +50,7 @@ pub enum Change {
     },
 }
 
-/// A change and what to record about it when it succeeded.
+/// A change and the event to record when it succeeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     pub change: Change,
@@ -60,11 +60,11 @@ pub struct Write {
 /// A reconciler's decision about one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// In order. A refused one does not stop the next.
+    /// In order. A rejected write does not stop the following ones.
     pub writes: Vec<Write>,
-    /// Said of the object although nothing is written; once, however often it is planned.
+    /// Events about the object without a write; each is recorded once, however often it is planned.
     pub remarks: Vec<Note>,
-    /// Look again at this time even if nothing changes.
+    /// Reconcile again at this time even if nothing changes.
     pub wake: Option<Timestamp>,
 }
 
@@ -95,7 +95,7 @@ impl Plan {
         });
     }
 
-    /// Writes `status` if it is not what `object` has; says whether it was different.
+    /// Writes `status` if it differs from that of `object`; returns whether it did.
     pub fn status(&mut self, object: &Object, status: Value, notes: Vec<Note>) -> bool {
         if object
             .0
@@ -113,7 +113,7 @@ impl Plan {
         true
     }
 
-    /// Deletes with the kind's default grace, in the background.
+    /// Deletes with the kind's default grace period, in the background.
     pub fn delete(&mut self, object: &Object, note: Option<Note>) {
         self.delete_with(object, None, Propagation::Background, note);
     }
@@ -138,7 +138,7 @@ impl Plan {
         });
     }
 
-    /// Asks to look again at `at`, if nothing earlier was asked for.
+    /// Requests a reconcile at `at`, unless an earlier one is planned.
     pub fn wake_at(&mut self, at: Timestamp) {
         self.wake = Some(self.wake.map_or(at, |w| w.min(at)));
     }

@@ -1,16 +1,16 @@
-//! The status of a ResourceQuota: what its namespace uses, counted again after every change.
+//! The status of a ResourceQuota: the usage of its namespace, recounted after every change.
 
 use super::{fields::text, plan::Plan, pod::qos_class, workload::pods};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tiphys_apimachinery::{Object, quantity::Quantity};
 
-/// What a namespace has.
+/// The contents of a namespace.
 pub struct Usage<'a> {
     pub pods: &'a [Arc<Object>],
     pub services: &'a [Arc<Object>],
     pub claims: &'a [Arc<Object>],
-    /// How many objects there are of a group and resource.
+    /// The number of objects of a group and resource.
     pub count: &'a dyn Fn(&str, &str) -> usize,
 }
 
@@ -39,7 +39,7 @@ fn number(n: usize) -> Quantity {
 }
 
 fn zero() -> Quantity {
-    // A digit is a quantity.
+    // A digit is a valid quantity.
     "0".parse()
         .unwrap_or_else(|_| unreachable!("0 is a quantity"))
 }
@@ -48,7 +48,7 @@ fn sum(amounts: impl Iterator<Item = Quantity>) -> Quantity {
     amounts.fold(zero(), |a, b| a.plus(&b))
 }
 
-/// How much of a resource is used; `None` when nobody counts it.
+/// The usage of a resource; `None` if it is not counted.
 fn amount(name: &str, pods: &[&Arc<Object>], usage: &Usage<'_>) -> Option<Quantity> {
     if let Some(counted) = name.strip_prefix("count/") {
         let (resource, group) = counted.split_once('.').unwrap_or((counted, ""));
@@ -115,8 +115,8 @@ fn node_ports(service: &Object) -> usize {
     }
 }
 
-/// What a pod asks for: its containers together, or an init container alone if that is more;
-/// sidecars always.
+/// The requests of a pod: the sum of its containers, or an init container alone if that is more;
+/// sidecars always count.
 fn asked(pod: &Object, list: &str, resource: &str) -> Quantity {
     let of = |c: &Value| -> Option<Quantity> {
         c.pointer("/resources")?
@@ -150,7 +150,7 @@ fn asked(pod: &Object, list: &str, resource: &str) -> Quantity {
     }
 }
 
-/// Whether all scopes of a quota take a pod.
+/// Whether all scopes of a quota include a pod.
 fn in_scopes(quota: &Object, pod: &Object) -> bool {
     let named = quota
         .pointer("/spec/scopes")

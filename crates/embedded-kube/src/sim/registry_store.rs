@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tiphys_apimachinery::{Gvr, Object};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// The simulated controllers' way to the registry.
+/// The simulated controllers' access to the registry.
 pub struct RegistryStore {
     registry: Registry,
     options: WriteOptions,
@@ -36,7 +36,7 @@ impl RegistryStore {
         }
     }
 
-    /// The registry's revision: it stands still while nobody writes.
+    /// The registry's revision: it does not change without writes.
     #[cfg(test)]
     pub fn revision(&self) -> u64 {
         self.registry.revision()
@@ -111,7 +111,7 @@ impl SimStore for RegistryStore {
     fn update(&self, object: Object) -> Result<Arc<Object>, StoreError> {
         let namespace = object.namespace().to_owned();
         let resource = resource_of(&object)?;
-        // What the scheduler does goes another way than what may change of a pod.
+        // The scheduler assigns a node through the binding, because an update cannot change it.
         let placed = object.kind() == "Pod" && !object.str_at("/spec/nodeName").is_empty();
         let binds = placed
             && self
@@ -172,8 +172,8 @@ pub struct RegistryFeed {
 }
 
 fn change(event: Event) -> Option<Change> {
-    // Most objects of a GitOps cluster are of kinds and names that nobody simulates: only that they
-    // are there counts.
+    // Most objects of a GitOps cluster are of kinds and names that are not simulated: only their
+    // number matters.
     let simulated = Kind::of_names(&event.resource.group, &event.resource.kind)
         .is_some_and(|kind| kind.wants(event.object.name()));
     match event.kind {

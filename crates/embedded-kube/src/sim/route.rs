@@ -1,7 +1,7 @@
-//! Whom a change concerns.
+//! Maps a change to the objects that have to be reconciled.
 //!
-//! Main function: [`changed`]. It only puts keys into the queue; looking at one too many is
-//! harmless, at one too few is not.
+//! Main function: [`changed`]. It only queues keys; reconciling one object too many is harmless,
+//! missing one is not.
 
 use super::{
     engine::Engine,
@@ -12,15 +12,14 @@ use super::{
 };
 use tiphys_apimachinery::Object;
 
-/// Queues all that may have to do something about an object's change; `new` is absent when it is
-/// gone.
+/// Queues all objects that a change may affect; `new` is absent if the object is deleted.
 pub fn changed<S: SimStore>(
     engine: &mut Engine<S>,
     key: &Key,
     old: Option<&Object>,
     new: Option<&Object>,
 ) {
-    // A gone Service leaves something behind.
+    // A deleted Service leaves Endpoints behind.
     if new.is_some() || key.kind == Kind::Service {
         engine.enqueue(key.clone());
     }
@@ -44,7 +43,7 @@ pub fn changed<S: SimStore>(
     }
 }
 
-/// An object that is not simulated came or went: quotas count it.
+/// An object that is not simulated was created or deleted: quotas count it.
 pub fn other<S: SimStore>(engine: &mut Engine<S>, namespace: &str) {
     let quotas: Vec<Key> = engine
         .cache

@@ -1,7 +1,8 @@
 //! Claims and volumes: binding, waiting for a consumer, provisioning, reclaiming.
 //!
-//! A claim takes the smallest free volume that fits; when there is none, one is made if its storage
-//! class exists. This cluster has a provisioner for every class but `kubernetes.io/no-provisioner`.
+//! A claim takes the smallest free volume that fits; if there is none and its storage class exists,
+//! a volume is provisioned. This cluster has a provisioner for every class but
+//! `kubernetes.io/no-provisioner`.
 
 use super::{
     fields::{rfc3339, set_spec, text},
@@ -14,7 +15,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::{Object, quantity::Quantity};
 
-/// The class that a claim without one gets.
+/// The default class of claims.
 pub const STANDARD: &str = "standard";
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
@@ -22,14 +23,14 @@ const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 const PROVISIONER: &str = "sim.tiphys.dev/volumes";
 
-/// The class of the cluster, to be created.
+/// The default class of the cluster, to be created.
 pub fn standard_class() -> Object {
     let mut class = class_named(STANDARD);
     class.set_annotation(DEFAULT_CLASS, "true");
     class
 }
 
-/// A class of this name whose volumes are made at once.
+/// A class with this name whose volumes are provisioned immediately.
 pub fn class_named(name: &str) -> Object {
     let mut class = Object::skeleton(&Kind::StorageClass.gvk(), "", name);
     for (field, value) in [
@@ -45,27 +46,27 @@ pub fn class_named(name: &str) -> Object {
     class
 }
 
-/// Whether claims without a class get this one.
+/// Whether this is the default class.
 pub fn is_default(class: &Object) -> bool {
     class.annotation(DEFAULT_CLASS) == Some("true")
 }
 
-/// Whether a class binds only when a pod is there.
+/// Whether a class binds only when a pod uses the claim.
 pub fn waits_for_consumer(class: &Object) -> bool {
     class.str_at("/volumeBindingMode") == "WaitForFirstConsumer"
 }
 
-/// Whether a claim is bound for good.
+/// Whether a claim is bound permanently.
 pub fn is_bound(claim: &Object) -> bool {
     claim.annotation(BIND_COMPLETED).is_some() && claim.str_at("/status/phase") == "Bound"
 }
 
-/// What a claim's next step depends on besides the claim.
+/// The input of a claim's next step besides the claim.
 pub struct ClaimWorld<'a> {
     pub volumes: &'a [Arc<Object>],
     pub class: Option<&'a Object>,
     pub default_class: Option<&'a Object>,
-    /// Whether a pod that uses the claim waits for a node.
+    /// Whether a pod that uses the claim is waiting for a node.
     pub has_consumer: bool,
 }
 
@@ -85,7 +86,7 @@ pub fn reconcile_claim(claim: &Object, world: &ClaimWorld<'_>) -> Plan {
         return plan;
     }
     if !named.is_empty() {
-        // A volume that does not exist yet, or is another's, is waited for.
+        // If the volume does not exist yet or belongs to another claim, the claim waits.
         match volume.filter(|v| is_free_for(v, claim)) {
             Some(volume) => bind(&mut plan, claim, volume),
             None => pend(&mut plan, claim),
@@ -156,7 +157,7 @@ fn mode(object: &Object) -> &str {
     }
 }
 
-/// The volume meant for the claim, or the smallest one that fits.
+/// The volume reserved for the claim, or the smallest one that fits.
 fn best<'a>(claim: &Object, volumes: &'a [Arc<Object>]) -> Option<&'a Arc<Object>> {
     let wanted = storage(claim, "/spec/resources/requests/storage");
     let modes = |o: &Object| {
@@ -204,7 +205,7 @@ fn bind(plan: &mut Plan, claim: &Object, volume: &Object) {
     settle(plan, &bound, volume);
 }
 
-/// The status of a bound claim; one that asks for more than it has gets it.
+/// The status of a bound claim; a claim that requests more than its volume has is expanded.
 fn settle(plan: &mut Plan, claim: &Object, volume: &Object) {
     let mut capacity = volume
         .pointer("/spec/capacity")
@@ -246,7 +247,7 @@ fn reference(claim: &Object) -> Value {
     })
 }
 
-/// Makes a volume for a claim, or says why not.
+/// Provisions a volume for a claim, or reports why not.
 fn provision(plan: &mut Plan, claim: &Object, class: Option<&Object>, waits: bool) {
     let name = claim.str_at("/spec/storageClassName");
     if waits {
@@ -299,7 +300,7 @@ fn new_volume(claim: &Object, class: &Object, provisioner: &str) -> Object {
         "" => "Delete",
         policy => policy,
     };
-    // A driver's name has no slash; a provisioner's may.
+    // A driver's name must not contain a slash; a provisioner's may.
     let driver = provisioner.replace('/', ".");
     let mut spec = json!({
         "capacity": {"storage": claim.pointer("/spec/resources/requests/storage").cloned().unwrap_or_else(|| "1Gi".into())},
@@ -313,8 +314,8 @@ fn new_volume(claim: &Object, class: &Object, provisioner: &str) -> Object {
     volume
 }
 
-/// The next step of a PersistentVolume. `claim` is the one its `claimRef` names, if it still is
-/// that one.
+/// The next step of a PersistentVolume. `claim` is the claim in its `claimRef`, if it still is the
+/// same one.
 pub fn reconcile_volume(volume: &Object, claim: Option<&Object>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     if volume.deletion_timestamp().is_some() {

@@ -1,4 +1,4 @@
-//! What the simulated controllers need of a store of objects.
+//! The store interface of the simulated controllers.
 //!
 //! Main type: [`SimStore`]. The API server's registry implements it; tests use a small one in
 //! memory. The controllers know nothing of HTTP, persistence or other clients beyond it.
@@ -7,7 +7,7 @@ use super::kind::Kind;
 use std::{future::Future, sync::Arc};
 use tiphys_apimachinery::Object;
 
-/// What becomes of the objects that an object owned.
+/// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
     Background,
@@ -20,38 +20,38 @@ pub enum Propagation {
 pub struct DeleteRequest {
     /// Only the object with this uid may be deleted.
     pub uid: Option<String>,
-    /// `Some(0)` deletes at once; `None` leaves the kind's default.
+    /// `Some(0)` deletes immediately; `None` uses the kind's default.
     pub grace_seconds: Option<i64>,
     pub propagation: Propagation,
 }
 
-/// Something that happened in the store.
+/// A change in the store.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Created or modified; the object is as it is now.
+    /// Created or modified, with the current state of the object.
     Applied(Arc<Object>),
-    /// Gone; the object is as it was.
+    /// Deleted, with the last state of the object.
     Deleted(Arc<Object>),
-    /// An object that is not simulated came or went in this namespace.
+    /// An object that is not simulated was created or deleted in this namespace.
     Other { namespace: String },
     /// Changes were missed (a slow reader): everything must be listed again.
     Resync,
 }
 
-/// Why a write was refused.
+/// Why a write was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     #[error("{0}")]
     NotFound(String),
-    /// The object changed since it was read, or another one has its name.
+    /// The object has changed since it was read, or its name is taken.
     #[error("{0}")]
     Conflict(String),
     #[error("{0}")]
     AlreadyExists(String),
-    /// The object's namespace is being deleted: nothing new can be made in it.
+    /// The object's namespace is being deleted: nothing can be created in it.
     #[error("{0}")]
     NamespaceTerminating(String),
-    /// Refused by validation, quota or admission; trying again soon does not help.
+    /// Rejected by validation, quota or admission; retrying soon does not help.
     #[error("{0}")]
     Refused(String),
     /// The store itself failed.
@@ -59,9 +59,9 @@ pub enum StoreError {
     Unavailable(String),
 }
 
-/// The changes of a store, in order, from the moment it was asked for.
+/// The changes of a store, in order, from the moment the feed was created.
 pub trait ChangeFeed: Send {
-    /// The next change if one is there now.
+    /// The next change if there is one already.
     fn try_next(&mut self) -> Option<Change>;
 
     /// Waits for the next change; `None` when the store has ended. Must be safe to drop before it
@@ -84,10 +84,10 @@ pub trait SimStore: Send + 'static {
     /// All objects of a kind, in all namespaces.
     fn list(&self, kind: Kind) -> Result<Vec<Arc<Object>>, StoreError>;
 
-    /// How many objects of a group and resource a namespace has, simulated or not.
+    /// The number of objects of a group and resource in a namespace, simulated or not.
     fn count(&self, group: &str, resource: &str, namespace: &str) -> usize;
 
-    /// Honours `generateName`. A `status` in the object may be ignored.
+    /// Supports `generateName`. A `status` in the object may be ignored.
     fn create(&self, object: Object) -> Result<Arc<Object>, StoreError>;
 
     /// Replaces everything but the status, if `resourceVersion` is still the current one.
@@ -96,7 +96,7 @@ pub trait SimStore: Send + 'static {
     /// Replaces the status only, if `resourceVersion` is still the current one.
     fn update_status(&self, object: Object) -> Result<Arc<Object>, StoreError>;
 
-    /// The object as it is afterwards, or `None` when it is gone.
+    /// The object after the delete, or `None` if it is gone.
     fn delete(
         &self,
         kind: Kind,

@@ -13,7 +13,7 @@ const FILE: &str = "objects.redb";
 const OBJECTS: TableDefinition<&str, &[u8]> = TableDefinition::new("objects");
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 
-/// Makes the folder, if it is missing, for its owner only.
+/// Creates the folder, if it is missing, with access for its owner only.
 fn private_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -29,7 +29,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Opens or makes the folder. The format number is checked before anything is written.
+    /// Opens or creates the folder. The format number is checked before anything is written.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let io = |reason: String| StoreError::Io {
             folder: folder.to_owned(),
@@ -89,7 +89,7 @@ impl Disk {
     }
 
     fn read(&self) -> Result<Loaded, redb::Error> {
-        // Makes the tables on first use, so that reading never meets a missing one.
+        // Creates the tables on first use, so that they always exist when reading.
         let write = self.database.begin_write()?;
         write.open_table(OBJECTS)?;
         write.open_table(META)?;

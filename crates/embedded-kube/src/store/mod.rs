@@ -1,7 +1,7 @@
-//! Where objects are kept so that they outlive the process: one trait, two implementations.
+//! Persistent storage of objects: one trait, two implementations.
 //!
-//! Main type: [`Store`]. It sees keys and bytes; it does not know what an object is. Reads are
-//! served by the registry from memory, so a store is only loaded once, at start, and then written.
+//! Main type: [`Store`]. It sees keys and bytes; it does not know what an object is. The registry
+//! serves reads from memory, so a store is loaded once at startup and only written after that.
 
 pub mod disk;
 
@@ -21,7 +21,7 @@ pub struct Write {
     pub revision: u64,
 }
 
-/// What a store holds when it is opened.
+/// The contents of a store when it is opened.
 #[derive(Debug, Default)]
 pub struct Loaded {
     pub revision: u64,
@@ -49,11 +49,11 @@ pub enum StoreError {
 pub trait Store: Send + Sync {
     fn load(&self) -> Result<Loaded, StoreError>;
     fn commit(&self, batch: &[Write]) -> Result<(), StoreError>;
-    /// Whether a commit costs enough to be worth batching in a thread of its own.
+    /// Whether commits are expensive enough to be batched in a separate thread.
     fn is_durable(&self) -> bool;
 }
 
-/// Keeps nothing: the registry's memory is the store.
+/// Stores nothing: the registry's memory is the store.
 #[derive(Debug, Default)]
 pub struct Memory;
 

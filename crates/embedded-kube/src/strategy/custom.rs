@@ -1,5 +1,5 @@
-//! Custom resources against the schema of their definition. Main functions: [`read`], [`check`],
-//! [`warnings`].
+//! Checks custom resources against the schema of their definition. Main functions: [`read`],
+//! [`check`], [`warnings`].
 
 use crate::base::Part;
 use crate::catalog::{Resource, crd::Custom};
@@ -13,7 +13,7 @@ use tiphys_kube_schema::structural::problem::Problem;
 use tiphys_kube_schema::structural::{Node, embedded, lists, shape, validate};
 
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
-/// Reasons that keep rules from being run: they may rely on the schema.
+/// Reasons that prevent rules from being run, because rules may rely on the schema.
 const BLOCKING: &[&str] = &[
     "FieldValueNotSupported",
     "FieldValueRequired",
@@ -23,8 +23,8 @@ const BLOCKING: &[&str] = &[
 ];
 const NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
 
-/// Drops what the schema does not have, fills in its defaults; returns the paths that were dropped.
-/// Metadata that Go cannot read is an error.
+/// Drops fields that the schema lacks and adds its defaults; returns the paths that were dropped.
+/// Metadata that Go cannot decode is an error.
 pub fn read(
     resource: &Resource,
     value: &mut Value,
@@ -32,7 +32,7 @@ pub fn read(
 ) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
     if let Some(metadata) = value.get_mut("metadata") {
-        // Go writes the metadata out and reads them again.
+        // Go encodes the metadata and decodes it again.
         gofmt::make_whole(metadata);
         let mut nothing = serde_json::Map::new();
         if keep_nulls {
@@ -48,7 +48,7 @@ pub fn read(
         }
     }
     let api_version = value["apiVersion"].as_str().unwrap_or("");
-    // Of what is of another kind nobody says what it should look like.
+    // There is no schema for an object of another kind.
     if value["kind"] != resource.kind || split_api_version(api_version).0 != resource.group {
         return Ok(unknown);
     }
@@ -77,7 +77,7 @@ pub fn read(
     Ok(unknown)
 }
 
-/// In a version that there is not, nothing is declared.
+/// A version that does not exist declares no fields.
 fn forget_all(value: &mut Value) -> Vec<String> {
     let Some(map) = value.as_object_mut() else {
         return Vec::new();
@@ -88,7 +88,7 @@ fn forget_all(value: &mut Value) -> Vec<String> {
     all
 }
 
-/// Server-side apply leaves out fields of metadata that Go cannot read.
+/// Server-side apply omits metadata fields that Go cannot decode.
 fn drop_malformed(metadata: &mut Value) {
     let (Some(map), Some(of)) = (
         metadata.as_object_mut(),
@@ -102,8 +102,7 @@ fn drop_malformed(metadata: &mut Value) {
     });
 }
 
-/// What Go says of the time of a deletion that is none, which is in the way of who converts the
-/// object to the version of the store.
+/// Go's error for an invalid deletion time, which fails the conversion to the storage version.
 pub fn unreadable_deletion(object: &Object) -> Option<String> {
     let time = object
         .metadata("deletionTimestamp")
@@ -117,7 +116,7 @@ pub fn unreadable_deletion(object: &Object) -> Option<String> {
     .map(|why| why.to_string())
 }
 
-/// Reads metadata into Go's struct and back; returns what the struct does not have.
+/// Decodes metadata into Go's struct and back; returns the fields that the struct lacks.
 pub fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, String> {
     let unknown = match schema::builtin().definition(METADATA) {
         Some(ty) if metadata.is_object() => schema::prune(metadata, ty),
@@ -144,7 +143,8 @@ pub fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, St
     ))
 }
 
-/// A custom object is of the kind and version that it is kept as; nobody but this looks at it.
+/// Checks that a custom object has the kind and version in which it is stored; nothing else checks
+/// this.
 pub fn wrong_type(resource: &Resource, object: &Object) -> Vec<Cause> {
     if resource.custom.is_none() {
         return Vec::new();
@@ -165,9 +165,8 @@ pub fn wrong_type(resource: &Resource, object: &Object) -> Vec<Cause> {
         .collect()
 }
 
-/// Everything that is wrong besides what was `found` before, and what is only warned about. An
-/// object that is not `of_kind` is not compared with the schema, but with all that is said beside
-/// it.
+/// All errors besides those `found` before, and the warnings. An object that is not `of_kind` skips
+/// the schema, but not the other checks.
 pub fn check(
     custom: &Custom,
     object: &Object,
@@ -232,7 +231,7 @@ pub fn check(
     (problems.into_iter().map(Cause::from).collect(), warnings)
 }
 
-/// What does not fit the schema, or that of the status alone.
+/// The schema violations, of the whole object or of its status alone.
 fn by_schema(node: &Node, value: &Value, before: Option<&Value>, part: Part) -> Vec<Problem> {
     if part != Part::Status {
         return validate::check(node, value, before, "");
@@ -258,7 +257,7 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// The value that a path such as `.spec.replicas` leads to, if it is of the wanted type.
+/// The value at a path such as `.spec.replicas`, if it has the wanted type.
 fn at<'a>(
     object: &'a Object,
     path: &str,
@@ -277,7 +276,7 @@ fn at<'a>(
         return Ok(None);
     };
     for (i, step) in steps.iter().enumerate().skip(1) {
-        // Nothing is in null, but it is no object of the wrong type.
+        // Null has no fields, but is not an object of the wrong type either.
         if value.is_null() {
             return Ok(None);
         }
@@ -300,7 +299,7 @@ fn at<'a>(
     }
 }
 
-/// What the numbers of the scale subresource must be.
+/// Checks the numbers of the scale subresource.
 fn scale(custom: &Custom, object: &Object, of_status: bool) -> Vec<Problem> {
     let Some(scale) = &custom.scale else {
         return Vec::new();
@@ -338,7 +337,7 @@ fn scale(custom: &Custom, object: &Object, of_status: bool) -> Vec<Problem> {
     problems
 }
 
-/// Finalizers that are not well named.
+/// Warns about finalizers with invalid names.
 pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
     const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
     let before = old.map(Object::finalizers).unwrap_or_default();

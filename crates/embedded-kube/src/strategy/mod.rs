@@ -1,4 +1,4 @@
-//! What depends on the kind: which fields exist, what is filled in, what is refused.
+//! The kind-specific rules: which fields exist, which are defaulted, which values are rejected.
 //!
 //! Main functions, called by the registry in this order: [`check_fields`], [`fill_in`],
 //! [`prepare_create`] or [`prepare_update`], [`validate`].
@@ -25,11 +25,11 @@ use serde_json::Value;
 use tiphys_apimachinery::{Gvk, Object, schema};
 use tiphys_kube_schema::{gofmt, gotypes};
 
-/// Keep a claim that a pod uses, and a volume that is bound.
+/// The finalizers that keep a claim that a pod uses, and a volume that is bound.
 pub const CLAIM_IN_USE: &str = "kubernetes.io/pvc-protection";
 pub const VOLUME_IN_USE: &str = "kubernetes.io/pv-protection";
 
-/// What is said of a custom object that does not say its version.
+/// The error for a custom object without a version.
 pub const WITHOUT_VERSION: &str =
     "Object 'apiVersion' is missing in 'object has no apiVersion field'";
 
@@ -38,14 +38,14 @@ const CSR: &str = "certificates.k8s.io/certificatesigningrequests";
 /// The cluster IP of the service `kubernetes`.
 pub const API_SERVICE_IP: &str = "10.0.0.1";
 
-/// Drops fields that the type does not have and what Go would not keep; fills in what a
-/// CustomResourceDefinition has as default. Returns warnings.
+/// Drops fields that the type lacks and that Go would not keep; adds the defaults of a
+/// CustomResourceDefinition. Returns warnings.
 pub fn check_fields(
     resource: &Resource,
     object: &mut Object,
     options: &WriteOptions,
 ) -> Result<Vec<String>, Status> {
-    // What is no kind of Go's is called as it calls itself.
+    // An object that is not of a Go type is identified by its own kind.
     let own = Some(object.gvk()).filter(|own| resource.custom.is_some() && !own.kind.is_empty());
     read_fields(resource, object, options).map_err(|unreadable| match own {
         Some(own) if own.version.is_empty() => Status::bad_request(WITHOUT_VERSION),
@@ -57,13 +57,13 @@ pub fn check_fields(
     })
 }
 
-/// Why an object cannot be read, in Go's words.
+/// Why an object cannot be decoded, with Go's wording.
 pub struct Unreadable {
-    /// When it reads the object's text.
+    /// When decoding the object's text.
     pub reading: String,
-    /// When it converts the object's tree.
+    /// When converting the object's tree.
     pub converting: String,
-    /// It can be read in its version, but there is nothing that it could be inside the server.
+    /// It can be decoded in its version, but has no internal form in the server.
     pub inside: bool,
 }
 
@@ -87,7 +87,7 @@ impl From<gotypes::WrongType> for Unreadable {
     }
 }
 
-/// The same as [`check_fields`], for callers who answer in another way.
+/// The same as [`check_fields`], for callers with their own error responses.
 pub fn read_fields(
     resource: &Resource,
     object: &mut Object,
@@ -103,7 +103,7 @@ pub fn read_fields(
             (None, None) => Vec::new(),
         };
         if !options.applied {
-            // Who converts a tree does not escape what it quotes.
+            // Converting a tree does not escape quoted text.
             let quoted = |path: String| {
                 if options.from_tree {
                     format!("\"{path}\"")
@@ -132,7 +132,7 @@ pub fn read_fields(
     judge(findings, options)
 }
 
-/// Why an applied object cannot be kept, although it can be read as what it is.
+/// Why an applied object cannot be stored, although it can be decoded.
 pub fn refused_by_store(resource: &Resource, applied: &Object) -> Option<Status> {
     let converted = resource.custom.is_some() && !resource.is_storage();
     let why = converted
@@ -141,7 +141,7 @@ pub fn refused_by_store(resource: &Resource, applied: &Object) -> Option<Status>
     Some(Status::new(500, "", why))
 }
 
-/// Reads a Scale; returns warnings.
+/// Decodes a Scale; returns warnings.
 pub fn read_scale(object: &mut Object, options: &WriteOptions) -> Result<Vec<String>, Unreadable> {
     let gvk = Gvk::new("autoscaling", "v1", "Scale");
     let mut findings = options.findings.clone();
@@ -167,7 +167,7 @@ pub fn read_scale(object: &mut Object, options: &WriteOptions) -> Result<Vec<Str
     judge(findings, options)
 }
 
-/// What the request wants to be made of unknown fields and keys that appear twice.
+/// Handles unknown fields and duplicate keys as the request specifies.
 pub fn judge(findings: Vec<String>, options: &WriteOptions) -> Result<Vec<String>, Unreadable> {
     match options.validation {
         _ if findings.is_empty() => Ok(findings),
@@ -184,7 +184,7 @@ pub fn judge(findings: Vec<String>, options: &WriteOptions) -> Result<Vec<String
     }
 }
 
-/// Of what Go's YAML decoder finds a warning is only the line.
+/// A warning contains only the line of a finding of Go's YAML decoder.
 fn as_error(finding: String) -> String {
     if finding.starts_with("line ") {
         format!("yaml: unmarshal errors:\n  {finding}")
@@ -193,10 +193,10 @@ fn as_error(finding: String) -> String {
     }
 }
 
-/// What a refusal begins with of what can be read, but not strictly.
+/// The prefix of errors about objects that can be decoded, but not strictly.
 const STRICT: &str = "strict decoding error";
 
-/// `said` is what the object calls itself, and is handled as once it has been read.
+/// `said` is the type in the object, under which it is handled once it has been decoded.
 fn not_handled(resource: &Resource, said: &Gvk, why: &str) -> Status {
     let wanted = if why.starts_with(STRICT) {
         &said.kind
@@ -209,11 +209,10 @@ fn not_handled(resource: &Resource, said: &Gvk, why: &str) -> Status {
     ))
 }
 
-/// What Go writes of a built-in object: lists and maps without anything in them only matter until
-/// then.
+/// Drops what Go does not write of a built-in object: empty lists and maps matter only until then.
 pub fn drop_empty(resource: &Resource, object: &mut Object) {
     let Some(of) = resource.go_type() else { return };
-    // An empty list resets the managers, which is not the same as to say nothing of them.
+    // An empty list resets the managers, unlike a missing one.
     let managers = object
         .0
         .get_mut("metadata")
@@ -227,7 +226,7 @@ pub fn drop_empty(resource: &Resource, object: &mut Object) {
     }
 }
 
-/// Reads a built-in object with what the server decided into Go types.
+/// Decodes a built-in object into Go types again, after the server has set its fields.
 fn read_again(resource: &Resource, object: &mut Object) -> Result<(), Status> {
     if resource.custom.is_some() {
         return Ok(());
@@ -256,7 +255,7 @@ pub fn fill_in(reader: &dyn Reader, resource: &Resource, object: &mut Object) {
     }
 }
 
-/// Refuses what must not be stored; returns warnings.
+/// Rejects objects that must not be stored; returns warnings.
 pub fn validate(
     reader: &dyn Reader,
     resource: &Resource,
@@ -264,14 +263,13 @@ pub fn validate(
     old: Option<&Object>,
     part: Part,
 ) -> Result<Vec<String>, Status> {
-    // Whoever places a pod goes to the store itself, with whatever labels and whatever name of a
-    // node he sent.
+    // A Binding goes directly to the store, whatever labels and node name it contains.
     if part == Part::Binding {
         return Ok(Vec::new());
     }
     let wrong = custom::wrong_type(resource, object);
     let is_wrong = !wrong.is_empty();
-    // Only what differs to Go is a change, except where Go compares to the letter.
+    // Only differences in Go's view are changes, except where Go compares literally.
     let lenient =
         resource.custom.is_none() && !matches!(resource.table.as_str(), "/configmaps" | "/secrets");
     let shared = old
@@ -318,13 +316,13 @@ pub fn validate(
                 .warned(&warnings),
         );
     }
-    // Events are of the core group, whatever they are asked for as.
+    // Events are reported as core group, whichever group the request uses.
     let group = if resource.table == "/events" {
         ""
     } else {
         &resource.group
     };
-    // What was let pass is told although something else was not.
+    // Ignored errors are reported as warnings even if there are other errors.
     let warnings = if resource.custom.is_some() {
         warnings
     } else {
@@ -333,7 +331,7 @@ pub fn validate(
     Err(Status::invalid(group, &resource.kind, object.name(), causes).warned(&warnings))
 }
 
-/// Devices are looked after only from namespaces that are marked for it.
+/// Admin access to devices is allowed only in namespaces that are labelled for it.
 fn admin_access(
     reader: &dyn Reader,
     resource: &Resource,
@@ -353,7 +351,7 @@ fn admin_access(
     (!marked).then(|| Cause::forbidden(&field, &why))
 }
 
-/// What is wrong with a custom object and let pass, because it was so before.
+/// The errors in a custom object that are ignored because they are not new.
 pub fn let_pass(resource: &Resource, object: &Object, old: &Object, part: Part) -> Vec<String> {
     resource
         .custom
@@ -362,7 +360,7 @@ pub fn let_pass(resource: &Resource, object: &Object, old: &Object, part: Part) 
         .unwrap_or_default()
 }
 
-/// Whether the server changes such objects beyond defaults when they are updated.
+/// Whether the server changes more than defaults when such an object is updated.
 pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
     const TABLES: [&str; 10] = [
         "/namespaces",
@@ -387,17 +385,17 @@ pub fn decides_on_update(resource: &Resource, part: Part) -> bool {
         || (part == Part::Status && has_decided_status)
 }
 
-/// Makes the object that was sent the one whose fields its sender owns: with defaults, before the
-/// server decides anything.
+/// Completes the object that was sent, whose fields its sender owns: with defaults, but before the
+/// server sets anything.
 pub fn as_sent(reader: &dyn Reader, resource: &Resource, sent: &mut Object, part: Part) {
     fill_in(reader, resource, sent);
     complete(resource, sent);
-    // Of the rest the status is not what was sent.
+    // For other parts, the status is not the one that was sent.
     as_converted(resource, sent, part != Part::Main);
 }
 
-/// An autoscaler of the first version is sent in the other one, and comes back: whoever sends it
-/// owns the annotations that stand there for what the first one does not have.
+/// A v1 autoscaler is converted to v2 and back: its sender owns the annotations for fields that v1
+/// lacks.
 pub fn as_converted(resource: &Resource, sent: &mut Object, with_status: bool) {
     if !resource.is("autoscaling", "horizontalpodautoscalers") || resource.is_storage() {
         return;
@@ -413,7 +411,7 @@ pub fn as_converted(resource: &Resource, sent: &mut Object, with_status: bool) {
         .extend(status.map(|status| ("status".to_owned(), status)));
 }
 
-/// Kinds whose updates must say which version they replace.
+/// Kinds whose updates must contain a resourceVersion.
 const LOCKED: [&str; 12] = [
     "apiservices",
     "csidrivers",
@@ -429,7 +427,7 @@ const LOCKED: [&str; 12] = [
     "volumeattachments",
 ];
 
-/// Whether an update of what is not there makes it.
+/// Whether an update of a missing object creates it.
 pub fn creates_on_update(resource: &Resource) -> bool {
     const TABLES: [&str; 11] = [
         "/endpoints",
@@ -447,7 +445,7 @@ pub fn creates_on_update(resource: &Resource) -> bool {
     TABLES.contains(&resource.table.as_str())
 }
 
-/// Whether an update without a resourceVersion overwrites what is there.
+/// Whether an update without a resourceVersion overwrites the current object.
 pub fn allows_blind_update(resource: &Resource) -> bool {
     let policies = [
         "validatingadmissionpolicybindings",
@@ -458,7 +456,7 @@ pub fn allows_blind_update(resource: &Resource) -> bool {
     resource.custom.is_none() && !LOCKED.contains(&name) && !policies.contains(&name)
 }
 
-/// What is wrong with the selectors in the `resourceAttributes` of a question about access.
+/// Validates the selectors in the `resourceAttributes` of an access review.
 pub(crate) fn selector_attributes(attributes: &Value) -> Vec<crate::status::Cause> {
     let mut causes = Vec::new();
     validation::rules::selector_attributes(
@@ -468,17 +466,17 @@ pub(crate) fn selector_attributes(attributes: &Value) -> Vec<crate::status::Caus
     causes
 }
 
-/// What is wrong with a Scale.
+/// Validates a Scale.
 pub(crate) fn check_scale(scale: &Object) -> Vec<crate::status::Cause> {
     validation::scale(scale)
 }
 
-/// What is wrong with the metadata of an object inside an object.
+/// Validates the metadata of an embedded object.
 pub(crate) fn embedded_metadata(metadata: &Value, path: &str) -> Vec<crate::status::Cause> {
     validation::embedded(metadata, path)
 }
 
-/// Reads the metadata of an object inside an object.
+/// Decodes the metadata of an embedded object.
 pub(crate) fn read_metadata(metadata: &mut Value, path: &str) -> Result<Vec<String>, String> {
     custom::read_metadata(metadata, path)
 }

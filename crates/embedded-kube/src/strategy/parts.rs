@@ -1,14 +1,14 @@
-//! Writes to one part of an object: the debug containers and the sizes of a pod, the decision about
-//! a certificate request.
+//! Writes to one part of an object: the ephemeral containers and the resources of a pod, the
+//! approval of a certificate request.
 //!
-//! Main function: [`take`], which leaves everything else as it was.
+//! Main function: [`take`], which leaves everything else unchanged.
 
 use crate::base::Part;
 use serde_json::{Map, Value};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
-/// Makes `new` the old object with the part from `new`.
+/// Sets `new` to the old object with the written part from `new`.
 pub fn take(part: Part, old: &Object, new: &mut Object) {
     let sent = std::mem::replace(new, old.clone());
     for field in [
@@ -44,8 +44,8 @@ pub fn take(part: Part, old: &Object, new: &mut Object) {
     }
 }
 
-/// Takes over what the containers ask for. Whoever sends other containers is told so when they are
-/// checked.
+/// Takes over the resources of the containers. If the containers differ, validation reports it
+/// later.
 fn resize(sent: Object, new: &mut Object) {
     const LISTS: [&str; 2] = ["containers", "initContainers"];
     let list = |o: &Object, list: &str| {
@@ -95,7 +95,7 @@ fn copy(field: &str, from: &Value, to: &mut Map<String, Value>) {
     };
 }
 
-/// A certificate request stays what it was asked for; conditions get their times.
+/// The spec of a certificate request does not change; its conditions get their times.
 pub fn prepare_request(part: Part, old: &Object, new: &mut Object, now: &str) {
     if let Some(spec) = old.0.get("spec").cloned() {
         new.0.insert("spec".into(), spec);

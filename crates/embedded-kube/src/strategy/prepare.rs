@@ -1,4 +1,4 @@
-//! What the server decides about an object that is written, whatever was sent.
+//! The fields of a written object that the server sets, whatever the client sent.
 //!
 //! Main functions: [`prepare_create`], [`prepare_update`].
 
@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
-/// Fills in what is missing whenever an object is read: the status that a kind has from the
-/// beginning, the labels that a Job shares with its pods. Whether there was something to do.
+/// Adds what is missing whenever an object is read: the initial status of its kind, and the labels
+/// that a Job shares with its pods. Returns whether anything was missing.
 pub fn complete(resource: &Resource, object: &mut Object) -> bool {
     let first_phase = match resource.table.as_str() {
         "batch/jobs" if object.labels().is_empty() => {
@@ -44,8 +44,8 @@ fn add_finalizer(object: &mut Object, name: &str) {
     object.set_finalizers(finalizers);
 }
 
-/// What the server decides about a new object; it matters whether it is made by its status, and
-/// whether only for show. Gives warnings.
+/// Sets the server-controlled fields of a new object; this depends on whether it is created through
+/// its status, and whether it is a dry run. Returns warnings.
 pub fn prepare_create(
     reader: &dyn Allocator,
     resource: &Resource,
@@ -87,7 +87,7 @@ pub fn prepare_create(
             match_data_sources(None, object);
             add_finalizer(object, CLAIM_IN_USE);
         }
-        // What comes as a status is given nothing.
+        // A service created through its status gets no addresses.
         "/services" if part == Part::Status => {}
         "/services" => service::allocate(reader, object, None, dry_run)?,
         "/nodes" => {
@@ -133,7 +133,7 @@ pub fn prepare_create(
     read_again(resource, object).map(|()| warnings)
 }
 
-/// A certificate request says who asks; that is not left to the one who asks.
+/// A certificate request contains the requesting user; clients cannot set it.
 pub fn asked_by(resource: &Resource, object: &mut Object, user: &UserInfo) {
     if resource.table != CSR {
         return;
@@ -148,7 +148,7 @@ pub fn asked_by(resource: &Resource, object: &mut Object, user: &UserInfo) {
     }
 }
 
-/// A Job without labels has those of its pods, also the ones that it got to tell its pods apart.
+/// A Job without labels gets those of its pods, including the generated ones.
 pub fn share_labels(resource: &Resource, object: &mut Object) {
     if resource.table == "batch/jobs"
         && let Some(labels) = object.pointer("/spec/template/metadata/labels").cloned()
@@ -157,7 +157,7 @@ pub fn share_labels(resource: &Resource, object: &mut Object) {
     }
 }
 
-/// What the server decides about a changed object.
+/// Sets the server-controlled fields of a changed object.
 pub fn prepare_update(
     reader: &dyn Allocator,
     resource: &Resource,
@@ -197,7 +197,7 @@ pub fn prepare_update(
         }
         "/services" => service::allocate(reader, new, Some(old), dry_run)?,
         "coordination.k8s.io/leases" => drop_strategy(new),
-        // Counted before it is dropped.
+        // Counted before the fields are dropped.
         "resource.k8s.io/resourceslices" | "discovery.k8s.io/endpointslices"
             if drops_fields(resource, old, new) =>
         {
@@ -222,7 +222,7 @@ pub fn prepare_update(
     Ok(())
 }
 
-/// Nobody is placed on a node before somebody looked at it.
+/// Adds a taint to a new node, so that no pods are scheduled before it is ready.
 fn taint_new_node(node: &mut Object) {
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
     let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
@@ -238,7 +238,7 @@ fn taint_new_node(node: &mut Object) {
     }
 }
 
-/// Where kubelets once had their configuration from is not kept any more.
+/// Drops the former configuration source of kubelets.
 fn forget_configuration(node: &mut Object) {
     for (part, field) in [("spec", "configSource"), ("status", "config")] {
         let part = node.0.get_mut(part).and_then(Value::as_object_mut);
@@ -246,7 +246,7 @@ fn forget_configuration(node: &mut Object) {
     }
 }
 
-/// A volume says since when it is in its phase.
+/// Records the time at which a volume entered its phase.
 fn note_phase(reader: &dyn Reader, old: &Object, new: &mut Object) {
     let field = "lastPhaseTransitionTime";
     let same_phase = old.pointer("/status/phase") == new.pointer("/status/phase");
@@ -260,8 +260,7 @@ fn note_phase(reader: &dyn Reader, old: &Object, new: &mut Object) {
     }
 }
 
-/// Whether there is something in an object that is known and not kept. Who sends it owns it all the
-/// same.
+/// Whether an object has fields that are known but not stored. Their sender owns them anyway.
 pub fn forgets(resource: &Resource, object: &Object) -> bool {
     let any = |list: &str, fields: &[&str]| {
         let mut items = object
@@ -284,14 +283,14 @@ pub fn forgets(resource: &Resource, object: &Object) -> bool {
     }
 }
 
-/// Leases of servers that elect leaders by version have two fields more; that is not switched on.
+/// Two more lease fields exist for coordinated leader election, which is disabled.
 const LEASE_FIELDS: [&str; 2] = ["strategy", "preferredHolder"];
 
 fn drop_strategy(lease: &mut Object) {
     map_entry(&mut lease.0, "spec").retain(|field, _| !LEASE_FIELDS.contains(&field.as_str()));
 }
 
-/// That pods wait for a driver is not switched on.
+/// Drops a driver field whose feature, preventing pod scheduling, is disabled.
 fn drop_limit_scaling(old: Option<&Object>, driver: &mut Object) {
     const FIELD: &str = "preventPodSchedulingIfMissing";
     if old.is_none_or(|old| old.pointer(&format!("/spec/{FIELD}")).is_none()) {
@@ -299,7 +298,7 @@ fn drop_limit_scaling(old: Option<&Object>, driver: &mut Object) {
     }
 }
 
-/// Nothing but the names of an account's secrets is kept.
+/// Keeps only the names of an account's secrets.
 fn keep_names(account: &mut Object) {
     let secrets = account.0.get_mut("secrets").and_then(Value::as_array_mut);
     for secret in secrets
@@ -311,8 +310,8 @@ fn keep_names(account: &mut Object) {
     }
 }
 
-/// Attributes with several values, and devices that stand for a node's own resources, are not
-/// switched on; whether there were any.
+/// Drops list attributes and devices that represent a node's own resources, whose features are
+/// disabled; returns whether there were any.
 fn drop_device_fields(slice: &mut Object) -> bool {
     let dropped = |map: &mut Map<String, Value>, fields: &[&str]| {
         let gone: Vec<Value> = fields
@@ -348,7 +347,7 @@ fn drop_device_fields(slice: &mut Object) -> bool {
     any
 }
 
-/// A claim's two ways of saying what it is filled with follow each other.
+/// Keeps the two data source fields of a claim consistent.
 fn match_data_sources(old: Option<&Object>, claim: &mut Object) {
     let had_one = old.is_some_and(|o| {
         ["dataSource", "dataSourceRef"]
@@ -388,7 +387,7 @@ fn match_data_sources(old: Option<&Object>, claim: &mut Object) {
     }
 }
 
-/// Drops the fields of a slice that cannot be written; whether there were any.
+/// Drops the fields of a slice that can no longer be written; returns whether there were any.
 fn drops_fields(resource: &Resource, old: &Object, new: &mut Object) -> bool {
     if resource.table == "discovery.k8s.io/endpointslices" {
         drop_topology(Some(old), new)
@@ -397,8 +396,7 @@ fn drops_fields(resource: &Resource, old: &Object, new: &mut Object) -> bool {
     }
 }
 
-/// Topology as it was before it had fields of its own cannot be written any more; whether there was
-/// any.
+/// The legacy topology can no longer be written; returns whether there was any.
 fn drop_topology(old: Option<&Object>, new: &mut Object) -> bool {
     if old.is_some_and(|old| old.0.get("endpoints") == new.0.get("endpoints")) {
         return false;
@@ -418,7 +416,7 @@ fn drop_topology(old: Option<&Object>, new: &mut Object) -> bool {
         > 0
 }
 
-/// Pods of a StatefulSet are updated one at a time: the field is behind a switch that is off.
+/// `maxUnavailable` of a StatefulSet is behind a disabled feature gate.
 fn drop_unavailable(set: &mut Object) {
     let rolling = set
         .0
@@ -430,14 +428,14 @@ fn drop_unavailable(set: &mut Object) {
     }
 }
 
-/// DaemonSets count the changes of their template in an annotation, from the time when others were
-/// missing.
+/// DaemonSets count the changes of their template in an annotation, from before there was a
+/// generation.
 fn count_template(resource: &Resource, old: &Object, new: &mut Object) {
     let before = old
         .annotation(TEMPLATE_GENERATION)
         .and_then(|a| a.parse::<i64>().ok())
         .unwrap_or(0);
-    // Lists and maps of nothing are as good as none.
+    // Empty lists and maps count as missing.
     let mut kept = new.clone();
     super::drop_empty(resource, &mut kept);
     let changed = old.pointer("/spec/template") != kept.pointer("/spec/template");

@@ -1,5 +1,5 @@
-//! Cluster IPs and node ports. Main type: [`Allocations`], which the registry tells of every stored
-//! service.
+//! Cluster IPs and node ports. Main type: [`Allocations`]; the registry reports every stored
+//! service to it.
 
 mod node_ports;
 
@@ -17,8 +17,8 @@ use crate::validation::rules::At;
 /// The service network, a /16; the first address is the API server's.
 const NETWORK: [u8; 2] = [10, 0];
 
-/// What is in use and where the search goes on. An address is not used again soon after its service
-/// went.
+/// The addresses and ports in use, and the position of the next search. An address is not reused
+/// soon after its service was deleted.
 #[derive(Debug, Default)]
 pub struct Allocations(Mutex<Used>);
 
@@ -38,7 +38,7 @@ impl Allocations {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A service was stored, or removed.
+    /// Records a stored or removed service.
     pub fn note(&self, service: &Object, removed: bool) {
         let mut used = self.lock();
         let key = format!("{}/{}", service.namespace(), service.name());
@@ -58,12 +58,12 @@ impl Allocations {
     }
 }
 
-/// Who keeps them.
+/// The owner of the allocations.
 pub trait Allocator: Reader {
     fn allocations(&self) -> &Allocations;
 }
 
-/// What the next steps need to know of a service's spec.
+/// A text field of a service's spec.
 fn text<'a>(spec: &'a Map<String, Value>, field: &str) -> &'a str {
     spec.get(field).and_then(Value::as_str).unwrap_or("")
 }
@@ -90,7 +90,7 @@ fn needs_node_ports(spec: &Map<String, Value>) -> bool {
     matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
 }
 
-/// Whether ports without a node port are given one.
+/// Whether ports without a node port get one.
 fn allocates_node_ports(spec: &Map<String, Value>) -> bool {
     match text(spec, "type") {
         "NodePort" => true,
@@ -107,9 +107,9 @@ fn number(map: &Map<String, Value>, field: &str) -> i64 {
     map.get(field).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Gives a service what its type needs and it does not have. Refusals come before those of
-/// validation. For a new service that is not only for show an address is kept in an object that
-/// names it, so that its name is looked at here.
+/// Allocates the addresses and ports that the type of a service requires. Its errors come before
+/// those of validation. For a new service outside of a dry run, the address is stored in an object
+/// that contains the service's name, so the name is checked here.
 pub fn allocate(
     allocator: &dyn Allocator,
     object: &mut Object,
@@ -165,15 +165,15 @@ pub fn allocate(
     if text(&spec, "type") == "ExternalName"
         && matches!(text(&spec, "internalTrafficPolicy"), "Cluster" | "Local")
     {
-        // Nobody is shown it; who set it owns it all the same. What it cannot be is refused later.
+        // It is not visible, but its sender owns it. Invalid values are rejected later.
         spec.remove("internalTrafficPolicy");
     }
     object.0.insert("spec".into(), spec.into());
     Ok(())
 }
 
-/// An update that leaves out what the server allocated keeps it; address and addresses follow each
-/// other.
+/// An update without the allocated values keeps them; `clusterIP` and `clusterIPs` are kept
+/// consistent.
 fn carry_over(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
     let external = |spec: &Map<String, Value>| text(spec, "type") == "ExternalName";
     let own_ips = texts(spec, "clusterIPs");
@@ -215,7 +215,7 @@ fn carry_over(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
     }
 }
 
-/// Ports keep their node ports by name.
+/// Keeps the node ports by port name.
 fn keep_node_ports(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
     let list = |spec: &Map<String, Value>| {
         spec.get("ports")
@@ -245,7 +245,7 @@ fn keep_node_ports(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
     }
 }
 
-/// IP families and their policy, on a cluster that has IPv4 only.
+/// Sets the IP families and their policy, on an IPv4-only cluster.
 fn families(
     spec: &mut Map<String, Value>,
     before: Option<&Map<String, Value>>,
@@ -304,8 +304,8 @@ fn families(
     }
 }
 
-/// Whether a service that would rather have two families is updated without a change to its type,
-/// its addresses or its families.
+/// Whether a service that prefers dual-stack is updated without changing its type, addresses or
+/// families.
 fn prefers_two_as_before(before: &Map<String, Value>, spec: &Map<String, Value>) -> bool {
     let prefers = |spec: &Map<String, Value>| text(spec, "ipFamilyPolicy") == "PreferDualStack";
     let same = |field: &str| texts(before, field) == texts(spec, field);
@@ -320,8 +320,8 @@ fn refuse_policy(policy: &str, detail: &str) -> Cause {
     Cause::invalid("spec.ipFamilyPolicy", &policy.into(), detail)
 }
 
-/// Takes the second address and the second family from a service that is to have one stack and
-/// whose lists did not change; refuses lists that contradict the policy.
+/// Removes the second address and family of a service that becomes single-stack and whose lists did
+/// not change; rejects lists that contradict the policy.
 fn release_second(
     spec: &mut Map<String, Value>,
     before: Option<&Map<String, Value>>,
@@ -355,7 +355,7 @@ fn release_second(
     }
 }
 
-/// The families that a service names, and those of its addresses beyond them.
+/// The families of a service, and those of its further addresses.
 fn families_of_addresses(spec: &Map<String, Value>, causes: &mut Vec<Cause>) -> Vec<String> {
     let mut all = texts(spec, "ipFamilies");
     for (i, ip) in texts(spec, "clusterIPs")
@@ -381,7 +381,7 @@ fn families_of_addresses(spec: &Map<String, Value>, causes: &mut Vec<Cause>) -> 
     all
 }
 
-/// What a service asks for that a cluster with IPv4 only does not have.
+/// The requested features that an IPv4-only cluster lacks.
 fn not_configured(policy: &str, families: &[String]) -> Vec<Cause> {
     let mut causes = Vec::new();
     if policy == "RequireDualStack" {
@@ -405,7 +405,7 @@ fn not_configured(policy: &str, families: &[String]) -> Vec<Cause> {
     causes
 }
 
-/// Why an address cannot be kept for a service of this name.
+/// Why no address can be stored for a service of this name.
 fn name_problems(name: &str, unnamed: bool) -> Vec<String> {
     const FIELD: &str = "spec.parentRef.name";
     if unnamed {
@@ -421,7 +421,7 @@ fn name_problems(name: &str, unnamed: bool) -> Vec<String> {
     }
 }
 
-/// The cluster IP: the one that is asked for, or a free one.
+/// The cluster IP: the requested one, or a free one.
 fn address(
     used: &mut Used,
     spec: &mut Map<String, Value>,
@@ -444,7 +444,7 @@ fn address(
         ))
     };
     let ip = match asked.as_str() {
-        // Nobody looks for one that is not kept.
+        // A dry run does not search for a free one.
         "" if dry_run => Ipv4Addr::new(NETWORK[0], NETWORK[1], 0, 0).to_string(),
         "" => free_address(used),
         ip => {
@@ -452,7 +452,7 @@ fn address(
                 ip.octets()[..2] == NETWORK && !matches!(ip.octets()[2..], [0, 0] | [255, 255])
             };
             match ip.parse().is_ok_and(is_host) {
-                // Whose it is nobody looks at.
+                // A dry run does not check which service has it.
                 true if dry_run => {}
                 false if dry_run => {
                     let [a, b] = NETWORK;
@@ -463,7 +463,7 @@ fn address(
                 false => return refuse("the provided network does not match the current range"),
                 true => {}
             }
-            // A second service of this name is refused for its name.
+            // A second service of this name is rejected because of its name.
             let is_own = used.services.get(key).is_some_and(|(own, _)| own == ip);
             if !dry_run && used.addresses.contains(ip) && !is_own {
                 return refuse("provided IP is already allocated");
@@ -486,8 +486,8 @@ fn address(
     Ok(())
 }
 
-/// A service that changed its type loses what only the old type had, unless the request says
-/// otherwise.
+/// A service that changed its type loses the fields of the old type, unless the request contains
+/// them.
 fn drop_what_the_type_lacks(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
     let (was, is) = (
         text(before, "type").to_owned(),

@@ -1,4 +1,4 @@
-//! Admission policies and their bindings; expressions are compiled as they will be run.
+//! Admission policies and their bindings; expressions are compiled the same way as when they run.
 
 use super::nodes;
 use super::rules::{self, At, Check};
@@ -42,7 +42,7 @@ fn match_resources(at: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A policy of either kind.
+/// A validating or mutating policy.
 pub fn policy(object: &Object, old: Option<&Object>, mutating: bool, causes: &mut Vec<Cause>) {
     let spec = At::of(object, old, "spec");
     one_of(&spec.get("failurePolicy"), &["Fail", "Ignore"], causes);
@@ -114,7 +114,7 @@ pub fn policy(object: &Object, old: Option<&Object>, mutating: bool, causes: &mu
     }
 }
 
-/// What came of looking at the types in a policy's expressions.
+/// The status with the results of the type check of a policy's expressions.
 pub fn policy_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let status = At::of(object, old, "status");
     for found in status.get("typeChecking.expressionWarnings").items() {
@@ -166,7 +166,7 @@ fn validation(at: &At<'_>, scope: &Scope, causes: &mut Vec<Cause>) {
     );
 }
 
-/// The names that a policy gives to values, in order.
+/// The variables of a policy, in order.
 fn variables(spec: &At<'_>, params: bool, mutating: bool, causes: &mut Vec<Cause>) -> Scope {
     conditions(&spec.get("matchConditions"), params, true, causes);
     let list = spec.get("variables").items();
@@ -196,7 +196,7 @@ fn variables(spec: &At<'_>, params: bool, mutating: bool, causes: &mut Vec<Cause
     scope
 }
 
-/// Nothing can be changed of a request that deletes.
+/// A mutating policy cannot apply to deletes.
 fn operations(rules: &At<'_>, causes: &mut Vec<Cause>) {
     const SUPPORTED: &[&str] = &["*", "CONNECT", "CREATE", "UPDATE"];
     let path = format!("{}.operations", rules.path);

@@ -1,4 +1,4 @@
-//! Horizontal pod autoscalers, in the form of version 2.
+//! Horizontal pod autoscalers, in the v2 form.
 
 use super::rules::{At, Check};
 use super::volumes;
@@ -57,8 +57,8 @@ pub fn autoscaler_status(object: &Object, old: Option<&Object>, causes: &mut Vec
         .check(&[Check::AtLeast(0)], causes);
 }
 
-/// What is scaled. Its version stays as it is while its kind does; of the core group only one kind
-/// can be scaled.
+/// The scale target. Its version may only change together with its kind; in the core group, only
+/// one kind can be scaled.
 fn scaled(to: &At<'_>, causes: &mut Vec<Cause>) {
     reference(to, causes);
     let (kind, same) = (to.get("kind"), |field: &str| {
@@ -135,7 +135,7 @@ fn scaling(rules: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The kinds of metrics, in the order in which the API server looks at them.
+/// The types of metrics, in the order in which the API server checks them.
 const KINDS: [(&str, &str); 5] = [
     ("object", "Object"),
     ("external", "External"),

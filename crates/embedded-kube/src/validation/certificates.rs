@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use tiphys_apimachinery::Object;
 use tiphys_kube_schema::{formats, gotypes};
 
-/// What a certificate can be for, in the order in which it is told.
+/// The usages of a certificate, in the order in which messages list them.
 const USAGES: [&str; 23] = [
     "any",
     "cert sign",
@@ -114,7 +114,7 @@ fn pem_blocks(at: &At<'_>) -> Vec<Block> {
     blocks
 }
 
-/// The request inside the PEM block is not looked into: this server signs nothing.
+/// The request inside the PEM block is not parsed, because this server signs nothing.
 fn request_error(at: &At<'_>) -> Option<&'static str> {
     let is_request = pem_blocks(at)
         .first()
@@ -143,7 +143,7 @@ fn certificate_error(at: &At<'_>) -> Option<String> {
     })
 }
 
-/// Whether it can be a certificate from outside: nobody here relies on it.
+/// A superficial check of the certificate, because nothing here relies on it.
 fn bytes_error(bytes: &[u8]) -> Option<&'static str> {
     const SEQUENCE: u8 = 0x30;
     match bytes.first() {
@@ -200,7 +200,7 @@ fn signer_name(at: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What is wrong with the first part between dots that is not right.
+/// Reports the first dot-separated label that is invalid.
 fn first_bad_label(at: &At<'_>, segment: &str, format: formats::Format, causes: &mut Vec<Cause>) {
     let problems = segment
         .split('.')
@@ -267,8 +267,8 @@ fn conditions(at: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Decisions are made through `approval`, certificates are written through `status`, and neither
-/// goes away.
+/// Approvals are written through `approval` and certificates through `status`, and neither can be
+/// removed.
 fn changes(status: &At<'_>, part: Part, causes: &mut Vec<Cause>) {
     let conditions = status.get("conditions");
     let both = |kind: &str| {

@@ -1,5 +1,4 @@
-//! What is said of a claim of devices once it has some: the devices it got, who uses it, and how
-//! the devices are.
+//! The status of a ResourceClaim: its allocation, its users, and the state of its devices.
 //!
 //! Main function: [`claim_status`].
 
@@ -25,14 +24,14 @@ const MAX_INTERFACE: usize = 256;
 const MAX_HARDWARE: usize = 128;
 const MAX_ADDRESSES: usize = 16;
 
-/// Which device: driver, pool, name, and the share where it is shared.
+/// A device: driver, pool, name, and the share if it is shared.
 type DeviceId<'v> = [&'v str; 4];
 
 fn id<'v>(device: &At<'v>) -> DeviceId<'v> {
     ["driver", "pool", "device", "shareID"].map(|field| device.get(field).text())
 }
 
-/// The devices that a claim got.
+/// The devices allocated to a claim.
 fn allocated(status: &Value) -> HashSet<DeviceId<'_>> {
     At::root(status, None)
         .get("allocation.devices.results")
@@ -42,7 +41,7 @@ fn allocated(status: &Value) -> HashSet<DeviceId<'_>> {
         .collect()
 }
 
-/// Forgets how the devices are that the claim does not have any more.
+/// Drops the status of devices that are no longer allocated to the claim.
 pub fn forget_deallocated(old: &Object, new: &mut Object) {
     let none = Value::Null;
     let of = |object: &Object| object.0.get("status").cloned().unwrap_or_default();
@@ -199,7 +198,7 @@ fn place(device: &At<'_>, causes: &mut Vec<Cause>) {
     device.get("device").form(formats::dns_label, causes);
 }
 
-/// Which share of a device.
+/// The share of a device.
 fn share(id: &At<'_>, causes: &mut Vec<Cause>) {
     const NORMAL: &str = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters";
     if id.is_null() {
@@ -214,7 +213,7 @@ fn share(id: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What Go's library finds wrong with a UUID, which may be in braces, after `urn:uuid:`, or without
+/// The error of Go's library about a UUID, which may be in braces, after `urn:uuid:`, or without
 /// hyphens.
 fn unreadable_uuid(text: &str) -> Option<String> {
     let inner = match text.len() {

@@ -28,7 +28,7 @@ pub fn config_map(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>
         At::of(object, old, "data"),
         At::of(object, old, "binaryData"),
     );
-    // Where there are no texts an empty map is the default, so that it is no change.
+    // Without strings an empty map is the default, so it does not count as a change.
     let had_texts = data
         .old
         .and_then(Value::as_object)
@@ -151,7 +151,7 @@ fn decoded_size(data: &At<'_>) -> usize {
     data.entries().iter().map(|(_, v)| size(v.text())).sum()
 }
 
-/// What Go's JSON decoder says about a value that should be a map.
+/// Go's JSON error about a value that should be a map.
 fn not_a_json_map(base64: &str) -> Option<String> {
     let bytes = STANDARD.decode(base64).unwrap_or_default();
     match serde_json::from_slice::<Value>(&bytes) {
@@ -162,7 +162,7 @@ fn not_a_json_map(base64: &str) -> Option<String> {
                 "json: cannot unmarshal {word} into Go value of type map[string]interface {{}}"
             ))
         }
-        // What only Go takes is no mistake.
+        // Input that only Go accepts is valid.
         Err(_) => tiphys_kube_schema::gotypes::syntax_error(&bytes),
     }
 }

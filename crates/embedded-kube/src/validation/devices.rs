@@ -1,4 +1,4 @@
-//! Claims of devices, their templates and the classes of devices.
+//! ResourceClaims, their templates and device classes.
 //!
 //! Main functions: [`claim`], [`template`], [`class`].
 
@@ -54,8 +54,7 @@ pub fn class(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Where somebody asks for devices to look after them, or gets them so, which not every namespace
-/// allows.
+/// Requests or results with admin access to devices, which not every namespace allows.
 pub fn admin_access(
     table: &str,
     object: &Object,
@@ -89,7 +88,7 @@ pub fn admin_access(
     Some(format!("{shown}[{at}].adminAccess"))
 }
 
-/// What is wrong with each element, unless there are too many.
+/// The errors of each element, unless there are too many elements.
 pub fn each(
     list: &At<'_>,
     max: usize,
@@ -102,7 +101,7 @@ pub fn each(
     }
 }
 
-/// The same for elements that must differ in what `key` says.
+/// The same for elements that must be unique by `key`.
 pub fn each_once<'v>(
     list: &At<'v>,
     max: usize,
@@ -121,8 +120,7 @@ pub fn each_once<'v>(
     }
 }
 
-/// The names that constraints and configurations can speak of: of requests, and of the alternatives
-/// inside them.
+/// The names that constraints and configurations can refer to: requests, and their alternatives.
 pub type Names<'v> = HashMap<&'v str, HashSet<&'v str>>;
 
 fn alternatives<'v>(request: &At<'v>) -> HashSet<&'v str> {
@@ -193,7 +191,7 @@ fn request(request: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Which devices and how many.
+/// The class and number of devices.
 fn wanted(devices: &At<'_>, causes: &mut Vec<Cause>) {
     devices.get("deviceClassName").check(
         &[Check::Required(""), Check::Form(formats::dns_subdomain)],
@@ -219,7 +217,7 @@ fn wanted(devices: &At<'_>, causes: &mut Vec<Cause>) {
         .for_each(|one| toleration(one, causes));
 }
 
-/// Which taints of devices are borne with.
+/// A toleration of device taints.
 fn toleration(toleration: &At<'_>, causes: &mut Vec<Cause>) {
     let [key, operator, value, effect] =
         ["key", "operator", "value", "effect"].map(|field| toleration.get(field));

@@ -15,7 +15,7 @@ const MAX_ADDRESSES: usize = 100;
 const MAX_TOPOLOGY: usize = 16;
 const MAX_HINTS: usize = 8;
 
-/// An address that traffic can go to.
+/// An address that can receive traffic.
 pub fn endpoint_ip(at: &At<'_>, causes: &mut Vec<Cause>) {
     let Some(ip) = formats::lenient_ip(at.text()) else {
         return causes.push(at.invalid("must be a valid IP address"));
@@ -234,7 +234,7 @@ pub fn endpoints(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>)
     }
 }
 
-/// How a field of an event is called in core and in `events.k8s.io`.
+/// The names of an event's field in core and in `events.k8s.io`.
 struct Names {
     new_api: bool,
 }
@@ -255,7 +255,7 @@ impl Names {
     }
 }
 
-/// Events in either form. Causes name core's fields whatever the request was.
+/// Events in either form. Causes use core's field names, whichever form was sent.
 pub fn event(object: &Object, old: Option<&Object>, new_api: bool, causes: &mut Vec<Cause>) {
     let names = Names { new_api };
     // The name in messages is the internal one.
@@ -395,7 +395,7 @@ fn frozen(at: &At<'_>, causes: &mut Vec<Cause>) {
     });
 }
 
-/// Leases: what their holder says about times.
+/// Leases: the times that their holder sets.
 pub const LEASE: &[Rule] = &[Rule::By(lease)];
 
 fn lease(spec: &At<'_>, causes: &mut Vec<Cause>) {

@@ -1,4 +1,4 @@
-//! Priority and fairness of requests, and controller revisions.
+//! API priority and fairness, and controller revisions.
 
 use super::rules::{At, Check};
 use crate::status::Cause;
@@ -137,7 +137,7 @@ fn subject(subject: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A list that holds something, and the star alone.
+/// Checks that a list is not empty, and that the star is its only element.
 fn starred(list: &At<'_>, empty: &str, others: &str, causes: &mut Vec<Cause>) -> bool {
     let star = list.items().iter().any(|one| one.text() == "*");
     if list.is_empty() {
@@ -333,7 +333,7 @@ fn queues(at: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The bits that dealing a hand of queues takes.
+/// The number of bits needed to deal a hand of queues.
 fn entropy(deck: i64, hand: i64) -> u32 {
     let bits = (deck as f64).log2() * hand as f64;
     if bits.is_finite() && bits > 0.0 {

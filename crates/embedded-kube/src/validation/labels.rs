@@ -1,5 +1,4 @@
-//! Labels of nodes that are called otherwise since their beta versions. Main function:
-//! [`same_affinity`].
+//! Node labels that were renamed after beta. Main function: [`same_affinity`].
 
 use serde_json::Value;
 
@@ -20,8 +19,8 @@ const RENAMED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Whether nothing changed in a volume's affinity but labels to their names of now. To the real
-/// server that of any other label is the empty one.
+/// Whether a volume's affinity only changed by renaming labels to their current names. The real
+/// server maps any other label to the empty one.
 pub fn same_affinity(old: &Value, new: &Value) -> bool {
     let mut old = old.clone();
     let terms = old

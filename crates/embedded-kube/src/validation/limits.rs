@@ -1,4 +1,4 @@
-//! What bounds resources: limit ranges and quotas. And the names of resources.
+//! Limit ranges, quotas, and the names of resources.
 
 use super::pod::resources;
 use super::rules::At;
@@ -51,7 +51,7 @@ const OPPOSITES: [[&str; 2]; 2] = [
     ["NotTerminating", "Terminating"],
 ];
 
-/// The name of a resource that containers ask for.
+/// The name of a container resource.
 pub fn container_resource_name(name: &str, at: &At<'_>, causes: &mut Vec<Cause>) {
     resources::container_name(at, name, causes);
 }
@@ -114,7 +114,7 @@ fn names(limit: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
     check("maxLimitRequestRatio", causes);
 }
 
-/// The bounds of each resource fit each other.
+/// Checks that the bounds of each resource are consistent.
 fn amounts(limit: &At<'_>, causes: &mut Vec<Cause>) {
     let of = |field: &str| -> BTreeMap<String, Quantity> {
         let entries = limit.get(field).entries();
@@ -229,7 +229,7 @@ fn ratios(
     }
 }
 
-/// Amounts of quota: in the spec or in the status.
+/// The quantities of a quota, in its spec or status.
 fn quota_amounts(all: &At<'_>, causes: &mut Vec<Cause>) {
     for (name, at) in all.entries() {
         resources::standard_name(&at, name, causes);
@@ -282,7 +282,7 @@ pub fn quota(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether a scope says something about the use of this resource.
+/// Whether a scope applies to this resource.
 fn fits(scope: &str, resource: &str) -> bool {
     match scope {
         "BestEffort" => resource == "pods",

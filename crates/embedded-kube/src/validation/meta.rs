@@ -1,8 +1,8 @@
 //! Names, labels, annotations, owners and finalizers.
 //!
-//! Main function: [`check`]. The API server looks at metadata several times, each time with its own
-//! rules for names and finalizers, and reports what it finds as often: [`Plan`] says how often for
-//! a kind.
+//! Main function: [`check`]. The API server validates metadata several times, each time with
+//! different rules for names and finalizers, and reports an error once per pass: [`Plan`] says how
+//! many passes a kind has.
 
 use super::rules::{self, At};
 use crate::base::Part;
@@ -23,18 +23,18 @@ const MAX_SUBRESOURCE: usize = 256;
 enum CheckMode {
     /// Everything.
     Full,
-    /// What an update could have made wrong; finalizers and the name are not among it.
+    /// Only what an update can make invalid, which excludes finalizers and the name.
     Update,
 }
 
 use CheckMode::{Full, Update};
 
-/// How a kind looks at its metadata, besides what all kinds do.
+/// The additional metadata checks of a kind.
 struct Plan {
     name: Format,
     /// Finalizers need a domain.
     domains: bool,
-    /// Names are also looked at before they are generated.
+    /// Names are also checked before they are generated.
     prefix: bool,
     create: &'static [CheckMode],
     update: &'static [CheckMode],
@@ -180,7 +180,7 @@ impl Plan {
         }
     }
 
-    /// What all other kinds of a group have in common.
+    /// The settings of all other kinds of a group.
     fn for_group(self, group: &str) -> Self {
         match group {
             "rbac.authorization.k8s.io" => Self {
@@ -224,19 +224,19 @@ impl Plan {
     }
 }
 
-/// What every update looks at, whatever the kind.
+/// The checks of every update, whatever the kind.
 pub fn check_update(object: &Object, old: &Object) -> Vec<Cause> {
     let mut causes = check_common(object);
     update(object, old, false, &mut causes);
     causes
 }
 
-/// Whether the kind looks at what an update does to the metadata.
+/// Whether the kind checks metadata changes on updates.
 pub fn looks_at_updates(resource: &Resource, part: Part) -> bool {
     Plan::of(resource).on_update(part).contains(&Update)
 }
 
-/// The looks of the kind, for the write of a part.
+/// The checks of the kind, for the write of a part.
 pub fn check_kind(
     resource: &Resource,
     object: &Object,
@@ -254,28 +254,28 @@ pub fn check_kind(
     causes
 }
 
-/// A full look by the rules of the kind.
+/// A full check by the rules of the kind.
 pub fn check(resource: &Resource, object: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     Plan::of(resource).look(object, &mut causes);
     causes
 }
 
-/// A full look at the metadata of a Scale.
+/// A full check of the metadata of a Scale.
 pub fn check_scale(scale: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     full(scale, formats::dns_subdomain, true, &mut causes);
     causes
 }
 
-/// The look that every new object gets after its kind's own checks found nothing.
+/// The check of every new object after its kind's own checks have passed.
 pub fn check_common(object: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     full(object, formats::path_segment, false, &mut causes);
     causes
 }
 
-/// The metadata of an object inside an object, which needs no name.
+/// The metadata of an embedded object, which needs no name.
 pub fn embedded(metadata: &Value, path: &str) -> Vec<Cause> {
     let mut object = Object::default();
     object.0.insert("metadata".into(), metadata.clone());
@@ -300,7 +300,7 @@ fn full(object: &Object, name: Format, domains: bool, causes: &mut Vec<Cause>) {
     let prefix = metadata(object).get("generateName");
     if !prefix.is_empty() {
         let text = prefix.text();
-        // A dash at the end is fine where something follows, and so are dots.
+        // A dash at the end is allowed if something follows, and so are dots.
         let masked = match text.strip_suffix('-') {
             Some(stem) if !stem.is_empty() => {
                 format!(
@@ -328,7 +328,7 @@ fn named(object: &Object, name: Format, domains: bool, causes: &mut Vec<Cause>) 
         true => causes.push(given.required("name or generateName is required")),
         false => given.form(name, causes),
     }
-    // Of others than embedded objects it has been looked at before.
+    // For objects that are not embedded, this has been checked before.
     let namespace = meta.get("namespace");
     if !namespace.is_empty() {
         namespace.form(formats::dns_label, causes);
@@ -357,7 +357,7 @@ fn named(object: &Object, name: Format, domains: bool, causes: &mut Vec<Cause>) 
     finalizer_domains(&meta, domains, causes);
 }
 
-/// What an update could have made wrong.
+/// Checks what an update can make invalid.
 pub fn update(object: &Object, old: &Object, domains: bool, causes: &mut Vec<Cause>) {
     let meta = metadata(object);
     let before = |field: &str| old.metadata(field).cloned().unwrap_or(Value::Null);
@@ -398,7 +398,7 @@ fn common(meta: &At<'_>, causes: &mut Vec<Cause>) {
     owners(&meta.get("ownerReferences"), causes);
 }
 
-/// Keys of annotations, and how much there is of them.
+/// The keys of annotations, and their total size.
 pub fn annotations(at: &At<'_>, causes: &mut Vec<Cause>) {
     for (key, _) in at.entries() {
         causes.extend(
@@ -418,7 +418,7 @@ pub fn annotations(at: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What a template says of what is made from it: annotations and labels, and nothing else.
+/// The metadata of a template: only annotations and labels are checked.
 pub fn template(metadata: &At<'_>, causes: &mut Vec<Cause>) {
     const OTHERS: [&str; 13] = [
         "name",
@@ -446,7 +446,7 @@ pub fn template(metadata: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Custom resources come here without having been read into typed metadata.
+/// The metadata of custom resources has not been decoded into typed metadata.
 fn check_map(map: &At<'_>, causes: &mut Vec<Cause>) {
     let fits = match map.value {
         Value::Null => true,
@@ -509,7 +509,7 @@ fn managers(meta: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What is wrong with the name of a manager.
+/// Validates the name of a manager.
 pub fn manager_problems(manager: &At<'_>, causes: &mut Vec<Cause>) {
     if manager.len() > MAX_MANAGER {
         causes.push(manager.too_long(MAX_MANAGER));

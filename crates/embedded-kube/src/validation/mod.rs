@@ -1,4 +1,5 @@
-//! What is refused with 422: the checks that people meet most, with the real server's wording.
+//! Validation errors (422): the checks that users run into most often, with the real server's
+//! wording.
 //!
 //! Main function: [`check`]. It collects causes; it changes nothing.
 
@@ -46,8 +47,7 @@ use crate::status::Cause;
 use rules::At;
 use tiphys_apimachinery::Object;
 
-/// Everything that is wrong with an object; `old` is there for updates, `part` says what is
-/// written.
+/// All errors in an object; `old` is set for updates, `part` is the written part.
 pub fn check(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     let mut causes = old
         .map(|old| meta::check_update(object, old))
@@ -139,7 +139,7 @@ fn check_main(
             rbac::binding(object, old, false, causes)
         }
         "autoscaling/horizontalpodautoscalers" => {
-            // Looked at in the form in which it is kept.
+            // Checked in the stored form.
             let mut kept = object.clone();
             convert::to_storage(resource, &mut kept);
             autoscaling::autoscaler(&kept, old, causes);
@@ -194,19 +194,19 @@ fn check_main(
     }
 }
 
-/// Whether the kind looks at how its metadata changes, besides what all kinds do.
+/// Whether the kind checks metadata changes beyond the checks of all kinds.
 pub fn looks_at_updates(resource: &Resource, part: Part) -> bool {
     meta::looks_at_updates(resource, part)
 }
 
-/// What is wrong with the decision about a certificate request.
+/// Validates the approval of a certificate request.
 pub fn decision(object: &Object, old: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     certificates::request(object, Some(old), Part::Approval, &mut causes);
     causes
 }
 
-/// What is wrong with a Scale.
+/// Validates a Scale.
 pub fn scale(scale: &Object) -> Vec<Cause> {
     let mut causes = meta::check_scale(scale);
     At::of(scale, None, "spec")
@@ -215,7 +215,7 @@ pub fn scale(scale: &Object) -> Vec<Cause> {
     causes
 }
 
-/// What is wrong with the metadata of an object inside an object.
+/// Validates the metadata of an embedded object.
 pub fn embedded(metadata: &serde_json::Value, path: &str) -> Vec<Cause> {
     meta::embedded(metadata, path)
 }

@@ -149,7 +149,7 @@ fn ingress_backend(backend: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What names an object of another kind.
+/// A reference to an object of another kind.
 fn reference(to: &At<'_>, causes: &mut Vec<Cause>) {
     let group = to.get("apiGroup");
     if !group.is_null() {

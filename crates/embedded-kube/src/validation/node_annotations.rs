@@ -1,4 +1,4 @@
-//! What annotations of nodes say that were fields to be. Main function: [`check`].
+//! Node annotations that later became fields. Main function: [`check`].
 
 use super::nodes::node_taints;
 use super::rules::At;
@@ -43,7 +43,7 @@ fn read(text: &str, fits: fn(&Value) -> bool, wanted: &str) -> Result<Value, Str
     }
 }
 
-/// Pods are avoided by what controls them.
+/// A preference to avoid pods identifies them by their controller.
 fn controllers(avoided: &Value, causes: &mut Vec<Cause>) {
     let all = At::new(avoided, "").get("preferAvoidPods");
     for (i, entry) in all.items().iter().enumerate() {

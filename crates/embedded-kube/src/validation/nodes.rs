@@ -38,7 +38,7 @@ pub fn disruption_budget(object: &Object, old: Option<&Object>, causes: &mut Vec
     }
 }
 
-/// A number from 0, or at most all.
+/// A non-negative number or percentage up to 100%.
 fn int_or_percent(at: &At<'_>, causes: &mut Vec<Cause>) {
     match at.value {
         Value::String(text) => {
@@ -104,7 +104,7 @@ pub fn conditions(all: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether it is a class that the system cannot do without.
+/// Whether it is a priority class that the system requires.
 pub fn is_system_class(resource: &Resource, name: &str) -> bool {
     resource.table == "scheduling.k8s.io/priorityclasses"
         && SYSTEM_CLASSES.iter().any(|(known, _)| *known == name)
@@ -294,7 +294,7 @@ pub fn node(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Two networks are compared even if one of them is none.
+/// The pair is checked even if one of the networks is invalid.
 fn no_pair(networks: &At<'_>, i: usize, text: &str) -> Cause {
     let why = format!("invalid CIDR[{i}]: <nil> (invalid CIDR address: {text})");
     let message = format!(
@@ -319,7 +319,7 @@ fn node_amounts(status: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What a node can do: names in order, each once.
+/// The declared features of a node: sorted and unique.
 fn declared_features(all: &At<'_>, causes: &mut Vec<Cause>) {
     const FORM: &str = r"^[A-Z][a-zA-Z0-9]*(\/[a-zA-Z][a-zA-Z0-9]*)*$";
     const RULES: &str = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or \
@@ -367,7 +367,7 @@ pub fn node_taints(taints: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The second part of the checks of an update, which those of the status share.
+/// The second part of the update checks, shared with status updates.
 pub fn node_update(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let (spec, status) = (At::of(object, old, "spec"), At::of(object, old, "status"));
     node_annotations::check(object, causes);

@@ -1,16 +1,18 @@
-//! How a pod is treated when its node runs out of memory. Main function: [`quality_of_service`].
+//! The QoS class of a pod, which decides how it is treated when its node runs out of memory. Main
+//! function: [`quality_of_service`].
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::quantity::Quantity;
 
-/// What counts.
+/// The resources that decide the class.
 const COMPUTE: [&str; 2] = ["cpu", "memory"];
 
 type Amounts = BTreeMap<&'static str, Quantity>;
 
-/// The class of a pod: by its own resources if it has any, else by those of all its containers.
+/// The QoS class of a pod: by its pod-level resources if it has any, else by those of all its
+/// containers.
 pub fn quality_of_service(pod: &Object) -> &'static str {
     let (mut requests, mut limits) = (Amounts::new(), Amounts::new());
     let mut guaranteed = true;
@@ -46,7 +48,7 @@ pub fn quality_of_service(pod: &Object) -> &'static str {
     }
 }
 
-/// Adds the amounts that are more than nothing; how many there were.
+/// Adds the positive quantities; returns how many there were.
 fn count(resources: &Value, kind: &str, to: &mut Amounts) -> usize {
     let amount = |name: &&'static str| {
         Some((

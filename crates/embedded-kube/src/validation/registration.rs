@@ -1,4 +1,4 @@
-//! APIServices: which server answers for a version of a group. Main function: [`service`].
+//! APIServices: which server serves a version of a group. Main function: [`service`].
 
 use super::rules::At;
 use crate::status::Cause;
@@ -71,7 +71,7 @@ pub fn service(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What a status may say.
+/// Validates a status.
 pub fn status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     for condition in At::of(object, old, "status").get("conditions").items() {
         let status = condition.get("status");

@@ -1,9 +1,9 @@
-//! The vocabulary of checks: a value that knows where it is ([`At`]), and tables of what must hold
-//! for the fields below it ([`Rule`]).
+//! The building blocks of checks: a value with its field path ([`At`]), and tables of rules for the
+//! fields below it ([`Rule`]).
 //!
-//! A table is walked in order, lists element by element, so that causes come in the order in which
-//! the API server reports them. What does not fit a table is a function in it ([`Rule::By`]). It
-//! knows no kind.
+//! A table is walked in order, and lists element by element, so that causes come in the order in
+//! which the API server reports them. A check that does not fit a table is a function in it
+//! ([`Rule::By`]). It knows no kind.
 
 use crate::status::Cause;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use tiphys_apimachinery::Object;
 use tiphys_kube_schema::formats::Format;
 use tiphys_kube_schema::gotypes;
 
-/// A value, its field path, and what it was before an update.
+/// A value, its field path, and its value before an update.
 #[derive(Clone, Debug)]
 pub struct At<'v> {
     pub value: &'v Value,
@@ -22,21 +22,21 @@ pub struct At<'v> {
 /// One line of a table.
 #[derive(Clone, Copy)]
 pub enum Rule {
-    /// A field and the checks of its value, in order. A check that refuses ends the line.
+    /// A field and the checks of its value, in order. A failed check ends the line.
     Field(&'static str, &'static [Check]),
     /// Rules of the parts of a field, if it is there.
     In(&'static str, &'static [Rule]),
-    /// Everything else, looking at the whole.
+    /// Any other check, with access to the whole value.
     By(fn(&At<'_>, &mut Vec<Cause>)),
 }
 
-/// What must hold for one value. All but the first two look only at values that are there and not
+/// A check of a single value. All but the first two apply only to values that are present and not
 /// empty.
 #[derive(Clone, Copy)]
 pub enum Check {
-    /// There, and not empty; with a detail.
+    /// Present and not empty; with a detail.
     Required(&'static str),
-    /// As before the update.
+    /// Unchanged by an update.
     Immutable,
     OneOf(&'static [&'static str]),
     Form(Format),
@@ -44,7 +44,7 @@ pub enum Check {
     Between(i64, i64),
     MaxBytes(usize),
     MaxItems(usize),
-    /// No element twice; the field of the cause is the element's.
+    /// No duplicate elements; the cause's field is that of the element.
     Distinct,
 }
 
@@ -59,7 +59,7 @@ impl<'v> At<'v> {
         }
     }
 
-    /// A field of an object and of what the object was.
+    /// A field of an object and of its old state.
     pub fn of(object: &'v Object, old: Option<&'v Object>, name: &str) -> Self {
         let field = |o: &'v Object| o.0.get(name).unwrap_or(&NULL);
         Self {
@@ -69,7 +69,7 @@ impl<'v> At<'v> {
         }
     }
 
-    /// At a path of its own.
+    /// A value with a path of its own.
     pub fn new(value: &'v Value, path: impl Into<String>) -> Self {
         Self {
             value,
@@ -78,14 +78,14 @@ impl<'v> At<'v> {
         }
     }
 
-    /// A field; `a.b` goes down two.
+    /// A field; `a.b` descends two levels.
     pub fn get(&self, name: &str) -> At<'v> {
         let (mut value, mut old) = (self.value, self.old);
         for part in name.split('.') {
             value = value.get(part).unwrap_or(&NULL);
             old = old.map(|o| o.get(part).unwrap_or(&NULL));
         }
-        // By hand: there is one for every field of every object that is written.
+        // Built manually for speed: there is one for every field of every written object.
         let mut path = String::with_capacity(self.path.len() + 1 + name.len());
         path.push_str(&self.path);
         if !path.is_empty() {
@@ -153,12 +153,12 @@ impl<'v> At<'v> {
         }
     }
 
-    /// Not there.
+    /// Whether the value is absent.
     pub fn is_null(&self) -> bool {
         self.value.is_null()
     }
 
-    /// Not there, or Go's empty value of a string, list or map.
+    /// Whether the value is absent, or Go's empty string, list or map.
     pub fn is_empty(&self) -> bool {
         match self.value {
             Value::Null => true,
@@ -176,7 +176,7 @@ impl<'v> At<'v> {
         Cause::required(&self.path, detail)
     }
 
-    /// The value as a cause shows it: what is not there is an empty text to Go.
+    /// The value as shown in a cause: an absent value is an empty string in Go.
     fn shown(&self) -> Value {
         if self.value.is_null() {
             Value::String(String::new())
@@ -215,7 +215,7 @@ impl<'v> At<'v> {
         Cause::duplicate(&self.path, &self.shown())
     }
 
-    /// Names are given in the order in which they are printed.
+    /// `allowed` is in the order in which it is printed.
     pub fn not_supported(&self, allowed: &[&str]) -> Cause {
         Cause::not_supported(&self.path, &self.shown(), allowed)
     }
@@ -247,7 +247,7 @@ impl<'v> At<'v> {
         }
     }
 
-    /// What a format finds wrong, one cause each.
+    /// The errors of a format, one cause each.
     pub fn form(&self, format: Format, causes: &mut Vec<Cause>) {
         causes.extend(
             format(self.text())
@@ -336,7 +336,7 @@ pub fn label_selector(at: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The selectors of a question about access, which may use operators of later servers.
+/// The selectors of an access review, which may use operators of later servers.
 pub fn selector_attributes(attributes: &At<'_>, causes: &mut Vec<Cause>) {
     for name in ["fieldSelector", "labelSelector"] {
         let selector = attributes.get(name);
@@ -374,7 +374,7 @@ pub fn selector_attributes(attributes: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether a requirement's operator has the values that it needs.
+/// Checks that a requirement has the values that its operator needs.
 fn operator(requirement: &At<'_>, any: bool, causes: &mut Vec<Cause>) {
     let (operator, values) = (requirement.get("operator"), requirement.get("values"));
     match operator.text() {

@@ -13,7 +13,7 @@ const MODE: &str = "service.kubernetes.io/topology-mode";
 const BALANCER_ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
 const SET: &str = "may not change once set";
 
-/// A service whose address clients look up one by one.
+/// Whether clients look up the addresses of the pods themselves.
 fn is_headless(spec: &At<'_>) -> bool {
     spec.get("clusterIP").text() == "None"
 }
@@ -191,7 +191,7 @@ fn affinity(spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Addresses and their families agree.
+/// Checks that addresses and their families are consistent.
 pub fn cluster_ips(spec: &At<'_>, causes: &mut Vec<Cause>) {
     let [one, all, families, policy] =
         ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"].map(|f| spec.get(f));
@@ -338,14 +338,14 @@ fn balancer_class(spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether traffic from outside comes in.
+/// Whether the service accepts external traffic.
 pub fn is_external(spec: &At<'_>) -> bool {
     let kind = spec.get("type");
     matches!(kind.text(), "LoadBalancer" | "NodePort")
         || (kind.text() == "ClusterIP" && !spec.get("externalIPs").is_empty())
 }
 
-/// Whether a load balancer asks the nodes about their endpoints.
+/// Whether a load balancer checks the health of the nodes' endpoints.
 pub fn needs_health_check(spec: &At<'_>) -> bool {
     spec.get("type").text() == "LoadBalancer" && spec.get("externalTrafficPolicy").text() == "Local"
 }
@@ -389,7 +389,7 @@ fn traffic(spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What an update may not do to addresses, families and the balancer's class.
+/// Changes of addresses, families and the load balancer class that an update must not make.
 fn changes(new: &At<'_>, old: &At<'_>, causes: &mut Vec<Cause>) {
     let external = [new, old]
         .iter()

@@ -1,4 +1,4 @@
-//! One device of a slice: its attributes, capacities, counters, taints and conditions. Main
+//! One device of a ResourceSlice: its attributes, capacities, counters, taints and conditions. Main
 //! function: [`device`].
 
 use super::devices::{each, each_once, qualified};
@@ -27,7 +27,7 @@ const ONE_OF_NODES: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNo
 const NO_NODES: &str = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 const ONE_VALUE: &str = "exactly one value must be specified";
 
-/// Numbers without leading zeros, with what may follow them.
+/// Version numbers without leading zeros, with optional suffixes.
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     let number = "(0|[1-9][0-9]*)";
     let before = "(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)";
@@ -38,7 +38,7 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&form).expect("a fixed expression")
 });
 
-/// `by_device`: each says from which nodes it can be reached.
+/// `by_device`: each device has its own node selection.
 pub fn device(device: &At<'_>, before: Option<&At<'_>>, by_device: bool, causes: &mut Vec<Cause>) {
     device.get("name").form(formats::dns_label, causes);
     let (attributes, capacity) = (device.get("attributes"), device.get("capacity"));
@@ -82,7 +82,7 @@ pub fn device(device: &At<'_>, before: Option<&At<'_>>, by_device: bool, causes:
     binding_conditions(device, causes);
 }
 
-/// The elements of a map; what is wrong with a key is told of the map.
+/// The elements of a map; an error in a key is reported for the map.
 fn by_name(
     map: &At<'_>,
     longest: usize,
@@ -97,7 +97,7 @@ fn by_name(
     }
 }
 
-/// With three dots for the middle, where it is too long.
+/// Truncates a long text in the middle, with three dots.
 fn shortened(text: &str, longest: usize) -> String {
     if text.len() <= longest {
         return text.to_owned();
@@ -278,7 +278,7 @@ fn range(range: &At<'_>, default: &At<'_>, capacity: &At<'_>, causes: &mut Vec<C
     }
 }
 
-/// A named set of counters; `name` is the field that says which.
+/// A named set of counters; `name` is the field with its name.
 pub fn counters(set: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
     let (name, counters) = (set.get(name), set.get("counters"));
     match name.is_empty() {
@@ -329,7 +329,7 @@ fn nodes(device: &At<'_>, by_device: bool, causes: &mut Vec<Cause>) {
     exactly_one(device, &said, (ONE_OF_NODES, ONE_OF_NODES), causes);
 }
 
-/// Conditions that must come true before a pod is bound, and those that end the attempt.
+/// Conditions that must be true before a pod is bound, and those that abort the binding.
 pub fn binding_conditions(device: &At<'_>, causes: &mut Vec<Cause>) {
     let [binding, failure] =
         ["bindingConditions", "bindingFailureConditions"].map(|list| device.get(list));

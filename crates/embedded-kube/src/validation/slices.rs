@@ -1,5 +1,5 @@
-//! Slices of the devices that a driver offers. Main function: [`slice`]; what is said of one device
-//! is in `slice_devices`.
+//! ResourceSlices: the devices that a driver offers. Main function: [`slice`]; single devices are
+//! checked in `slice_devices`.
 
 use super::devices::{driver, each_once};
 use super::rules::At;
@@ -11,7 +11,7 @@ use tiphys_apimachinery::Object;
 use tiphys_kube_schema::formats;
 
 const MAX_DEVICES: usize = 128;
-/// Where devices have taints or consume counters.
+/// The limit if devices have taints or consume counters.
 const MAX_ADVANCED_DEVICES: usize = 64;
 const MAX_COUNTER_SETS: usize = 8;
 const MAX_POOL_NAME: usize = 253;
@@ -102,7 +102,7 @@ pub fn pool_name(name: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// From which nodes the devices can be reached.
+/// The nodes that can access the devices.
 fn nodes(spec: &At<'_>, causes: &mut Vec<Cause>) {
     let mut said = Vec::new();
     said.extend(node_name(

@@ -137,7 +137,7 @@ pub fn attachment(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>
     }
 }
 
-/// What became of attaching a volume.
+/// The result of attaching a volume.
 pub fn attachment_status(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let status = At::of(object, old, "status");
     let data = status.get("attachmentMetadata");
@@ -282,7 +282,7 @@ pub fn node(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
         }
         driver
     };
-    // No topology is like one without keys.
+    // A missing topology equals one without keys.
     let compared = |driver: &Value| {
         let mut driver = fixed(driver);
         let without = driver["topologyKeys"].as_array().is_none_or(Vec::is_empty);

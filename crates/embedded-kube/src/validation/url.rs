@@ -1,4 +1,4 @@
-//! What is wrong with the URL of a webhook. Main function: [`webhook_problems`].
+//! Validates the URL of a webhook. Main function: [`webhook_problems`].
 
 use tiphys_gocompat::url::Url;
 

@@ -1,4 +1,4 @@
-//! What a PersistentVolume is made of: one source, by a table of the sources. Main function:
+//! The source of a PersistentVolume: exactly one, checked by a table of sources. Main function:
 //! [`one`].
 
 use super::pod::volume as of_pods;
@@ -13,8 +13,8 @@ const OWNED_SECRET: Rule = Rule::In(
     &[Rule::Field("name", TEXT), Rule::Field("namespace", TEXT)],
 );
 
-/// A kind of volume: its field, what the field is called where it comes second and in causes of its
-/// parts, and what must hold for it.
+/// A volume type: its field, the field's name in messages if it is the second type and for errors
+/// in its parts, and its rules.
 pub struct Source {
     pub field: &'static str,
     second: &'static str,
@@ -31,7 +31,7 @@ const fn source(field: &'static str, rules: &'static [Rule]) -> Source {
     }
 }
 
-/// In the order in which the API server looks at them.
+/// In the order in which the API server checks them.
 pub const SOURCES: &[Source] = &[
     source("hostPath", &[Rule::By(of_pods::host_path)]),
     Source {
@@ -116,7 +116,7 @@ pub fn one(spec: &At<'_>, name: &str, causes: &mut Vec<Cause>) {
         if part.is_null() {
             continue;
         }
-        // Flex volumes do not look whether they come second.
+        // The real server does not reject a flex volume as the second source.
         if found && *field != "flexVolume" {
             causes.push(
                 At {

@@ -25,7 +25,7 @@ const STATES: &[&str] = &[
     "NodeResizePending",
 ];
 
-/// A quantity; zero when there is none.
+/// A quantity; zero if absent.
 pub fn quantity(at: &At<'_>) -> Quantity {
     let text = at.value.as_str().unwrap_or("0");
     text.parse()
@@ -82,8 +82,8 @@ pub fn claim(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The specs of a claim before and after, without what may differ: the binder fills in volume and
-/// class, a bound claim may grow.
+/// The specs of a claim before and after, without the mutable fields: the binder sets volume and
+/// class, and a bound claim may grow.
 fn frozen_claims(old: &Object, new: &Object) -> (Value, Value) {
     let spec = |claim: &Object| {
         claim
@@ -123,7 +123,7 @@ fn frozen_claims(old: &Object, new: &Object) -> (Value, Value) {
     (was.into(), is.into())
 }
 
-/// Whether the class that an annotation named is now named by the field.
+/// Whether the class of an annotation has moved to the field.
 fn names_class_newly(old: &Object, new: &Object) -> bool {
     let class = |claim: &Object| {
         claim
@@ -219,7 +219,7 @@ fn claim_key(at: &At<'_>, key: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A volume inside an attachment, for what has not been moved to CSI.
+/// An inline volume of an attachment, for volumes that have not been migrated to CSI.
 pub fn inline_volume(spec: &At<'_>, causes: &mut Vec<Cause>) {
     let refuse = |field: &str| {
         spec.get(field)
@@ -258,7 +258,7 @@ pub fn volume(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     if old.is_none() {
         return mount_options(object, &spec, causes);
     }
-    // Updates look twice.
+    // Updates are checked twice.
     let first = causes.clone();
     mount_options(object, &spec, causes);
     causes.extend(
@@ -322,7 +322,7 @@ pub fn volume(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether the kind of volume is mounted with options at all.
+/// Whether the volume type supports mount options.
 fn mount_options(object: &Object, spec: &At<'_>, causes: &mut Vec<Cause>) {
     const MOUNTED: [&str; 13] = [
         "gcePersistentDisk",
@@ -416,7 +416,7 @@ fn recycled_root(spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The name of a CSI driver, which may have capitals.
+/// The name of a CSI driver, which may contain capitals.
 pub fn driver_name(name: &At<'_>, causes: &mut Vec<Cause>) {
     if name.is_empty() {
         return causes.push(name.required(""));
@@ -431,7 +431,7 @@ pub fn driver_name(name: &At<'_>, causes: &mut Vec<Cause>) {
     );
 }
 
-/// What nodes must be like.
+/// The required node labels.
 pub fn node_selector(selector: &At<'_>, causes: &mut Vec<Cause>) {
     let terms = selector.get("nodeSelectorTerms");
     if terms.is_empty() {

@@ -10,7 +10,7 @@ use tiphys_kube_schema::formats;
 const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
 
-/// A webhook configuration of either kind.
+/// A validating or mutating webhook configuration.
 pub fn configuration(
     object: &Object,
     old: Option<&Object>,
@@ -32,7 +32,7 @@ pub fn configuration(
     }
 }
 
-/// A field that is there and must be one of a few.
+/// A field with a fixed set of values.
 pub fn one_of(at: &At<'_>, allowed: &[&str], causes: &mut Vec<Cause>) {
     if !at.is_null() && !allowed.contains(&at.text()) {
         causes.push(at.not_supported(allowed));
@@ -99,7 +99,7 @@ fn webhook_url(at: &At<'_>, causes: &mut Vec<Cause>) {
 }
 
 pub fn webhook_service(service: &At<'_>, causes: &mut Vec<Cause>) {
-    // The real server mixes the two up.
+    // The real server confuses the two.
     let (name, namespace, path, port) = (
         service.get("name"),
         service.get("namespace"),
@@ -167,7 +167,7 @@ fn review_versions(versions: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Conditions of webhooks and policies; `params` says whether there are parameters.
+/// Match conditions of webhooks and policies; `params` says whether there are parameters.
 pub fn conditions(all: &At<'_>, params: bool, changed: bool, causes: &mut Vec<Cause>) {
     if all.len() > 64 {
         causes.push(all.too_many(64));
@@ -205,7 +205,7 @@ pub fn conditions(all: &At<'_>, params: bool, changed: bool, causes: &mut Vec<Ca
     }
 }
 
-/// Which requests are meant.
+/// The requests that a rule matches.
 pub fn rule(rule: &At<'_>, causes: &mut Vec<Cause>) {
     let [operations, groups, versions, resources] =
         ["operations", "apiGroups", "apiVersions", "resources"].map(|f| rule.get(f));

@@ -1,5 +1,5 @@
-//! What is said about quotas, accounts, nodes and what describes storage and policies. Main
-//! function: [`of`].
+//! Warnings about quotas, service accounts, nodes, storage kinds and policies. Main function:
+//! [`of`].
 
 use super::formats;
 use super::pod::old_label;
@@ -44,7 +44,7 @@ pub fn of(resource: &Resource, at: &At<'_>) -> Vec<String> {
     }
 }
 
-/// An account that says for the first time which secrets its pods may have.
+/// Warns about an account that newly restricts the secrets of its pods.
 fn account(at: &At<'_>) -> Option<String> {
     let annotations = at.get("metadata.annotations");
     let new = annotations.value.get(MOUNTABLE).is_some()
@@ -56,7 +56,7 @@ fn account(at: &At<'_>) -> Option<String> {
     new.then(|| format!("metadata.annotations[{MOUNTABLE}]: {advice}"))
 }
 
-/// Less may be requested than the limits are.
+/// Warns about requests in a quota that exceed the limits.
 fn quota(hard: &At<'_>) -> Vec<String> {
     let amount = |name: &str| {
         hard.value

@@ -1,4 +1,4 @@
-//! What the server says in `Warning` headers about an object it accepts. Main function: [`of`].
+//! The `Warning` headers for objects that the server accepts. Main function: [`of`].
 
 mod cluster;
 mod pod;
@@ -15,7 +15,7 @@ use tiphys_kube_schema::formats;
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 
-/// The warnings for a write of a part; `old` is there for updates.
+/// The warnings for a write of a part; `old` is set for updates.
 pub fn of(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Vec<String> {
     let mut out = Vec::new();
     if resource.custom.is_some() {
@@ -222,7 +222,7 @@ fn of_claim(object: &Object, spec: &At<'_>, out: &mut Vec<String>) {
     }
 }
 
-/// What became of kinds of volumes that once were part of Kubernetes.
+/// What happened to volume types that used to be part of Kubernetes.
 const OLD_VOLUMES: [(&str, &str); 6] = [
     ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     (
@@ -271,7 +271,7 @@ fn of_volume(object: &Object, spec: &At<'_>, out: &mut Vec<String>) {
     }
 }
 
-/// A certificate and its key that are not even in the right form.
+/// Warns about a certificate and key that do not even have the right format.
 fn of_secret(object: &Object) -> Option<String> {
     use base64::Engine;
     if object.str_at("/type") != "kubernetes.io/tls" {

@@ -13,7 +13,7 @@ const SECCOMP: [&str; 2] = [
     "container.seccomp.security.alpha.kubernetes.io/",
 ];
 const NO_POD: &str = "a null labelSelector results in matching no pod";
-/// Labels of nodes that have other names now.
+/// Node labels that have been renamed.
 const OLD_LABELS: &[(&str, &str)] = &[
     (
         "beta.kubernetes.io/arch",
@@ -60,7 +60,7 @@ const OLD_ANNOTATIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is said of a label of nodes that is called otherwise now.
+/// The warning about a renamed node label.
 pub fn old_label(name: &str) -> Option<&'static str> {
     OLD_LABELS
         .iter()
@@ -68,7 +68,7 @@ pub fn old_label(name: &str) -> Option<&'static str> {
         .map(|(_, says)| *says)
 }
 
-/// A name that pods get, or a part of one.
+/// Warns about a name that pods get, or a part of one.
 pub fn of_name(name: &str, what: &str) -> Option<String> {
     let problems = dns_label(name);
     let text = format!(
@@ -77,7 +77,7 @@ pub fn of_name(name: &str, what: &str) -> Option<String> {
     (!problems.is_empty()).then(|| format!("{text}[{}]", problems.join(" ")))
 }
 
-/// A new pod.
+/// The warnings for a new pod.
 pub fn of_pod(pod: &At<'_>) -> Vec<String> {
     let mut out: Vec<String> = of_name(pod.get("metadata.name").text(), "the Pod's hostname")
         .into_iter()
@@ -86,7 +86,7 @@ pub fn of_pod(pod: &At<'_>) -> Vec<String> {
     out
 }
 
-/// A template.
+/// The warnings for a template.
 pub fn of_template(template: &At<'_>) -> Vec<String> {
     let mut out = Vec::new();
     of_spec(
@@ -235,7 +235,7 @@ fn duplicates(list: &At<'_>, field: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Bytes come in whole.
+/// There are no fractions of bytes.
 pub fn fraction(at: &At<'_>, out: &mut Vec<String>) {
     if at
         .text()
@@ -300,7 +300,7 @@ fn of_container(
     }
 }
 
-/// Whether a pod's profile is what the annotation of a container stands for.
+/// Whether a pod's profile matches the annotation of a container.
 fn says_the_same(annotation: &str, profile: &At<'_>) -> bool {
     let kind = match annotation {
         "unconfined" => "Unconfined",
@@ -368,7 +368,7 @@ fn port_names(spec: &At<'_>, out: &mut Vec<String>) {
     }
 }
 
-/// What a spec of a claim says.
+/// The warnings for the spec of a claim.
 pub fn of_claim(spec: &At<'_>, out: &mut Vec<String>) {
     for kind in ["requests", "limits"] {
         let at = spec.get("resources").get(kind);

@@ -1,9 +1,9 @@
-//! Warnings about the volumes of pods: kinds that are gone, and files that hide each other.
+//! Warnings about the volumes of pods: removed volume types, and files that hide each other.
 
 use super::pod::of_claim;
 use crate::validation::rules::At;
 
-/// Kinds of volumes, and since when they are deprecated or do nothing.
+/// Volume types, and since when they are deprecated or have no effect.
 const OLD: &[(&str, &str, &str)] = &[
     (
         "photonPersistentDisk",
@@ -53,7 +53,7 @@ const OLD: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A file in a volume, and which source it is from.
+/// A file in a volume, and its source.
 #[derive(Clone, PartialEq)]
 struct File {
     path: String,
@@ -69,7 +69,7 @@ impl File {
         }
     }
 
-    /// One is the other, or a folder that it is in.
+    /// Whether the paths are equal, or one is a parent folder of the other.
     fn overlaps(&self, other: &Self) -> bool {
         let (own, its) = (format!("{}/", self.path), format!("{}/", other.path));
         !self.path.is_empty()
@@ -195,7 +195,7 @@ fn found(name: &str, what: &str, files: Vec<File>, out: &mut Vec<String>) {
     out.extend(collisions(name, what, &files, 0));
 }
 
-/// Which of the files from a position on collide with one before them.
+/// The files from a position on that collide with an earlier one.
 fn collisions(name: &str, what: &str, files: &[File], from: usize) -> Vec<String> {
     let trimmed = |f: &File| File {
         path: f.path.trim_end_matches('/').to_owned(),

@@ -1,4 +1,4 @@
-//! Warnings about the kinds that are pods or make them. Main function: [`of`].
+//! Warnings about pods and the kinds that create them. Main function: [`of`].
 
 use super::pod;
 use crate::catalog::Resource;
@@ -9,7 +9,7 @@ const TIME_ZONE: &str = "cannot use TZ or CRON_TZ in spec.spec.schedule, use tim
                          https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details";
 const HISTORY: &str = "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended";
 
-/// The warnings about an object. Updates are only warned about when the spec has changed.
+/// The warnings about an object. Updates cause warnings only if the spec has changed.
 pub fn of(resource: &Resource, at: &At<'_>) -> Vec<String> {
     let is_new = at.old.is_none();
     let name = || {
@@ -34,7 +34,7 @@ pub fn of(resource: &Resource, at: &At<'_>) -> Vec<String> {
             pod::of_template(&at.get("template"))
         }
         "/replicationcontrollers" if !is_new => {
-            // The API server looks at the template as it was.
+            // The API server checks the old template.
             let old = spec.get("template");
             let old = At::new(old.old.unwrap_or(old.value), old.path);
             if changed {

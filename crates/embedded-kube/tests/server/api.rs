@@ -1,4 +1,4 @@
-//! The API over its router: what clients rely on beyond single objects.
+//! The API through its router: behaviour that clients rely on beyond single objects.
 
 use crate::server::support::{get, post, send, start};
 use http_body_util::BodyExt;
@@ -90,7 +90,7 @@ async fn a_watch_from_a_list_sees_what_comes_after_it_and_an_old_one_is_gone() {
             "\"DELETED\" \"m1\""
         ]
     );
-    // More changes than are kept.
+    // More changes than the history keeps.
     for i in 0..8_300 {
         let patch = json!({"data": {"k": i.to_string()}});
         send(
@@ -151,7 +151,7 @@ async fn a_list_in_pieces_is_one_state() {
                 .iter()
                 .map(|o| o["metadata"]["name"].as_str().expect("a name").to_owned()),
         );
-        // What happens meanwhile does not show.
+        // Concurrent changes are not visible.
         post(
             &router,
             "/api/v1/namespaces",

@@ -1,4 +1,4 @@
-//! Who may do what: tokens, roles, impersonation, escalation, reviews. The texts are those of a
+//! Authorization: tokens, roles, impersonation, escalation, reviews. The messages are those of a
 //! real server.
 
 use axum::Router;
@@ -28,8 +28,8 @@ async fn start() -> (EmbeddedKube, Router) {
     (kube, router)
 }
 
-/// Sends a request as the user with this token (empty: nobody). `line` is method, path and further
-/// headers as `name:value`.
+/// Sends a request as the user with this token (empty: anonymous). `line` is method, path and
+/// further headers as `name:value`.
 async fn ask(router: &Router, token: &str, line: &str, body: &Value) -> (u16, Value) {
     let mut words = line.split_whitespace();
     let mut request = Request::builder()
@@ -174,7 +174,7 @@ async fn nobody_gives_away_what_he_does_not_have() {
         binding("RoleBinding", "b", ("ClusterRole", "admin"), bob()),
     )
     .await;
-    // The roles that make up "admin" are gathered by a controller.
+    // A controller aggregates the roles that make up "admin".
     let can = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
                      "spec": {"resourceAttributes": {"namespace": "default", "verb": "create", "group": "rbac.authorization.k8s.io", "resource": "roles"}}});
     for _ in 0..200 {

@@ -1,5 +1,5 @@
-//! Conversion webhooks of custom resources: what kube-apiserver 1.36.3 made of their answers
-//! (`conversion.json`).
+//! Conversion webhooks of custom resources, compared with how kube-apiserver 1.36.3 handled the
+//! same webhook answers (`conversion.json`).
 
 use crate::server::policies::send;
 use crate::server::support::start;
@@ -11,7 +11,7 @@ use tiphys_embedded_kube::Data;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A converter that says in `spec.seen` what it was asked for, and errs as `mode` says.
+/// A converter that records the requested version in `spec.seen`, and fails as `mode` says.
 pub fn converted(mode: &str, review: &Value) -> Option<Value> {
     let (request, wanted) = (&review["request"], &review["request"]["desiredAPIVersion"]);
     let mut objects = request["objects"].clone();

@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions, rules and custom objects with what kube-apiserver 1.36.3 answered
-//! (`custom.json`).
+//! CustomResourceDefinitions, rules and custom objects, compared with the answers of kube-apiserver
+//! 1.36.3 (`custom.json`).
 
 use crate::server::support::{post, send, start};
 use axum::Router;

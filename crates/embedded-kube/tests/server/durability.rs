@@ -1,5 +1,5 @@
-//! An acknowledged write survives `kill -9`: a child process writes and is killed, then its folder
-//! is opened.
+//! An acknowledged write survives `kill -9`: a child process writes and is killed, then its data
+//! folder is opened.
 
 use crate::server::support::{get, post, start};
 use serde_json::json;
@@ -66,7 +66,7 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
             last_revision = last_revision.max(words[2].parse::<u64>().expect("a number"));
         }
         assert_eq!(acked.len(), 40 + 35 * round);
-        // A revision is never given out twice.
+        // A revision is never used twice.
         let (_, next) = post(
             &router,
             MAPS,

@@ -1,4 +1,5 @@
-//! Clients that are slow, half gone, or send too much: they end, and nobody else waits for them.
+//! Clients that are slow, disconnect halfway or send too much: their requests end, and no other
+//! client has to wait for them.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -140,7 +141,7 @@ async fn more_requests_than_places_wait_and_are_sent_away() {
         ),
         (429, Some("1"))
     );
-    // The administrator has his own place, and a watch needs none.
+    // The administrator's requests have a separate limit, and a watch needs no slot.
     assert_eq!(
         router
             .clone()
@@ -272,7 +273,7 @@ async fn connections_that_do_nothing_end() {
         .expect("in time")
         .expect("an answer");
     assert_eq!(&start, b"HTTP/1.1 504");
-    // More headers than anybody needs.
+    // More headers than any client needs.
     let mut long = connect(address).await;
     let head = format!(
         "GET /version HTTP/1.1\r\nHost: x\r\nX-Long: {}\r\n\r\n",
@@ -340,7 +341,7 @@ async fn silent_connections_keep_nobody_out() {
 }
 
 mod trust {
-    //! The test looks at HTTP, not at certificates.
+    //! This test is about HTTP, not certificates.
 
     use rustls::DigitallySignedStruct;
     use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

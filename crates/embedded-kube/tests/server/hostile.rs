@@ -1,8 +1,8 @@
-//! Bodies and paths that nobody should send, against what a real API server answers to them
-//! (`hostile.txt`, one line a case).
+//! Malformed bodies and paths, compared with the answers of a real API server (`hostile.txt`, one
+//! line per case).
 //!
-//! `REAL_KUBECONFIG` with `RECORD_HOSTILE=1` asks that server and writes the file. Whatever comes,
-//! this process must stay small.
+//! `REAL_KUBECONFIG` with `RECORD_HOSTILE=1` queries that server and writes the file. The memory
+//! use of this process must stay small, whatever is sent.
 
 use crate::server::remote::Remote;
 use crate::server::support::start;
@@ -420,7 +420,7 @@ fn shown(code: u16, answer: &Value) -> String {
     }
 }
 
-/// The most memory that this process had, in MiB (0 where nobody counts).
+/// The peak memory of this process, in MiB (0 if the system does not report it).
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));

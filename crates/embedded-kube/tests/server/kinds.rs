@@ -1,5 +1,5 @@
-//! What built-in kinds refuse: requests that a real API server answered, from `kinds.txt`, which
-//! says how it is written.
+//! Invalid objects of built-in kinds, compared with the answers of a real API server in
+//! `kinds.txt`. That file describes its own format.
 
 use crate::server::support::{post, send};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! An unmodified kubectl against the server, over TLS. Skipped where there is none (`KUBECTL` names
-//! another one).
+//! An unmodified kubectl against the server, over TLS. Skipped if kubectl is not installed
+//! (`KUBECTL` sets another path).
 
 use crate::server::support::start;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! Objects that are larger than a piece of a list, wherever they stand and in whatever form they
-//! are asked for.
+//! Objects larger than one piece of a list, at any position in the list and in every response form.
 
 use crate::server::support::{get, post};
 use axum::Router;

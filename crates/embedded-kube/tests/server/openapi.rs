@@ -1,11 +1,11 @@
-//! What OpenAPI documents say of custom kinds, against a real server's (`openapi.json`, without the
+//! Custom kinds in OpenAPI documents, compared with a real server's (`openapi.json`, without the
 //! descriptions of the fields that every object has).
 
 use crate::server::support::{get, post, start};
 use serde_json::Value;
 use tiphys_embedded_kube::Data;
 
-/// Without the real server's words about lists, which nobody needs.
+/// Removes the real server's descriptions of lists, which are not reproduced.
 fn without_words(mut schema: Value) -> Value {
     if let Some(map) = schema
         .pointer_mut("/properties/items")

@@ -1,6 +1,6 @@
-//! Who owns which field: scripts of applies, updates and patches with what a kube-apiserver 1.36
-//! answered, one a line in `ownership.jsonl`. Configurations of two versions of a custom kind,
-//! subresources, conflicts, force, managedFields reset, renamed and broken by patches.
+//! Field ownership: scripts of applies, updates and patches, with the answers of a kube-apiserver
+//! 1.36, one per line in `ownership.jsonl`. They cover configurations of two versions of a custom
+//! kind, subresources, conflicts, force, and managedFields reset, renamed and broken by patches.
 
 use crate::server::support::{get, post, send, start};
 use axum::Router;

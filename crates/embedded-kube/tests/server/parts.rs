@@ -1,5 +1,5 @@
-//! Requests to a part of an object, or about it: binding, debugging, resizing and evicting pods,
-//! approving certificates.
+//! Requests to subresources: binding, debugging, resizing and evicting pods, approving
+//! certificates.
 
 use crate::server::support::{get, post, send};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use tiphys_embedded_kube::{EmbeddedKube, Options};
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const MERGE: &str = "application/merge-patch+json";
 
-/// An API server alone: nobody else places or starts the pods.
+/// An API server without controllers: nothing schedules or starts the pods.
 async fn start() -> EmbeddedKube {
     EmbeddedKube::start(Options {
         controllers: false,

@@ -1,4 +1,5 @@
-//! Pod Security and RuntimeClasses: what kube-apiserver 1.36.3 answered (`pod_security.json`).
+//! Pod Security and RuntimeClasses, compared with the answers of kube-apiserver 1.36.3
+//! (`pod_security.json`).
 
 use crate::server::policies::send;
 use crate::server::support::{Comparison, start};

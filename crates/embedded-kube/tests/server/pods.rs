@@ -1,7 +1,7 @@
-//! Answers of a real API server 1.36.3 about pods and workloads that are almost right.
+//! Answers of a real API server 1.36.3 about pods and workloads with one mistake each.
 //!
-//! `answers.json` holds an object of each kind and changes of one field each, with what the real
-//! server said about the result.
+//! `answers.json` holds an object of each kind, changes of one field each, and the real server's
+//! answer to each result.
 
 use serde_json::Value;
 use tiphys_apimachinery::{Gvr, Object};

@@ -1,5 +1,5 @@
-//! Admission policies and what kube-apiserver 1.36.3 answered to requests that they are about
-//! (`policies.json`).
+//! Admission policies, compared with the answers of kube-apiserver 1.36.3 to requests that they
+//! match (`policies.json`).
 
 use crate::server::support::start;
 use axum::Router;

@@ -1,5 +1,5 @@
-//! A plain HTTP client over TLS, for questions to a real API server. It knows a kubeconfig with a
-//! token, and one connection.
+//! A plain HTTP client over TLS for requests to a real API server. It supports a kubeconfig with a
+//! token, and uses one connection.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

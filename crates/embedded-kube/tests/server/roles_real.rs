@@ -1,4 +1,5 @@
-//! Random roles and questions, put to a real API server and to this one: both must answer the same.
+//! Random roles and access questions, sent to a real API server and to this one: both must answer
+//! the same.
 //!
 //! Needs `REAL_KUBECONFIG`, the kubeconfig of a cluster whose administrator has a token; skipped
 //! without it. `ROLE_ROUNDS` (40) is the number of random clusters; each is asked 250 questions.

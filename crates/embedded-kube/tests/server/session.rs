@@ -1,11 +1,12 @@
-//! A session of an unmodified kubectl, command by command, against what the same commands printed
-//! on a real control plane.
+//! A session of an unmodified kubectl, command by command, compared with the output of the same
+//! commands on a real control plane.
 //!
-//! `session/commands.txt` has the commands, `session/transcript.txt` the real answers,
-//! `session/differences.txt` the commands whose answers differ here, each with its cause; one that
-//! does not differ any more is a failure too. Skipped where there is no kubectl of the recorded
-//! version (`KUBECTL` names another one). `RECORD_SESSION=<kubeconfig>` plays the session on that
-//! cluster, which must be a fresh one with nodes and controllers, and writes the transcript.
+//! `session/commands.txt` has the commands, `session/transcript.txt` the real output, and
+//! `session/differences.txt` the commands whose output differs here, each with the reason; a listed
+//! command that no longer differs is a failure too. Skipped if kubectl is not installed in the
+//! recorded version (`KUBECTL` sets another path). `RECORD_SESSION=<kubeconfig>` plays the session
+//! on that cluster, which must be a fresh one with nodes and controllers, and writes the
+//! transcript.
 
 use crate::server::support::start;
 use regex::Regex;

@@ -1,5 +1,5 @@
-//! Whoever follows a watch from any resourceVersion that was ever seen comes to the same list as
-//! whoever lists.
+//! A client that watches from any resourceVersion ever seen ends up with the same objects as a
+//! client that lists.
 
 use crate::server::support::{get, post, send, start};
 use axum::Router;
@@ -131,7 +131,7 @@ async fn a_watch_from_any_revision_leads_to_the_list() {
         let kube = start(Data::Memory).await;
         let router = kube.router();
         let mut rng = StdRng::seed_from_u64(seed);
-        // What the server itself puts there comes first, or it would come in between.
+        // Waits for the objects that the server creates itself; they would interfere otherwise.
         while !list(&router).await.1.contains_key("kube-root-ca.crt") {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

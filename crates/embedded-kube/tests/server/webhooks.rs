@@ -1,5 +1,5 @@
-//! Webhooks and what kube-apiserver 1.36.3 made of their answers (`webhooks.json`), with a webhook
-//! server on the loopback address.
+//! Admission webhooks, compared with how kube-apiserver 1.36.3 handled the same answers
+//! (`webhooks.json`), with a webhook server on the loopback address.
 
 use crate::server::policies::{picked, same_names, send};
 use crate::server::support::{Comparison, start};

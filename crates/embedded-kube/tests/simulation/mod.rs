@@ -1,4 +1,4 @@
-//! The simulated cluster through its HTTP API, in virtual time; and its scenarios' outcomes,
+//! The simulated cluster through its HTTP API, in virtual time, and the outcomes of its scenarios,
 //! compared with those of a real control plane.
 
 mod outcomes;

@@ -1,9 +1,9 @@
-//! Every scenario of the table, on the embedded server, has the outcome that a real control plane
-//! had.
+//! Every scenario of the table has the same outcome on the embedded server as on a real control
+//! plane.
 //!
 //! The real outcomes are recorded in `outcomes.txt`. With `KUBECONFIG` of a full control plane
 //! (scripts/control-plane up), `real_outcomes` runs the scenarios there: it compares with the
-//! record, or with `TIPHYS_RECORD=1` writes it.
+//! record, or writes it if `TIPHYS_RECORD=1` is set.
 
 use crate::simulation::world::World;
 use std::{

@@ -1,4 +1,4 @@
-//! Hours and days of the simulated cluster, in moments.
+//! Hours and days of the simulated cluster pass without waiting for them.
 
 use crate::simulation::world::World;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! An embedded server whose clock the test moves, as the scenario runner wants it.
+//! An embedded server with a clock that the test controls, for the scenario runner.
 
 use std::time::Duration;
 use tiphys_embedded_kube::{

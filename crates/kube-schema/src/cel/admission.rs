@@ -1,5 +1,5 @@
-//! Expressions of admission policies: which variables they have, and what they must come to. Main
-//! types: [`Scope`], [`Returns`].
+//! Expressions of admission policies: their variables and their result types. Main types:
+//! [`Scope`], [`Returns`].
 
 use super::kinds::Opaque;
 use super::types::{ObjectType, Type};
@@ -9,19 +9,19 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// What an expression sees besides the request and its objects.
+/// The variables of an expression besides the request and its objects.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     pub params: bool,
     pub authorizer: bool,
     pub patches: bool,
-    /// What the policy named before, in order.
+    /// The policy's earlier variables, in order.
     pub variables: Vec<(String, Type)>,
-    /// Whether names are possible here.
+    /// Whether the expression can use `variables`.
     pub composes: bool,
 }
 
-/// What an expression has to come to.
+/// The required result of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returns {
     Anything,
@@ -34,7 +34,7 @@ pub enum Returns {
     Object,
 }
 
-/// A type of which the names and types of fields are written `name type`, separated by commas.
+/// A type whose fields are given as `name type`, separated by commas.
 pub(super) fn object(name: &str, fields: &[(&str, Type)]) -> Type {
     let fields = fields
         .iter()
@@ -191,7 +191,7 @@ impl Scope {
         }
     }
 
-    /// The program, or what is wrong, as the real server says it.
+    /// Compiles the expression, or returns the real server's error.
     pub fn compile(&self, source: &str, returns: Returns) -> Result<Program, String> {
         let program = Program::compile(&self.env(), source)
             .map_err(|e| format!("compilation failed: {e}"))?;
@@ -217,7 +217,7 @@ impl Scope {
         }
     }
 
-    /// The same with a name more. Of types that are not plain nothing is known.
+    /// Adds a variable. A type that is not plain is treated as unknown.
     pub fn define(&mut self, name: &str, ty: Option<&Type>) {
         fn plain(ty: &Type) -> Type {
             match ty {
@@ -237,7 +237,7 @@ impl Scope {
     }
 }
 
-/// A value as JSON; what has no such form is said in words.
+/// A value as JSON; a value without a JSON form is an error.
 pub fn to_json(value: &Value) -> Result<Json, String> {
     Ok(match value {
         Value::Null | Value::Optional(None) => Json::Null,
@@ -280,7 +280,7 @@ fn fields(map: &super::value::Map) -> Result<Json, String> {
         let Key::String(key) = key else {
             return Err("unsupported map key type".to_owned());
         };
-        // An absent optional field is no field.
+        // An absent optional field is omitted.
         if !matches!(value, Value::Optional(None)) {
             fields.insert(key.to_string(), to_json(value)?);
         }
@@ -288,7 +288,7 @@ fn fields(map: &super::value::Map) -> Result<Json, String> {
     Ok(Json::Object(fields))
 }
 
-/// The objects of a value that are not called like the place where they stand.
+/// The objects in a value whose type name does not match their position.
 pub fn misnamed(value: &Value, place: &str) -> Vec<String> {
     match value {
         Value::Optional(Some(inner)) => misnamed(inner, place),

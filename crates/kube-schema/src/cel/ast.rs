@@ -1,4 +1,4 @@
-//! Expressions as trees. Main type: [`Expr`].
+//! Expression trees. Main type: [`Expr`].
 
 /// A constant as written.
 #[derive(Clone, Debug, PartialEq)]
@@ -6,7 +6,7 @@ pub enum Literal {
     Null,
     Bool(bool),
     Int(i64),
-    /// A whole number before its sign is known.
+    /// An integer before its sign is known.
     Whole(u64),
     Uint(u64),
     Double(f64),
@@ -14,7 +14,7 @@ pub enum Literal {
     Bytes(Vec<u8>),
 }
 
-/// An expression; `at` is the character that messages point to.
+/// An expression; `at` is the position that messages point to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
     pub at: usize,
@@ -32,7 +32,7 @@ pub enum Kind {
         optional: bool,
         test: bool,
     },
-    /// Functions and operators; these are called `_+_` and so on.
+    /// Functions and operators; operators are named `_+_` and so on.
     Call {
         function: String,
         target: Option<Box<Expr>>,
@@ -46,7 +46,7 @@ pub enum Kind {
     Fold(Box<Fold>),
 }
 
-/// `field: value`, or `?field: value`, where `at` is the place of the colon.
+/// `field: value`, or `?field: value`, where `at` is the position of the colon.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     pub name: String,
@@ -55,7 +55,7 @@ pub struct Field {
     pub optional: bool,
 }
 
-/// What macros such as `all` become: a loop with an accumulator.
+/// The expansion of macros such as `all`: a loop with an accumulator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fold {
     pub range: Expr,
@@ -69,7 +69,7 @@ pub struct Fold {
     pub result: Expr,
 }
 
-/// The accumulator's name; no source can say it.
+/// The accumulator's name, which cannot appear in source text.
 pub const ACCU: &str = "@result";
 
 impl Expr {
@@ -108,7 +108,7 @@ impl Expr {
         }
     }
 
-    /// `a.b.c` as a name.
+    /// `a.b.c` as a qualified name.
     pub fn qualified(&self) -> Option<String> {
         match &self.kind {
             Kind::Ident(name) => Some(name.clone()),

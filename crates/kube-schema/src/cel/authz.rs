@@ -1,7 +1,8 @@
-//! What expressions can ask about rights:
+//! Authorization checks in expressions:
 //! `authorizer.group('apps').resource('deployments').check('get').allowed()`.
 //!
-//! Main types: [`Asking`], a question on its way, and [`Judge`], who answers. It knows no roles.
+//! Main types: [`Asking`], a check under construction, and [`Judge`], which answers it. It knows no
+//! roles.
 
 use super::eval::{Evaluated, failed};
 use super::kinds::Opaque;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 pub const AUTHORIZER: Type = Type::Opaque("kubernetes.authorization.Authorizer");
 pub const RESOURCE_CHECK: Type = Type::Opaque("kubernetes.authorization.ResourceCheck");
 
-/// What one question costs.
+/// The cost of one check.
 pub const CHECK_COST: u64 = 350_000;
 
 /// A question about a resource, or, with a path, about a URL.
@@ -28,7 +29,7 @@ pub struct Question {
     pub path: String,
 }
 
-/// Answers for one user, or for a service account (namespace and name): whether it is allowed, and
+/// Answers for a user, or for a service account (namespace and name): whether it is allowed, and
 /// why.
 #[derive(Clone)]
 pub struct Judge(Arc<Answers>);
@@ -49,7 +50,7 @@ impl Judge {
         })))
     }
 
-    /// The question that the request itself was.
+    /// The check of the request itself.
     pub fn of_request(&self, question: Question) -> Value {
         Value::opaque(Opaque::Authz(Asking::Resource(
             Whom {
@@ -67,7 +68,7 @@ impl fmt::Debug for Judge {
     }
 }
 
-/// Who is asked about.
+/// The subject of a check.
 #[derive(Clone, Debug)]
 pub struct Whom {
     judge: Judge,
@@ -154,7 +155,7 @@ pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
             (*text).clone_into(field);
             Asking::Resource(whom.clone(), question)
         }
-        // Roles do not look at selectors.
+        // Roles ignore selectors.
         ("fieldSelector" | "labelSelector", Asking::Resource(..), [_]) => asking.clone(),
         ("check", Asking::Resource(whom, question), [verb]) => whom.ask(&Question {
             verb: (*verb).to_owned(),

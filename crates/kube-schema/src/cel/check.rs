@@ -1,4 +1,4 @@
-//! Finds the types of an expression, and what does not fit. Main function: [`check`].
+//! Determines the types of an expression and finds type errors. Main function: [`check`].
 
 use super::ast::{Expr, Field, Fold, Kind, Literal};
 use super::functions::{self, Overload};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Env {
     pub vars: BTreeMap<String, Type>,
-    /// Whether patches can be written: `Object{}`, `JSONPatch{}` and what belongs to them.
+    /// Whether the types of patches are available: `Object{}`, `JSONPatch{}` and related ones.
     pub patches: bool,
 }
 
@@ -21,14 +21,14 @@ struct Checker<'e> {
     mapping: Mapping,
     issues: Vec<Issue>,
     fresh: usize,
-    /// Inside the arguments of `format`, whose elements may be of many types.
+    /// Inside the arguments of `format`, whose elements may have different types.
     mixed: usize,
 }
 
-/// Messages after these are not worth reading.
+/// The maximum number of reported issues.
 const MAX_ISSUES: usize = 100;
 
-/// The type of the expression. Names such as `sets.contains` become functions on the way.
+/// The type of the expression. Names such as `sets.contains` are resolved to functions.
 pub fn check(env: &Env, expr: &mut Expr) -> Result<Type, Vec<Issue>> {
     let mut checker = Checker {
         env,
@@ -132,7 +132,7 @@ impl Checker<'_> {
             Kind::Struct(name, fields) => {
                 let found = super::admission::constructed(name).filter(|_| self.env.patches);
                 let Some(Type::Object(object)) = &found else {
-                    // Nothing inside is looked at.
+                    // The inner expressions are not checked.
                     let message = format!("undeclared reference to '{name}' (in container '')");
                     self.issue(at, message);
                     return Type::Error;
@@ -181,7 +181,7 @@ impl Checker<'_> {
         inner.clone()
     }
 
-    /// Elements of one literal have one type.
+    /// The elements of a literal have one common type.
     fn join(&mut self, at: usize, so_far: Option<Type>, next: Type) -> Type {
         let Some(so_far) = so_far else { return next };
         if self.mapping.assign(&so_far, &next) {
@@ -328,7 +328,7 @@ impl Checker<'_> {
         self.resolve(at, &name, overloads, types, true)
     }
 
-    /// The forms of a function, if it is there in this place.
+    /// The overloads of a function, if it is available here.
     fn find(&self, name: &str) -> Option<&'static [Overload]> {
         functions::find(name).filter(|_| self.env.patches || name != "jsonpatch.escapeKey")
     }
@@ -383,7 +383,7 @@ impl Checker<'_> {
         Type::Error
     }
 
-    /// The overload with variables of its own.
+    /// The overload with fresh type variables.
     fn instantiate(&mut self, overload: &Overload) -> (Vec<Type>, Type) {
         let mut fresh: HashMap<Arc<str>, Type> = HashMap::new();
         let args = overload

@@ -1,4 +1,4 @@
-//! From schemas to types, and from objects to values. Main functions: [`of_schema`], [`value`].
+//! Converts schemas to types, and objects to values. Main functions: [`of_schema`], [`value`].
 
 use super::parser::RESERVED;
 use super::time;
@@ -9,17 +9,17 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The largest request, which bounds what is not bounded.
+/// The maximum request size, which limits everything without a limit of its own.
 pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 
-/// Words of the grammar, which the lexer knows before names.
+/// Keywords of the grammar, which the lexer recognizes before names.
 const WORDS: [&str; 4] = ["true", "false", "null", "in"];
 
 pub fn is_reserved(name: &str) -> bool {
     WORDS.contains(&name) || RESERVED.contains(&name)
 }
 
-/// A field's name as expressions write it; None when they cannot.
+/// A field's name as written in expressions; None if it cannot be written.
 pub fn escaped(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -48,8 +48,8 @@ pub fn escaped(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// The type of a schema; None for what expressions do not see. `root`: the schema is that of an
-/// object with a kind.
+/// The type of a schema; None if expressions cannot see it. `root`: the schema is that of an object
+/// with a kind.
 pub fn of_schema(node: &Node, root: bool, name: &str) -> Option<Type> {
     if node.int_or_string {
         return Some(Type::Dyn);
@@ -112,7 +112,7 @@ fn object(node: &Node, root: bool, name: &str) -> Type {
     named(name.to_owned(), fields)
 }
 
-/// A JSON value as its schema types it.
+/// A JSON value, typed by its schema.
 pub fn value(json: &Json, node: &Node, root: bool) -> Value {
     match json {
         Json::Null => Value::Null,
@@ -188,7 +188,7 @@ fn of_text(text: &str, node: &Node) -> Value {
     typed.unwrap_or_else(|| text.into())
 }
 
-/// A JSON value without schema.
+/// A JSON value without a schema.
 pub fn dynamic(json: &Json) -> Value {
     match json {
         Json::Null => Value::Null,

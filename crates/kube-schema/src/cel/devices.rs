@@ -1,7 +1,7 @@
 //! Expressions that select devices. Main function: [`check`].
 //!
-//! They are compiled, not run: nobody here allocates devices. How much they may cost is not
-//! estimated, and those that bind names of their own (`cel.bind`) are believed.
+//! They are compiled but never run, because devices are not allocated here. Their cost is not
+//! estimated, and expressions that bind names of their own (`cel.bind`) are accepted unchecked.
 
 use super::admission::object;
 use super::types::Type;
@@ -25,7 +25,7 @@ fn env() -> &'static Env {
     })
 }
 
-/// What is wrong with an expression, as the real server says it.
+/// The real server's error for an expression.
 pub fn check(source: &str) -> Option<String> {
     if source.contains("cel.bind(") {
         return None;

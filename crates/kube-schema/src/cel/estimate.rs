@@ -1,6 +1,7 @@
-//! What a rule may cost at most, from the sizes that the schema allows. Main function: [`cost`].
+//! Estimates the maximum cost of a rule, from the sizes that the schema allows. Main function:
+//! [`cost`].
 //!
-//! It follows the estimates of the real server, so that a rule without bounds is refused when its
+//! It follows the estimates of the real server, so that a rule without bounds is rejected when its
 //! definition is written.
 
 use super::Program;
@@ -8,7 +9,7 @@ use super::ast::{ACCU, Expr, Fold, Kind, Literal};
 use super::declare::{MAX_REQUEST, escaped};
 use crate::structural::Node;
 
-/// The root of a schema, and how large its parts can be.
+/// The root of a schema, and the maximum sizes of its parts.
 pub struct Sizes<'n> {
     root: &'n Node,
     is_object: bool,
@@ -18,7 +19,7 @@ fn not_negative(n: i64) -> u64 {
     u64::try_from(n).unwrap_or(0)
 }
 
-/// The fewest bytes a value takes in JSON.
+/// The minimum size of a value in JSON.
 fn least(node: &Node, root: bool) -> u64 {
     if node.int_or_string {
         return 1;
@@ -34,7 +35,7 @@ fn least(node: &Node, root: bool) -> u64 {
                 .filter(|(_, p)| p.default.is_none())
                 .map(|(name, p)| name.len() as u64 + least(p, p.embedded) + 4)
                 .sum();
-            // Metadata, kind and apiVersion count when the schema requires them; it seldom does.
+            // Metadata, kind and apiVersion count only if the schema requires them, which is rare.
             let _ = root;
             2 + sum
         }
@@ -50,7 +51,7 @@ fn least(node: &Node, root: bool) -> u64 {
     }
 }
 
-/// The most characters, elements or entries.
+/// The maximum number of characters, elements or entries.
 fn most(node: &Node) -> u64 {
     let text = || {
         node.max_length
@@ -104,17 +105,17 @@ enum Sort {
     Text,
     List,
     Map,
-    /// An address, an amount or the like, which is compared at once.
+    /// An address, a quantity or the like, which is compared in one step.
     Opaque,
     Other,
 }
 
-/// Where in the schema a value comes from.
+/// The origin of a value in the schema.
 #[derive(Clone, Copy)]
 enum Place<'n> {
     Unknown,
     Node(&'n Node, bool),
-    /// A string that the schema does not bound.
+    /// A string without a length limit in the schema.
     FreeText,
     Metadata,
     MapKey,
@@ -198,7 +199,7 @@ impl<'n> Estimate<'n> {
         }
     }
 
-    /// The same, as far as the schema tells.
+    /// The same, according to the schema.
     fn declared(&self, values: bool) -> Estimate<'n> {
         let place = match self.place {
             Place::Node(node, _) => {
@@ -215,7 +216,7 @@ impl<'n> Estimate<'n> {
     }
 }
 
-/// The most that a program may cost.
+/// The maximum cost of a program.
 pub fn cost(program: &Program, sizes: &Sizes<'_>) -> u64 {
     let mut walker = Walker {
         sizes,
@@ -252,7 +253,7 @@ impl<'n> Walker<'_, 'n> {
                     "self" | "oldSelf" => {
                         of_place(Place::Node(self.sizes.root, self.sizes.is_object))
                     }
-                    // The real server takes a name it does not know for the root.
+                    // The real server treats an unknown name as the root.
                     _ => plain(0, Some((0, most(self.sizes.root))), Sort::Other),
                 });
                 Estimate { cost: 1, ..found }
@@ -446,7 +447,7 @@ impl<'n> Values<'_, 'n> {
         self.0.iter().any(|v| v.sort == Sort::Text)
     }
 
-    /// What the schema tells of the elements of the first value.
+    /// The schema's information about the elements of the first value.
     fn elements(self) -> Estimate<'n> {
         self.0[0].declared(true)
     }
@@ -456,7 +457,7 @@ fn scalar<'n>(cost: u64) -> Estimate<'n> {
     plain(cost, None, Sort::Scalar)
 }
 
-/// The cost of a call itself. Some names mean one function of lists and another of texts.
+/// The cost of a call itself. Some names are functions of both lists and strings.
 fn own<'n>(function: &str, values: &[Estimate<'n>]) -> Estimate<'n> {
     let values = Values(values);
     operator(function, values)
@@ -592,7 +593,7 @@ fn text_function<'n>(function: &str, values: Values<'_, 'n>) -> Option<Estimate<
     })
 }
 
-/// Functions of addresses, amounts, URLs and optional values; any other costs 1.
+/// Functions of addresses, quantities, URLs and optional values; any other costs 1.
 fn other_function<'n>(function: &str, values: Values<'_, 'n>) -> Estimate<'n> {
     let of_text = || match values.any_text() {
         true => values.tenth(1),
@@ -623,7 +624,7 @@ fn other_function<'n>(function: &str, values: Values<'_, 'n>) -> Estimate<'n> {
     }
 }
 
-/// The longest text after replacing.
+/// The maximum length of the text after a replacement.
 fn replaced(text: Range, old: Range, new: Range) -> u64 {
     if old.0 == 0 {
         return text

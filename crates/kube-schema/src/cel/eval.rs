@@ -1,4 +1,4 @@
-//! Computes an expression within a budget. Main type: [`Evaluator`].
+//! Evaluates an expression within a budget. Main type: [`Evaluator`].
 
 use super::ast::{ACCU, Expr, Fold, Kind, Literal};
 use super::kinds::Opaque;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// Why there is no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvalError {
-    /// The expression failed, in the words of the real library.
+    /// The expression failed, with the real library's message.
     Failed(String),
-    /// It would have cost too much.
+    /// The cost limit was exceeded.
     Cost,
 }
 
@@ -35,10 +35,10 @@ pub fn failed<T>(text: impl Into<String>) -> Result<T, EvalError> {
     Err(EvalError::Failed(text.into()))
 }
 
-/// What policies call the values that they name themselves.
+/// The object that holds a policy's own variables.
 const COMPOSED: &str = "variables";
 
-/// Deeper trees are not computed.
+/// The maximum depth of a tree that is evaluated.
 const MAX_DEPTH: usize = 600;
 
 pub struct Evaluator<'a> {
@@ -161,8 +161,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// `variables`, unless a loop has a variable of that name: its fields are computed when they
-    /// are asked for.
+    /// `variables`, unless a loop has a variable of that name: its fields are evaluated on access.
     fn is_composed(&self, operand: &Expr) -> bool {
         operand.as_ident() == Some(COMPOSED)
             && !self.scopes.iter().any(|(name, _)| *name == COMPOSED)
@@ -241,7 +240,7 @@ impl<'a> Evaluator<'a> {
         Ok(result)
     }
 
-    /// Either side may decide, whatever the other one says.
+    /// Either side may decide, even if the other is an error.
     fn logical(&mut self, a: &'a Expr, b: &'a Expr, decides: bool) -> Evaluated {
         let left = self.eval(a);
         match left {
@@ -278,7 +277,7 @@ impl<'a> Evaluator<'a> {
             self.scopes.push((&fold.accu, accu));
             let condition = self.eval(&fold.condition);
             accu = self.scopes.pop().map_or(Value::Null, |(_, v)| v);
-            // The loop's own look at its variables costs, too.
+            // Reading the loop's variables has a cost, too.
             if matches!(condition, Err(EvalError::Cost)) {
                 return Err(EvalError::Cost);
             }
@@ -302,7 +301,7 @@ impl<'a> Evaluator<'a> {
         result
     }
 
-    /// One turn of a loop. Errors of predicates wait: a later element may decide.
+    /// One iteration of a loop. Errors of predicates are deferred: a later element may decide.
     fn accumulate(&mut self, fold: &'a Fold, accu: Value) -> Evaluated {
         if let Some((filter, element)) = collecting(&fold.step) {
             if let Some(filter) = filter {
@@ -374,7 +373,7 @@ fn select(value: Value, field: &str, optional: bool, test: bool) -> Evaluated {
         other => (other, false),
     };
     let found = match &value {
-        // A field with a reserved name may be written plainly where the grammar allows it.
+        // A field with a reserved name may be written without escaping where the grammar allows it.
         Value::Map(map) => {
             let plain = || map.get(&Key::String(format!("__{field}__").into()));
             map.get(&Key::String(field.into()))
@@ -398,7 +397,7 @@ fn select(value: Value, field: &str, optional: bool, test: bool) -> Evaluated {
     }
 }
 
-/// Used by indexes, too: `a[b]` and `a[?b]`.
+/// Also used by index expressions: `a[b]` and `a[?b]`.
 pub fn index(of: &Value, at: &Value, optional: bool) -> Evaluated {
     let (of, was_optional) = match of {
         Value::Optional(None) => return Ok(Value::Optional(None)),

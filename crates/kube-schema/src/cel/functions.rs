@@ -1,11 +1,11 @@
-//! The functions that expressions may call, as declarations. Main function: [`find`].
+//! Declarations of the functions that expressions may call. Main function: [`find`].
 
 use super::authz;
 use super::types::Type;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// One form of a function; a method has its target as first argument.
+/// One overload of a function; a method has its target as the first argument.
 #[derive(Debug)]
 pub struct Overload {
     pub method: bool,
@@ -13,7 +13,7 @@ pub struct Overload {
     pub result: Type,
 }
 
-/// `name: arguments -> result`; a method is `target.(arguments)`. Capital letters alone are type
+/// `name: arguments -> result`; a method is `target.(arguments)`. Single capital letters are type
 /// variables.
 const DECLARATIONS: &str = "
 _?_:_: (bool, A, A) -> A
@@ -186,7 +186,7 @@ const NUMBERS: &[&str] = &["int", "uint", "double"];
 
 type Table = HashMap<String, Vec<Overload>>;
 
-/// The forms of a function; None when there is no such function.
+/// The overloads of a function; None if there is no such function.
 pub fn find(name: &str) -> Option<&'static [Overload]> {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(table).get(name).map(Vec::as_slice)
@@ -239,7 +239,7 @@ fn overload(text: &str) -> Option<Overload> {
     })
 }
 
-/// At commas outside of parentheses.
+/// Splits at commas outside of parentheses.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
     for (i, c) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! Values of Kubernetes' own types: URLs, addresses, networks, quantities, versions, formats.
+//! Values of Kubernetes-specific types: URLs, addresses, networks, quantities, versions, formats.
 //!
 //! Main type: [`Opaque`]; main function: [`call`].
 
@@ -31,7 +31,7 @@ pub struct Url {
     query: String,
 }
 
-/// A version; pre-release parts decide the order, build parts do not.
+/// A version; pre-release parts affect the order, build parts do not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Semver {
     numbers: [u64; 3],
@@ -205,7 +205,7 @@ fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What Go says of a text that is no address.
+/// Go's error for a text that is not an address.
 fn why_no_ip(text: &str) -> String {
     let at = |rest: &str, why: &str| format!("{why} (at {})", gofmt::quoted(rest));
     match text.find(['.', ':', '%']).map(|i| &text[i..=i]) {
@@ -431,7 +431,7 @@ impl Semver {
         })
     }
 
-    /// Lets a `v` stand before, numbers be missing, and zeros lead.
+    /// Allows a leading `v`, missing numbers, and leading zeros.
     fn normalized(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let end = text.find(['-', '+']).unwrap_or(text.len());
@@ -501,7 +501,7 @@ fn or_fail<T>(result: Result<T, String>) -> Result<T, EvalError> {
     result.map_err(EvalError::Failed)
 }
 
-/// The functions of these types; None when the function is none of them.
+/// Calls a function of these types; None for other functions.
 pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
     if let [Value::Opaque(of), rest @ ..] = args {
         return method(function, of, rest);
@@ -676,7 +676,7 @@ fn quantity(function: &str, q: &Quantity, rest: &[Value]) -> Option<Evaluated> {
     }))
 }
 
-/// What is wrong with a text, by the name of a format of the `format` library.
+/// The errors in a text, by the name of a format of the `format` library.
 fn format_problems(name: &str, text: &str) -> Vec<String> {
     use crate::formats;
     use crate::structural::formats as known;

@@ -1,8 +1,8 @@
-//! Words of the expression language. Main function: [`tokens`].
+//! The tokens of the expression language. Main function: [`tokens`].
 
 use super::ast::Literal;
 
-/// A word and where it starts, in characters.
+/// A token and its position, in characters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Token {
     pub kind: Kind,
@@ -16,12 +16,12 @@ pub enum Kind {
     Ident(String),
     Literal(Literal),
     Op(&'static str),
-    /// A name in backticks, which no server has switched on.
+    /// A name in backticks, which no server supports.
     Escaped,
     End,
 }
 
-/// What is wrong, and where.
+/// An error and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
     pub at: usize,
@@ -124,7 +124,7 @@ impl Lexer<'_> {
             self.at += operator.len();
             return Some(Kind::Op(operator));
         }
-        // Half an operator takes the next character with it.
+        // An incomplete operator consumes the next character.
         let half = matches!(c, '=' | '&' | '|') && self.at + 1 < self.chars.len();
         let text: String = self.chars[self.at..self.at + 1 + usize::from(half)]
             .iter()
@@ -137,7 +137,7 @@ impl Lexer<'_> {
         None
     }
 
-    /// How long a name in backticks is, with these.
+    /// The length of a name in backticks, including them.
     fn escaped_name(&self) -> Option<usize> {
         let inner = self.chars[self.at + 1..].iter();
         let letters = inner
@@ -146,7 +146,7 @@ impl Lexer<'_> {
         (letters > 0 && self.peek(letters + 1) == '`').then_some(letters + 2)
     }
 
-    /// How many letters stand before the quote, with what they say: (letters, raw, bytes).
+    /// The prefix before the quote: (length, raw, bytes).
     fn string_prefix(&self) -> Option<(usize, bool, bool)> {
         let (mut raw, mut bytes, mut n) = (false, false, 0);
         loop {
@@ -286,7 +286,7 @@ impl Lexer<'_> {
         }
         match (value, unsigned) {
             (Some(n), true) => Kind::Literal(Literal::Uint(n)),
-            // One more than the largest number may follow a minus.
+            // One more than the largest number is allowed after a minus.
             (Some(n), false) if n <= i64::MAX as u64 + 1 => Kind::Literal(Literal::Whole(n)),
             _ => {
                 self.issues.push(Issue {

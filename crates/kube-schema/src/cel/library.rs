@@ -1,4 +1,4 @@
-//! The functions of expressions, and what they cost. Main functions: [`call`], [`cost_before`],
+//! The implementation of functions, and their cost. Main functions: [`call`], [`cost_before`],
 //! [`cost_after`].
 
 use super::eval::{Evaluated, failed, index};
@@ -14,7 +14,7 @@ fn traversal(size: u64) -> u64 {
     size.div_ceil(10)
 }
 
-/// What is paid for before the work is done, so that the work cannot be too much.
+/// The cost charged before the call, which limits the work it can do.
 pub fn cost_before(function: &str, args: &[Value]) -> u64 {
     let size = |i: usize| args.get(i).map_or(0, Value::size);
     match function {

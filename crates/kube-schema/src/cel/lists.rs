@@ -4,7 +4,7 @@ use super::eval::{Evaluated, failed};
 use super::value::Value;
 use std::cmp::Ordering;
 
-/// None when the function is none of lists.
+/// Calls a list function; None for other functions.
 pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
     if function == "lists.range" {
         let [Value::Int(n)] = args else {

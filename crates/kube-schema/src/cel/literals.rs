@@ -1,5 +1,5 @@
-//! Constants in calls that can be judged before anything runs: patterns, durations, times. Main
-//! function: [`check`].
+//! Checks constant arguments that can be checked before evaluation: patterns, durations, times.
+//! Main function: [`check`].
 
 use super::ast::{Expr, Kind, Literal};
 use super::lexer::Issue;

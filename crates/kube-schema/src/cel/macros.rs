@@ -1,4 +1,4 @@
-//! `has`, `all`, `map` and the like: what they stand for. Main functions: [`function`], [`method`].
+//! Expansion of `has`, `all`, `map` and other macros. Main functions: [`function`], [`method`].
 
 use super::ast::{ACCU, Expr, Fold, Kind};
 use super::lexer::Issue;
@@ -12,7 +12,7 @@ fn bad(at: usize, message: &str) -> Expanded {
     }))
 }
 
-/// Macros that look like functions.
+/// Macros in the form of functions.
 pub fn function(at: usize, name: &str, args: &[Expr]) -> Expanded {
     if name != "has" || args.len() != 1 {
         return None;
@@ -145,7 +145,7 @@ impl Loop<'_> {
     }
 }
 
-/// Macros that look like methods.
+/// Macros in the form of methods.
 pub fn method(at: usize, target: &Expr, name: &str, args: &[Expr]) -> Expanded {
     match (name, args.len()) {
         ("all" | "exists" | "exists_one" | "existsOne" | "filter", 2) | ("map", 2 | 3) => {
@@ -229,7 +229,7 @@ fn method_call(at: usize, target: Expr, name: &str) -> Expr {
     )
 }
 
-/// A loop over nothing whose accumulator is the variable.
+/// A loop without iterations whose accumulator is the variable.
 fn with(at: usize, var: &str, value: Expr, result: Expr) -> Expr {
     let fold = Fold {
         range: Expr::new(at, Kind::List(Vec::new())),

@@ -1,9 +1,9 @@
-//! The expression language of validation rules and admission policies (CEL): read, checked,
-//! computed within a budget.
+//! The expression language of validation rules and admission policies (CEL): parsed, checked, and
+//! evaluated within a budget.
 //!
 //! Main types: [`Env`] (the variables and their types), [`Program`]. It knows schemas ([`declare`],
-//! [`rules`]), no registry. It is our own and not a library: libraries to be had check no types,
-//! have no budget and not Kubernetes' messages.
+//! [`rules`]), but no registry. It does not use a library, because the available ones have no type
+//! check, no budget and different error messages from Kubernetes.
 
 pub mod admission;
 mod ast;
@@ -45,7 +45,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// What is wrong is said as the real library says it.
+    /// Errors have the real library's wording.
     pub fn compile(env: &Env, source: &str) -> Result<Self, String> {
         let chars: Vec<char> = source.chars().collect();
         let mut expr = parser::parse(&chars).map_err(|issues| shown(&issues, source))?;
@@ -53,7 +53,7 @@ impl Program {
         Ok(Self { expr, ty })
     }
 
-    /// Whether the expression looks at a variable.
+    /// Whether the expression uses a variable.
     pub fn uses(&self, variable: &str) -> bool {
         let mut found = false;
         self.expr
@@ -61,7 +61,7 @@ impl Program {
         found
     }
 
-    /// The value, and what it cost.
+    /// The value and its cost.
     pub fn run(&self, vars: Vars<'_>, limit: u64) -> (Result<Value, EvalError>, u64) {
         let mut evaluator = eval::Evaluator::new(vars, limit);
         let result = evaluator.eval(&self.expr);
@@ -72,7 +72,7 @@ impl Program {
 /// `ERROR: <input>:1:6: …`, the line, and an arrow below it.
 fn shown(issues: &[Issue], source: &str) -> String {
     if source.is_empty() {
-        // There is no place to point at.
+        // The error has no position.
         return issues
             .iter()
             .map(|issue| format!("ERROR: <input>:1:0: {}", issue.message))

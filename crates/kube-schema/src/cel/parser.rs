@@ -1,14 +1,14 @@
-//! Reads expressions. Main function: [`parse`]. Macros are in [`super::macros`].
+//! Parses expressions. Main function: [`parse`]. Macros are in [`super::macros`].
 
 use super::ast::{Expr, Field, Kind, Literal};
 use super::lexer::{self, Issue, Token};
 use super::macros;
 
-/// Deeper nesting is refused.
+/// Deeper nesting is rejected.
 const MAX_DEPTH: usize = 120;
-/// Longer sources are refused; a definition is smaller anyway.
+/// Longer sources are rejected; a definition is smaller anyway.
 const MAX_SOURCE: usize = 100_000;
-/// Names that no variable may have.
+/// Names that variables must not have.
 pub const RESERVED: &[&str] = &[
     "as",
     "break",
@@ -28,8 +28,8 @@ pub const RESERVED: &[&str] = &[
     "void",
     "while",
 ];
-/// What may begin an operand, in the order of the grammar; marked are those that only may stand
-/// where something ends or is optional.
+/// The tokens that may begin an operand, in the order of the grammar; the marked ones are allowed
+/// only where something ends or is optional.
 const OPERAND: [(&str, bool); 19] = [
     ("'['", false),
     ("']'", true),
@@ -59,12 +59,12 @@ struct Parser {
     issues: Vec<Issue>,
 }
 
-/// Nothing more can be read; the issue is noted.
+/// Parsing cannot continue; the issue has been recorded.
 pub struct Stop;
 
 type Parsed<T = Expr> = Result<T, Stop>;
 
-/// The expression, or everything that is wrong with the text.
+/// The expression, or all syntax errors in the text.
 pub fn parse(source: &[char]) -> Result<Expr, Vec<Issue>> {
     if source.len() > MAX_SOURCE {
         let message = format!(
@@ -84,7 +84,7 @@ pub fn parse(source: &[char]) -> Result<Expr, Vec<Issue>> {
     if let Ok(expr) = expr {
         if parser.peek().kind != lexer::Kind::End {
             let token = parser.peek().clone();
-            // One word too many is told from a wrong one.
+            // A superfluous token is distinguished from a wrong one.
             let last = parser
                 .tokens
                 .get(parser.at + 1)
@@ -106,7 +106,7 @@ pub fn parse(source: &[char]) -> Result<Expr, Vec<Issue>> {
     Err(parser.issues)
 }
 
-/// Binary operators by precedence, the loosest first.
+/// Binary operators by precedence, lowest first.
 const LEVELS: &[&[(&str, &str)]] = &[
     &[("||", "_||_")],
     &[("&&", "_&&_")],
@@ -155,7 +155,7 @@ impl Parser {
         Err(Stop)
     }
 
-    /// An operand, or one of `others`.
+    /// The error that an operand, or one of `others`, is expected.
     fn expected_operand<T>(&mut self, others: &[&str]) -> Parsed<T> {
         let words: Vec<&str> = OPERAND
             .iter()
@@ -200,8 +200,8 @@ impl Parser {
         )
     }
 
-    /// What is wrong where an operand should be. Reading goes on after a token too many, and with
-    /// an operator as if there were one.
+    /// The error for a missing operand. Parsing continues after a superfluous token, and before an
+    /// operator as if there were an operand.
     fn no_operand(&mut self) -> Parsed {
         let token = self.peek().clone();
         let stop = self.expected_operand(&[]);
@@ -230,7 +230,7 @@ impl Parser {
     fn need(&mut self, op: &str) -> Parsed<usize> {
         match self.take(op) {
             Some(at) => Ok(at),
-            // Nothing is guessed after which the text could not end.
+            // No token is assumed to be missing if the text could not end after it.
             None if self.at_end() && op != ":" => {
                 let at = self.peek().at;
                 self.fail(at, format!("Syntax error: missing '{op}' at '<EOF>'"))
@@ -266,7 +266,7 @@ impl Parser {
             return self.unary();
         };
         let mut left = self.binary(level + 1)?;
-        // A chain is a loop here, but a deep tree later.
+        // A chain is a loop here, but later a deep tree.
         let mut links = 0;
         while let Some((op, name)) = operators.iter().find(|(op, _)| self.is(op)) {
             let at = self.take(op).unwrap_or(0);
@@ -418,8 +418,8 @@ impl Parser {
         }
     }
 
-    /// What stands after a dot: a field or a function, which the real parser tells apart by what
-    /// follows.
+    /// The name after a dot: a field or a function, which the real parser distinguishes by the next
+    /// token.
     fn field_name(&mut self, optional: bool) -> Parsed<String> {
         let token = self.peek().clone();
         match token.kind {

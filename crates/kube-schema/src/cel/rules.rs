@@ -1,4 +1,4 @@
-//! `x-kubernetes-validations`: rules compiled once with a schema, and run over objects.
+//! `x-kubernetes-validations`: rules compiled once with a schema, and evaluated for objects.
 //!
 //! Main types: [`Compiled`] (a schema's rules, ready to run), [`Definitions`] (the checks when a
 //! definition is written).
@@ -14,13 +14,13 @@ use crate::structural::{Node, Rule, internal, path};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// What one expression may cost.
+/// The cost limit of one expression.
 const CALL_LIMIT: u64 = 1_000_000;
-/// What all rules of an object may cost together.
+/// The cost limit of all rules of an object together.
 const OBJECT_BUDGET: i64 = 10_000_000;
 const MESSAGE_LIMIT: usize = 5 * 1024;
 
-/// What is left of an object's budget; below zero no further rules run.
+/// The remaining budget of an object; below zero, no further rules run.
 pub struct Budget(i64);
 
 impl Default for Budget {
@@ -29,14 +29,14 @@ impl Default for Budget {
     }
 }
 
-/// What rules found: refusals, and what is only warned about because it was so before.
+/// The results of rules: errors, and those reduced to warnings because the value is unchanged.
 #[derive(Default)]
 pub struct Found {
     pub problems: Vec<Problem>,
     pub warnings: Vec<String>,
 }
 
-/// A rule of one place of the schema.
+/// A rule at one level of the schema.
 #[derive(Debug)]
 struct Compiling {
     program: Result<Program, String>,
@@ -45,7 +45,7 @@ struct Compiling {
     field_path: String,
 }
 
-/// The rules of a schema. It has the shape of the schema, without the places that have none.
+/// The rules of a schema. It has the shape of the schema, without the levels that have no rules.
 #[derive(Debug, Default)]
 pub struct Compiled {
     rules: Vec<(Rule, Compiling)>,
@@ -88,12 +88,12 @@ impl Compiling {
     }
 }
 
-/// A place in an object: the value, what it was, and whether an unchanged value may stay wrong.
+/// A value in an object, its previous value, and whether an unchanged value may stay invalid.
 #[derive(Clone, Copy)]
 struct Here<'a> {
     value: &'a Json,
     old: Option<&'a Json>,
-    /// For rules that only look at the present state: what to compare with, here or above.
+    /// For rules without `oldSelf`: the value to compare with, here or above.
     unchanged: bool,
     ratchet: bool,
 }
@@ -128,7 +128,7 @@ impl Compiled {
         }
     }
 
-    /// Runs every rule; `old` is there for updates. With `ratchet`, what is wrong but unchanged is
+    /// Runs every rule; `old` is set for updates. With `ratchet`, an error in an unchanged value is
     /// a warning.
     pub fn check_with(
         &self,
@@ -232,13 +232,13 @@ impl Compiled {
         if self.rules.is_empty() || budget.0 < 0 {
             return;
         }
-        // Go prints a path without elements as this.
+        // Go prints an empty path this way.
         let path = if path.is_empty() { "<nil>" } else { path };
         let kind = Json::from(node.kind.as_str());
         let this = declare::value(spot.value, node, self.root);
         let before = spot.old.map(|old| declare::value(old, node, self.root));
         let with_old = self.rules.iter().any(|(_, compiled)| compiled.uses_old);
-        // Messages see the old value as it is, whatever the rule wants it to be.
+        // Message expressions see the old value itself, even if the rule sees it as optional.
         let of_messages = |name: &str| match name {
             "self" => Some(Ok(this.clone())),
             "oldSelf" if with_old => before.clone().map(Ok),
@@ -392,11 +392,11 @@ fn failure(error: &EvalError, rule: &Rule) -> String {
     }
 }
 
-/// A place in the schema of a definition: how often its data may occur.
+/// A level in the schema of a definition, and how often its data may occur.
 #[derive(Clone, Copy)]
 pub struct Spot {
     root: bool,
-    /// None: there is no bound.
+    /// None: unlimited.
     times: Option<u64>,
 }
 
@@ -447,11 +447,11 @@ impl Spot {
     }
 }
 
-/// What a rule may be estimated to cost, and all rules of a definition together.
+/// The limit of a rule's estimated cost, and of all rules of a definition together.
 const RULE_LIMIT: u64 = 10_000_000;
 const TOTAL_LIMIT: u64 = 100_000_000;
 
-/// Compiles the rules of a definition and adds up what they may cost.
+/// Compiles the rules of a definition and adds up their estimated cost.
 pub struct Definitions<'n> {
     _root: &'n Node,
     total: u64,
@@ -492,8 +492,8 @@ impl<'n> Definitions<'n> {
         }
     }
 
-    /// What is wrong with the rules of one place. `lost` is the place above that updates cannot be
-    /// followed through.
+    /// Checks the rules at one level. `lost` is the level above at which values cannot be
+    /// correlated across updates.
     pub fn check(
         &mut self,
         schema: &Json,
@@ -608,7 +608,7 @@ impl<'n> Definitions<'n> {
         })
     }
 
-    /// What is wrong with all rules together.
+    /// The errors about all rules together.
     pub fn total(&self, path: &str) -> Vec<Problem> {
         if self.total <= TOTAL_LIMIT {
             return Vec::new();

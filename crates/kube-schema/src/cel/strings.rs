@@ -6,7 +6,7 @@ use super::value::{Key, Value};
 use crate::go_regex::compile_pattern;
 use crate::gofmt;
 
-/// None when the function is none of strings.
+/// Calls a string function; None for other functions.
 pub fn call(function: &str, args: &[Value]) -> Option<Evaluated> {
     let [Value::String(text), rest @ ..] = args else {
         return None;

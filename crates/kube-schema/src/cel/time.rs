@@ -1,14 +1,14 @@
-//! Durations and times of expressions.
+//! Durations and times in expressions.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// Go's durations, in nanoseconds.
+/// Parses a Go duration, in nanoseconds.
 pub fn parse_duration(text: &str) -> Option<i64> {
     tiphys_gocompat::duration::parse(text).ok()
 }
 
-/// The seconds of all times that there are: from the year 1 to 9999.
+/// The range of all times, in seconds: from the year 1 to 9999.
 pub const YEARS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// RFC 3339.
@@ -20,8 +20,8 @@ pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
         .flatten()
 }
 
-/// Our library ends a day before the real one; that day, which often stands for "never", is our
-/// last moment.
+/// Our time library ends a day before the real one; that last day, which often stands for "never",
+/// becomes our last moment.
 fn last_day(text: &str) -> Option<Timestamp> {
     let rest = text.strip_prefix("9999-12-3")?;
     format!("9998-12-3{rest}")
@@ -40,7 +40,7 @@ pub fn text(time: Timestamp) -> String {
     time.to_string()
 }
 
-/// As `string(duration)` has it: seconds.
+/// The result of `string(duration)`: seconds.
 pub fn seconds(nanos: i64) -> String {
     let (whole, rest) = (nanos / 1_000_000_000, (nanos % 1_000_000_000).abs());
     let sign = if nanos < 0 && whole == 0 { "-" } else { "" };

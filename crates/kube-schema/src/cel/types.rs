@@ -1,15 +1,15 @@
-//! Types of expressions, and which fits where. Main types: [`Type`], [`Mapping`].
+//! Types of expressions, and which are assignable to which. Main types: [`Type`], [`Mapping`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-/// The fields of a kind of object. Two are the same when their names are.
+/// The fields of an object type. Types are equal if their names are.
 #[derive(Debug)]
 pub struct ObjectType {
     pub name: String,
     pub fields: BTreeMap<String, Type>,
-    /// It has every other field, too, of any type.
+    /// It also has any other field, of any type.
     pub open: bool,
 }
 
@@ -34,7 +34,7 @@ pub enum Type {
     Kind(Arc<Type>),
     /// `kubernetes.Quantity` and the like.
     Opaque(&'static str),
-    /// A variable of a declaration, or of the check under way.
+    /// A type variable of a declaration, or of the current check.
     Var(Arc<str>),
 }
 
@@ -61,8 +61,7 @@ impl Type {
         Self::Kind(Arc::new(of))
     }
 
-    /// The name of the type itself, which some messages have where others have what a reader
-    /// writes.
+    /// The runtime name of the type, which some messages use instead of the readable one.
     pub fn runtime_name(&self) -> String {
         match self {
             Self::Duration => "google.protobuf.Duration".to_owned(),
@@ -136,13 +135,12 @@ impl fmt::Display for Type {
     }
 }
 
-/// What type variables stand for so far.
+/// The current values of type variables.
 #[derive(Clone, Debug, Default)]
 pub struct Mapping(HashMap<Arc<str>, Type>);
 
 impl Mapping {
-    /// The type with variables replaced; those that stand for nothing become `dyn` when `free` says
-    /// so.
+    /// The type with variables replaced; unassigned ones become `dyn` if `free` is set.
     pub fn apply(&self, ty: &Type, free: bool) -> Type {
         match ty {
             Type::Var(name) => match self.0.get(name) {
@@ -158,7 +156,7 @@ impl Mapping {
         }
     }
 
-    /// Whether a value of one type may stand where the other is wanted; variables learn from it.
+    /// Whether a value of one type is assignable to the other; assigns variables on the way.
     pub fn assign(&mut self, from: &Type, to: &Type) -> bool {
         let mut tried = self.clone();
         let fits = tried.fits(from, to);
@@ -201,7 +199,7 @@ impl Mapping {
         }
     }
 
-    /// Lets a variable stand for a type: (whether it may, whether it stood for something before).
+    /// Assigns a type to a variable: (whether that is possible, whether it was assigned before).
     fn substitute(&mut self, ty: &Type, var: &Arc<str>) -> (bool, bool) {
         if matches!(ty, Type::Var(name) if name == var) {
             return (true, true);
@@ -226,7 +224,7 @@ impl Mapping {
         (true, false)
     }
 
-    /// The one of two types that fit each other which allows more.
+    /// The more general of two compatible types.
     pub fn more_general(&self, a: &Type, b: &Type) -> Type {
         if is_as_general(a, b) {
             a.clone()

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How the elements of a list are told apart, which decides when two lists are equal.
+/// How the elements of a list are identified, which decides when two lists are equal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ListKind {
     #[default]
@@ -23,7 +23,7 @@ pub struct List {
     pub kind: ListKind,
 }
 
-/// A key of a map. Numbers that are equal are the same key.
+/// A key of a map. Equal numbers are the same key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     Bool(bool),
@@ -130,7 +130,7 @@ impl Value {
         }
     }
 
-    /// The type that holds such a value in the real library.
+    /// The Go type of such a value in the real library.
     pub fn go_type(&self) -> &'static str {
         match self {
             Self::Null => "types.Null",
@@ -182,7 +182,7 @@ impl Value {
         }
     }
 
-    /// None for values that have no order.
+    /// None for values without an order.
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
@@ -194,7 +194,7 @@ impl Value {
         }
     }
 
-    /// What the cost of a call depends on: characters, elements, or one.
+    /// The size that the cost of a call depends on: characters, elements, or one.
     pub fn size(&self) -> u64 {
         match self {
             Self::String(s) => s.chars().count() as u64,
@@ -206,7 +206,7 @@ impl Value {
         }
     }
 
-    /// `string(x)`; None for values that have no text.
+    /// `string(x)`; None for values without a text form.
     pub fn text(&self) -> Option<String> {
         Some(match self {
             Self::Bool(b) => b.to_string(),
@@ -276,7 +276,8 @@ fn lists_equal(a: &List, b: &List) -> bool {
     }
 }
 
-/// One list after the other; sets keep one of each, keyed lists the later of two with one key.
+/// Concatenates two lists; sets keep one of equal elements, keyed lists the later of two with the
+/// same key.
 pub fn concatenated(a: &List, b: &List) -> List {
     let mut items = a.items.clone();
     for item in &b.items {

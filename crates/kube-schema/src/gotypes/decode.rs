@@ -11,7 +11,7 @@ use tiphys_apimachinery::Gvk;
 const MAGIC: &[u8] = b"k8s\0";
 const MAX_DEPTH: usize = 100;
 
-/// Why a body cannot be read.
+/// Why a body cannot be decoded.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DecodeError {
     #[error("the body is not in the Kubernetes protobuf format")]
@@ -26,7 +26,7 @@ pub enum DecodeError {
     NotUtf8,
 }
 
-/// Reads a body into the object's JSON.
+/// Decodes a body into the object's JSON.
 pub fn decode(body: &[u8]) -> Result<Value, DecodeError> {
     let mut envelope = Reader(body.strip_prefix(MAGIC).ok_or(DecodeError::NoMagic)?);
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
@@ -192,7 +192,7 @@ fn value(ty: &Type, wire: &Wire<'_>, depth: usize) -> Result<Value, DecodeError>
         (Type::String, Wire::Bytes(b)) => text(b)?.into(),
         (Type::Bytes, Wire::Bytes(b)) => STANDARD.encode(b).into(),
         (Type::Bool, Wire::Varint(n)) => (*n != 0).into(),
-        // Negative numbers travel as 64-bit two's complement.
+        // Negative numbers are encoded as 64-bit two's complement.
         (Type::Int32 | Type::Int64, Wire::Varint(n)) => n.cast_signed().into(),
         (Type::Float, Wire::Fixed64(n)) => f64::from_bits(*n).into(),
         (Type::Float, Wire::Fixed32(n)) => f64::from(f32::from_bits(*n)).into(),

@@ -1,18 +1,18 @@
-//! The difference of two values as some messages of the real server show it: a unified diff of
-//! their indented JSON, under Go's names. Main function: [`diff`]. The lines are matched as
-//! Python's difflib does, since the diff would look different otherwise.
+//! The difference between two values in the form of some of the real server's messages: a unified
+//! diff of their indented JSON, with Go's field names. Main function: [`diff`]. Lines are matched
+//! as in Python's difflib, because the diff would look different otherwise.
 
 use super::{drop_empty, find, forget_empty, internal};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Lines around a change.
+/// Context lines around a change.
 const CONTEXT: usize = 3;
-/// From this many lines on, lines that come often are not looked for.
+/// From this many lines on, frequent lines are not matched.
 const POPULAR_FROM: usize = 200;
 
-/// What became of `old`; both are of the named type. What was kept holds no lists and maps without
-/// anything in them, although those of the new one may stand in it while the two are compared.
+/// The diff from `old` to the new value; both have the named type. A stored value has no empty
+/// lists and maps, so those that `old` has for the comparison are dropped first.
 pub fn diff(old: &Value, new: &Value, of: &str) -> String {
     let mut old = old.clone();
     if let (Some(of), Some(map)) = (find(of), old.as_object_mut()) {

@@ -1,11 +1,11 @@
-//! A value as the real server's messages show it: its internal structs have no JSON names, so Go's
-//! own field names appear, and nothing is left out. Main function: [`internal`].
+//! A value in the form of the real server's messages: its internal structs have no JSON names, so
+//! Go's own field names appear, and empty fields are included. Main function: [`internal`].
 
 use super::internal_names::{self as names, MOVED};
 use super::{Field, Struct, Type, find};
 use serde_json::Value;
 
-/// Words that Go writes in capitals when a field's name starts with them.
+/// Words that Go capitalizes when a field's name starts with them.
 const CAPITALS: [&str; 11] = [
     "api", "cel", "cidr", "dns", "fqdn", "http", "id", "ip", "tls", "uid", "url",
 ];
@@ -36,7 +36,7 @@ fn structure(value: &Value, of: &'static Struct) -> String {
     format!("{{{}}}", fields(value, of).join(","))
 }
 
-/// A pod spec with the fields in its security context that are there internally.
+/// A pod spec with the fields moved to its security context that are there internally.
 fn as_internal(spec: &Value) -> Value {
     let mut spec = spec.clone();
     let moved: Vec<(String, Value)> = MOVED
@@ -53,7 +53,7 @@ fn as_internal(spec: &Value) -> Value {
 }
 
 fn fields(value: &Value, of: &'static Struct) -> Vec<String> {
-    // Types of apimachinery keep their JSON names, and leave out what is empty.
+    // Types of apimachinery keep their JSON names, and omit empty fields.
     if of.name.starts_with("meta/") {
         let shown = |f: &Field, v: &Value| !v.is_null() && !super::omitted(f, v);
         let held = of
@@ -68,7 +68,7 @@ fn fields(value: &Value, of: &'static Struct) -> Vec<String> {
     for field in in_order(of) {
         let held = value.get(field.name).unwrap_or(&Value::Null);
         match &field.ty {
-            // Embedded structs show their fields as if they were of the outer one.
+            // The fields of embedded structs appear as fields of the outer struct.
             Type::Message(message) if field.inline => parts.extend(
                 message
                     .find()

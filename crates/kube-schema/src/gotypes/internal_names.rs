@@ -1,4 +1,4 @@
-//! Where Go's internal structs differ from the public ones: names that do not follow from the JSON
+//! The differences between Go's internal and public structs: names that do not follow from the JSON
 //! name, and the order of fields.
 
 /// Go names of JSON fields.
@@ -67,7 +67,7 @@ const OF_STRUCT: &[(&str, &str, &str)] = &[
     ("resource/v1.DeviceAttribute", "versions", "VersionValues"),
 ];
 
-/// Structs with their fields in another order. Some of a pod's fields are in its security context.
+/// Structs whose fields have another order. Some of a pod's fields are in its security context.
 const ORDER: &[(&str, &str)] = &[
     (
         "core/v1.PodSpec",
@@ -96,7 +96,7 @@ const ORDER: &[(&str, &str)] = &[
     ),
 ];
 
-/// The fields of a pod that are internally in its security context.
+/// The fields of a pod that are in its security context internally.
 pub const MOVED: [&str; 5] = [
     "hostNetwork",
     "hostPID",
@@ -105,7 +105,7 @@ pub const MOVED: [&str; 5] = [
     "hostUsers",
 ];
 
-/// The Go name of a field, where it is not the JSON name with a capital.
+/// The Go name of a field, if it is not the capitalized JSON name.
 pub fn name(of: &str, field: &str) -> Option<&'static str> {
     let own = OF_STRUCT
         .iter()
@@ -119,7 +119,7 @@ pub fn name(of: &str, field: &str) -> Option<&'static str> {
     })
 }
 
-/// The fields of a struct in their order, where that is another one.
+/// The fields of a struct in their order, if that differs.
 pub fn order(of: &str) -> Option<impl Iterator<Item = &'static str>> {
     ORDER
         .iter()
@@ -127,7 +127,7 @@ pub fn order(of: &str) -> Option<impl Iterator<Item = &'static str>> {
         .map(|(_, fields)| fields.split_whitespace())
 }
 
-/// Structs whose fields are no pointers internally although they are in JSON.
+/// Structs whose fields are not pointers internally, although they are in JSON.
 pub fn is_plain(of: &str) -> bool {
     matches!(
         of,

@@ -1,6 +1,6 @@
-//! An object as the real server would write it after reading it into Go structs. Main functions:
-//! [`read_into`], which keeps lists and maps that were given without anything in them, as Go does
-//! in memory, and [`normalize`], which drops them, as Go does in writing.
+//! Normalizes an object as the real server does by decoding it into Go structs and encoding it
+//! again. Main functions: [`read_into`], which keeps empty lists and maps, as Go does in memory,
+//! and [`normalize`], which drops them, as Go does in writing.
 
 use super::read::{WrongType, read};
 use super::{Field, Message, SCHEMA, Struct, Type};
@@ -15,7 +15,7 @@ pub fn normalize(map: &mut Map<String, Value>, of: &'static Struct) -> Result<()
     Ok(())
 }
 
-/// The same without dropping lists and maps for having nothing in them.
+/// The same without dropping empty lists and maps.
 pub fn read_into(
     map: &mut Map<String, Value>,
     of: &'static Struct,
@@ -26,19 +26,18 @@ pub fn read_into(
     Ok(())
 }
 
-/// Drops the lists and maps without anything in them that Go does not write. The object has been
-/// read before.
+/// Drops the empty lists and maps that Go does not write. The object must be normalized.
 pub fn drop_empty(map: &mut Map<String, Value>, of: &'static Struct) {
     walk(map, of, false);
 }
 
-/// Drops what else Go does not write of an object that has been read before.
+/// Drops the other fields that Go does not write. The object must be normalized.
 pub fn drop_zero(map: &mut Map<String, Value>, of: &'static Struct) {
     walk(map, of, true);
 }
 
-/// Gives `to` what `from` has where Go takes the two for equal: amounts that are written in another
-/// way, and lists and maps without anything in them where `to` has nothing.
+/// Copies values from `from` to `to` that are equal in Go: quantities in a different notation, and
+/// empty lists and maps that are missing in `to`.
 pub fn share_equal(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
         if let (Type::Message(message), true) = (&field.ty, field.inline) {
@@ -63,7 +62,7 @@ pub fn share_equal(from: &Map<String, Value>, to: &mut Map<String, Value>, of: &
     }
 }
 
-/// Whether [`share_equal`] might have something to do.
+/// Whether [`share_equal`] might have any effect.
 pub fn may_share(from: &Map<String, Value>, to: &Map<String, Value>) -> bool {
     from.iter()
         .any(|(key, value)| key != "managedFields" && may_share_part(value, to.get(key)))
@@ -170,8 +169,8 @@ fn walk_parts(value: &mut Value, ty: &Type, keep_empty: bool) {
     }
 }
 
-/// Turns empty lists and maps that Go writes all the same into null: in the store, protobuf does
-/// not tell empty from absent.
+/// Sets empty lists and maps that Go always writes to null: in the store, protobuf does not
+/// distinguish empty from absent.
 pub fn forget_empty(map: &mut Map<String, Value>, of: &'static Struct) {
     for field in &of.fields {
         match (&field.ty, field.inline) {
@@ -209,14 +208,14 @@ fn forget_empty_parts(value: &mut Value, ty: &Type) {
     }
 }
 
-/// Whether it is a list or map without anything in it that Go writes all the same.
+/// Whether it is an empty list or map that Go writes anyway.
 fn is_empty_list(field: &Field, value: &Value) -> bool {
     let empty =
         value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty);
     matches!(field.ty, Type::List(_) | Type::Map(_)) && !field.omit_empty && empty
 }
 
-/// Whether Go leaves the field out: an empty value that is not behind a pointer.
+/// Whether Go omits the field: an empty value that is not behind a pointer.
 pub(super) fn omitted(field: &Field, value: &Value) -> bool {
     if !(field.omit_empty || field.omit_zero) || field.pointer {
         return false;
@@ -244,7 +243,7 @@ pub(super) fn omitted(field: &Field, value: &Value) -> bool {
     }
 }
 
-/// What Go writes for a field that was not given: structs that are not behind a pointer, and
+/// The value that Go writes for an absent field: structs that are not behind a pointer, and
 /// anything without `omitempty`.
 fn written_anyway(field: &Field) -> Option<Value> {
     if field.omit_zero || (field.pointer && field.omit_empty) {
@@ -253,7 +252,7 @@ fn written_anyway(field: &Field) -> Option<Value> {
     if field.pointer {
         return Some(Value::Null);
     }
-    // Structs are never "empty" to Go, whatever they look like in JSON.
+    // A struct is never "empty" in Go, whatever its JSON looks like.
     match &field.ty {
         Type::Message(message) => {
             let mut map = Map::new();
@@ -277,7 +276,7 @@ fn written_anyway(field: &Field) -> Option<Value> {
     }
 }
 
-/// The JSON of an empty struct: what was there, to Go, before an object is created.
+/// The JSON of an empty struct: in Go, the previous state of an object being created.
 pub fn zero(of: &'static Struct) -> Map<String, Value> {
     let mut map = Map::new();
     for field in &of.fields {

@@ -1,11 +1,12 @@
-//! Numbers of a tree that is converted, not read as text. Main function: [`cut_numbers`].
+//! Numbers of a tree that is converted instead of being parsed from text. Main function:
+//! [`cut_numbers`].
 
 use super::read::field;
 use super::{Struct, Type};
 use serde_json::{Map, Value};
 
-/// Cuts numbers to the size of their field, as Go does when it converts a tree instead of reading a
-/// text.
+/// Truncates numbers to the size of their field, as Go does when it converts a tree instead of
+/// parsing text.
 pub fn cut_numbers(map: &mut Map<String, Value>, of: &'static Struct) {
     for (key, value) in map.iter_mut() {
         if let Some((field, _)) = field(of, key) {
@@ -37,7 +38,7 @@ fn cut_numbers_in(value: &mut Value, ty: &Type) {
                 None => {}
             }
         }
-        // Such types read the number as it would be written.
+        // These types parse the number in its text form.
         (Type::IntOrString, Value::Number(n)) if n.is_f64() => {
             let whole = n.as_f64().filter(|n| n.trunc() == *n && n.abs() < 1e18);
             whole.into_iter().for_each(|n| *value = to_int(n).into());
@@ -46,7 +47,7 @@ fn cut_numbers_in(value: &mut Value, ty: &Type) {
     }
 }
 
-/// As the processor does it: what is too large or too small becomes the smallest.
+/// The processor's conversion: numbers out of range become the smallest integer.
 fn to_int(n: f64) -> i64 {
     const END: f64 = 9_223_372_036_854_775_808.0;
     if (-END..END).contains(&n) {

@@ -1,11 +1,11 @@
-//! A value read where Go has read one before: a key that is twice in a text. Main function:
+//! A value decoded over an earlier one, as Go does for duplicate keys in a text. Main function:
 //! [`read_over`].
 
 use super::{Field, Struct, Type};
 use serde_json::{Map, Value};
 
-/// Reads a value into a field: structs, lists and maps keep what it does not say, as far as Go
-/// reads into what is there.
+/// Decodes a value into a field: structs, lists and maps keep what the new value does not contain,
+/// as far as Go decodes into existing values.
 pub fn read_over(old: &mut Value, new: Value, field: &Field) {
     if new.is_null() && !field.pointer && keeps(&field.ty) {
         return;
@@ -13,7 +13,7 @@ pub fn read_over(old: &mut Value, new: Value, field: &Field) {
     over(old, new, &field.ty);
 }
 
-/// Whether a null changes nothing of it, unless it stands behind a pointer.
+/// Whether a null leaves the value unchanged, unless it is behind a pointer.
 fn keeps(ty: &Type) -> bool {
     matches!(
         ty,
@@ -34,7 +34,7 @@ fn over(old: &mut Value, new: Value, ty: &Type) {
                 object(old, new, of);
             }
         }
-        // What did not fit is told, whatever came after it.
+        // A type error is reported, whatever follows it.
         (Type::Message(_) | Type::Map(_), other, _) if !other.is_object() && !other.is_null() => {}
         (Type::Map(_), Value::Object(old), Value::Object(new)) => old.extend(new),
         (Type::List(item), Value::Array(old), Value::Array(new)) => list(old, new, item),
@@ -51,7 +51,7 @@ fn object(old: &mut Map<String, Value>, new: Map<String, Value>, of: &'static St
     }
 }
 
-/// Each element into the one in its place; those behind the last one go.
+/// Decodes each element into the one at its position; superfluous ones are dropped.
 fn list(old: &mut Vec<Value>, new: Vec<Value>, item: &Type) {
     old.truncate(new.len());
     for (at, value) in new.into_iter().enumerate() {

@@ -1,5 +1,5 @@
-//! An object read as Go's JSON decoder reads it: field by field as they stand, the first misfit
-//! reported. Main function: [`read`].
+//! Decodes an object like Go's JSON decoder: field by field in the order of the text, reporting the
+//! first type error. Main function: [`read`].
 
 use super::{Field, Message, SCHEMA, Struct, Type, time};
 use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
@@ -18,12 +18,12 @@ pub enum WrongType {
         found: String,
         field: String,
         wanted: String,
-        /// What Go says when it converts a tree instead of reading a text.
+        /// Go's message when it converts a tree instead of parsing text.
         converting: String,
     },
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
-    /// Of a type that reads itself.
+    /// An error of a type with its own decoder.
     #[error("{0}")]
     Own(String),
     #[error("{0}")]
@@ -33,7 +33,7 @@ pub enum WrongType {
 }
 
 impl WrongType {
-    /// What Go says when it converts a tree into the struct, instead of reading a text.
+    /// Go's message when it converts a tree into the struct, instead of parsing text.
     pub fn converting(&self) -> String {
         match self {
             Self::Json { converting, .. } => converting.clone(),
@@ -43,8 +43,8 @@ impl WrongType {
     }
 }
 
-/// Brings values to the form in which Go holds them, or says what does not fit: of a text the first
-/// misfit as it stands, of a tree that in the first field of the struct.
+/// Brings values to the form in which Go holds them, or returns the first type error: in a text the
+/// first in its order, in a tree the one in the first field of the struct.
 pub fn read(
     map: &mut Map<String, Value>,
     of: &'static Struct,
@@ -55,16 +55,16 @@ pub fn read(
     reader.misfit.map_or(Ok(()), Err)
 }
 
-/// Types that read themselves end the reading when they cannot; of other misfits the first is told
-/// when all is read.
+/// Errors of types with their own decoder end the decoding; of other type errors, the first is
+/// reported at the end.
 #[derive(Default)]
 struct Reader {
     misfit: Option<WrongType>,
-    /// A tree is converted, field by field.
+    /// A tree is converted field by field.
     tree: bool,
 }
 
-/// The last step to a value and those before it, which are only put together for a message.
+/// The last step to a value and those before it, which are joined only for a message.
 #[derive(Clone, Copy, Default)]
 struct Path<'a> {
     before: Option<&'a Path<'a>>,
@@ -92,7 +92,8 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// Where a value is: its path, the struct around it, and its type's name if that is a special one.
+/// The location of a value: its path, the struct around it, and its type's name if that is a
+/// special one.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     path: Path<'a>,
@@ -193,7 +194,7 @@ impl Reader {
             (Type::SchemaOrTexts, Value::Array(_)) => {
                 return self.apart(value, &Type::List(Box::new(Type::String)), at);
             }
-            // Neither a schema nor a list of them, but there.
+            // Neither a schema nor a list of schemas, but present.
             (Type::SchemaOrList, _) => *value = false.into(),
             (Type::SchemaOrTexts, _) => *value = Value::Null,
             (Type::SchemaOrBool, Value::Bool(_)) => {}
@@ -260,7 +261,7 @@ impl Reader {
             (Type::Int32 | Type::IntOrString, Value::Number(n))
                 if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {}
             (Type::Int64, Value::Number(n)) if n.is_i64() => {}
-            // In a tree a whole number may be a float; in a text it may not be written as one.
+            // In a tree an integer may be a float; in a text it must not be written as one.
             (Type::Int32 | Type::Int64, Value::Number(n))
                 if self.tree && n.as_f64().is_some_and(|f| f.fract() == 0.0) =>
             {
@@ -271,8 +272,8 @@ impl Reader {
         Ok(())
     }
 
-    /// What reads itself: as a text, also where a tree is converted, and its misfits end the
-    /// reading.
+    /// A type with its own decoder: it is parsed as text, even when a tree is converted, and its
+    /// errors end the decoding.
     fn apart(&self, value: &mut Value, ty: &Type, at: Place<'_>) -> Result<(), WrongType> {
         let mut inner = Self::default();
         let at = if self.tree {
@@ -294,7 +295,7 @@ impl Reader {
         })
     }
 
-    /// A null among them is the zero value to Go.
+    /// A null element is the zero value in Go.
     fn elements<'v>(
         &mut self,
         list: impl Iterator<Item = &'v mut Value>,
@@ -302,7 +303,7 @@ impl Reader {
         at: Place<'_>,
     ) -> Result<(), WrongType> {
         for element in list {
-            // No list in a map is no empty list, and no time has no text.
+            // A null list in a map is not an empty list, and a null time has no text.
             if element.is_null() && matches!(item, Type::List(_) | Type::Time | Type::MicroTime) {
                 continue;
             }
@@ -343,8 +344,8 @@ impl Reader {
     }
 }
 
-/// What Go makes of a fraction without one: the lowest number of all if it is too large, cut to the
-/// size of the field.
+/// Go's conversion of a float to an integer: the lowest number if it is out of range, truncated to
+/// the size of the field.
 fn converted(fraction: f64, ty: &Type) -> i64 {
     let long = if fraction < i64::MAX as f64 {
         fraction as i64
@@ -362,7 +363,7 @@ fn no_schema() -> WrongType {
     WrongType::Own("boolean or JSON schema expected".to_owned())
 }
 
-/// The field of that name, and its path: Go names the structs that it is inlined from.
+/// The field of that name, and its path: Go includes the structs that it is inlined from.
 pub(super) fn field(
     of: &'static Struct,
     name: &str,
@@ -382,7 +383,7 @@ pub(super) fn field(
 
 fn word(value: &Value, wanted: &Type) -> String {
     match value {
-        // Where a number is wanted, Go shows the one that does not fit.
+        // If a number is expected, Go shows the number that does not fit.
         Value::Number(n)
             if matches!(
                 wanted,
@@ -418,7 +419,7 @@ fn go_name(ty: &Type) -> String {
     }
 }
 
-/// What a list or map holds goes by its name, also where it reads itself.
+/// The element type of a list or map is shown by name, even if it has its own decoder.
 fn item_name(ty: &Type) -> String {
     match ty {
         Type::Quantity => "resource.Quantity".into(),
@@ -427,7 +428,7 @@ fn item_name(ty: &Type) -> String {
     }
 }
 
-/// Amounts of resources, which are counted in thousandths.
+/// Resource quantities, which are counted in thousandths.
 const AMOUNTS: &str = "v1.ResourceList";
 
 fn round_up(value: &mut Value) {
@@ -439,10 +440,10 @@ fn round_up(value: &mut Value) {
     }
 }
 
-/// What a list of bytes is made of.
+/// The element type of a byte list.
 const BYTE: &str = "uint8";
 
-/// What Go says of a value in a tree that it cannot convert.
+/// Go's message for a value in a tree that it cannot convert.
 fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
     let kind = match found {
         Value::String(_) => "string",
@@ -456,12 +457,12 @@ fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
         Type::Map(_) => format!("cannot restore map from {kind}"),
         Type::List(_) | Type::Bytes => format!("cannot restore slice from {kind}"),
         Type::Message(_) => format!("cannot restore struct from: {kind}"),
-        // Go can make a text or another number out of a number, but JSON cannot.
+        // Go can convert a number to a string or to another number type, but JSON cannot.
         Type::String if kind == "int64" => format!("cannot convert int64 to {name}"),
         Type::Int32 | Type::Int64 if kind == "float64" => {
             format!("cannot convert float64 to {name}")
         }
-        // These read themselves, from JSON.
+        // These have their own decoder, for JSON.
         Type::Time | Type::MicroTime | Type::Duration | Type::IntOrString => {
             format!(
                 "json: cannot unmarshal {} into Go value of type {}",
@@ -474,8 +475,7 @@ fn not_converted(found: &Value, wanted: &Type, name: &str) -> String {
     }
 }
 
-/// The text that Go writes for these bytes: without line ends, and nothing in the bits that are
-/// left over.
+/// The text that Go writes for these bytes: without line breaks and with zero in the unused bits.
 fn as_encoded(text: String) -> String {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
@@ -489,7 +489,7 @@ fn as_encoded(text: String) -> String {
         .map_or(text, |bytes| STANDARD.encode(bytes))
 }
 
-/// Where Go's decoder stops, if it does. It skips line ends.
+/// The position at which Go's decoder stops with an error, if any. It skips line breaks.
 fn base64_error(text: &str) -> Option<usize> {
     let bytes: Vec<(usize, u8)> = text
         .bytes()

@@ -1,15 +1,15 @@
-//! What Go's decoder says about text that is no JSON. Main function: [`syntax_error`]; it is asked
-//! only when decoding has failed.
+//! Go's error messages for invalid JSON. Main function: [`syntax_error`]; it is called only after
+//! decoding has failed.
 
 use crate::gofmt;
 
-/// As Go's limit of nested lists and maps.
+/// Go's limit of nested lists and maps.
 const MAX_DEPTH: usize = 10_000;
 
-/// What Go's scanner takes the end of the text for, to see whether something ends there.
+/// Go's scanner treats the end of the text as this character, to see whether a value ends there.
 const AT_END: u8 = b' ';
 
-/// Where in a document the scanner is.
+/// The scanner's position in a document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     Value,
@@ -22,7 +22,7 @@ enum At {
     AfterValue,
 }
 
-/// The first mistake in the text, in Go's words; none when it is JSON.
+/// The first error in the text, with Go's wording; none if it is valid JSON.
 pub fn syntax_error(text: &[u8]) -> Option<String> {
     let mut scanner = Scanner {
         text,
@@ -35,7 +35,7 @@ pub fn syntax_error(text: &[u8]) -> Option<String> {
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
-    /// The brackets that are open.
+    /// The open brackets.
     open: Vec<u8>,
 }
 
@@ -171,7 +171,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// At least one digit, or the complaint.
+    /// At least one digit, or an error.
     fn digits(&mut self, where_: &str) -> Step {
         match self.peek() {
             Some(c) if c.is_ascii_digit() => {

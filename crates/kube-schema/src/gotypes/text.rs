@@ -1,14 +1,15 @@
-//! Objects as Go writes them: the fields of a struct in the order of their declaration. Main type:
-//! [`AsWritten`].
+//! Objects as Go writes them, with the fields of a struct in the order of their declaration. Main
+//! type: [`AsWritten`].
 //!
-//! The real server patches the text of an object. What the patch looks into is written anew then,
-//! in order of the keys; everything else stays as it was written, wherever it is moved to.
+//! The real server patches the text of an object. The parts that the patch looks into are then
+//! written again, with sorted keys; everything else stays as it was written, wherever it is moved
+//! to.
 
 use super::{Message, Struct, Type, find};
 use crate::gofmt;
 use serde_json::{Map, Value};
 
-/// The key under which a map says which struct it is. No field of a struct has such a name.
+/// The key that marks the struct of a map. No field of a struct has this name.
 const STRUCT: &str = "\0";
 
 /// An object in which every part knows whether it is still as Go wrote it.
@@ -54,7 +55,8 @@ impl AsWritten {
         }
     }
 
-    /// Everything on the way to a place is written anew, and all that lies there if it is compared.
+    /// Marks everything on the path to a location to be written again, and the whole value there if
+    /// it is compared.
     fn look_into(&mut self, pointer: &str, compared: bool) {
         let mut at = &mut self.0;
         for step in pointer.split('/').skip(1) {
@@ -119,7 +121,7 @@ fn mark_fields(map: &mut Map<String, Value>, of: &'static Struct) {
     }
 }
 
-/// Makes all of a value one that is written anew.
+/// Marks a whole value to be written again.
 fn forget(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -131,7 +133,7 @@ fn forget(value: &mut Value) {
     }
 }
 
-/// Makes what a merge patch goes into something that is written anew.
+/// Marks the parts that a merge patch changes to be written again.
 fn look_where(value: &mut Value, patch: &Value) {
     if let (Value::Object(map), Value::Object(patch)) = (value, patch) {
         map.remove(STRUCT);
@@ -152,7 +154,7 @@ fn text(value: &Value) -> String {
             let members: Vec<String> = match of {
                 Some(of) => {
                     let own = field_names(of);
-                    // An object inside an object says first what it is.
+                    // An embedded object begins with its kind and version.
                     let says_type = ["kind", "apiVersion"]
                         .into_iter()
                         .filter(|name| !own.contains(name));

@@ -1,11 +1,11 @@
-//! Texts that say a time or a number as Go reads them, and what it says of those that do not. Main
-//! functions: [`parse`], [`read_int`].
+//! Times and numbers in text form as Go parses them, with Go's errors. Main functions: [`parse`],
+//! [`read_int`].
 
 use crate::gofmt;
 use serde_json::Value;
 use std::num::{IntErrorKind, ParseIntError};
 
-/// A layout, in the parts that Go takes it apart into.
+/// A layout, split into Go's elements.
 pub type Layout = [&'static str];
 
 pub const RFC3339: &Layout = &[
@@ -15,11 +15,11 @@ pub const RFC3339_MICRO: &Layout = &[
     "2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", ".000000", "Z07:00",
 ];
 
-/// Why a part of the layout does not fit.
+/// Why an element of the layout does not match.
 enum Misfit {
-    /// The text there is something else.
+    /// The text at this position does not match.
     Other,
-    /// The number there is too large or too small.
+    /// The number is out of range.
     OutOfRange(&'static str),
 }
 
@@ -52,8 +52,8 @@ pub fn parse(text: &str, layout: &Layout) -> Result<(), String> {
     Ok(())
 }
 
-/// What Go writes for a time that it has read, where that is not the same: in UTC, without what the
-/// layout does not have.
+/// The text that Go writes for a time that it has parsed, if that differs: in UTC, without the
+/// parts that the layout lacks.
 pub fn as_written(text: &str, layout: &Layout) -> Option<Value> {
     let micro = layout.contains(&".000000");
     if text.ends_with('Z') && text.len() == if micro { 27 } else { 20 } && !text.starts_with(ZERO) {
@@ -61,7 +61,7 @@ pub fn as_written(text: &str, layout: &Layout) -> Option<Value> {
     }
     let mut text = text.replace(',', ".");
     if text.as_bytes().get(12) == Some(&b':') {
-        // Go is content with one digit of an hour.
+        // Go accepts a single digit for the hour.
         text.insert(11, '0');
     }
     let time: jiff::Timestamp = text.parse().ok()?;
@@ -80,7 +80,7 @@ pub fn as_written(text: &str, layout: &Layout) -> Option<Value> {
     )
 }
 
-/// A time (RFC 3339) as Go keeps it; none for its time that is none.
+/// A time (RFC 3339) as Go keeps it; none for the zero time.
 pub fn read_time(text: &str) -> Result<Option<String>, String> {
     parse(text, RFC3339)?;
     Ok(match as_written(text, RFC3339) {
@@ -89,7 +89,7 @@ pub fn read_time(text: &str) -> Result<Option<String>, String> {
     })
 }
 
-/// A whole number in a text, of which nothing else says what type it has.
+/// Parses an integer in a text without type information.
 pub fn read_int(text: &str) -> Result<i64, String> {
     text.parse().map_err(|error: ParseIntError| {
         let why = match error.kind() {
@@ -100,11 +100,11 @@ pub fn read_int(text: &str) -> Result<i64, String> {
     })
 }
 
-/// Go's time that is none.
+/// Go's zero time.
 const ZERO: &str = "0001-01-01T00:00:00";
 const ZERO_SECOND: i64 = -62_135_596_800;
 
-/// What decides whether a day exists.
+/// The fields that decide whether a day exists.
 #[derive(Default)]
 struct Date {
     year: u32,
@@ -113,7 +113,7 @@ struct Date {
 }
 
 impl Date {
-    /// The text after this part of the layout.
+    /// The rest of the text after this element of the layout.
     fn take<'t>(
         &mut self,
         part: &str,
@@ -139,7 +139,7 @@ impl Date {
             "15" if number > 23 => Err(Misfit::OutOfRange("hour")),
             "04" if number > 59 => Err(Misfit::OutOfRange("minute")),
             "05" if number > 59 => Err(Misfit::OutOfRange("second")),
-            // A fraction is taken even where the layout has none.
+            // A fraction is accepted even if the layout has none.
             "05" if !fraction_follows => Ok(after_fraction(rest)),
             _ => Ok(rest),
         }

@@ -1,5 +1,5 @@
-//! Objects inside objects (`x-kubernetes-embedded-resource`): they need a kind, an apiVersion and
-//! good metadata.
+//! Embedded objects (`x-kubernetes-embedded-resource`): they need a kind, an apiVersion and valid
+//! metadata.
 //!
 //! Main function: [`check`]; main type: [`Reading`].
 
@@ -9,7 +9,7 @@ use crate::cause::Cause;
 use crate::formats;
 use serde_json::{Map, Value};
 
-/// What is wrong with embedded objects, anywhere below (`root`: the value itself counts as one).
+/// The errors of embedded objects at any depth (`root`: the value itself counts as one).
 pub fn check(
     node: &Node,
     value: &Value,
@@ -22,18 +22,18 @@ pub fn check(
     problems
 }
 
-/// Reads metadata at a path, and returns what it does not have; or says why it cannot be read.
+/// Decodes metadata at a path and returns the unknown fields, or an error.
 type Reader = dyn Fn(&mut Value, &str) -> Result<Vec<String>, String>;
 
-/// How embedded objects are read.
+/// How embedded objects are decoded.
 pub struct Reading<'a> {
     pub metadata: &'a Reader,
-    /// Nulls may stand where texts should.
+    /// Nulls are allowed in place of strings.
     pub keep_nulls: bool,
 }
 
 impl Reading<'_> {
-    /// Reads the metadata of embedded objects; returns what they do not have, sorted.
+    /// Decodes the metadata of embedded objects; returns the unknown fields, sorted.
     pub fn of(&self, node: &Node, value: &mut Value, path: &str) -> Result<Vec<String>, Problem> {
         let mut unknown = Vec::new();
         self.walk(node, value, path, &mut unknown)?;

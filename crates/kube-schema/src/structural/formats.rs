@@ -1,4 +1,4 @@
-//! The string formats that Kubernetes checks. Main function: [`matches`].
+//! The string formats that Kubernetes validates. Main function: [`matches`].
 
 use base64::Engine;
 use regex::Regex;
@@ -51,7 +51,7 @@ pub fn is_of_strings(format: &str) -> bool {
     STRINGS.contains(&format.replace('-', "").as_str())
 }
 
-/// (format, expression) of those that an expression decides.
+/// (format, expression) of the formats defined by a regular expression.
 const EXPRESSIONS: &[(&str, &str)] = &[
     ("bsonobjectid", "^[0-9a-fA-F]{24}$"),
     (
@@ -107,7 +107,7 @@ fn expression(format: &str) -> Option<&'static Regex> {
     compiled.get(at)?.as_ref()
 }
 
-/// Whether a text has a format; true for formats that are not known.
+/// Whether a text has a format; true for unknown formats.
 pub fn matches(format: &str, text: &str) -> bool {
     let normal = format.replace('-', "");
     let by_expression = |name: &str| expression(name).is_none_or(|e| e.is_match(text));
@@ -177,7 +177,7 @@ fn is_email(text: &str) -> bool {
     }
 }
 
-/// Leading zeros are borne with.
+/// Leading zeros are accepted.
 fn sloppy_ipv4(text: &str) -> Option<Ipv4Addr> {
     let mut octets = [0u8; 4];
     let mut parts = text.split('.');
@@ -290,7 +290,7 @@ fn is_date_time(text: &str) -> bool {
     parse_date(date) && number(11..13) <= 23 && number(14..16) <= 59 && number(17..19) <= 59
 }
 
-/// Go's durations, or `12 days` and the like. In nanoseconds.
+/// Parses Go's durations, or `12 days` and the like. In nanoseconds.
 pub fn parse_duration(text: &str) -> Option<i64> {
     const UNITS: &[(&[&str], i64)] = &[
         (&["ns", "nano"], 1),

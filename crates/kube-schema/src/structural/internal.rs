@@ -1,5 +1,5 @@
-//! Parts of definitions as the real server's messages show them: its internal structs have no JSON
-//! names.
+//! Parts of definitions in the form of the real server's messages: its internal structs have no
+//! JSON names.
 //!
 //! Main functions: [`versions`], [`schema`], [`rule`].
 
@@ -86,7 +86,7 @@ const SCHEMA: &[(&str, &str, As)] = &[
     ("XValidations", "x-kubernetes-validations", As::List),
 ];
 
-/// Fields that the root of a schema may have beside a status subresource.
+/// Fields that the root of a schema may have together with a status subresource.
 const ROOT: &[&str] = &[
     "Description",
     "Type",
@@ -121,8 +121,8 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The first field, in Go's order, that may not stand at the root; None when all may. `Type` stands
-/// for a type that is not object.
+/// The first field, in Go's order, that is not allowed at the root; None if all are. `Type` stands
+/// for a type other than object.
 pub fn forbidden_at_root(schema: &Map<String, Value>) -> Option<&'static str> {
     let there = SCHEMA
         .iter()
@@ -140,7 +140,7 @@ pub fn forbidden_at_root(schema: &Map<String, Value>) -> Option<&'static str> {
     })
 }
 
-/// The list of fields that may, as Go prints it.
+/// The list of allowed fields, as Go prints it.
 pub fn allowed_at_root() -> String {
     format!("[{}]", ROOT.join(" "))
 }
@@ -227,7 +227,7 @@ pub fn rule(value: &Value) -> String {
     named(value, &fields)
 }
 
-/// `(Go's name, JSON name, whether it is a text that is always there)`
+/// `(Go's name, JSON name, whether it is a string that is always present)`
 fn named(value: &Value, fields: &[(&str, &str, bool)]) -> String {
     let one = |(go, json, text): &(&str, &str, bool)| {
         let held = value.get(*json).unwrap_or(&Value::Null);

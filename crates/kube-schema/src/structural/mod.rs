@@ -1,8 +1,8 @@
-//! The schema of a custom resource, read once, and what an API server does with it: validation,
+//! The schema of a custom resource, parsed once, and its uses in an API server: validation,
 //! pruning, defaulting.
 //!
-//! Main type: [`Node`], one level of `openAPIV3Schema`. It is lenient: what the definition's own
-//! checks refuse is not looked at here. Pure: no registry, no HTTP.
+//! Main type: [`Node`], one level of `openAPIV3Schema`. It is lenient: errors that the definition's
+//! own checks reject are ignored here. Pure: no registry, no HTTP.
 
 pub mod embedded;
 pub mod formats;
@@ -18,10 +18,10 @@ use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Deeper schemas are cut off: an object cannot be nested deeper than the decoder allows either.
+/// Deeper schemas are truncated: the decoder does not allow deeper objects either.
 const MAX_DEPTH: usize = 200;
 
-/// What `additionalProperties` says.
+/// The value of `additionalProperties`.
 #[derive(Debug, Default)]
 pub enum Additional {
     #[default]
@@ -54,14 +54,14 @@ pub struct Rule {
     pub optional_old_self: Option<bool>,
 }
 
-/// A number bound: the number and whether the bound itself is outside.
+/// A numeric bound, and whether it is exclusive.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound {
     pub limit: f64,
     pub exclusive: bool,
 }
 
-/// `pattern`, compiled when it can be.
+/// `pattern`, compiled if possible.
 #[derive(Debug)]
 pub struct Pattern {
     pub text: String,
@@ -71,12 +71,13 @@ pub struct Pattern {
 /// One level of a schema.
 #[derive(Debug, Default)]
 pub struct Node {
-    /// `type` as written; empty when it is not said.
+    /// `type` as written; empty if absent.
     pub kind: String,
     /// `format` as written.
     pub format: String,
-    /// Read for a definition's own defaults: formats are checked whether this version of Kubernetes
-    /// knows them or not, and numbers and texts are not told from other values.
+    /// For checking a definition's own defaults: formats are checked even if this version of
+    /// Kubernetes does not know them, and numbers and strings are not distinguished from other
+    /// values.
     pub of_defaults: bool,
     pub nullable: bool,
     pub int_or_string: bool,
@@ -107,7 +108,7 @@ pub struct Node {
     pub map_type: Option<String>,
     pub default: Option<Value>,
     pub rules: Vec<Rule>,
-    /// Whether any rule stands here or below.
+    /// Whether there is any rule at this level or below.
     pub has_rules: bool,
 }
 
@@ -158,7 +159,7 @@ fn rules(map: &Map<String, Value>) -> Vec<Rule> {
 }
 
 impl Node {
-    /// Reads `openAPIV3Schema`, or any part of it.
+    /// Parses `openAPIV3Schema`, or any part of it.
     pub fn read(schema: &Value) -> Self {
         Self::at(schema, 0, false)
     }
@@ -247,7 +248,7 @@ impl Node {
         node
     }
 
-    /// Schemas below this one that rules may stand in.
+    /// The subschemas that can have rules.
     fn children(&self) -> impl Iterator<Item = &Node> {
         self.properties
             .values()
@@ -263,7 +264,7 @@ impl Node {
             .or_else(|| self.additional.schema())
     }
 
-    /// The format that is checked: one that this version of Kubernetes knows for the type.
+    /// The format to check, if this version of Kubernetes knows it for the type.
     pub fn checked_format(&self) -> &str {
         if self.of_defaults
             || formats::is_known(

@@ -1,9 +1,9 @@
-//! Field paths that definitions name (`.spec.size`, `.spec['a-b']`). Main function: [`resolve`].
+//! Field paths in definitions (`.spec.size`, `.spec['a-b']`). Main function: [`resolve`].
 
 use crate::structural::Node;
 use std::borrow::Cow;
 
-/// The pieces of a path: `.`, `[`, `]`, quoted keys, names.
+/// The tokens of a path: `.`, `[`, `]`, quoted keys, names.
 fn tokens(path: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = path;
@@ -105,7 +105,7 @@ pub fn resolve<'a>(
     Ok((resolved, node))
 }
 
-/// A path that a rule names, as messages show it.
+/// The path in a rule, as messages show it.
 pub fn shown(path: &str, node: &Node) -> Option<String> {
     resolve(path, node, true).ok().map(|(found, _)| found)
 }

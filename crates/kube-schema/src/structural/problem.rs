@@ -1,4 +1,4 @@
-//! What is wrong with a value: the kinds of field errors that Kubernetes has, with its texts.
+//! Errors in a value: the kinds of field errors in Kubernetes, with their messages.
 //!
 //! Main type: [`Problem`], which becomes a cause of a `Status`.
 

@@ -1,16 +1,15 @@
-//! What an API server does to a custom object before it validates it: unknown fields go, nulls go,
-//! defaults come.
+//! The changes of an API server to a custom object before validation: it removes unknown fields,
+//! removes nulls, and adds defaults.
 //!
 //! Main functions, in the order of the real server: [`prune`], [`drop_nulls`], [`fill_in`].
 
 use super::{Additional, Node};
 use serde_json::Value;
 
-/// Of every object with a kind; their inside is not looked at here.
+/// The fields of every object with a kind; their contents are not checked here.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes what the schema does not have; returns the paths, sorted. The root is an object with
-/// metadata.
+/// Removes unknown fields; returns their paths, sorted. The root is an object with metadata.
 pub fn prune(value: &mut Value, node: &Node) -> Vec<String> {
     let mut removed = Vec::new();
     walk(value, Some(node), true, "", &mut removed);
@@ -18,7 +17,7 @@ pub fn prune(value: &mut Value, node: &Node) -> Vec<String> {
     removed
 }
 
-/// As [`prune`], for a value inside an object.
+/// Like [`prune`], for a value inside an object.
 pub fn prune_part(value: &mut Value, node: &Node) {
     walk(value, Some(node), false, "", &mut Vec::new());
 }
@@ -64,7 +63,7 @@ fn walk(value: &mut Value, node: Option<&Node>, root: bool, path: &str, removed:
             for (i, item) in list.iter_mut().enumerate() {
                 let at = format!("{path}[{i}]");
                 match items {
-                    // Below a list whose unknown fields are kept, they stay kept.
+                    // Below a list that preserves unknown fields, they are preserved as well.
                     Some(of) if preserve => walk_keeping(item, of, &at, removed),
                     None if preserve => {}
                     of => walk(item, of, false, &at, removed),
@@ -75,7 +74,7 @@ fn walk(value: &mut Value, node: Option<&Node>, root: bool, path: &str, removed:
     }
 }
 
-/// As [`walk`], where an element's own unknown fields are kept although its schema does not say so.
+/// Like [`walk`], but an element's own unknown fields are kept although its schema does not say so.
 fn walk_keeping(value: &mut Value, node: &Node, path: &str, removed: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -107,7 +106,7 @@ fn walk_keeping(value: &mut Value, node: &Node, path: &str, removed: &mut Vec<St
     }
 }
 
-/// Removes nulls from maps where null is not allowed and no default takes its place.
+/// Removes nulls from maps if null is not allowed and there is no default.
 pub fn drop_nulls(value: &mut Value, node: Option<&Node>) {
     match value {
         Value::Object(map) => {
@@ -125,7 +124,7 @@ pub fn drop_nulls(value: &mut Value, node: Option<&Node>) {
     }
 }
 
-/// Fills in defaults of fields that are absent, and of fields that are null but may not be.
+/// Sets the defaults of absent fields, and of null fields that are not nullable.
 pub fn fill_in(value: &mut Value, node: &Node) {
     let put = |item: &mut Value, of: &Node| {
         if item.is_null() && !of.nullable {

@@ -1,8 +1,8 @@
-//! A value against a schema, with the messages and the order of the Go library that the API server
-//! uses.
+//! Validates a value against a schema, with the messages and the order of the Go library that the
+//! API server uses.
 //!
-//! Main function: [`check`]. On updates, what is wrong but unchanged is let pass (`old` is the
-//! value's earlier state).
+//! Main function: [`check`]. On updates, errors in unchanged values are ignored (`old` is the
+//! previous value).
 
 mod allowed;
 
@@ -12,14 +12,14 @@ use crate::gofmt;
 use serde_json::Value;
 
 const MAX_DEPTH: usize = 250;
-/// More than a person reads, and more than a message should hold.
+/// More than a person would read or a message should contain.
 const MAX_ERRORS: usize = 1_000;
 
-/// The field of errors that name none.
+/// The field of errors without one.
 const NO_FIELD: &str = "<nil>";
 
-/// What a validator found, and how much of the schema did fit: the best of several alternatives is
-/// reported.
+/// The errors of a validator, and how much of the schema matched: the best of several alternatives
+/// is reported.
 #[derive(Default)]
 struct Outcome {
     errors: Vec<Found>,
@@ -31,7 +31,7 @@ struct Outcome {
 struct Found {
     kind: Kind,
     path: String,
-    /// As the library prints it; two errors that print the same are one.
+    /// The message of the library; two errors with the same message are one.
     message: String,
 }
 
@@ -72,8 +72,7 @@ impl Outcome {
     }
 }
 
-/// Every place where `value` does not fit. `prefix` is the path of the value itself (empty for a
-/// whole object).
+/// All errors in `value`. `prefix` is the path of the value itself (empty for a whole object).
 pub fn check(node: &Node, value: &Value, old: Option<&Value>, prefix: &str) -> Vec<Problem> {
     let outcome = outer(node, value, old, "", 0);
     outcome
@@ -129,7 +128,7 @@ fn problem(found: Found, prefix: &str) -> Problem {
     }
 }
 
-/// A value that has an own place: unchanged, it is not complained about.
+/// A value that is compared with its previous state: errors are ignored if it is unchanged.
 fn outer(node: &Node, value: &Value, old: Option<&Value>, path: &str, depth: usize) -> Outcome {
     let outcome = inner(node, value, old, path, depth);
     if !outcome.is_valid() && old.is_some_and(|old| is_unchanged(node, old, value)) {
@@ -186,7 +185,7 @@ fn types(node: &Node) -> Vec<&str> {
     }
 }
 
-/// Go's decoder makes an int64 of what fits one, a float64 of the rest.
+/// Go's decoder reads integers within its range as int64, all other numbers as float64.
 fn is_float(value: &Value) -> bool {
     value.is_number() && !value.is_i64()
 }
@@ -241,7 +240,7 @@ fn of_type(node: &Node, value: &Value, path: &str) -> Outcome {
         wrong_type(&mut out, path, format, found_format);
         return out;
     }
-    // A format of strings vouches for lists, too.
+    // A string format makes the type check pass for lists, too.
     let vouched = text_like && !numeric && !format.is_empty();
     if !fits && !vouched {
         wrong_type(&mut out, path, &types.join(","), found);
@@ -274,7 +273,7 @@ fn invalid(out: &mut Outcome, path: &str, value: String, text: &str) {
     out.add(Kind::Invalid(value), path, format!("{path} in body {text}"));
 }
 
-/// Only the first problem of a string is reported.
+/// Only the first error of a string is reported.
 fn string(node: &Node, value: &Value, text: &str, path: &str) -> Outcome {
     let mut out = Outcome::default();
     let length = text.chars().count() as i64;
@@ -322,7 +321,7 @@ fn plain(f: f64) -> String {
     format!("{f}")
 }
 
-/// Whether the text of a number fits the schema's type and format.
+/// Whether a number matches the schema's type and format.
 fn in_range(node: &Node, value: f64, whole: Option<i64>) -> bool {
     if node.int_or_string {
         return true;
@@ -468,8 +467,8 @@ fn multiple(out: &mut Outcome, step: f64, (f, whole): (f64, Option<i64>), path: 
     }
 }
 
-/// Whether a value is what it was, to who compares its parts with those that they come from:
-/// elements without keys come from none.
+/// Whether a value is unchanged when its parts are correlated with the old ones: list elements
+/// without keys have no old value.
 pub fn is_unchanged(node: &Node, old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::Array(before), Value::Array(list)) if node.list_type.as_deref() == Some("map") => {
@@ -495,12 +494,12 @@ pub fn is_unchanged(node: &Node, old: &Value, new: &Value) -> bool {
     }
 }
 
-/// The earlier state of an element: lists with keys are matched by key, others not at all.
+/// The old value of an element: lists with keys are matched by key, others not at all.
 pub fn old_item<'a>(node: &Node, old: Option<&'a Value>, item: &Value) -> Option<&'a Value> {
     if node.list_type.as_deref() != Some("map") {
         return None;
     }
-    // Without one of its keys, or with one that is no scalar, an element is like no other.
+    // An element with a missing or non-scalar key matches no other.
     let key_of = |key| {
         item.get(key)
             .filter(|value| value.is_string() || value.is_number() || value.is_boolean())
@@ -690,8 +689,8 @@ fn combined(node: &Node, value: &Value, old: Option<&Value>, path: &str, depth: 
     out
 }
 
-/// How many schemas fit, and the outcome to report: the first that fits, else the one of which most
-/// fits.
+/// The number of matching schemas, and the outcome to report: the first that matches, or else the
+/// one that matches best.
 fn alternatives(
     schemas: &[Node],
     value: &Value,

@@ -1,19 +1,19 @@
-//! What the levels of the Pod Security Standards forbid, by version of Kubernetes. Main function:
+//! The checks of the Pod Security Standards levels, by Kubernetes version. Main function:
 //! [`violations`].
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The last version in which a check changed. Later ones are the same.
+/// The last version in which a check changed; later versions are the same.
 const NEWEST: u32 = 35;
 
-/// A violation: the reason, and what exactly violates it.
+/// A violation: the reason, and the details.
 pub struct Violation {
     pub reason: String,
     pub detail: String,
 }
 
-/// The template or pod that is looked at.
+/// The template or pod to check.
 struct Pod<'a> {
     spec: &'a Value,
     annotations: &'a Value,
@@ -22,8 +22,8 @@ struct Pod<'a> {
 
 type Check = fn(&Pod<'_>) -> Option<Violation>;
 
-/// In the order in which they are reported: since which version, until which version `restricted`
-/// looks at it too, and the check.
+/// In the order in which they are reported: the version since which the check applies, the version
+/// until which `restricted` includes it, and the check.
 const BASELINE: [(u32, u32, Check); 12] = [
     (0, u32::MAX, app_armor),
     (0, 22, added_capabilities),
@@ -49,7 +49,7 @@ const RESTRICTED: [(u32, Check); 7] = [
     (19, seccomp_required),
 ];
 
-/// What a pod of this spec violates. `version` is the minor one; none is the newest.
+/// The violations of a pod spec. `version` is the minor version; none for the newest.
 pub fn violations(
     restricted: bool,
     version: Option<u32>,
@@ -119,7 +119,7 @@ impl<'a> Pod<'a> {
             .flat_map(|field| list(self.spec, field))
     }
 
-    /// The names of the containers that are bad.
+    /// The names of the containers for which `is_bad` holds.
     fn bad(&self, is_bad: impl Fn(&Value) -> bool) -> Vec<&'a str> {
         self.containers()
             .filter(|c| is_bad(c))
@@ -135,12 +135,12 @@ impl<'a> Pod<'a> {
         self.version >= 25 && self.spec["os"]["name"] == "windows"
     }
 
-    /// Root of a user namespace is nobody outside of it.
+    /// Root in a user namespace has no privileges outside of it.
     fn has_own_users(&self) -> bool {
         self.version >= 35 && self.spec["hostUsers"] == false
     }
 
-    /// `pod and container "a"`: who sets something bad.
+    /// `pod and container "a"`: where a forbidden value is set.
     fn setters(&self, is_bad: impl Fn(&Value) -> bool) -> Vec<String> {
         let pod = is_bad(self.context()).then(|| "pod".to_owned());
         let named = self.bad(|c| is_bad(&c["securityContext"]));
@@ -149,7 +149,7 @@ impl<'a> Pod<'a> {
             .collect()
     }
 
-    /// Every security context, the pod's first.
+    /// All security contexts, the pod's first.
     fn contexts(&self) -> impl Iterator<Item = &'a Value> {
         std::iter::once(self.context()).chain(self.containers().map(|c| &c["securityContext"]))
     }
@@ -203,7 +203,7 @@ fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
     )
 }
 
-/// The capabilities that containers add and may not, and who adds them.
+/// The forbidden capabilities that containers add, and the names of those containers.
 fn adds<'a>(pod: &Pod<'a>, allowed: &[&str]) -> Option<String> {
     let added = |c: &'a Value| {
         list(&c["securityContext"]["capabilities"], "add")
@@ -531,7 +531,7 @@ fn seccomp_required(pod: &Pod<'_>) -> Option<Violation> {
 }
 
 fn sysctls(pod: &Pod<'_>) -> Option<Violation> {
-    // With the version since which each is allowed.
+    // Each with the version since which it is allowed.
     const ALLOWED: [(&str, u32); 12] = [
         ("kernel.shm_rmid_forced", 0),
         ("net.ipv4.ip_local_port_range", 0),

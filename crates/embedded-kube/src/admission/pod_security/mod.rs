@@ -1,4 +1,4 @@
-//! Pod Security: the levels that the labels of a namespace ask for. Main function: [`check`].
+//! Pod Security: enforces the levels set in the labels of a namespace. Main function: [`check`].
 
 mod checks;
 
@@ -12,7 +12,7 @@ use std::fmt;
 use tiphys_apimachinery::Object;
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
-/// At most so many pods of a namespace are looked at when its level changes.
+/// The maximum number of pods of a namespace that are checked when its level changes.
 const MAX_PODS: usize = 3_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ enum Level {
     Restricted,
 }
 
-/// A level as of a version; none is the latest.
+/// A level at a version; no version for the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Standard {
     level: Level,
@@ -52,7 +52,7 @@ impl Standard {
     }
 }
 
-/// What a namespace asks for. Audit needs no answer.
+/// The levels of a namespace. Audit does not affect the response.
 struct Labels {
     enforce: Standard,
     warn: Standard,
@@ -119,7 +119,7 @@ impl Labels {
         let (enforced, _, enforce) = read("enforce", Level::Restricted);
         read("audit", Level::Privileged);
         let (warned, versioned, mut warn) = read("warn", Level::Privileged);
-        // Who enforces a level is warned by it, too.
+        // The enforced level also applies to warnings.
         if warned.is_none() && enforced == Some(true) && enforce.level > warn.level {
             warn.level = enforce.level;
             if !versioned {
@@ -145,7 +145,7 @@ fn detail(found: &[Violation]) -> String {
     found.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
-/// Judges pods, what pods are made from, and the labels themselves.
+/// Checks pods, pod templates, and the labels themselves.
 pub fn check(
     request: &Request<'_>,
     objects: Objects<'_>,
@@ -237,7 +237,7 @@ fn pod(
     Ok(())
 }
 
-/// Whether an update brings in something that was not judged before.
+/// Whether an update changes anything that has to be checked.
 fn is_significant(new: &Object, old: &Object) -> bool {
     let images = |pod: &Object, list: &str| -> Vec<(Value, Value)> {
         let all = pod
@@ -289,7 +289,7 @@ fn namespace(
     Ok(())
 }
 
-/// Tells of the pods that could not be made any more.
+/// Warns about existing pods that violate the new level.
 fn existing(request: &Request<'_>, namespace: &str, standard: Standard, answers: &mut Answers) {
     let pods: Vec<_> = request
         .cluster

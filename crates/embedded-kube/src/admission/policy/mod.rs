@@ -1,5 +1,5 @@
-//! Admission policies: expressions that judge or change a request. Main type: [`Policy`], compiled;
-//! [`Run`] computes it.
+//! Admission policies: CEL expressions that validate or change a request. Main types: [`Policy`],
+//! the compiled policy, and [`Run`], which evaluates it.
 
 mod mutating;
 mod params;
@@ -15,7 +15,7 @@ use tiphys_apimachinery::Object;
 use tiphys_kube_schema::cel::Program;
 use tiphys_kube_schema::cel::admission::{Returns, Scope};
 
-/// An expression with its source; one that does not compile fails when it is needed.
+/// An expression with its source; if it does not compile, it fails when it is evaluated.
 pub struct Expression {
     pub source: String,
     pub program: Result<Program, String>,
@@ -42,7 +42,7 @@ pub enum Mutation {
     Apply(Expression),
 }
 
-/// Either kind of policy.
+/// A validating or mutating policy.
 pub struct Policy {
     pub name: String,
     pub spec: Value,
@@ -127,7 +127,7 @@ impl Policy {
         }
     }
 
-    /// Whether a request is refused when the policy itself fails.
+    /// Whether a failure of the policy itself rejects the request.
     pub fn fails(&self) -> bool {
         self.spec["failurePolicy"] != "Ignore"
     }

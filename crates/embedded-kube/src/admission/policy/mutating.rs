@@ -1,5 +1,5 @@
-//! MutatingAdmissionPolicies: a request's object is changed before it is judged. Main function:
-//! [`mutate`].
+//! MutatingAdmissionPolicies, which change the object of a request before it is validated. Main
+//! function: [`mutate`].
 
 use super::run::Run;
 use super::{Expression, Mutation, Policy, params};
@@ -17,7 +17,7 @@ use tiphys_apimachinery::schema::{ListType, MapType, TypeKind, TypeRef};
 use tiphys_apimachinery::{Object, object::map_entry};
 use tiphys_kube_schema::cel::admission::{misnamed, to_json};
 
-/// Nobody's name: what a policy sets is owned by nobody.
+/// The manager name while a policy is applied: no manager owns the fields that a policy sets.
 const NOBODY: &str = "mutating-admission-policy";
 
 /// A policy, a binding and one of its parameters.
@@ -28,15 +28,15 @@ struct Invocation<'a> {
     param: Option<Arc<Object>>,
 }
 
-/// Why a policy did not change the object: a text, and whether it was wrong itself or the cluster
-/// around it.
+/// Why a policy did not change the object: the message, and whether the error is in the policy or
+/// in the cluster.
 struct Problem {
     message: String,
     reason: &'static str,
 }
 
-/// Changes the object; `again` for policies that want to see what came after them. Says whether
-/// anything changed.
+/// Changes the object; `again` is the second round, for policies that want to see later changes.
+/// Returns whether anything changed.
 pub fn mutate(
     policies: &[Bound],
     request: &Request<'_>,
@@ -215,9 +215,9 @@ fn invoked<'a>(
     all
 }
 
-/// A list of `JSONPatch{}` carried out. A test that fails leaves the object as it was.
+/// Applies a list of `JSONPatch{}`. A failed test leaves the object unchanged.
 fn patched(expression: &Expression, run: &Run<'_>, object: &Object) -> Result<Object, String> {
-    // What does not compile is said as it is, without a frame.
+    // A compilation error is reported without a prefix.
     expression.program.as_ref().map_err(Clone::clone)?;
     let value = run
         .evaluate(expression)
@@ -266,7 +266,7 @@ fn is_test(error: &PatchError) -> bool {
     error.to_string().contains("testing value") && error.to_string().contains("test failed")
 }
 
-/// Objects of a `value` must be called like the place where they stand.
+/// Rejects objects in a `value` whose type does not match their position.
 fn misnamed_value(operation: &tiphys_kube_schema::cel::value::Value) -> Result<(), String> {
     use tiphys_kube_schema::cel::value::{Key, Value};
     let Value::Opaque(made) = operation else {
@@ -289,7 +289,7 @@ fn misnamed_value(operation: &tiphys_kube_schema::cel::value::Value) -> Result<(
     }
 }
 
-/// An `Object{}` merged into the object as server-side apply does.
+/// Merges an `Object{}` into the object as server-side apply does.
 fn applied(
     expression: &Expression,
     run: &Run<'_>,
@@ -348,7 +348,7 @@ fn applied(
     Ok(merged)
 }
 
-/// What is wrong, without the name of the object that is applied.
+/// The error without the name of the applied object.
 fn inner(text: &str) -> &str {
     let rest = text
         .strip_prefix("failed to create typed patch object (")
@@ -356,7 +356,7 @@ fn inner(text: &str) -> &str {
     rest.map_or(text, |(_, why)| why)
 }
 
-/// Places where the whole would be replaced without saying so.
+/// Finds atomic fields, which would be replaced as a whole without that being stated.
 fn find_atomics(value: &Value, ty: TypeRef<'_>, path: String, found: &mut Vec<String>) {
     match (value, ty.kind()) {
         (Value::Object(map), TypeKind::Object | TypeKind::Map) => {

@@ -1,4 +1,4 @@
-//! The parameters that a binding names. Main function: [`collect`].
+//! Finds the parameter objects that a binding refers to. Main function: [`collect`].
 
 use crate::admission::request::Request;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tiphys_apimachinery::selector::LabelSelector;
 use tiphys_apimachinery::{Gvk, Object};
 
-/// The kind of a policy's parameters as messages show it, with `what` being wrong with it.
+/// The parameter kind of a policy as messages show it, with the error `what`.
 pub fn kind(
     request: &Request<'_>,
     kind: &Value,
@@ -26,7 +26,7 @@ pub fn kind(
     })
 }
 
-/// One run of the policy for each; `None` is a run without parameter.
+/// One entry per run of the policy; `None` is a run without a parameter.
 pub fn collect(
     request: &Request<'_>,
     kind: Option<&Arc<crate::catalog::Resource>>,

@@ -1,5 +1,5 @@
-//! Computes the expressions of a policy for one request and one parameter, within a budget. Main
-//! type: [`Run`].
+//! Evaluates the expressions of a policy for one request and one parameter, within a cost budget.
+//! Main type: [`Run`].
 
 use super::{Expression, Policy};
 use crate::admission::request::{Objects, Request};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use tiphys_kube_schema::cel::value::{Map, Value};
 use tiphys_kube_schema::cel::{EvalError, Evaluated, declare};
 
-/// What one expression may cost, and all of a policy together.
+/// The cost limit of one expression, and of a whole policy.
 const CALL_LIMIT: u64 = 1_000_000;
 const BUDGET: i64 = 10_000_000;
 const CONDITIONS_BUDGET: i64 = BUDGET / 4;
@@ -18,11 +18,11 @@ const CONDITIONS_BUDGET: i64 = BUDGET / 4;
 const NO_MORE: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// Why a policy came to nothing.
+/// Why a policy was not evaluated to the end.
 pub enum Stopped {
     /// This expression failed.
     Failed(String),
-    /// Nothing more is computed.
+    /// The budget is used up.
     Budget,
 }
 
@@ -35,7 +35,7 @@ impl Stopped {
     }
 }
 
-/// The values that expressions see.
+/// The values visible to expressions.
 pub struct Run<'a> {
     policy: &'a Policy,
     request: &'a Request<'a>,
@@ -44,7 +44,7 @@ pub struct Run<'a> {
     params: Value,
     asked: Value,
     namespace: Value,
-    /// Named values that have been computed.
+    /// Variables that have been evaluated.
     known: RefCell<HashMap<String, Evaluated>>,
     spent: Cell<u64>,
     budget: Cell<i64>,
@@ -57,7 +57,7 @@ fn dynamic(object: Option<&tiphys_apimachinery::Object>) -> Value {
 }
 
 impl<'a> Run<'a> {
-    /// The objects are of the version of `matched`.
+    /// The objects have the version of `matched`.
     pub fn new(
         policy: &'a Policy,
         request: &'a Request<'a>,
@@ -97,7 +97,7 @@ impl<'a> Run<'a> {
         }))
     }
 
-    /// A value that the policy names, computed once.
+    /// A variable of the policy, evaluated once.
     fn named(&self, name: &str) -> Option<Evaluated> {
         if let Some(known) = self.known.borrow().get(name) {
             return Some(known.clone());
@@ -149,7 +149,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Whether the policy is about the request, as its conditions say; or why that cannot be said.
+    /// Whether the match conditions of the policy apply to the request; or why they cannot be
+    /// evaluated.
     pub fn is_meant(&self) -> Result<bool, String> {
         self.budget.set(CONDITIONS_BUDGET);
         let namespace_hidden = Run {
@@ -175,7 +176,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The same values with nothing computed.
+    /// The same input with nothing evaluated.
     fn fresh(&self) -> Run<'a> {
         Run {
             policy: self.policy,
@@ -192,12 +193,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A namespace that is not there has no fields.
+/// A namespace that does not exist has no fields.
 fn nothing() -> Value {
     Value::map(Map::new())
 }
 
-/// What expressions see of a namespace.
+/// The fields of a namespace that expressions see.
 fn exposed(namespace: &tiphys_apimachinery::Object) -> Value {
     let mut map = namespace.0.clone();
     map.retain(|field, _| matches!(field.as_str(), "metadata" | "spec" | "status"));

@@ -1,4 +1,5 @@
-//! ValidatingAdmissionPolicies: a request is refused, or warned about. Main function: [`validate`].
+//! ValidatingAdmissionPolicies, which reject a request or return a warning. Main function:
+//! [`validate`].
 
 use super::run::{Run, Stopped};
 use super::{Policy, Validation, params, text};
@@ -10,19 +11,19 @@ use crate::status::{Cause, Status};
 use tiphys_apimachinery::Object;
 use tiphys_kube_schema::cel::value::Value;
 
-/// Longer messages of expressions are not shown.
+/// The maximum length of messages; longer ones are not used.
 const MESSAGE_LIMIT: usize = 5 * 1024;
 
-/// What a policy has against a request.
+/// Why a policy denies a request.
 struct Denial {
     message: String,
     reason: String,
-    /// Named with the refusal.
+    /// The binding to name in the error.
     binding: Option<String>,
     policy: String,
 }
 
-/// Asks the policies; the first that denies has the word.
+/// Evaluates the policies; the first denial is returned.
 pub fn validate(
     policies: &[Bound],
     request: &Request<'_>,
@@ -154,16 +155,16 @@ fn one(
     }
 }
 
-/// Something that a run found.
+/// A failed validation or error of a run.
 struct Found {
     message: String,
     reason: String,
-    /// Denied whatever the binding's actions are.
+    /// Denied regardless of the binding's actions.
     always: bool,
 }
 
 fn judge(policy: &Policy, run: &Run<'_>) -> Vec<Found> {
-    // What fails is a refusal only if the policy says so.
+    // A failure denies the request only if the failure policy says so.
     let failed = |message: String| {
         let found = Found {
             message,
@@ -204,7 +205,7 @@ fn judge(policy: &Policy, run: &Run<'_>) -> Vec<Found> {
         },
     });
     let mut found: Vec<Found> = found.collect();
-    // Nobody keeps an audit log here, but a note that cannot be computed refuses the request.
+    // There is no audit log, but an annotation that cannot be evaluated denies the request.
     for (annotation, spec) in policy
         .annotations
         .iter()
@@ -235,7 +236,7 @@ fn judge(policy: &Policy, run: &Run<'_>) -> Vec<Found> {
     found
 }
 
-/// The expression's message, the fixed one, or the expression itself.
+/// The message of the message expression, the fixed message, or the expression itself.
 fn message(validation: &Validation, run: &Run<'_>) -> String {
     if let Some(expression) = &validation.message_expression {
         match run.evaluate(expression) {

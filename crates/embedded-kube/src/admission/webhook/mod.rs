@@ -1,4 +1,4 @@
-//! Webhooks of a cluster: somebody else judges or changes a request. Main type: [`Hook`]; main
+//! Admission webhooks: an external server validates or changes a request. Main type: [`Hook`]; main
 //! functions: [`validate`], [`mutate`].
 
 mod review;
@@ -21,11 +21,11 @@ use tiphys_apimachinery::patch::{self, PatchError};
 pub struct Hook {
     pub name: String,
     spec: Value,
-    /// Only its conditions count.
+    /// Only the match conditions are used.
     conditions: Policy,
 }
 
-/// Why there is no verdict: a failure that the hook's policy may ignore, or a refusal.
+/// Why there is no verdict: a failure that the failure policy may ignore, or a denial.
 enum Failed {
     Call(String),
     Refused(Box<Status>),
@@ -64,7 +64,7 @@ impl Hook {
         self.spec["reinvocationPolicy"] == "IfNeeded"
     }
 
-    /// The resource under which the hook wants to see the request, if it does.
+    /// The resource with which the webhook wants to see the request, if it matches.
     fn wants(
         &self,
         request: &Request<'_>,
@@ -141,7 +141,7 @@ impl Hook {
             .map_err(|why| Failed::Call(format!("received invalid webhook response: {why}")))
     }
 
-    /// What a failure comes to.
+    /// Applies the failure policy to a failure.
     fn settle<T>(&self, failed: Failed, ignored: T) -> Result<T, Status> {
         match failed {
             Failed::Refused(status) => Err(*status),
@@ -154,8 +154,7 @@ impl Hook {
     }
 }
 
-/// Asks all webhooks that want to know, at the same time; the first in order that refuses has the
-/// word.
+/// Calls all matching webhooks concurrently; the first denial in their order is returned.
 pub fn validate(
     hooks: &[Hook],
     request: &Request<'_>,
@@ -201,10 +200,10 @@ pub fn validate(
     first
 }
 
-/// What the first round of calls did, for the second one.
+/// The results of the first round of calls, for the second one.
 #[derive(Default)]
 pub struct Round {
-    /// Per webhook: whether it was called, and whether it changed the object.
+    /// For each webhook: whether it was called, and whether it changed the object.
     called: Vec<(bool, bool)>,
 }
 
@@ -213,15 +212,15 @@ impl Round {
         self.called.iter().any(|(_, changed)| *changed)
     }
 
-    /// Whether a webhook is called again: it wants to, and something changed after it.
+    /// Whether a webhook is called again: it has requested that, and the object has changed since.
     fn again(&self, i: usize, moved: bool) -> bool {
         self.called.get(i).is_some_and(|(called, _)| *called)
             && (moved || self.called.iter().skip(i + 1).any(|(_, changed)| *changed))
     }
 }
 
-/// Lets the webhooks change the object one after the other. `before` is the first round, with
-/// whether the object changed since.
+/// Lets the webhooks change the object one after the other. `before` is the first round, and
+/// whether the object has changed since.
 pub fn mutate(
     hooks: &[Hook],
     request: &Request<'_>,
@@ -276,7 +275,7 @@ pub fn mutate(
 }
 
 impl Hook {
-    /// The object with the patch of a verdict.
+    /// The object with the patch of a webhook applied.
     fn changed(
         &self,
         verdict: &WebhookResponse,

@@ -1,4 +1,4 @@
-//! `AdmissionReview`: the question to a webhook and its answer. Main types: [`Review`],
+//! `AdmissionReview`: the request sent to a webhook and its response. Main types: [`Review`],
 //! [`WebhookResponse`].
 
 use crate::admission::request::{Objects, Request};
@@ -19,7 +19,7 @@ pub struct Review {
     question: Value,
 }
 
-/// What a webhook decided.
+/// The decision of a webhook.
 #[derive(Debug, Default)]
 pub struct WebhookResponse {
     pub allowed: bool,
@@ -62,7 +62,7 @@ const REASONS: &[&str] = &[
     "FieldValueTypeInvalid",
 ];
 
-/// A reason that is known; others are not passed on.
+/// A known reason; others are not passed on.
 fn reason(text: &str) -> &'static str {
     REASONS
         .iter()
@@ -72,8 +72,8 @@ fn reason(text: &str) -> &'static str {
 }
 
 impl Review {
-    /// Fails when the webhook understands no known version, or, inside, when the objects cannot be
-    /// converted.
+    /// Fails if the webhook supports no known version. The inner result fails if the objects cannot
+    /// be converted.
     pub fn new(
         request: &Request<'_>,
         objects: Objects<'_>,
@@ -111,7 +111,7 @@ impl Review {
         serde_json::to_vec(&self.question).expect("a JSON tree serialises")
     }
 
-    /// The answer as JSON of the right kind.
+    /// The response as JSON of the right kind.
     pub fn read(&self, (code, media, body): Answer) -> Result<Value, String> {
         let text = String::from_utf8_lossy(&body);
         if !(200..300).contains(&code) {
@@ -124,7 +124,7 @@ impl Review {
         }
         const WANTED: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
         let unread = |why: String| format!("couldn't get version/kind; json parse error: {why}");
-        // The real client reads text that is no JSON as YAML.
+        // The real client parses text that is not JSON as YAML.
         let answer: Value = match serde_json::from_slice(&body) {
             Ok(answer) => answer,
             Err(_) if !text.trim_start().starts_with('{') => Value::String(text.into_owned()),
@@ -154,7 +154,7 @@ impl Review {
         }
     }
 
-    /// What the answer says, if it is one to this question.
+    /// Checks that the response answers this request, and returns its contents.
     pub fn verify(&self, answer: &Value, mutating: bool) -> Result<WebhookResponse, String> {
         let response = &answer["response"];
         if response.is_null() {
@@ -215,7 +215,7 @@ impl Review {
 }
 
 impl WebhookResponse {
-    /// The refusal, with what the webhook said about it.
+    /// The error for a denial, with the message of the webhook.
     pub fn refusal(&self, webhook: &str) -> Status {
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
         let code = self.status["code"]
@@ -259,7 +259,7 @@ impl WebhookResponse {
     }
 }
 
-/// What Go says of bytes that are no JSON.
+/// Go's error for bytes that are not JSON.
 pub fn go_error(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();

@@ -20,7 +20,7 @@ pub fn between(start: Option<&Value>, end: Option<&Value>) -> Option<String> {
     Some(human(parse(end)?.duration_since(parse(start)?).as_secs()))
 }
 
-/// Fewer digits the longer it is.
+/// The longer the duration, the less precise.
 pub fn human(seconds: i64) -> String {
     if seconds < -1 {
         return "<invalid>".to_owned();

@@ -35,7 +35,7 @@ pub fn cells(o: &Object, age: Value) -> Vec<Value> {
     ]
 }
 
-/// Current and wanted value of a metric. Statuses stand in the order of the metrics.
+/// Current and target value of a metric. Statuses are in the order of the metrics.
 fn target(spec: &Value, status: &Value) -> String {
     let (source, is_resource) = match spec["type"].as_str().unwrap_or("") {
         "External" => ("external", false),

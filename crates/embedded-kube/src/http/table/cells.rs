@@ -1,4 +1,4 @@
-//! Pieces that several kinds' cells are made of.
+//! Helpers for cells that several kinds share.
 
 use serde_json::Value;
 use tiphys_apimachinery::Object;
@@ -132,7 +132,7 @@ pub fn access_modes(modes: &[Value]) -> String {
     named.map(|(_, short)| short).collect::<Vec<_>>().join(",")
 }
 
-/// The name, marked where an annotation makes the object the default of its kind.
+/// The name, marked as default if the annotation is set.
 pub fn or_default(object: &Object, annotation: &str) -> Value {
     match object.annotation(annotation) {
         Some("true") => format!("{} (default)", object.name()).into(),

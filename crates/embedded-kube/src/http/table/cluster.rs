@@ -1,4 +1,4 @@
-//! The rows of what governs a cluster: admission policies, flow control, certificates, addresses,
+//! The rows of cluster-level kinds: admission policies, flow control, certificates, addresses,
 //! devices.
 
 use super::age::human;
@@ -94,7 +94,7 @@ pub fn cells(table: &str, o: &Object, age: &dyn Fn() -> Value) -> Option<Vec<Val
                 .collect();
             vec![name(), ranges.join(",").into(), age()]
         }
-        // The real server says an age, too, for which there is no column.
+        // The real server also sends an age, for which there is no column.
         "networking.k8s.io/ipaddresses" => vec![name(), parent(o).into(), age()],
         "node.k8s.io/runtimeclasses" => vec![name(), o.str_at("/handler").into(), age()],
         "resource.k8s.io/resourceclaims" => vec![name(), claim_state(o).into(), age()],
@@ -114,7 +114,7 @@ fn param_kind(o: &Object) -> String {
     )
 }
 
-/// What a binding's parameters are: one by name, or a selector as Go prints it.
+/// The parameters of a binding: a single one by name, or a selector as Go prints it.
 fn parameters(o: &Object) -> String {
     let Some(reference) = o.pointer("/spec/paramRef") else {
         return "<unset>".to_owned();

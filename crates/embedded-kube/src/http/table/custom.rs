@@ -1,4 +1,5 @@
-//! Rows of custom resources: the definition's additional printer columns, found by JSON path.
+//! Rows of custom resources: the additional printer columns of the definition, selected by JSON
+//! path.
 
 use super::{age, definition};
 use crate::catalog::crd::Custom;
@@ -53,7 +54,7 @@ pub fn cells(custom: &Custom, object: &Object, now: Timestamp) -> Vec<Value> {
                 .map_or(Value::Null, Value::from),
             ("number", Some(v)) if v.is_number() => (*v).clone(),
             ("boolean", Some(v)) if v.is_boolean() => (*v).clone(),
-            // Only the first of several counts.
+            // Only the first of several matches is used.
             ("string", Some(Value::Null)) => "<nil>".into(),
             ("string", Some(v)) => printed(v).into(),
             _ => Value::Null,
@@ -94,7 +95,7 @@ enum Step {
     Filter(Vec<String>, String),
 }
 
-/// What a simple JSON path finds: `.a.b[0]`, `[*]`, `['key']`, `\.` and filters on equality.
+/// The matches of a simple JSON path: `.a.b[0]`, `[*]`, `['key']`, `\.` and filters on equality.
 pub fn find<'a>(root: &'a Value, path: &str) -> Vec<&'a Value> {
     let mut found = vec![root];
     for step in steps(path) {
@@ -145,7 +146,7 @@ fn steps(path: &str) -> Vec<Step> {
             "*" => steps.push(Step::All),
             _ => steps.push(Step::Key(key)),
         }
-        // A key that took nothing (a stray character) must not keep the loop alive.
+        // A key that consumed nothing (a stray character) must not keep the loop running.
         if !rest.is_empty() && !rest.starts_with(['.', '[']) {
             break;
         }

@@ -1,5 +1,5 @@
-//! The rows of the built-in kinds, one small function a kind. Order and number of cells are those
-//! of the columns.
+//! The rows of the built-in kinds, one small function per kind. The order and number of cells match
+//! the columns.
 
 use super::cells::{
     NONE, condition, containers, count, list, number, or_default, or_none, selector_text, shown,
@@ -14,7 +14,7 @@ use tiphys_apimachinery::Object;
 /// The cells of an object.
 pub fn cells(table: &str, o: &Object, now: Timestamp) -> Vec<Value> {
     let age = &|| Value::from(age::since(o.metadata("creationTimestamp"), now));
-    // What was never made, as the end of a list, was made at Go's zero time.
+    // An object that was never created, such as a bookmark, has Go's zero time.
     let created = || created(o);
     let name = || Value::from(o.name());
     match table {
@@ -152,7 +152,7 @@ fn api_service(o: &Object, age: Value) -> Vec<Value> {
     vec![o.name().into(), service.into(), available(o).into(), age]
 }
 
-/// Whether an API can be reached, and why not.
+/// Whether an API is available, and if not, why.
 fn available(o: &Object) -> String {
     let Some(found) = list(o, "/status/conditions")
         .iter()
@@ -168,7 +168,8 @@ fn available(o: &Object) -> String {
     }
 }
 
-/// What was never made, as the end of a list in a watch, was made at Go's zero time.
+/// An object that was never created, such as the bookmark that ends the initial list of a watch,
+/// has Go's zero time.
 pub fn created(o: &Object) -> Value {
     Value::from(if o.creation_timestamp().is_empty() {
         "0001-01-01T00:00:00Z"
@@ -211,7 +212,7 @@ fn deployment(o: &Object, age: Value) -> Vec<Value> {
         age,
     ];
     row.extend(workload(o));
-    // Others show that there is no selector.
+    // Other kinds show `<none>` if there is no selector.
     if o.pointer("/spec/selector")
         .is_none_or(|s| s.as_object().is_none_or(serde_json::Map::is_empty))
     {
@@ -358,7 +359,7 @@ fn external_ip(o: &Object) -> String {
             }
         }
         "ExternalName" => o.str_at("/spec/externalName").to_owned(),
-        // The end of a list in a watch is a service of no type.
+        // A bookmark of a watch is a service without a type.
         "" => "<unknown>".to_owned(),
         _ => or_none(&own.join(",")),
     }
@@ -399,7 +400,7 @@ fn ingress(o: &Object, age: Value) -> Vec<Value> {
         .filter(|(_, r)| !text(r, "host").is_empty())
         .take(3);
     let (places, hosts): (Vec<usize>, Vec<&str>) = named.map(|(i, r)| (i, text(r, "host"))).unzip();
-    // Whatever comes after the third name is more, named or not.
+    // Every host after the third counts as more, even an empty one.
     let more = places.get(2).is_some_and(|last| last + 1 < rules.len());
     let hosts = match (hosts.is_empty(), more) {
         (true, _) => "*".to_owned(),
@@ -454,7 +455,7 @@ fn endpoints(o: &Object) -> String {
             }));
         }
     }
-    // Subsets of which none is ready are not the same as no subsets.
+    // Subsets without ready addresses are not the same as no subsets.
     if all.is_empty() && !list(o, "/subsets").is_empty() {
         String::new()
     } else {
@@ -631,8 +632,8 @@ fn binding(o: &Object, age: Value) -> Vec<Value> {
     ]
 }
 
-/// Used and hard amounts of a quota whose names start with `prefix` (or, for the empty prefix, that
-/// are no limits).
+/// Used and hard amounts of a quota whose names start with `prefix` (for the empty prefix: all but
+/// limits).
 fn quota(o: &Object, prefix: &str) -> String {
     let Some(hard) = o.pointer("/status/hard").and_then(Value::as_object) else {
         return String::new();

@@ -1,4 +1,5 @@
-//! Tables: what `kubectl get` prints. Main function: [`table`]. It formats, and knows no HTTP.
+//! Tables: the output of `kubectl get`. Main function: [`table`]. It only formats and knows no
+//! HTTP.
 
 mod age;
 mod autoscaler;
@@ -19,10 +20,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
-/// Where the columns of a Scale are, which is no kind that is kept.
+/// The key of the columns of a Scale, which is not stored.
 pub const SCALES: &str = "autoscaling/scales";
 
-/// What a row carries of its object.
+/// The part of the object that a row includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Include {
     None,
@@ -55,8 +56,8 @@ pub fn table(
         .iter()
         .map(|stored| row(resource, &stored.object(), include, now))
         .collect();
-    // The rows of kinds without columns of their own are made one by one, and so are not there when
-    // there are none.
+    // The rows of kinds without their own columns are appended one by one in Go, so the field is
+    // null if there are no objects.
     let plain = resource.custom.is_none() && columns::of(&resource.table).ends_with(":date");
     let rows = if plain && rows.is_empty() {
         Value::Null
@@ -123,7 +124,7 @@ fn definitions(resource: &Resource) -> Vec<Value> {
     let one = |spec: &str| {
         let (priority, rest) = spec.strip_prefix('*').map_or((0, spec), |rest| (1, rest));
         let (name, kind) = rest.split_once(':').unwrap_or((rest, "string"));
-        // Attachers are marked as names, too; of handlers the documentation says nothing.
+        // Attachers are marked as names, too; the documentation does not mention handlers.
         let format = if matches!(name, "Name" | "Attacher") && resource.table != SCALES {
             "name"
         } else {

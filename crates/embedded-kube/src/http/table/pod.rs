@@ -1,4 +1,4 @@
-//! The row of a pod: its STATUS is worked out from phase, conditions and container states.
+//! The row of a pod. Its STATUS is derived from the phase, conditions and container states.
 
 use super::age;
 use super::cells::{condition, list, or_none, text};
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_apimachinery::Object;
 
-/// How a container that ended is called: its reason, else its signal or exit code.
+/// The status of a container that ended: its reason, else its signal or exit code.
 fn ended(terminated: &Value, prefix: &str) -> String {
     let reason = text(terminated, "reason");
     let signal = terminated["signal"].as_i64().unwrap_or(0);
@@ -20,7 +20,7 @@ fn ended(terminated: &Value, prefix: &str) -> String {
     }
 }
 
-/// How often containers were started again, and when the last one of them had ended.
+/// The number of restarts of the containers, and the time of the last one.
 #[derive(Default)]
 struct Restarts<'a> {
     count: i64,
@@ -49,7 +49,7 @@ impl<'a> Restarts<'a> {
     }
 }
 
-/// What a row tells of the containers of a pod.
+/// A row's summary of the containers of a pod.
 #[derive(Default)]
 struct Containers<'a> {
     reason: Option<String>,
@@ -58,8 +58,8 @@ struct Containers<'a> {
 }
 
 impl<'a> Containers<'a> {
-    /// The init containers, up to the first that is not done. The second: only those of them that
-    /// stay.
+    /// The init containers, up to the first that is not done. The second value covers only the
+    /// sidecars among them.
     fn initial(pod: &'a Object) -> (Self, Self) {
         let total = list(pod, "/spec/initContainers").len();
         let (mut all, mut stay) = (Self::default(), Self::default());
@@ -97,7 +97,7 @@ impl<'a> Containers<'a> {
         (all, stay)
     }
 
-    /// Those that run after them, too.
+    /// Adds the regular containers.
     fn with_others(mut self, pod: &'a Object, otherwise: &str) -> Self {
         let mut reason = self.reason.take().unwrap_or_else(|| otherwise.to_owned());
         let (mut running, mut failed) = (false, None);
@@ -154,7 +154,7 @@ fn is_sidecar(pod: &Object, name: &str) -> bool {
         .any(|c| text(c, "name") == name && text(c, "restartPolicy") == "Always")
 }
 
-/// What a row says of a pod that has ended.
+/// The row's conditions of a pod that has ended.
 pub fn conditions(pod: &Object) -> Option<Value> {
     let (reason, message) = match pod.str_at("/status/phase") {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),

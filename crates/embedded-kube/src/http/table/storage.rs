@@ -1,10 +1,10 @@
-//! The rows of volumes, claims and what describes storage.
+//! The rows of volumes, claims and other storage kinds.
 
 use super::cells::{access_modes, list, or_default, or_none, shown, text};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
-/// The cells of an object; `None` for kinds that are not of storage.
+/// The cells of an object; `None` for kinds unrelated to storage.
 pub fn cells(table: &str, o: &Object, age: &dyn Fn() -> Value) -> Option<Vec<Value>> {
     let name = || Value::from(o.name());
     Some(match table {
@@ -74,7 +74,7 @@ fn driver(o: &Object, age: Value) -> Vec<Value> {
     ]
 }
 
-/// The class of a volume or claim: the annotation of old comes first.
+/// The class of a volume or claim: the legacy annotation takes precedence.
 fn class(o: &Object) -> String {
     o.annotation("volume.beta.kubernetes.io/storage-class")
         .unwrap_or_else(|| o.str_at("/spec/storageClassName"))

@@ -14,13 +14,13 @@ pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 pub const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
-/// An Endpoints object lists at most so many addresses.
+/// The maximum number of addresses in an Endpoints object.
 const MOST: usize = 1000;
-/// An EndpointSlice lists at most so many.
+/// The maximum number of endpoints in an EndpointSlice.
 const MOST_OF_SLICE: usize = 100;
 
-/// Plans the endpoints of a Service. `pods` are those it selects, `slices` its EndpointSlices,
-/// `endpoints` the object of its name.
+/// Plans the endpoints of a Service. `pods` are the selected pods, `slices` its EndpointSlices,
+/// `endpoints` the Endpoints object with its name.
 pub fn reconcile(
     plan: &mut Plan,
     service: &Object,
@@ -45,8 +45,8 @@ pub fn reconcile(
     classic(plan, service, &members, endpoints);
 }
 
-/// The time of the change that leads to this write: of the Service, or of a pod's readiness, if it
-/// is newer than the last write.
+/// Records the time of the change that triggers this write: of the Service, or of a pod's
+/// readiness, if it is newer than the last write.
 fn note_trigger(object: &mut Object, service: &Object, members: &[&Arc<Object>]) {
     let writes = object
         .metadata("managedFields")
@@ -66,7 +66,7 @@ fn note_trigger(object: &mut Object, service: &Object, members: &[&Arc<Object>])
     }
 }
 
-/// Plans `wanted` where `current` is, if they differ in more than the note of the time.
+/// Plans to replace `current` by `wanted`, if they differ in more than the trigger time.
 fn write(
     plan: &mut Plan,
     current: Option<&Object>,
@@ -86,8 +86,7 @@ fn write(
     }
 }
 
-/// The ports of a Service as a pod of it has them: a named target port is looked up in the
-/// containers.
+/// The ports of a Service for one of its pods: a named target port is looked up in the containers.
 fn ports(service: &Object, pod: Option<&Object>) -> Vec<Value> {
     let list = service.pointer("/spec/ports").and_then(Value::as_array);
     let number = |port: &Value| match port.get("targetPort") {
@@ -143,7 +142,7 @@ fn copied_labels(service: &Object, object: &mut Object) {
     }
 }
 
-/// What a slice says of a pod.
+/// The entry of a pod in a slice.
 fn endpoint(service: &Object, pod: &Object) -> Value {
     let stopping = pod.deletion_timestamp().is_some();
     let serving = pods::is_ready(pod);
@@ -161,14 +160,14 @@ fn endpoint(service: &Object, pod: &Object) -> Value {
     one
 }
 
-/// The host name that a pod has in its Service's domain.
+/// The host name of a pod in its Service's domain.
 fn hostname<'a>(service: &Object, pod: &'a Object) -> Option<&'a str> {
     let name = pod.str_at("/spec/hostname");
     (!name.is_empty() && pod.str_at("/spec/subdomain") == service.name()).then_some(name)
 }
 
-/// The slices: pods with the same ports together, at most a hundred each; one that is empty when
-/// there is no pod.
+/// The slices: pods with the same ports together, at most a hundred each; a single empty one if
+/// there are no pods.
 fn sliced(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], slices: &[Arc<Object>]) {
     let mut groups: Vec<(Vec<Value>, Vec<&Arc<Object>>)> = Vec::new();
     for pod in members {
@@ -211,7 +210,7 @@ fn sliced(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], slices: &
     }
 }
 
-/// An empty slice of IPv4 addresses, made for a Service by `manager`, and owned by `owner`.
+/// An empty slice of IPv4 addresses, created for a Service by `manager` and owned by `owner`.
 pub fn new_slice(owner: &Object, service: &str, manager: &str) -> Object {
     let mut new = owned_object(Kind::EndpointSlice, owner, "");
     new.metadata_mut().remove("name");
@@ -272,7 +271,7 @@ fn classic(plan: &mut Plan, service: &Object, members: &[&Arc<Object>], current:
     write(plan, current, wanted, service, members);
 }
 
-/// A port of Endpoints leaves an empty name out.
+/// In Endpoints, a port omits an empty name.
 fn unnamed(mut port: Value) -> Value {
     if text(&port, "name").is_empty()
         && let Value::Object(map) = &mut port

@@ -1,4 +1,4 @@
-//! EndpointSlices of Endpoints that somebody wrote by hand, for Services without a selector.
+//! Mirrors Endpoints that a user created to EndpointSlices, for Services without a selector.
 
 use super::{
     super::{
@@ -14,7 +14,8 @@ use tiphys_apimachinery::Object;
 const CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
 const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
 
-/// The next step of an Endpoints object. `service` is that of its name, `slices` are those it owns.
+/// The next step of an Endpoints object. `service` is the Service of the same name, `slices` are
+/// the slices it owns.
 pub fn reconcile(endpoints: &Object, service: Option<&Object>, slices: &[Arc<Object>]) -> Plan {
     let mut plan = Plan::default();
     let mine: Vec<&Arc<Object>> = slices

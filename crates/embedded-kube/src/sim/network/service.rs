@@ -1,4 +1,4 @@
-//! The status of a Service: a LoadBalancer gets an address after a moment.
+//! The status of a Service: a LoadBalancer gets an address after a short delay.
 
 use super::super::{
     fields::{Cond, conditions, set_condition},
@@ -8,8 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
 
-/// The address that a load balancer of this index has, from the networks reserved for
-/// documentation.
+/// The address of the load balancer with this index, in the networks reserved for documentation.
 pub fn address(index: usize) -> String {
     let (network, host) = match index / 254 {
         0 => ("203.0.113", index % 254),
@@ -26,13 +25,13 @@ pub fn wants_balancer(service: &Object) -> bool {
         && service.deletion_timestamp().is_none()
 }
 
-/// The address a Service has from its load balancer.
+/// The load balancer address of a Service.
 pub fn given_address(service: &Object) -> &str {
     service.str_at("/status/loadBalancer/ingress/0/ip")
 }
 
-/// Plans the load balancer's part of the status. `due` is when it is ready, `free` an address
-/// nobody else has.
+/// Plans the load balancer's part of the status. `due` is when it is ready, `free` an unused
+/// address.
 pub fn balance(plan: &mut Plan, service: &Object, due: Timestamp, free: &str, now: Timestamp) {
     let mut status = service
         .pointer("/status")

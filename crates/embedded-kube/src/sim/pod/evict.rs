@@ -1,4 +1,4 @@
-//! Pods that their node no longer takes: NoExecute taints, and nodes that are gone.
+//! Evicts pods from nodes with NoExecute taints and from nodes that no longer exist.
 
 use super::super::{
     fields::{Cond, after, condition, conditions, parse_time, set_condition, text},
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
-/// When a pod must leave its node because of taints, if it must; `since` is when a taint without a
+/// When a pod has to leave its node because of taints, if ever; `since` is when a taint without a
 /// time was first seen.
 pub fn due(pod: &Object, node: &Object, since: Timestamp) -> Option<Timestamp> {
     let tolerations: Vec<&Value> = pod
@@ -45,7 +45,7 @@ pub fn due(pod: &Object, node: &Object, since: Timestamp) -> Option<Timestamp> {
         .min()
 }
 
-/// The pod is deleted because of a taint.
+/// Deletes the pod because of a taint.
 pub fn evict(plan: &mut Plan, pod: &Object, now: Timestamp) {
     target(
         plan,
@@ -62,7 +62,7 @@ pub fn evict(plan: &mut Plan, pod: &Object, now: Timestamp) {
     plan.delete(pod, Some(Note::normal("TaintManagerEviction", message)));
 }
 
-/// The pod is removed because its node is gone.
+/// Removes the pod because its node is gone.
 pub fn collect(plan: &mut Plan, pod: &Object, now: Timestamp) {
     if !matches!(pod.str_at("/status/phase"), "Succeeded" | "Failed") {
         target(
@@ -74,7 +74,7 @@ pub fn collect(plan: &mut Plan, pod: &Object, now: Timestamp) {
         );
         return plan.wake_at(after(now, 1));
     }
-    // Its controller is given a moment to see that it failed.
+    // Gives its controller time to notice that it failed.
     let told =
         condition(pod, "DisruptionTarget").and_then(|c| parse_time(text(c, "lastTransitionTime")));
     if let Some(due) = told.map(|at| after(at, 1)).filter(|due| *due > now) {

@@ -1,4 +1,4 @@
-//! In which stage of its life a pod is, and how long that stage lasts.
+//! Determines the lifecycle stage of a pod and how long the stage lasts.
 
 use super::super::{
     SimOptions,
@@ -9,17 +9,17 @@ use serde_json::Value;
 use std::time::Duration;
 use tiphys_apimachinery::Object;
 
-/// The annotation of a pod that asks for a special life; several words are joined with commas.
-/// `slow=10s`: starting takes that long. `never-ready`: it runs, and never becomes Ready.
-/// `crash-loop`: its container ends with an error soon after each start. `fail-after=30s`: it does
-/// so after that time. `exit=N`: with this code. `oom`: for want of memory. `image-pull-error`: it
-/// never starts.
+/// The annotation that selects a special behaviour of a pod; several words are separated by commas.
+/// `slow=10s`: starting takes that long. `never-ready`: it runs, but never becomes Ready.
+/// `crash-loop`: its container ends with an error soon after each start. `fail-after=30s`: it ends
+/// with an error after that time. `exit=N`: the exit code. `oom`: it is killed because of memory.
+/// `image-pull-error`: it never starts.
 pub const BEHAVIOUR: &str = "sim.tiphys.dev/behaviour";
 
-/// What [`BEHAVIOUR`] asks for.
+/// The parsed value of [`BEHAVIOUR`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Behaviour {
-    /// How long starting takes instead of the default.
+    /// How long starting takes, if not the default.
     pub slow: Option<Duration>,
     pub never_ready: bool,
     pub crash_loop: bool,
@@ -30,7 +30,7 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// The code with which the container ends by itself, if it does.
+    /// The exit code with which the container ends by itself, if it does.
     pub fn exit_code(&self) -> Option<i64> {
         match self {
             Self {
@@ -49,13 +49,13 @@ impl Behaviour {
     }
 }
 
-/// The next thing that will happen to a pod.
+/// The next step of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Nothing, until the pod changes.
     Rest,
     Bind,
-    /// So many init containers have ended, and the next one runs.
+    /// `done` init containers have ended, and the next one runs.
     Init {
         done: usize,
     },
@@ -64,7 +64,7 @@ pub enum Stage {
     Finish {
         exit_code: i64,
     },
-    /// The container ends and waits to be started again.
+    /// The container ends and waits to be restarted.
     Crash {
         exit_code: i64,
     },
@@ -114,7 +114,7 @@ fn duration(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(number.saturating_mul(millis)))
 }
 
-/// The stage of a pod, and how long after entering it its step is taken.
+/// The stage of a pod, and how long after entering it the next step happens.
 pub fn stage(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
     if pod.deletion_timestamp().is_some() {
         return terminating(pod, options);
@@ -127,7 +127,7 @@ pub fn stage(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
     }
 }
 
-/// The phase; a pod whose status nobody wrote yet is Pending.
+/// The phase; Pending for a pod without a status.
 pub fn phase(pod: &Object) -> &str {
     match pod.str_at("/status/phase") {
         "" => "Pending",
@@ -141,7 +141,7 @@ fn terminating(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
     if releases && !pod.finalizers().is_empty() {
         return (Stage::ReleaseFinalizers, Duration::from_millis(1500));
     }
-    // Zero grace: the pod was stopped, and only finalizers keep the object.
+    // Grace period 0: the containers have stopped, and only finalizers keep the object.
     if pod
         .metadata("deletionGracePeriodSeconds")
         .and_then(Value::as_i64)
@@ -149,7 +149,7 @@ fn terminating(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
     {
         return (Stage::Rest, Duration::ZERO);
     }
-    // No container outlives its grace period.
+    // Containers never run longer than the grace period.
     let grace = pod
         .metadata("deletionGracePeriodSeconds")
         .and_then(Value::as_u64)
@@ -204,7 +204,7 @@ fn starting(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
     )
 }
 
-/// How long an init container runs: as long as its command sleeps.
+/// How long an init container runs, from the `sleep` in its command.
 fn init_time(container: &Value) -> Duration {
     let mut all = words(container.get("command"));
     all.extend(words(container.get("args")));
@@ -246,7 +246,7 @@ fn running(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
     }
 }
 
-/// How long a container that ended waits; one that had run for ten minutes begins anew.
+/// The restart delay of a container that ended; it is reset after a run of ten minutes.
 fn pause(status: Option<&Value>) -> Duration {
     let at = |pointer: &str| {
         status
@@ -270,8 +270,8 @@ fn pause(status: Option<&Value>) -> Duration {
     )
 }
 
-/// Since when a pod is in a stage, as its own status tells: what is known after a restart of this
-/// process.
+/// Since when a pod has been in a stage according to its status, which is all that is known after a
+/// restart of this process.
 pub fn entered(pod: &Object, stage: Stage) -> Option<Timestamp> {
     let at = |pointer: &str| {
         pod.pointer(pointer)
@@ -311,7 +311,7 @@ pub fn entered(pod: &Object, stage: Stage) -> Option<Timestamp> {
     }
 }
 
-/// How long a crashed container waits: 10 s, doubled at each restart, at most 5 minutes.
+/// The restart delay of a crashed container: 10 s, doubled at each restart, at most 5 minutes.
 pub fn back_off(restarts: i64) -> Duration {
     let doublings = u32::try_from(restarts.clamp(0, 5)).unwrap_or(0);
     Duration::from_secs((10 << doublings).min(300))
@@ -385,7 +385,7 @@ fn bad_image(image: &str) -> bool {
     image.contains('!') || matches!(image, "test" | "latest")
 }
 
-/// Whether a readiness probe asks for a path that says it does not exist.
+/// Whether a readiness probe requests a path whose name says that it does not exist.
 pub fn probe_fails(pod: &Object) -> bool {
     containers(pod).any(|c| {
         c.pointer("/readinessProbe/httpGet/path")
@@ -401,7 +401,7 @@ pub fn init_containers(pod: &Object) -> impl Iterator<Item = &Value> {
         .flatten()
 }
 
-/// Whether an init container goes on beside the others.
+/// Whether an init container keeps running beside the others.
 pub fn is_sidecar(container: &Value) -> bool {
     text(container, "restartPolicy") == "Always"
 }

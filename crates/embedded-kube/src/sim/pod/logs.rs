@@ -1,5 +1,5 @@
-//! What a simulated container says: what `echo` in its command prints when its `sleep`s are over,
-//! or one line that tells what runs.
+//! The log of a simulated container: the output of each `echo` in its command once the `sleep`s
+//! before it have passed, or one line that names what runs.
 //!
 //! Main function: [`log`].
 
@@ -12,14 +12,14 @@ use tiphys_apimachinery::Object;
 /// The log of one container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// Each with the time it was written.
+    /// Each line with the time it was written.
     pub lines: Vec<(Timestamp, String)>,
-    /// Nothing will be added: the container has ended for good.
+    /// The container has ended for good, so there will be no more lines.
     pub ended: bool,
 }
 
-/// What the container has said until `now`; with `previous`, what it had said before it was
-/// restarted. The error is the text that a real server answers.
+/// The output of the container until `now`; with `previous`, the output before its last restart.
+/// The error is the message of a real server.
 pub fn log(pod: &Object, container: &str, previous: bool, now: Timestamp) -> Result<Log, String> {
     let found = self::container(pod, container)?;
     let name = text(found, "name");
@@ -43,7 +43,7 @@ pub fn log(pod: &Object, container: &str, previous: bool, now: Timestamp) -> Res
     if let Some(run) = at("/state/running").or(at("/state/terminated")) {
         return Ok(of_run(pod, found, run, now));
     }
-    // A container that waits to be restarted shows its last run.
+    // A container that waits for a restart shows its last run.
     if let Some(ended) = at("/lastState/terminated") {
         return Ok(Log {
             ended: false,
@@ -61,7 +61,7 @@ pub fn log(pod: &Object, container: &str, previous: bool, now: Timestamp) -> Res
     ))
 }
 
-/// The container of a name, or the only one.
+/// The container with the given name, or the only one.
 pub fn container<'a>(pod: &'a Object, name: &str) -> Result<&'a Value, String> {
     let of = |list: &str| {
         pod.pointer("/spec")
@@ -106,7 +106,7 @@ fn status_of<'a>(pod: &'a Object, name: &str) -> Option<&'a Value> {
     all.into_iter().find(|s| text(s, "name") == name)
 }
 
-/// What is said in one run, which may have ended.
+/// The output of one run, which may have ended.
 fn of_run(pod: &Object, container: &Value, run: &Value, now: Timestamp) -> Log {
     let time = |field: &str| run.get(field).and_then(Value::as_str).and_then(parse_time);
     let (start, end) = (time("startedAt").unwrap_or(now), time("finishedAt"));
@@ -123,8 +123,7 @@ fn of_run(pod: &Object, container: &Value, run: &Value, now: Timestamp) -> Log {
         .collect::<Vec<_>>()
         .join(" ");
     let until = end.unwrap_or(now);
-    // A run ends after the first `sleep` of its command: what would have come later is said at its
-    // end.
+    // A run ends after the first `sleep` of its command: later output is printed at its end.
     let mut lines = said(&command, start);
     lines.retain(|(at, _)| *at <= until || end.is_some());
     lines.iter_mut().for_each(|(at, _)| *at = (*at).min(until));
@@ -160,7 +159,7 @@ fn of_run(pod: &Object, container: &Value, run: &Value, now: Timestamp) -> Log {
     }
 }
 
-/// What the `echo`s of a shell line print, and when.
+/// The output of the `echo`s in a shell line, with times.
 fn said(command: &str, start: Timestamp) -> Vec<(Timestamp, String)> {
     let mut time = start;
     let mut lines = Vec::new();

@@ -1,8 +1,8 @@
-//! The life of a pod on a node that has no containers: a pure state machine.
+//! The lifecycle of a pod on a node that has no containers: a pure state machine.
 //!
-//! Main function: [`reconcile`]. A pod lives as its command says: `true` and `sleep N` succeed,
-//! `false` and `exit N` fail, no command (a server image) runs, an image name that cannot be parsed
-//! waits. [`BEHAVIOUR`] asks for more.
+//! Main function: [`reconcile`]. The command of a pod decides how it ends: `true` and `sleep N`
+//! succeed, `false` and `exit N` fail, no command (a server image) keeps running, and an image name
+//! that cannot be parsed keeps the pod waiting. The annotation [`BEHAVIOUR`] gives more control.
 
 mod evict;
 mod life;
@@ -24,24 +24,24 @@ use super::{
 use jiff::Timestamp;
 use tiphys_apimachinery::Object;
 
-/// How the claims that a pod mounts are.
+/// The state of the claims that a pod mounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
     Ready,
     /// They will be bound for this pod.
     Coming,
-    /// The pod cannot have a node, for this reason.
+    /// The pod cannot be scheduled, for this reason.
     Lacking(String),
 }
 
-/// What a pod's next step depends on besides the pod.
+/// The input of a pod's next step besides the pod.
 pub struct PodWorld<'a> {
     pub options: &'a SimOptions,
     pub nodes: &'a [NodeLoad<'a>],
     pub storage: &'a Storage,
-    /// When the pod's present stage was first seen.
+    /// When the pod's current stage was first seen.
     pub since: Timestamp,
-    /// An address nobody else has.
+    /// An unused address.
     pub free_ip: &'a str,
     pub now: Timestamp,
 }

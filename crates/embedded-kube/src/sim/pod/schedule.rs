@@ -1,13 +1,14 @@
-//! Which node takes a pod.
+//! Chooses the node of a pod.
 //!
 //! Node selectors, required node affinity, cordons, NoSchedule taints, scheduling gates and missing
-//! claims count; resources do not, since simulated nodes have none to run out of.
+//! claims are respected; resource requests are not, since simulated nodes never run out of
+//! resources.
 
 use super::{super::fields::text, Storage};
 use serde_json::Value;
 use tiphys_apimachinery::Object;
 
-/// A node and how many pods it has.
+/// A node and its number of pods.
 #[derive(Clone, Copy)]
 pub struct NodeLoad<'a> {
     pub node: &'a Object,
@@ -15,7 +16,7 @@ pub struct NodeLoad<'a> {
 }
 
 impl NodeLoad<'_> {
-    /// The node's internal address, empty when it has none.
+    /// The node's internal address, empty if it has none.
     pub fn address(&self) -> &str {
         let list = self
             .node
@@ -28,11 +29,11 @@ impl NodeLoad<'_> {
     }
 }
 
-/// The scheduler's answer.
+/// The scheduler's decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
     Node(String),
-    /// Soon; until then nothing is said.
+    /// Soon; no event until then.
     Wait,
     Refused {
         reason: &'static str,
@@ -40,7 +41,7 @@ pub enum Placement {
     },
 }
 
-/// The least loaded node that may take the pod.
+/// Chooses the least loaded node that can run the pod.
 pub fn schedule(pod: &Object, nodes: &[NodeLoad<'_>], storage: &Storage) -> Placement {
     if pod
         .pointer("/spec/schedulingGates")
@@ -99,7 +100,7 @@ pub fn schedule(pod: &Object, nodes: &[NodeLoad<'_>], storage: &Storage) -> Plac
     }
 }
 
-/// Why a node may not take a pod.
+/// Why a node cannot run a pod.
 pub fn refusal(pod: &Object, node: &Object) -> Option<String> {
     let tolerations: Vec<&Value> = pod
         .pointer("/spec/tolerations")

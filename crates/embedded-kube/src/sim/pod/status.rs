@@ -1,4 +1,4 @@
-//! The status a node's kubelet would write at each step of a pod's life.
+//! The status that a kubelet would write at each step of a pod's lifecycle.
 
 use super::super::{
     fields::{Cond, conditions, rfc3339, set_condition, text},
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 use tiphys_apimachinery::Object;
 
-/// Quality of service, by the containers' CPU and memory requests and limits.
+/// The QoS class, from the containers' CPU and memory requests and limits.
 pub fn qos_class(spec: &Value) -> &'static str {
     let (mut any, mut all) = (false, true);
     let lists = ["containers", "initContainers"]
@@ -35,10 +35,10 @@ pub fn qos_class(spec: &Value) -> &'static str {
     }
 }
 
-/// How a container is, as its status says it.
+/// The state of a container, as reported in its status.
 enum State<'a> {
     Running,
-    /// `after` is the code of the run before, when there was one.
+    /// `after` is the exit code of the previous run, if there was one.
     Waiting {
         reason: &'a str,
         message: String,
@@ -151,7 +151,8 @@ fn container_statuses(pod: &Object, state: &State<'_>, ready: bool, now: &str) -
     life::containers(pod).map(status).collect()
 }
 
-/// The init containers when so many have ended; sidecars run beside those that follow them.
+/// The statuses of the init containers after `done` of them have ended; sidecars run alongside
+/// those that follow them.
 fn init_statuses(pod: &Object, done: usize, now: &str) -> Option<Value> {
     let old = pod
         .pointer("/status/initContainerStatuses")
@@ -266,7 +267,7 @@ fn addresses(status: &mut Map<String, Value>, pod: &Object, world: &PodWorld<'_>
     }
 }
 
-/// An init container runs, the one before has ended.
+/// The next init container starts after the previous one has ended.
 pub fn initialize(plan: &mut Plan, pod: &Object, done: usize, world: &PodWorld<'_>) {
     let now = rfc3339(world.now);
     let waiting = State::Waiting {
@@ -314,7 +315,7 @@ pub fn initialize(plan: &mut Plan, pod: &Object, done: usize, world: &PodWorld<'
     plan.status(pod, Value::Object(status), Vec::new());
 }
 
-/// Whether the containers are ready while they run.
+/// Whether the containers become ready when they run.
 fn becomes_ready(pod: &Object) -> bool {
     let behaviour = life::behaviour(pod);
     !(behaviour.never_ready || behaviour.crash_loop || life::probe_fails(pod))
@@ -346,15 +347,15 @@ pub fn start(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     if let Some(list) = init_statuses(pod, usize::MAX, &now) {
         status.insert("initContainerStatuses".into(), list);
     }
-    // By the rules that both servers share, a pod whose probe fails is never given an address.
+    // A pod whose probe fails never gets an address. The rules shared by both servers say so.
     if !life::probe_fails(pod) {
         addresses(&mut status, pod, world);
     }
     plan.status(pod, Value::Object(status), container_notes(pod));
 }
 
-/// The image name cannot be parsed, or the image cannot be had: the containers wait, the pod stays
-/// Pending.
+/// The image name cannot be parsed, or the image cannot be pulled: the containers wait, and the pod
+/// stays Pending.
 pub fn bad_image(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     let now = rfc3339(world.now);
     let image = life::containers(pod)
@@ -434,7 +435,7 @@ pub fn finish(plan: &mut Plan, pod: &Object, exit_code: i64, world: &PodWorld<'_
     plan.status(pod, Value::Object(status), Vec::new());
 }
 
-/// The containers end with an error and will be started again.
+/// The containers end with an error and will be restarted.
 pub fn crash(plan: &mut Plan, pod: &Object, exit_code: i64, world: &PodWorld<'_>) {
     let restarts = pod
         .i64_at("/status/containerStatuses/0/restartCount")
@@ -473,7 +474,7 @@ pub fn crash(plan: &mut Plan, pod: &Object, exit_code: i64, world: &PodWorld<'_>
     plan.status(pod, Value::Object(status), vec![note]);
 }
 
-/// The containers of a crashed pod run again.
+/// The containers of a crashed pod start again.
 pub fn restart(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     let ready = becomes_ready(pod);
     let mut status = status_map(pod);
@@ -490,7 +491,7 @@ pub fn restart(plan: &mut Plan, pod: &Object, world: &PodWorld<'_>) {
     plan.status(pod, Value::Object(status), container_notes(pod));
 }
 
-/// No node can take the pod now.
+/// No node can run the pod at the moment.
 pub fn unschedulable(plan: &mut Plan, pod: &Object, reason: &str, message: &str, now: Timestamp) {
     let mut list = conditions(pod);
     set_condition(
@@ -514,7 +515,7 @@ pub fn unschedulable(plan: &mut Plan, pod: &Object, reason: &str, message: &str,
     plan.status(pod, Value::Object(status), notes);
 }
 
-/// What is said of a pod whose containers are stopped.
+/// The event about a pod whose containers are stopped.
 pub fn stopped(pod: &Object) -> Option<Note> {
     let first = life::containers(pod)
         .next()

@@ -1,4 +1,4 @@
-//! A store in memory with the rules of an API server that the controllers rely on.
+//! An in-memory store with the API server rules that the controllers rely on.
 
 use super::super::{
     fields::rfc3339,
@@ -22,7 +22,7 @@ struct Inner {
     writes: usize,
     now: Timestamp,
     feeds: Vec<Arc<Mutex<VecDeque<Change>>>>,
-    /// Creating a pod is refused with this message.
+    /// The error for creating a pod, if that is to fail.
     refuse_pods: Option<String>,
 }
 
@@ -146,7 +146,7 @@ impl FakeStore {
         self.lock().refuse_pods = message.map(str::to_owned);
     }
 
-    /// The object as it is, if `object` carries its version.
+    /// The current object, if `object` has its resourceVersion.
     fn current(inner: &Inner, object: &Object) -> Result<Arc<Object>, StoreError> {
         let current = inner
             .objects

@@ -1,4 +1,4 @@
-//! Scenarios of the simulated cluster on a store in memory, in virtual time: no test sleeps.
+//! Scenarios of the simulated cluster on an in-memory store, in virtual time: no test sleeps.
 
 mod fake;
 mod pods;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tiphys_apimachinery::Object;
 
-/// A cluster whose time moves from one thing that is due to the next.
+/// A cluster whose time jumps from one due action to the next.
 struct Cluster {
     engine: Engine<FakeStore>,
     store: FakeStore,
@@ -42,7 +42,7 @@ impl Cluster {
         cluster
     }
 
-    /// Creates an object, in namespace `d` unless it says otherwise.
+    /// Creates an object, in namespace `d` unless it has another.
     fn apply(&mut self, value: Value) -> Arc<Object> {
         let mut object = Object::from_value(value).expect("a map");
         let cluster_wide = matches!(object.kind(), "Namespace" | "Node" | "PersistentVolume");
@@ -70,7 +70,7 @@ impl Cluster {
             .expect("it exists");
     }
 
-    /// Everything that happens without time passing.
+    /// Runs everything that happens without time passing.
     fn settle(&mut self) {
         let mut left = 10_000;
         while self.engine.step(self.store.now(), 1) {

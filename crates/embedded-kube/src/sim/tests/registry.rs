@@ -1,5 +1,5 @@
-//! The controllers on the API server's own registry, in virtual time: what it prunes, defaults and
-//! refuses does not stop them.
+//! The controllers on the API server's own registry, in virtual time: pruning, defaulting and
+//! validation must not stop them.
 
 use super::super::{
     Clock, RegistryStore, SimOptions, VirtualClock,

@@ -125,8 +125,8 @@ fn a_rollout_keeps_to_its_limits() {
         deployment.annotation("deployment.kubernetes.io/revision"),
         Some("2")
     );
-    // Back to the first template: the first ReplicaSet is used again, with a new number.
-    // A typed client writes what is empty, too; that makes no new revision.
+    // Back to the first template: the first ReplicaSet is reused, with a new revision number. A
+    // typed client also writes empty fields; that must not create a new revision.
     cluster.edit(Kind::Deployment, "web", |d| {
         let mut value = template("nginx:1");
         value["metadata"]["creationTimestamp"] = Value::Null;

@@ -1,5 +1,5 @@
-//! Which objects belong to a controller: those it owns and that match its selector, and orphans
-//! that match, which it adopts.
+//! The objects that belong to a controller: those that it owns and that match its selector, and
+//! matching orphans, which it adopts.
 
 use super::super::{
     fields::owner_reference,
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
 /// Whether an object's labels satisfy a `LabelSelector`. An empty or absent selector matches
-/// nothing: no controller may select all.
+/// nothing: no controller may select all objects.
 pub fn selects(selector: Option<&Value>, object: &Object) -> bool {
     let Some(selector) = selector else {
         return false;
@@ -30,7 +30,7 @@ pub fn selects(selector: Option<&Value>, object: &Object) -> bool {
             .all(|e| expression_holds(e, object))
 }
 
-/// Whether an object's labels satisfy a plain map, as a Service's selector is. An empty one matches
+/// Whether an object's labels satisfy a plain map, like a Service's selector. An empty map matches
 /// nothing.
 pub fn selects_map(selector: Option<&Value>, object: &Object) -> bool {
     let Some(map) = selector
@@ -61,7 +61,8 @@ fn expression_holds(expression: &Value, object: &Object) -> bool {
     }
 }
 
-/// Whether a controller's selector takes an object; that of a ReplicationController is a plain map.
+/// Whether a controller's selector matches an object; that of a ReplicationController is a plain
+/// map.
 pub fn takes(owner: &Object, object: &Object) -> bool {
     let selector = owner.pointer("/spec/selector");
     if owner.kind() == "ReplicationController" {

@@ -1,4 +1,4 @@
-//! CronJob: starts a Job at each time its schedule names, in its time zone or UTC.
+//! CronJob: starts a Job at each scheduled time, in its time zone or UTC.
 
 use super::super::{
     fields::{
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tiphys_apimachinery::Object;
 use tiphys_gocompat::cron::{self, Schedule};
 
-/// The next step of a CronJob. `jobs` are those it owns.
+/// The next step of a CronJob. `jobs` are the Jobs it owns.
 pub fn reconcile(cron: &Object, jobs: &[Arc<Object>], now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let active: Vec<&Arc<Object>> = jobs
@@ -76,7 +76,7 @@ pub fn reconcile(cron: &Object, jobs: &[Arc<Object>], now: Timestamp) -> Plan {
     plan
 }
 
-/// The schedule and its time zone, or a remark on what is wrong with them.
+/// The schedule and its time zone, or an event about the error in them.
 fn schedule_of(plan: &mut Plan, cron: &Object) -> Option<(Schedule, TimeZone)> {
     let (text, zone) = (cron.str_at("/spec/schedule"), cron.str_at("/spec/timeZone"));
     let Ok(schedule) = Schedule::parse(text) else {
@@ -98,7 +98,7 @@ fn schedule_of(plan: &mut Plan, cron: &Object) -> Option<(Schedule, TimeZone)> {
     }
 }
 
-/// What is said of the Jobs that were active and are not any more.
+/// The events about Jobs that are no longer active.
 fn ended(cron: &Object, jobs: &[Arc<Object>]) -> Vec<Note> {
     let noted = cron
         .pointer("/status/active")
@@ -129,14 +129,14 @@ fn ended(cron: &Object, jobs: &[Arc<Object>]) -> Vec<Note> {
     noted.filter_map(of_one).collect()
 }
 
-/// The last scheduled time after `base` that has come; times missed in between are skipped.
+/// The last due time after `base`; missed times in between are skipped.
 fn latest_due(
     (schedule, zone): (&Schedule, &TimeZone),
     base: Timestamp,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    // After a long pause only the last hours matter; looking at each missed minute of a year would
-    // be work for nothing.
+    // After a long pause only the last hours matter; checking every missed minute of a year would
+    // be a waste.
     let base = base.max(after(now, -86_400));
     let mut due = None;
     let mut time = base;

@@ -1,4 +1,4 @@
-//! DaemonSet: a pod on each node that may have one.
+//! DaemonSet: one pod on each eligible node.
 
 use super::super::{
     fields::{int_or_percent, put_counts, spec_i64},
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::{Object, object::map_entry};
 
-/// The taints every daemon tolerates, with their effects.
+/// The taints that every daemon pod tolerates, with their effects.
 const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -120,7 +120,7 @@ fn daemon_pod(set: &Object, template: &Value, hash: &str) -> Object {
     daemon
 }
 
-/// The pod, bound to a node by affinity, as the DaemonSet controller does it.
+/// The pod, bound to a node by affinity, as the real DaemonSet controller does.
 fn on_node(daemon: &Object, node: &str) -> Object {
     let mut pod = daemon.clone();
     let affinity = map_entry(
@@ -136,7 +136,7 @@ fn on_node(daemon: &Object, node: &str) -> Object {
     pod
 }
 
-/// The node a daemon's pod is on or meant for.
+/// The node that a daemon pod is on or intended for.
 fn target(pod: &Object) -> &str {
     match pod.str_at("/spec/nodeName") {
         "" => pod.str_at(
@@ -150,8 +150,8 @@ fn number(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Makes new pods beside outdated ones, on as many nodes at a time as may have two; an outdated pod
-/// goes when the new one is available.
+/// Creates new pods beside outdated ones, on as many nodes at a time as may have two; an outdated
+/// pod is deleted when the new one is available.
 fn surge_nodes(
     plan: &mut Plan,
     set: &Object,
@@ -184,7 +184,7 @@ fn surge_nodes(
                 );
             }
             Some(_) => surging += 1,
-            // One that does not work costs nothing.
+            // Replacing an unavailable pod does not reduce availability.
             None if !available(old) => outdated.insert(0, (node.name(), 0)),
             None => outdated.push((node.name(), 1)),
         }
@@ -228,7 +228,7 @@ fn roll(
         .iter()
         .filter(|p| p.deletion_timestamp().is_none() && p.label(REVISION_LABEL) != Some(hash));
     for pod in outdated.filter(|p| p.str_at("/status/phase") != "Failed") {
-        // One that does not work costs nothing.
+        // Replacing an unavailable pod does not reduce availability.
         if available(pod) {
             if room <= 0 {
                 continue;

@@ -1,7 +1,7 @@
-//! The controllers that make pods.
+//! The controllers that create pods.
 //!
-//! Each file has one pure function `reconcile`, from an object, what it owns and the time to a
-//! [`Plan`](super::plan::Plan).
+//! Each file has one pure function `reconcile`, from an object, the objects it owns and the time to
+//! a [`Plan`](super::plan::Plan).
 
 pub mod claim;
 pub mod cronjob;

@@ -1,4 +1,4 @@
-//! Making pods from templates, and judging the pods there are.
+//! Creates pods from templates and evaluates the state of existing pods.
 
 use super::super::{
     fields::{
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
-/// A pod of `template`, named `name`, or by the store when it ends in `-`.
+/// A pod of `template` with the given name; the store completes a name that ends in `-`.
 pub fn from_template(owner: &Object, template: &Value, name: &str) -> Object {
     let mut pod = owned_object(Kind::Pod, owner, name);
     if name.ends_with('-') {
@@ -43,8 +43,8 @@ pub fn from_template(owner: &Object, template: &Value, name: &str) -> Object {
     pod
 }
 
-/// The prefix of generated pod names: the owner's name and a dash, cut so that a valid name
-/// remains.
+/// The prefix of generated pod names: the owner's name and a dash, truncated so that the name stays
+/// valid.
 pub fn name_prefix(owner: &str) -> String {
     format!("{}-", &owner[..owner.len().min(57)])
 }
@@ -71,7 +71,7 @@ pub fn available_at(pod: &Object, min_ready: i64) -> Option<Timestamp> {
     Some(after(since, min_ready))
 }
 
-/// How many of the pods are what.
+/// Numbers of pods by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub ready: i64,
@@ -101,8 +101,8 @@ pub fn count<'a>(
     counts
 }
 
-/// Sorts so that the pods that are missed least come first: unassigned, pending, not ready, cheap
-/// to delete, youngest.
+/// Sorts pods for deletion, least important first: unassigned, pending, not ready, cheap to delete,
+/// youngest.
 pub fn sort_for_deletion(pods: &mut [Arc<Object>]) {
     let phase_rank = |p: &Object| match p.str_at("/status/phase") {
         "Running" => 2,

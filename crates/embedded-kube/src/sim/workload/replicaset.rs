@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
-/// At most this many pods are made or deleted in one step.
+/// At most this many pods are created or deleted in one step.
 const BURST: usize = 500;
 
-/// The next step of a ReplicaSet. `members` are its pods, `failure` its last refused pod.
+/// The next step of a ReplicaSet. `members` are its pods, `failure` is its last rejected pod.
 pub fn reconcile(
     set: &Object,
     members: &[Arc<Object>],
@@ -57,7 +57,8 @@ pub fn reconcile(
             }
         }
     }
-    // What was just planned leads back here; until then the counts would be outdated at once.
+    // The planned writes trigger another reconcile; until then the counts would be outdated
+    // immediately.
     if plan.writes.is_empty() || failure.is_some() {
         status(&mut plan, set, members, failure, now);
     }
@@ -101,7 +102,7 @@ fn status(
             ("observedGeneration", set.generation()),
         ],
     );
-    // A ReplicationController does not count those that are stopping.
+    // A ReplicationController does not count terminating pods.
     let terminating = members
         .iter()
         .filter(|p| p.deletion_timestamp().is_some() && !pods::is_ended(p))

@@ -1,4 +1,4 @@
-//! ControllerRevisions: the remembered pod templates of StatefulSets and DaemonSets.
+//! ControllerRevisions: the recorded pod templates of StatefulSets and DaemonSets.
 
 use super::super::{
     fields::{owned_object, same_meaning, set_metadata_map, short_hash, spec_i64},
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
-/// The label of pods and revisions that names the revision.
+/// The label of pods and revisions with the name of the revision.
 pub const REVISION_LABEL: &str = "controller-revision-hash";
 
 /// The label of a StatefulSet's revisions.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
 
-/// The revision of the present template and the earlier ones, oldest first.
+/// The revision of the current template and the earlier ones, oldest first.
 pub struct Revisions {
     pub update: Arc<Object>,
     pub old: Vec<Arc<Object>>,
@@ -51,8 +51,8 @@ fn number(revision: &Object) -> i64 {
         .unwrap_or(0)
 }
 
-/// Finds the revision of the present template, planning its creation or renumbering, and the
-/// deletion of those beyond the limit. `in_use` are revisions that pods still have.
+/// Finds the revision of the current template, planning its creation or renumbering, and the
+/// deletion of revisions beyond the limit. `in_use` are revisions that pods still have.
 pub fn sync(
     plan: &mut Plan,
     owner: &Object,

@@ -1,4 +1,4 @@
-//! StatefulSet: numbered pods with their own claims, made, replaced and removed in order.
+//! StatefulSet: numbered pods with their own claims, created, replaced and removed in order.
 
 use super::super::{
     fields::{conditions, owner_reference, put_counts, set_metadata_map, spec_i64, text},
@@ -14,11 +14,11 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_apimachinery::{Object, object::map_entry};
 
-/// What a StatefulSet has.
+/// The pods and claims of a StatefulSet.
 pub struct Members<'a> {
     pub pods: &'a [Arc<Object>],
     pub revisions: &'a [Arc<Object>],
-    /// The claim of a name in the namespace.
+    /// The claim with a given name in the namespace.
     pub claim: &'a dyn Fn(&str) -> Option<Arc<Object>>,
 }
 
@@ -84,8 +84,8 @@ pub fn reconcile(set: &Object, members: &Members<'_>, now: Timestamp) -> Plan {
     plan
 }
 
-/// Who owns a pod's claims: the set when they are deleted with it, a pod beyond its size when they
-/// are deleted with that.
+/// Sets the owner of a pod's claims, depending on the retention policy: the set if they are deleted
+/// with it, the pod if it is beyond the set's size and they are deleted with that.
 fn own_claims(plan: &mut Plan, spec: &Spec<'_>, ordinal: i64, pod: &Object, members: &Members<'_>) {
     let policy = |field: &str| {
         text(
@@ -134,7 +134,7 @@ fn is_available(spec: &Spec<'_>, pod: &Object, now: Timestamp) -> bool {
     pods::available_at(pod, spec.min_ready).is_some_and(|at| spec.min_ready == 0 || at <= now)
 }
 
-/// Makes, removes and replaces pods; in order, one at a time, unless the policy is Parallel.
+/// Creates, removes and replaces pods; in order, one at a time, unless the policy is Parallel.
 fn manage(
     plan: &mut Plan,
     spec: &Spec<'_>,
@@ -214,7 +214,7 @@ fn create(
 ) {
     let set = spec.set;
     let name = format!("{}-{ordinal}", set.name());
-    // Below the partition a pod comes back as it was.
+    // Below the partition, a pod is recreated with its current revision.
     let current = revisions.named(set.str_at("/status/currentRevision"));
     let keeps = !spec.on_delete && ordinal < spec.start + spec.partition;
     let revision = current.filter(|_| keeps).unwrap_or(&revisions.update);

@@ -1,5 +1,4 @@
-//! What is wrong with the conversion between versions that a definition asks for. Main function:
-//! [`check`].
+//! Validates the conversion settings of a definition. Main function: [`check`].
 
 use super::spec::{Problems, one_of, text};
 use crate::outbound;
@@ -9,7 +8,7 @@ use std::collections::BTreeSet;
 use tiphys_kube_schema::formats;
 use tiphys_kube_schema::structural::problem::Problem;
 
-/// `any_bundle`: the authorities of the webhook need not be readable.
+/// `any_bundle`: the CA bundle of the webhook need not be readable.
 pub fn check(spec: &Value, any_bundle: bool, problems: &mut Problems) {
     let Some(conversion) = spec.get("conversion").filter(|c| c.is_object()) else {
         return;
@@ -86,7 +85,7 @@ fn webhook_client(client: &Value, problems: &mut Problems) {
         )),
         (Some(url), None) => webhook_url(url, &at(".url"), problems),
         (None, Some(service)) => {
-            // The real server takes the one for the other.
+            // The real server confuses the two.
             for (key, named) in [("namespace", "name"), ("name", "namespace")] {
                 if text(service, key).is_empty() {
                     problems.push(Problem::required(&at(&format!(".service.{named}")), ""));
@@ -125,7 +124,7 @@ fn service_path(path: &str, field: &str, problems: &mut Problems) {
     if !path.starts_with('/') {
         bad("must start with a '/'".to_owned());
     }
-    // The first character goes whatever it is.
+    // The first character is removed, whatever it is.
     let inner = path.get(1..).unwrap_or("");
     let inner = inner.strip_suffix('/').unwrap_or(inner);
     for (i, segment) in inner.split('/').enumerate() {

@@ -1,4 +1,4 @@
-//! Defaults in schemas fit the schema they stand in. Main function: [`check`].
+//! Checks that the defaults in a schema are valid against that schema. Main function: [`check`].
 
 use super::spec::Problems;
 use serde_json::Value;

@@ -21,7 +21,7 @@ use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 use tiphys_kube_schema::structural::problem::Problem;
 
-/// Keeps a definition until its objects are gone.
+/// The finalizer that keeps a definition until its objects are gone.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Defaults of the spec.
@@ -66,7 +66,7 @@ pub fn fill_in(object: &mut Object) {
         spec.insert("conversion".into(), json!({"strategy": "None"}));
     }
     let conversion = map_entry(spec, "conversion");
-    // Without a word about versions there is none about a webhook.
+    // A webhook without client configuration and versions counts as missing.
     if conversion
         .get("webhook")
         .is_some_and(|w| w["clientConfig"].is_null() && w["conversionReviewVersions"].is_null())
@@ -83,8 +83,7 @@ pub fn fill_in(object: &mut Object) {
     }
 }
 
-/// Brings a schema to the form in which Go holds it: fields that say nothing are left out, at every
-/// level.
+/// Normalizes a schema to the form in which Go holds it: empty fields are omitted, at every level.
 fn tidy(schema: &mut Value, depth: usize) {
     let (Some(map), Some(of)) = (
         schema.as_object_mut(),
@@ -95,9 +94,9 @@ fn tidy(schema: &mut Value, depth: usize) {
     if depth > 200 {
         return;
     }
-    // What has the wrong type has been refused before.
+    // Wrong types have been rejected before.
     let _ = tiphys_kube_schema::gotypes::read_into(map, of, false);
-    // Below `items` and the like nobody tells of fields that Go does not have.
+    // Below `items` and the like, fields unknown to Go are not reported.
     map.retain(|key, value| {
         of.fields.iter().any(|f| f.name == key)
             && !(value.is_null() && matches!(key.as_str(), "default" | "example"))
@@ -122,7 +121,7 @@ fn tidy(schema: &mut Value, depth: usize) {
     }
 }
 
-/// Its name may be missing; that is found later.
+/// The name may be missing; that is reported later.
 fn storage_version(object: &Object) -> Option<String> {
     let versions = object
         .pointer("/spec/versions")
@@ -135,7 +134,7 @@ fn storage_version(object: &Object) -> Option<String> {
         .map(|v| v["name"].as_str().unwrap_or("").to_owned())
 }
 
-/// Adds the storage version to those that objects may be stored in.
+/// Adds the storage version to the stored versions.
 fn note_storage(object: &mut Object) {
     let Some(storage) = storage_version(object) else {
         return;
@@ -152,14 +151,14 @@ fn note_storage(object: &mut Object) {
     status.insert("storedVersions".into(), stored.into());
 }
 
-/// A new definition has nothing but its storage version in its status.
+/// The status of a new definition contains only its storage version.
 pub fn prepare_create(object: &mut Object) {
     let status = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
     object.0.insert("status".into(), status);
     note_storage(object);
 }
 
-/// The status is not the client's.
+/// Clients cannot change the status.
 pub fn prepare_update(old: &Object, object: &mut Object) {
     match old.0.get("status") {
         Some(status) => object.0.insert("status".into(), status.clone()),
@@ -201,7 +200,7 @@ struct Naming {
     message: String,
 }
 
-/// Which of the wanted names the definition may have.
+/// Which of the wanted names the definition gets.
 fn accept_names(reader: &dyn Reader, object: &Object) -> Naming {
     let (resources, kinds) = names_in_use(reader, object);
     let wanted = object
@@ -301,8 +300,8 @@ fn set_condition(
 
 const INITIAL_NAMES: &str = "the initial names have been accepted";
 
-/// What the real server's own controllers do next with a definition soon after it is written:
-/// accept names, and then establish it. None when nothing changes.
+/// The next step that the real server's own controllers take shortly after a definition is written:
+/// they accept names, and then establish it. None if nothing changes.
 pub fn settle(reader: &dyn Reader, object: &Object) -> Option<Object> {
     let mut settled = object.clone();
     let now = timestamp(reader.now());
@@ -343,7 +342,8 @@ pub fn settle(reader: &dyn Reader, object: &Object) -> Option<Object> {
     (settled.0.get("status") != object.0.get("status")).then_some(settled)
 }
 
-/// What a delete adds: the finalizer that waits for the objects, and the condition that says so.
+/// The changes of a delete: the finalizer that waits for the objects, and the condition that
+/// reports it.
 pub fn mark_deleted(object: &mut Object, now: &str) {
     let mut finalizers = object.finalizers();
     if !finalizers.iter().any(|f| f == CLEANUP) {
@@ -360,7 +360,8 @@ pub fn mark_deleted(object: &mut Object, now: &str) {
     );
 }
 
-/// Says that the objects of a definition go now; false when it says so already.
+/// Sets the condition that the objects of a definition are being deleted; returns false if it is
+/// already set.
 pub fn mark_emptying(object: &mut Object) -> bool {
     let (reason, message) = (
         "InstanceDeletionInProgress",
@@ -376,8 +377,8 @@ pub fn mark_emptying(object: &mut Object) -> bool {
     true
 }
 
-/// Says that no object of a definition is left, which nobody needs to wait for any more; false when
-/// nobody does.
+/// Records that the objects of a definition are gone, and removes the finalizer; returns false if
+/// it has already been removed.
 pub fn mark_emptied(object: &mut Object) -> bool {
     let mut finalizers = object.finalizers();
     if !finalizers.iter().any(|f| f == CLEANUP) {
@@ -399,8 +400,8 @@ pub fn mark_emptied(object: &mut Object) -> bool {
     true
 }
 
-/// A new definition is called by what it defines, which is said after what else is wrong with its
-/// name.
+/// The name of a new definition must consist of its resource and group; this is reported after
+/// other errors in the name.
 pub fn check_name(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>) {
     let wanted = format!(
         "{}.{}",
@@ -430,7 +431,7 @@ pub fn check_name(object: &Object, old: Option<&Object>, causes: &mut Vec<Cause>
     }
 }
 
-/// Everything that is wrong with a definition.
+/// All errors in a definition.
 pub fn check(object: &Object, old: Option<&Object>) -> Vec<Cause> {
     let null = Value::Null;
     let spec = object.0.get("spec").unwrap_or(&null);
@@ -481,15 +482,15 @@ pub fn check(object: &Object, old: Option<&Object>) -> Vec<Cause> {
     problems.into_iter().map(Cause::from).collect()
 }
 
-/// Whether an update need not name readable authorities: those that there are cannot be read, or
-/// nobody is asked yet.
+/// Whether an update may have an unreadable CA bundle: the existing one cannot be read either, or
+/// the definition is not established, so that its webhook is not called yet.
 fn bears_any_bundle(old: &Object) -> bool {
     !is_established(old)
         || crate::outbound::unreadable(old.str_at("/spec/conversion/webhook/clientConfig/caBundle"))
             .is_some()
 }
 
-/// What is wrong with the status, which may also be written alone.
+/// Validates the status, which may also be written alone.
 fn status(object: &Object, problems: &mut Vec<Problem>) {
     let names = object
         .pointer("/status/acceptedNames")
@@ -504,7 +505,7 @@ pub fn check_status(object: &Object) -> Vec<Cause> {
     problems.into_iter().map(Cause::from).collect()
 }
 
-/// Formats that are not known are warned about, once.
+/// Warns once about each unknown format.
 pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
     let formats = |o: &Object| visit::unknown_formats(o.0.get("spec").unwrap_or(&Value::Null));
     let known = old.map(formats).unwrap_or_default();
@@ -515,9 +516,9 @@ pub fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
         .collect()
 }
 
-/// For fuzzing: a JSON map with a `schema` and a `value`. Checks the schema as a definition's, then
-/// the value by it, within the same budgets as the server; the error is the first thing that is
-/// wrong.
+/// For fuzzing: a JSON map with a `schema` and a `value`. Checks the schema as in a definition,
+/// then the value against it, within the same budgets as the server; the error is the first one
+/// found.
 pub fn try_schema(bytes: &[u8]) -> Result<(), String> {
     use tiphys_kube_schema::cel::rules::{Budget, Compiled};
     use tiphys_kube_schema::structural::{Node, lists, shape, validate};

@@ -1,4 +1,4 @@
-//! What is wrong with the schema of a definition. Main function: [`check`].
+//! Validates the schema of a definition. Main function: [`check`].
 
 use super::spec::{Problems, list, text};
 use super::{defaults, structure};

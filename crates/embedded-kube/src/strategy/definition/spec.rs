@@ -1,8 +1,8 @@
-//! What is wrong with a definition: names, versions, columns, subresources, conversion. Schemas are
-//! [`super::schema`]'s.
+//! Validates a definition: names, versions, columns, subresources, conversion. Schemas are
+//! validated in [`super::schema`].
 //!
-//! Main function: [`check`]. What all versions have in common is looked at once, as a field of the
-//! spec itself: the real server keeps it there.
+//! Main function: [`check`]. Settings that all versions share are checked once, as a field of the
+//! spec itself, because the real server stores them there.
 
 use super::{conversion, schema, visit};
 use serde_json::{Map, Value};

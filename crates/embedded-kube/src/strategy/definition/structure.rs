@@ -1,5 +1,5 @@
-//! Whether a schema is structural: types everywhere, and conditions (`anyOf`, `not` and so on) that
-//! only restrict what the types allow. Main function: [`check`].
+//! Checks that a schema is structural: every field has a type, and conditions (`anyOf`, `not` and
+//! so on) only restrict what the types allow. Main function: [`check`].
 
 use super::spec::Problems;
 use serde_json::{Map, Value, json};

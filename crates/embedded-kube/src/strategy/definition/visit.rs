@@ -1,4 +1,4 @@
-//! All schemas of a definition, one after the other. Main functions: [`has_defaults`],
+//! Visits all schemas of a definition in turn. Main functions: [`has_defaults`],
 //! [`unknown_formats`].
 
 use super::spec::{list, text};

@@ -1,4 +1,4 @@
-//! Profiles of AppArmor were annotations once: a new pod gets the fields that they stand for. Main
+//! AppArmor profiles used to be annotations: a new pod gets the corresponding fields. Main
 //! function: [`take_over`].
 
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use tiphys_apimachinery::object::map_entry;
 const KEY: &str = "container.apparmor.security.beta.kubernetes.io/";
 const LONGEST: usize = 4095;
 
-/// Fills in the profiles that only annotations name; gives warnings.
+/// Sets the profiles that are only in annotations; returns warnings.
 pub fn take_over(pod: &mut Object) -> Vec<String> {
     let annotations = pod.annotations();
     if pod.str_at("/spec/os/name") == "windows"
@@ -49,7 +49,7 @@ pub fn take_over(pod: &mut Object) -> Vec<String> {
     warnings
 }
 
-/// What an annotation stands for, if it is in order.
+/// The profile in an annotation, if it is valid.
 fn profile(says: &str) -> Option<Value> {
     match says {
         "unconfined" => Some(json!({"type": "Unconfined"})),

@@ -1,5 +1,5 @@
-//! Fields of pods and templates that a default API server knows and does not keep. Main functions:
-//! [`forget`], [`forget_in_status`].
+//! Fields of pods and templates that a default API server knows but drops, because their feature is
+//! disabled. Main functions: [`forget`], [`forget_in_status`].
 
 use crate::catalog::Resource;
 use serde_json::{Map, Value};
@@ -7,10 +7,10 @@ use tiphys_apimachinery::Object;
 
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// Of what volumes are put together.
+/// The disabled sources of projected volumes.
 const SOURCES: [&str; 2] = ["clusterTrustBundle", "podCertificate"];
 
-/// The way to the pod in an object that is one or makes some.
+/// The path to the pod in an object that is a pod or has a template.
 fn way(resource: &Resource) -> Option<&'static [&'static str]> {
     Some(match resource.table.as_str() {
         "/pods" => &["spec"],
@@ -26,7 +26,7 @@ fn way(resource: &Resource) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Leaves out what is not switched on of a pod, or of the pods that the object makes.
+/// Drops the disabled fields of a pod or a pod template.
 pub fn forget(resource: &Resource, object: &mut Object) {
     let Some(way) = way(resource) else { return };
     let spec = way
@@ -37,7 +37,7 @@ pub fn forget(resource: &Resource, object: &mut Object) {
     }
 }
 
-/// Whether there is any of that.
+/// Whether there are any such fields.
 pub fn forgets(resource: &Resource, object: &Object) -> bool {
     let spec = way(resource).and_then(|way| {
         way.iter()
@@ -95,7 +95,7 @@ fn of_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// The same of a status.
+/// The same for a status.
 pub fn forget_in_status(status: &mut Map<String, Value>) {
     status.remove("nodeAllocatableResourceClaimStatuses");
     for list in [

@@ -1,4 +1,4 @@
-//! What the server decides about a new pod, and about its status. Main functions:
+//! The fields of a new pod and of its status that the server sets. Main functions:
 //! [`prepare_create`], [`keep_status`].
 
 mod apparmor;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use tiphys_apimachinery::Object;
 use tiphys_apimachinery::object::map_entry;
 
-/// The status that a pod starts with, and selectors completed from its own labels. Gives warnings.
+/// Sets the initial status of a pod, and completes selectors from its own labels. Returns warnings.
 pub fn prepare_create(pod: &mut Object, now: &str) -> Vec<String> {
     let mut status = json!({"phase": "Pending", "qosClass": quality_of_service(pod)});
     let gates = pod
@@ -71,7 +71,7 @@ pub fn prepare_create(pod: &mut Object, now: &str) -> Vec<String> {
     apparmor::take_over(pod)
 }
 
-/// Turns `matchLabelKeys` and `mismatchLabelKeys` into requirements of the selector beside them.
+/// Converts `matchLabelKeys` and `mismatchLabelKeys` to requirements of the selector next to them.
 fn complete(term: &mut Map<String, Value>, labels: &Map<String, Value>) {
     for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
         let keys = term
@@ -96,9 +96,8 @@ fn complete(term: &mut Map<String, Value>, labels: &Map<String, Value>) {
     }
 }
 
-/// What a status that does not say it takes over from the one before: the class of the pod, and
-/// which generation was looked at, also for each condition. Of several conditions of a type the
-/// first goes with the first.
+/// Copies missing values from the previous status: the QoS class, and the observed generation, also
+/// for each condition. If there are several conditions of a type, the first ones correspond.
 pub fn keep_status(old: &Object, new: &mut Object) {
     const OBSERVED: &str = "observedGeneration";
     let none = |value: Option<&Value>| value.is_none_or(|v| v.is_null() || *v == 0 || *v == "");

@@ -1,13 +1,13 @@
-//! Node ports of services: those that are asked for, and free ones. Main type: [`Ports`].
+//! Node ports of services: requested ones and free ones. Main type: [`Ports`].
 
 use super::{Used, number, text};
 use crate::status::{Cause, Status};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
-/// The range that node ports are taken from.
+/// The range of node ports.
 const RANGE: std::ops::RangeInclusive<u16> = 30_000..=32_767;
-/// A dry run, which looks for no free port, says numbers above this one.
+/// A dry run does not search for a free port; it uses numbers above this one.
 const MADE_UP: i64 = 32_768;
 
 /// The ports that one write takes.
@@ -15,7 +15,7 @@ pub struct Ports<'u> {
     used: &'u mut Used,
     dry_run: bool,
     taken: Vec<i64>,
-    /// What the service asks for, which is not free.
+    /// The requested ports, which are not free.
     asked: Vec<u16>,
 }
 
@@ -51,7 +51,7 @@ impl<'u> Ports<'u> {
         }
     }
 
-    /// Takes this port if it can be had. A dry run only looks who else has it.
+    /// Takes this port if it is available. A dry run only checks whether another service has it.
     fn take(&mut self, port: i64) -> Result<i64, String> {
         let number = u16::try_from(port).ok().filter(|p| RANGE.contains(p));
         if number.is_none() && !self.dry_run {
@@ -69,8 +69,8 @@ impl<'u> Ports<'u> {
         Ok(port)
     }
 
-    /// Takes a free port. The search goes on from the one found last, so that nobody else finds it
-    /// before this one is stored.
+    /// Takes a free port. The search continues after the last one found, so that no concurrent
+    /// write finds it before this one is stored.
     fn next(&mut self) -> Option<i64> {
         let port = match self.dry_run {
             true => {
@@ -90,7 +90,7 @@ impl<'u> Ports<'u> {
     fn free(&mut self) -> Option<u16> {
         let size = RANGE.end() - RANGE.start() + 1;
         for _ in 0..size {
-            // A step that visits every port, so that ports look as scattered as a real server's.
+            // A step that visits every port, so that ports look as scattered as on a real server.
             self.used.next_port = (self.used.next_port + 1_117) % size;
             let port = RANGE.start() + self.used.next_port;
             if !self.used.ports.contains(&port) && !self.asked.contains(&port) {
@@ -128,8 +128,7 @@ impl<'u> Ports<'u> {
         Ok(())
     }
 
-    /// Node ports for the ports of a changed service that have none, and those that it did not have
-    /// before.
+    /// Node ports for the ports of a changed service that have none, and those that are new.
     pub fn update(&mut self, spec: &mut Spec, before: &Spec) -> Result<(), Cause> {
         let known: HashSet<i64> = entries(before).into_iter().map(|(_, node)| node).collect();
         for (i, (_, given)) in entries(spec).into_iter().enumerate() {
@@ -158,7 +157,7 @@ impl<'u> Ports<'u> {
         })
     }
 
-    /// The port at which a load balancer asks whether a node has endpoints.
+    /// The health check port of a load balancer.
     pub fn health(&mut self, spec: &mut Spec) -> Result<(), Status> {
         let asked = number(spec, "healthCheckNodePort");
         if asked != 0 {
@@ -179,7 +178,7 @@ impl<'u> Ports<'u> {
     }
 }
 
-/// Whether ports get a node port that nobody asks for.
+/// Whether ports get a node port that was not requested.
 fn is_automatic(spec: &Spec) -> bool {
     text(spec, "type") == "NodePort"
         || spec.get("allocateLoadBalancerNodePorts") == Some(&Value::Bool(true))
@@ -195,7 +194,7 @@ fn put(spec: &mut Spec, i: usize, node_port: i64) {
     }
 }
 
-/// An update may give no two ports the same node port, whatever else is wrong with them.
+/// An update must not use a node port twice, whatever else is wrong.
 pub fn distinct(spec: &Spec) -> Result<(), Status> {
     let mut taken = HashSet::new();
     for port in spec

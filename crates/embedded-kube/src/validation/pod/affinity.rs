@@ -1,4 +1,4 @@
-//! Where pods go: affinities, spread and tolerations.
+//! Pod placement: affinities, topology spread and tolerations.
 
 use super::super::rules::{At, Check, Rule, label_selector};
 use crate::status::Cause;

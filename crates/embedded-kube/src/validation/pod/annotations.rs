@@ -1,4 +1,4 @@
-//! Annotations that mean something to a pod, most of them fields by now.
+//! Annotations with a meaning for pods, most of which have become fields.
 
 use super::super::rules::At;
 use super::{Pod, affinity, volume};

@@ -1,5 +1,5 @@
-//! The spec of a PersistentVolumeClaim, which pods and StatefulSets hold as templates. Main
-//! function: [`spec`].
+//! The spec of a PersistentVolumeClaim, also as a template in pods and StatefulSets. Main function:
+//! [`spec`].
 
 use super::super::rules::{At, Check, Rule, label_selector};
 use crate::status::Cause;
@@ -28,7 +28,7 @@ fn source_group(at: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A claim that names any group keeps whatever it calls it.
+/// A claim that already had an API group may keep an invalid one.
 fn named_a_group(before: &serde_json::Value) -> bool {
     ["dataSource", "dataSourceRef"].iter().any(|source| {
         before[*source]
@@ -37,7 +37,7 @@ fn named_a_group(before: &serde_json::Value) -> bool {
     })
 }
 
-/// What a new claim must say.
+/// Validates the spec of a new claim.
 pub fn spec(at: &At<'_>, causes: &mut Vec<Cause>) {
     let modes = at.get("accessModes");
     modes.check(
@@ -79,7 +79,7 @@ pub fn spec(at: &At<'_>, causes: &mut Vec<Cause>) {
         .check(&[Check::Form(dns_subdomain)], causes);
 }
 
-/// `dataSource` and its successor say the same, unless only one can.
+/// `dataSource` and `dataSourceRef` must be equal, unless only one can be set.
 fn sources(at: &At<'_>, causes: &mut Vec<Cause>) {
     let (old, new) = (at.get("dataSource"), at.get("dataSourceRef"));
     let strict = !at.old.is_some_and(named_a_group);
@@ -102,7 +102,7 @@ fn sources(at: &At<'_>, causes: &mut Vec<Cause>) {
     if old.is_null() || new.is_null() {
         return;
     }
-    // A field path is what the API server shows here, as the empty struct that it is in JSON.
+    // The API server shows a field path here, which is an empty struct in JSON.
     let shown = || serde_json::json!({});
     if !new.get("namespace").is_empty() {
         causes.push(at.invalid_as(

@@ -1,4 +1,4 @@
-//! Containers of the three kinds. Main function: [`all`].
+//! Containers, init containers and ephemeral containers. Main function: [`all`].
 
 use super::super::rules::{At, Check};
 use super::{Pod, env, probe, resources, security, volume};
@@ -120,7 +120,7 @@ fn ephemeral(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
         }
         for field in FORBIDDEN {
             let part = container.get(field);
-            // Of a struct only what is in it counts, of everything else that it is there.
+            // A struct counts as set if it is not empty, any other field if it is present.
             let is_set = if field == "resources" {
                 !part.is_empty()
             } else {
@@ -137,7 +137,7 @@ fn ephemeral(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Only pods themselves must have an image without spaces around it.
+/// Only pods themselves reject an image with surrounding spaces.
 pub fn trimmed_image(container: &At<'_>, causes: &mut Vec<Cause>) {
     let image = container.get("image");
     if image.text().trim() != image.text() {
@@ -145,7 +145,7 @@ pub fn trimmed_image(container: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What holds for every container.
+/// The checks of every container.
 fn common(container: &At<'_>, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     container
         .get("name")

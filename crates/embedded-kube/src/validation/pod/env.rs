@@ -1,4 +1,4 @@
-//! Environment variables and the selectors of pod fields that they share with volumes.
+//! Environment variables, and the pod field selectors that they share with volumes.
 
 use super::super::rules::{At, Check, Rule};
 use super::volume::no_backsteps;
@@ -142,7 +142,7 @@ pub fn from(all: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A name that something will be appended to may end with a dash.
+/// A name prefix may end with a dash.
 fn masked(name: &str) -> String {
     match name.strip_suffix('-') {
         Some(stem) if !stem.is_empty() => format!("{stem}a"),

@@ -1,7 +1,7 @@
 //! Pods and pod templates.
 //!
-//! Main functions: [`create`] and [`template`]; updates are in [`update`]. A pod's parts have a
-//! file each; what several of them need to know of the whole is in [`Pod`].
+//! Main functions: [`create`] and [`template`]; updates are in [`update`]. Each part of a pod has
+//! its own file; facts about the whole pod that several parts need are in [`Pod`].
 
 pub mod affinity;
 pub mod annotations;
@@ -25,13 +25,13 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tiphys_kube_schema::formats::{dns_label, dns_subdomain, qualified_name};
 
-/// The field of what is wrong with a pod as a whole.
+/// The field of errors about a pod as a whole.
 const NOWHERE: &str = "[]";
 
-/// A pod spec, and what its parts refer to.
+/// A pod spec, and the names that its parts refer to.
 pub struct Pod<'a> {
     pub spec: &'a At<'a>,
-    /// Volumes that are in order, by name.
+    /// Valid volumes, by name.
     pub volumes: BTreeMap<&'a str, &'a Value>,
     /// Names in `resourceClaims`.
     pub claims: BTreeSet<&'a str>,
@@ -68,7 +68,7 @@ fn visited<'v>(spec: &At<'v>) -> Vec<At<'v>> {
         .collect()
 }
 
-/// What has no part of its own, after the containers.
+/// Fields without a file of their own that are checked after the containers.
 const MIDDLE: &[Rule] = &[
     Rule::By(host_network),
     Rule::By(|spec, causes| {
@@ -102,7 +102,7 @@ const MIDDLE: &[Rule] = &[
     Rule::By(|spec, causes| affinity::spread(&spec.get("topologySpreadConstraints"), causes)),
 ];
 
-/// The last part.
+/// Fields that are checked last.
 const END: &[Rule] = &[
     Rule::By(host_users),
     Rule::By(network::host_name),
@@ -143,8 +143,8 @@ const END: &[Rule] = &[
     }),
 ];
 
-/// A pod spec. `name` is that of the pod; templates have none. `is_static`: a kubelet runs the pod
-/// by itself.
+/// A pod spec. `name` is the pod's name; templates have none. `is_static`: it is a static pod of a
+/// kubelet.
 fn spec(at: &At<'_>, name: &str, (is_pod, is_static): (bool, bool), causes: &mut Vec<Cause>) {
     let mut pod = Pod::new(at);
     if pod.grace.is_none() {
@@ -232,7 +232,7 @@ fn scheduling_gates(spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A pod with users of its own shares less with its host.
+/// A pod with its own user namespace can share less with its host.
 fn host_users(spec: &At<'_>, causes: &mut Vec<Cause>) {
     const WHEN: &str = "when `hostUsers` is false";
     if spec.get("hostUsers").value != false {
@@ -253,7 +253,7 @@ fn host_users(spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Variables that come from a file of another container.
+/// Variables from a file of another container.
 fn file_keys(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     for variable in pod.visited().iter().flat_map(|c| c.get("env").items()) {
         let reference = variable.get("valueFrom.fileKeyRef");
@@ -276,7 +276,7 @@ fn file_keys(pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What a pod's spec must be whenever it is written.
+/// The checks of every write of a pod's spec.
 fn whole(pod: &At<'_>, causes: &mut Vec<Cause>) {
     let at = pod.get("spec");
     annotations::check(&pod.get("metadata.annotations"), &at, causes);

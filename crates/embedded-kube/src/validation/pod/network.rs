@@ -1,4 +1,4 @@
-//! Names and addresses that a pod sees.
+//! Host names and addresses in a pod.
 
 use super::super::rules::{At, Check};
 use crate::status::Cause;

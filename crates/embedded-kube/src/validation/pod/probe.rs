@@ -1,4 +1,4 @@
-//! Probes and lifecycle hooks: what a kubelet does to see or tell a container something.
+//! Probes and lifecycle hooks.
 
 use super::super::rules::{At, Check, Rule};
 use super::Pod;
@@ -6,7 +6,7 @@ use crate::status::Cause;
 use serde_json::Value;
 use tiphys_kube_schema::formats::{http_header_name, port_name, port_number};
 
-/// A handler's kinds, in the order in which they are looked at.
+/// The types of handlers, in the order in which they are checked.
 const KINDS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 const AT_LEAST_0: &[Check] = &[Check::AtLeast(0)];
 const PROBE: &[Rule] = &[

@@ -1,4 +1,4 @@
-//! Volumes that are put together from several sources, and those that show a pod to itself.
+//! Projected volumes, and downward API volumes.
 
 use super::super::rules::{At, Check, Rule, label_selector};
 use super::env::{field_selector, resource_selector};
@@ -24,7 +24,7 @@ const KEY_TYPES: [&str; 6] = [
 ];
 const CONFLICT: &str = "conflicting duplicate paths";
 
-/// `downwardAPI` as a volume of its own. Its causes do not say which item they are about.
+/// `downwardAPI` as a separate volume. Its causes do not include the item.
 pub fn downward(v: &At<'_>, causes: &mut Vec<Cause>) {
     mode(&v.get("defaultMode"), causes);
     for item in v.get("items").items() {
@@ -52,14 +52,14 @@ fn downward_file(file: &At<'_>, causes: &mut Vec<Cause>) {
     mode(&file.get("mode"), causes);
 }
 
-/// The paths that are taken in one projected volume.
+/// The paths in use in one projected volume.
 struct Paths<'a> {
     volume: &'a At<'a>,
     seen: HashSet<String>,
 }
 
 impl Paths<'_> {
-    /// Notes a path; `shown` is what the cause tells when it is taken.
+    /// Records a path; `shown` is the path in the cause if it is already in use.
     fn take(&mut self, path: &str, shown: &str, causes: &mut Vec<Cause>) {
         if !self.seen.insert(path.to_owned()) {
             causes.push(self.volume.invalid_as(shown, CONFLICT));

@@ -1,4 +1,4 @@
-//! Changing what the containers of a running pod ask for. Main function: [`check`].
+//! Changes to the resources of the containers of a running pod. Main function: [`check`].
 
 use super::super::rules::At;
 use super::annotations;
@@ -131,7 +131,7 @@ fn same_order(spec: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) -> bool {
     causes.len() == known
 }
 
-/// An amount that was named stays named.
+/// An existing quantity must not be removed.
 fn removed(now: &At<'_>, was: &At<'_>, called: [&str; 2], causes: &mut Vec<Cause>) {
     for (kind, called) in ["requests", "limits"].into_iter().zip(called) {
         let (now, was) = (now.get(kind), was.get(kind));
@@ -146,7 +146,7 @@ fn removed(now: &At<'_>, was: &At<'_>, called: [&str; 2], causes: &mut Vec<Cause
     }
 }
 
-/// Of the containers only the amounts of CPU and memory may differ.
+/// Only the CPU and memory of the containers may change.
 fn containers(
     list: &str,
     spec: &At<'_>,
@@ -203,7 +203,7 @@ fn containers(
     }
 }
 
-/// Resources with the amounts of CPU and memory that there were.
+/// The resources with their previous CPU and memory.
 fn as_before(now: &Value, was: &Value) -> Map<String, Value> {
     let kinds = ["limits", "requests"].into_iter().map(|kind| {
         let mut amounts = now

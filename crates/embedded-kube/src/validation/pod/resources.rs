@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tiphys_apimachinery::quantity::Quantity;
 use tiphys_kube_schema::formats::{dns_label, qualified_name};
 
-/// Names without a domain that mean something to Kubernetes.
+/// Resource names without a domain that Kubernetes knows.
 const STANDARD: [&str; 20] = [
     "cpu",
     "memory",
@@ -30,7 +30,7 @@ const STANDARD: [&str; 20] = [
     "services.nodeports",
     "services.loadbalancers",
 ];
-/// Those of them that are counted.
+/// Those with integer quantities.
 const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",
@@ -50,7 +50,7 @@ pub fn is_huge_pages(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-/// Kubernetes' own.
+/// Whether the resource is one of Kubernetes' own.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
@@ -61,7 +61,7 @@ pub fn is_extended(name: &str) -> bool {
         && qualified_name(&format!("requests.{name}")).is_empty()
 }
 
-/// Whether more can be promised than there is.
+/// Whether the resource can be overcommitted.
 pub fn allows_overcommit(name: &str) -> bool {
     is_native(name) && !is_huge_pages(name)
 }
@@ -136,7 +136,7 @@ pub fn container(at: &At<'_>, claims: &BTreeSet<&str>, causes: &mut Vec<Cause>) 
     requirements(at, container_name, claims, causes);
 }
 
-/// What a runtime adds to a pod.
+/// The overhead of a runtime.
 pub fn overhead(at: &At<'_>, causes: &mut Vec<Cause>) {
     let limits = At::new(at.value, format!("{}.limits", at.path));
     for (name, limit) in limits.entries() {

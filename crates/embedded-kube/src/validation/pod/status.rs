@@ -10,7 +10,7 @@ use tiphys_kube_schema::formats::{dns_label, dns_subdomain, ip, is_ip, qualified
 
 const SYSTEM: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
 const ID: &[Check] = &[Check::Between(0, i32::MAX as i64)];
-/// Where the statuses of containers are, and the containers.
+/// The fields with the container statuses, and those with the containers.
 const LISTS: [(&str, &str); 3] = [
     ("containerStatuses", "containers"),
     ("initContainerStatuses", "initContainers"),
@@ -71,7 +71,7 @@ fn conditions(all: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The node that a pod waits for, which it does no longer when it has one.
+/// The nominated node, which must be unset once the pod has a node.
 fn nominated(at: &At<'_>, node: &str, causes: &mut Vec<Cause>) {
     if !at.is_changed() || at.is_empty() {
         return;
@@ -82,7 +82,7 @@ fn nominated(at: &At<'_>, node: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What has ended starts again only where it should.
+/// A terminated container may only start again if its restart policy allows it.
 fn transitions(all: &At<'_>, of: &str, spec: &At<'_>, causes: &mut Vec<Cause>) {
     let others_restart = || {
         let lists = ["initContainers", "containers"]
@@ -120,7 +120,7 @@ fn transitions(all: &At<'_>, of: &str, spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether a container starts again after it has ended.
+/// Whether a container restarts after it has ended.
 fn restarts(container: &At<'_>, spec: &At<'_>, code: i64) -> bool {
     let by = |policy: &str| match policy {
         "Always" => Some(true),
@@ -167,7 +167,7 @@ fn claims(all: &At<'_>, spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The claim that was made for what containers ask for by the names of extended resources.
+/// The claim for extended resources in the containers.
 fn extended(at: &At<'_>, spec: &At<'_>, causes: &mut Vec<Cause>) {
     if at.is_null() {
         return;
@@ -216,7 +216,7 @@ fn extended(at: &At<'_>, spec: &At<'_>, causes: &mut Vec<Cause>) {
         .check(&[Check::Required(""), Check::Form(dns_subdomain)], causes);
 }
 
-/// One address of each family. Those that were there stay, however they are written.
+/// One address per family. Existing addresses are accepted in any notation.
 fn addresses(all: &At<'_>, of: &str, causes: &mut Vec<Cause>) {
     let before = At::new(all.old.unwrap_or(&Value::Null), "").items();
     let items = all.items();
@@ -286,7 +286,7 @@ fn users(all: &At<'_>, on_windows: bool, causes: &mut Vec<Cause>) {
     }
 }
 
-/// How the resources are that containers were given.
+/// The health of the resources allocated to containers.
 fn health(all: &At<'_>, containers: &At<'_>, causes: &mut Vec<Cause>) {
     for status in all.items() {
         let given = status.get("allocatedResourcesStatus");

@@ -1,4 +1,4 @@
-//! What may change of a pod that is there.
+//! Which fields of an existing pod may change.
 
 use super::super::rules::{At, Check};
 use super::{affinity, annotations, container};
@@ -48,7 +48,7 @@ pub fn check(pod: &At<'_>, old: &Object, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A pod with debug containers, which come and never go or change; its metadata has been checked.
+/// A pod with ephemeral containers, which can only be added; its metadata has been checked.
 pub fn debugged(pod: &At<'_>, old: &Object, causes: &mut Vec<Cause>) {
     super::whole(pod, causes);
     annotation_changes(pod, causes);
@@ -115,7 +115,7 @@ pub fn annotation_changes(pod: &At<'_>, causes: &mut Vec<Cause>) {
     annotations::check(&at, &pod.get("spec"), causes);
 }
 
-/// Deadlines only come nearer. False when nothing more is to be looked at.
+/// Deadlines can only be shortened. Returns false if the remaining checks are to be skipped.
 fn deadline(spec: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) -> bool {
     let (now, was) = (
         spec.get("activeDeadlineSeconds"),
@@ -181,7 +181,7 @@ fn gates(now: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The new spec with the old values of what may change.
+/// The new spec with the old values of the mutable fields.
 fn munged(spec: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) -> Value {
     let mut munged = spec.value.clone();
     let Some(map) = munged.as_object_mut() else {
@@ -243,7 +243,7 @@ fn munged(spec: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) -> Value {
     munged
 }
 
-/// Where a gated pod may run can only be narrowed.
+/// The node selection of a gated pod can only be narrowed.
 fn node_selector(spec: &At<'_>, before: &At<'_>, causes: &mut Vec<Cause>) {
     let now = spec.get("nodeSelector");
     if before

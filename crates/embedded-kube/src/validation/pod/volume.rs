@@ -1,5 +1,5 @@
-//! Volumes of a pod: one source each, by a table of the sources. Main function: [`volumes`], which
-//! also says which volumes there are to be mounted.
+//! Volumes of a pod: each has exactly one source, checked by a table of sources. Main function:
+//! [`volumes`], which also returns the volumes that can be mounted.
 
 use super::super::meta;
 use super::super::rules::{At, Check, Rule};
@@ -16,16 +16,15 @@ use tiphys_kube_schema::formats::{dns_label, dns_subdomain};
 const MORE_THAN_ONE: &str = "may not specify more than 1 volume type";
 const TEXT: &[Check] = &[Check::Required("")];
 
-/// A kind of volume: its field, the field's name where it comes second and in causes of its parts,
-/// and what must hold for it.
+/// A volume type: its field, the field's name in messages if it is the second type and for errors
+/// in its parts, and its rules.
 struct Source(&'static str, &'static str, &'static str, &'static [Rule]);
 
 const fn source(field: &'static str, rules: &'static [Rule]) -> Source {
     Source(field, field, field, rules)
 }
 
-/// In the order in which the API server looks at them. Some names differ from the field's in its
-/// causes.
+/// In the order in which the API server checks them. Some names in causes differ from the field's.
 const SOURCES: &[Source] = &[
     source("emptyDir", &[Rule::By(size_limit)]),
     source("hostPath", &[Rule::By(host_path)]),
@@ -129,7 +128,7 @@ pub const AZURE_DISK: &[Rule] = &[
     Rule::By(azure_disk),
 ];
 
-/// Checks all volumes; those that fit, by name. `pod` is the pod's name, empty in templates.
+/// Checks all volumes; returns the valid ones by name. `pod` is the pod's name, empty in templates.
 pub fn volumes<'v>(
     all: &At<'v>,
     pod: &str,
@@ -248,14 +247,14 @@ pub fn host_path(v: &At<'_>, causes: &mut Vec<Cause>) {
     causes.extend((!TYPES.contains(&kind.text())).then(|| kind.not_supported(&TYPES)));
 }
 
-/// `..` as a part of a path.
+/// Rejects `..` as a path element.
 pub fn no_backsteps(path: &At<'_>, causes: &mut Vec<Cause>) {
     if path.text().split('/').any(|part| part == "..") {
         causes.push(path.invalid("must not contain '..'"));
     }
 }
 
-/// A path inside something.
+/// A relative path.
 pub fn relative(path: &At<'_>, causes: &mut Vec<Cause>) {
     if path.text().starts_with('/') {
         causes.push(path.invalid("must be a relative path"));
@@ -286,7 +285,7 @@ fn keys_and_mode(v: &At<'_>, causes: &mut Vec<Cause>) {
         .for_each(|item| key_to_path(item, causes));
 }
 
-/// Which key of a ConfigMap or Secret becomes which file.
+/// The mapping of a key of a ConfigMap or Secret to a file.
 pub fn key_to_path(item: &At<'_>, causes: &mut Vec<Cause>) {
     item.get("key").check(TEXT, causes);
     item.get("path").check(TEXT, causes);
@@ -459,7 +458,7 @@ fn csi(v: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The claim that an ephemeral volume makes.
+/// The claim template of an ephemeral volume.
 fn ephemeral(v: &At<'_>, causes: &mut Vec<Cause>) {
     let template = v.get("volumeClaimTemplate");
     if template.is_null() {

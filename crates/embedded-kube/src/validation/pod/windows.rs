@@ -1,4 +1,4 @@
-//! Pods of Windows nodes: their options, and what only Linux has.
+//! Pods for Windows nodes: their options, and the fields that only Linux supports.
 
 use super::super::rules::At;
 use super::Pod;

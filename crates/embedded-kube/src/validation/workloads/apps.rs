@@ -3,7 +3,7 @@
 use super::*;
 use crate::convert::annotated::ROLLBACK_TO;
 
-/// The template of ReplicaSets and of what makes them.
+/// The template of ReplicaSets and of the kinds that create them.
 fn selected_template(spec: &At<'_>, causes: &mut Vec<Cause>) {
     let (at, template) = (spec.get("selector"), spec.get("template"));
     let Some(selector) = selector(&at) else {
@@ -47,7 +47,7 @@ pub fn deployment(at: &At<'_>, causes: &mut Vec<Cause>) {
     immutable(&spec.get("selector"), "meta/v1.LabelSelector", causes);
 }
 
-/// The revision to go back to is a field inside.
+/// Internally, the rollback revision is a field.
 fn rollback(at: &At<'_>, causes: &mut Vec<Cause>) {
     let revision = at
         .get("metadata.annotations")

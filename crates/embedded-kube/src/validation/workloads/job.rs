@@ -19,7 +19,7 @@ const COUNTS: &[Rule] = &[
     Rule::Field("maxFailedIndexes", AT_LEAST_0),
 ];
 
-/// What holds whenever a Job is written.
+/// The checks of every write of a Job.
 pub fn create(at: &At<'_>, template: &At<'_>, causes: &mut Vec<Cause>) {
     generated_selector(at, template, causes);
     selected_spec(&at.get("spec"), causes);
@@ -38,7 +38,7 @@ pub fn create(at: &At<'_>, template: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The selector that keeps the pods of two Jobs apart, and the labels that it needs.
+/// The generated selector that separates the pods of two Jobs, and the labels that it requires.
 fn generated_selector(at: &At<'_>, template: &At<'_>, causes: &mut Vec<Cause>) {
     let wanted = at.get("spec.selector");
     if at.get("spec.manualSelector").is_true() || wanted.is_null() {
@@ -207,7 +207,7 @@ fn completion_mode(spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What an update may change.
+/// Checks the changes of an update.
 pub fn update(at: &At<'_>, causes: &mut Vec<Cause>) {
     let spec = at.get("spec");
     selected_spec(&spec, causes);
@@ -234,8 +234,7 @@ pub fn update(at: &At<'_>, causes: &mut Vec<Cause>) {
         .for_each(|(field, of)| immutable(&spec.get(field), of, causes));
 }
 
-/// While a Job is suspended and none of its pods is there, where they run and what they need can be
-/// changed.
+/// While a Job is suspended and has no pods, their scheduling and resources can be changed.
 fn template_update(at: &At<'_>, spec: &At<'_>, causes: &mut Vec<Cause>) {
     let Some(old) = at.old else { return };
     let old_at = At::new(old, "");
@@ -266,7 +265,7 @@ fn template_update(at: &At<'_>, spec: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Copies what may be changed, so that only the rest can differ.
+/// Copies the mutable fields, so that only the others can differ.
 fn take_over(before: &mut Value, now: &Value) {
     let (Some(old), Some(new)) = (
         before.get_mut("spec").and_then(Value::as_object_mut),

@@ -1,4 +1,4 @@
-//! When a Job's pods count as failed or enough of them as succeeded.
+//! Policies of a Job: when its pods count as failed, and when enough of them have succeeded.
 
 use super::*;
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ fn listed(words: &[&str]) -> String {
     format!("valid values: [{}]", quoted.join(" "))
 }
 
-/// The value is not shown.
+/// A cause that does not show the value.
 pub fn invalid_without_value(at: &At<'_>, detail: &str) -> Cause {
     Cause {
         reason: "FieldValueInvalid",
@@ -171,7 +171,7 @@ pub fn success(spec: &At<'_>, policy: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// How many indexes `0-2,5` names; all must be below `completions`.
+/// The number of indexes in `0-2,5`; all must be below `completions`.
 pub fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     let mut total = 0;
     let mut last: Option<i64> = None;

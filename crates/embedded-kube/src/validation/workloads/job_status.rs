@@ -1,8 +1,8 @@
-//! Writes of a Job's status: which conditions, times and counts go together, and what does not go
-//! back.
+//! Writes of a Job's status: which conditions, times and counts go together, and which must not be
+//! reverted.
 //!
-//! Main function: [`check`]. Most rules only look at what the write changes, so that the rest of a
-//! status that breaks one can be written.
+//! Main function: [`check`]. Most rules check only what the write changes, so that a status that
+//! already breaks a rule can still be updated elsewhere.
 
 use super::job_policy::{count_indexes, interval, invalid_without_value};
 use super::*;
@@ -91,7 +91,7 @@ pub fn check(at: &At<'_>, causes: &mut Vec<Cause>) {
     going_back(&write, causes);
 }
 
-/// Pods are named once, whether they succeeded or failed.
+/// Each pod is listed once, as succeeded or as failed.
 fn uncounted(pods: &At<'_>, causes: &mut Vec<Cause>) {
     let mut seen = HashSet::new();
     for pod in ["succeeded", "failed"]
@@ -112,7 +112,7 @@ fn condition(job: &Job<'_>, broken: bool, says: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// How a Job ended, and when.
+/// The end of a Job and its time.
 fn ends(write: &Write<'_>, causes: &mut Vec<Cause>) {
     let new = &write.new;
     let (completed, failed, completion) = (
@@ -151,7 +151,7 @@ fn ends(write: &Write<'_>, causes: &mut Vec<Cause>) {
             _ => {}
         }
     }
-    // Times are written in one form by now, so that they compare as text.
+    // Times are normalized by now, so they compare as text.
     let reversed = !start.is_null() && !end.is_null() && end.text() < start.text();
     if (completion || write.changes("startTime")) && reversed {
         causes.push(end.invalid("must be equal to or after `startTime`"));
@@ -175,7 +175,7 @@ fn ends(write: &Write<'_>, causes: &mut Vec<Cause>) {
     );
 }
 
-/// What a finished Job has, and what it has no more.
+/// The fields that a finished Job must have, and those it must not have.
 fn finished(write: &Write<'_>, causes: &mut Vec<Cause>) {
     let new = &write.new;
     if !new.is_finished() {
@@ -244,7 +244,7 @@ fn indexes(write: &Write<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The first index that both have. Intervals that cannot be read are passed over.
+/// The first common index. Invalid intervals are skipped.
 fn overlap(done: &str, failed: &str, completions: i64) -> Option<i64> {
     let intervals = |text: &str| {
         text.split(',')
@@ -266,7 +266,7 @@ fn overlap(done: &str, failed: &str, completions: i64) -> Option<i64> {
     None
 }
 
-/// Pods that are still there.
+/// Pods that still exist.
 fn left_over(write: &Write<'_>, causes: &mut Vec<Cause>) {
     let new = &write.new;
     if (write.finishes() || write.changes("terminating"))
@@ -312,7 +312,7 @@ fn criteria(new: &Job<'_>, causes: &mut Vec<Cause>) {
     );
 }
 
-/// What was reached stays, and counts grow.
+/// Terminal conditions stay, and counts only increase.
 fn going_back(write: &Write<'_>, causes: &mut Vec<Cause>) {
     let (new, old) = (&write.new, &write.old);
     for kind in ["Failed", "Complete", "FailureTarget"] {
@@ -324,7 +324,7 @@ fn going_back(write: &Write<'_>, causes: &mut Vec<Cause>) {
             causes,
         );
     }
-    // A Job that has a pod for each index can become smaller.
+    // An indexed Job with one pod per index can be scaled down.
     let shrinks =
         new.is_indexed() && new.spec.get("completions").value == new.spec.get("parallelism").value;
     for field in ["failed", "succeeded"]

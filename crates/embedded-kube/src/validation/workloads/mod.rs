@@ -1,8 +1,8 @@
-//! The kinds that are pods or make them: what a new or changed object must be, and what may not
-//! change.
+//! Pods and the kinds that create them: the validation of new and changed objects, and the
+//! immutable fields.
 //!
-//! Main function: [`check`]. Updates check some things twice, as the API server does: its causes
-//! come twice, too.
+//! Main function: [`check`]. Updates check some things twice, as the API server does, and so report
+//! those causes twice.
 
 mod apps;
 mod cron;
@@ -24,7 +24,7 @@ use tiphys_kube_schema::formats::percentage;
 
 const AT_LEAST_0: &[Check] = &[Check::AtLeast(0)];
 
-/// Everything that is wrong with an object of these kinds; `None` for other kinds.
+/// All errors in an object of these kinds; `None` for other kinds.
 pub fn check(
     resource: &Resource,
     object: &Object,
@@ -131,7 +131,7 @@ fn selects(selector: &LabelSelector, template: &At<'_>) -> bool {
     )
 }
 
-/// The cause of a template that is not selected.
+/// The cause for a template that the selector does not match.
 fn mismatch(template: &At<'_>) -> Cause {
     let labels = template.get("metadata.labels");
     let shown = if labels.is_null() {
@@ -142,7 +142,7 @@ fn mismatch(template: &At<'_>) -> Cause {
     labels.invalid_as(shown, "`selector` does not match template `labels`")
 }
 
-/// A selector that must be there and select something.
+/// A required selector, which must not be empty.
 fn needed_selector(at: &At<'_>, empty: &str, causes: &mut Vec<Cause>) {
     if at.is_null() {
         causes.push(at.required(""));
@@ -154,14 +154,14 @@ fn needed_selector(at: &At<'_>, empty: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A field that an update may not change, shown as Go shows its type.
+/// An immutable field, shown in Go's form of its type.
 fn immutable(at: &At<'_>, of: &str, causes: &mut Vec<Cause>) {
     if at.is_changed() {
         causes.push(at.invalid_struct(of, "field is immutable"));
     }
 }
 
-/// What controllers that run pods for ever say of their templates.
+/// The template checks of controllers that keep pods running.
 fn runs_for_ever(template: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
     let (policy, deadline) = (
         template.get("spec.restartPolicy"),
@@ -176,7 +176,7 @@ fn runs_for_ever(template: &At<'_>, kind: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A number, or a percentage that is written as one.
+/// A number or a percentage.
 fn int_or_percent(at: &At<'_>, causes: &mut Vec<Cause>) {
     match at.value {
         Value::String(_) => at.form(tiphys_kube_schema::formats::percent, causes),

@@ -7,7 +7,7 @@ use tiphys_kube_schema::formats::dns_label;
 const RETENTION: &[&str] = &["Retain", "Delete"];
 const FROZEN: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \
                       'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-/// What an update may change.
+/// The mutable fields.
 const FREE: [&str; 7] = [
     "replicas",
     "template",
@@ -22,7 +22,7 @@ const FREE: [&str; 7] = [
 pub fn check(at: &At<'_>, causes: &mut Vec<Cause>) {
     let spec = at.get("spec");
     let is_update = at.old.is_some();
-    // A template that was stored although it is wrong is not looked at again.
+    // A template that was already invalid when stored is not checked again.
     let skip = at.old.is_some_and(|old| {
         let mut found = Vec::new();
         whole(&At::new(old, "").get("spec"), true, false, &mut found);
@@ -124,7 +124,7 @@ fn strategy(at: &At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The template as its pods will be: with a volume for each claim, and a name of their own.
+/// The template as its pods will be: with a volume for each claim, and a name.
 fn template(spec: &At<'_>, selector: &LabelSelector, skip: bool, causes: &mut Vec<Cause>) {
     let template = spec.get("template");
     let mut value = template.value.clone();

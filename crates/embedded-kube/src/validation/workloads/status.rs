@@ -1,12 +1,12 @@
-//! Writes of `status`: counts that cannot be, and what does not go back.
+//! Writes of `status`: impossible counts, and values that must not decrease.
 
 use super::*;
 
-/// Counts that are not negative, and those that must not be above another one.
+/// Counts that must not be negative, and those that must not exceed another one.
 struct Counts {
     table: &'static str,
     fields: &'static [&'static str],
-    /// Field, the greater field, what is said.
+    /// Field, the larger field, the message.
     below: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -118,13 +118,13 @@ pub fn check(
             super::job_status::check(at, &mut causes);
             return Some(causes);
         }
-        // What all kinds look at is enough.
+        // The checks of all kinds are enough.
         "batch/cronjobs" => return Some(causes),
         _ => {}
     }
     let kind = KINDS.iter().find(|kind| kind.table == resource.table)?;
     let status = at.get("status");
-    // StatefulSets look at their status first.
+    // StatefulSets check their status first.
     let metadata_last = resource.table == "apps/statefulsets";
     if !metadata_last {
         metadata(&mut causes);

@@ -1,9 +1,9 @@
-//! Whether a value is one of the few that a schema allows. Main function: [`is`].
+//! Checks a value against the `enum` of a schema. Main function: [`is`].
 
 use serde_json::Value;
 
-/// The real server makes the value one of the type that is allowed if Go can do so: that cuts off
-/// the fraction before a whole number, and makes a character of a number.
+/// The real server converts the value to the type of the allowed one if Go can do so: that
+/// truncates a fraction to an integer, and turns a number into a character.
 pub fn is(value: &Value, allowed: &Value) -> bool {
     match (allowed, value) {
         (Value::Number(allowed), Value::Number(n)) => match allowed.as_i64() {

@@ -1,4 +1,4 @@
-//! Values with what kube-apiserver 1.36.3 says of them.
+//! Values, with the errors of kube-apiserver 1.36.3.
 
 use super::*;
 use serde_json::json;
@@ -11,7 +11,7 @@ fn lines(schema: Value, value: Value) -> Vec<String> {
         .collect()
 }
 
-/// A schema, a value, and what is said of it.
+/// A schema, a value, and the expected errors.
 type Case = (Value, Value, &'static [&'static str]);
 
 fn scalars() -> Vec<Case> {

@@ -1,7 +1,7 @@
 //! Deployment: rolls from one ReplicaSet to the next.
 //!
-//! Main function: [`reconcile`]. Each step plans one movement (a scale, a creation) and the status;
-//! the change it makes leads to the next step, so nothing has to be remembered between them.
+//! Main function: [`reconcile`]. Each step plans one change (a scale or a creation) and the status;
+//! that change triggers the next step, so no state is kept between them.
 
 mod progress;
 mod revision;
@@ -21,12 +21,12 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_apimachinery::{Object, object::map_entry};
 
-/// The label that tells the pods of one template from those of another.
+/// The label that distinguishes the pods of different templates.
 pub const HASH_LABEL: &str = "pod-template-hash";
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 const MAX: &str = "deployment.kubernetes.io/max-replicas";
 
-/// What the steps need of a Deployment's spec, resolved.
+/// The parts of a Deployment's spec that the steps need, with defaults.
 struct Spec<'a> {
     object: &'a Object,
     replicas: i64,
@@ -90,7 +90,7 @@ impl<'a> Spec<'a> {
     }
 }
 
-/// The ReplicaSets of a Deployment: the one of the present template, and the rest by age.
+/// The ReplicaSets of a Deployment: the one of the current template, and the others by age.
 struct Sets {
     new: Option<Arc<Object>>,
     old: Vec<Arc<Object>>,
@@ -136,8 +136,8 @@ fn same_template(set: &Object, template: &Value) -> bool {
     same_meaning(&own, template)
 }
 
-/// The next step of a Deployment. `sets` are its ReplicaSets; `pods_of` gives the pods of a
-/// ReplicaSet's uid.
+/// The next step of a Deployment. `sets` are its ReplicaSets; `pods_of` returns the pods of a
+/// ReplicaSet by its uid.
 pub fn reconcile(
     object: &Object,
     sets: &[Arc<Object>],
@@ -154,7 +154,7 @@ pub fn reconcile(
     let revised = revision::sync(&mut plan, &spec, &sets);
     let mut created = false;
     if revised {
-        // The ReplicaSet just planned is sized in the next step, from what it is then.
+        // A ReplicaSet planned in this step is sized in the next one.
     } else if spec.paused || scaling_event(&spec, &sets) {
         rolling::scale_proportionally(&mut plan, &spec, &sets);
     } else if spec.recreate {
@@ -169,7 +169,7 @@ pub fn reconcile(
     plan
 }
 
-/// Whether the Deployment's size changed since its ReplicaSets were sized for it.
+/// Whether the Deployment's size has changed since its ReplicaSets were sized.
 fn scaling_event(spec: &Spec<'_>, sets: &Sets) -> bool {
     let wanted = spec.replicas.to_string();
     sets.all()
@@ -203,8 +203,8 @@ fn recreate(
     false
 }
 
-/// Plans a size for a ReplicaSet, with the annotations that remember what it was sized for. Nothing
-/// when all is so already.
+/// Plans a size for a ReplicaSet, with the annotations that record the Deployment's size. Does
+/// nothing if all of that is up to date.
 fn scale_set(plan: &mut Plan, spec: &Spec<'_>, set: &Object, replicas: i64) {
     let (desired, max) = (spec.replicas.to_string(), spec.max_total().to_string());
     let before = size(set);
@@ -276,8 +276,7 @@ fn create_set(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) -> bool {
     true
 }
 
-/// The name the next ReplicaSet would have, for conditions that are written together with its
-/// creation.
+/// The name of the next ReplicaSet, for conditions that are written together with its creation.
 fn next_set_name(spec: &Spec<'_>) -> String {
     format!(
         "{}-{}",

@@ -35,14 +35,14 @@ impl Counts {
         }
     }
 
-    /// Nothing is left to do.
+    /// Whether the rollout is complete.
     fn complete(&self, spec: &Spec<'_>) -> bool {
         [self.updated, self.replicas, self.available]
             .iter()
             .all(|n| *n == spec.replicas)
     }
 
-    /// Better than what the Deployment's status says now.
+    /// Whether there is progress compared to the Deployment's current status.
     fn progressed(&self, old: &Object) -> bool {
         let old_pods = status_i64(old, "replicas") - status_i64(old, "updatedReplicas");
         self.updated > status_i64(old, "updatedReplicas")
@@ -52,7 +52,7 @@ impl Counts {
     }
 }
 
-/// Plans the status. `created`: the new ReplicaSet is made in this step.
+/// Plans the status. `created`: the new ReplicaSet is created in this step.
 pub fn status(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets, created: bool, now: Timestamp) {
     let counts = Counts::of(sets);
     let mut list = conditions(spec.object);
@@ -123,7 +123,7 @@ fn set(list: &mut Vec<Value>, cond: Cond<'_>, now: Timestamp) {
     touch(list, cond, now);
 }
 
-/// Sets a condition and its `lastUpdateTime` even when it says the same.
+/// Sets a condition and its `lastUpdateTime` even if nothing else changes.
 fn touch(list: &mut Vec<Value>, cond: Cond<'_>, now: Timestamp) {
     set_condition(list, cond, now);
     if let Some(Value::Object(map)) = list.iter_mut().find(|c| text(c, "type") == cond.kind) {
@@ -231,8 +231,8 @@ fn progressing(
     check_deadline(plan, list, &name, deadline, now);
 }
 
-/// Says that a rollout is stuck when nothing has happened for longer than the deadline; before
-/// that, plans another look for when it will have passed.
+/// Reports that a rollout is stuck if nothing has happened for longer than the deadline; before
+/// that, plans a reconcile for when it expires.
 fn check_deadline(
     plan: &mut Plan,
     list: &mut Vec<Value>,

@@ -24,7 +24,7 @@ pub fn highest(sets: &[Arc<Object>]) -> i64 {
     sets.iter().map(|s| revision(s)).max().unwrap_or(0)
 }
 
-/// The annotations of a Deployment that its ReplicaSets get too.
+/// The annotations of a Deployment that are copied to its ReplicaSets.
 pub fn copied_annotations(deployment: &Object) -> impl Iterator<Item = (String, String)> {
     let own = [
         LAST_APPLIED,
@@ -40,8 +40,8 @@ pub fn copied_annotations(deployment: &Object) -> impl Iterator<Item = (String, 
         .filter(move |(key, _)| !own.contains(&key.as_str()))
 }
 
-/// Numbers the new ReplicaSet above the old ones and notes its number on the Deployment. Says
-/// whether a ReplicaSet is changed.
+/// Gives the new ReplicaSet a revision above the old ones and records it on the Deployment. Returns
+/// whether a ReplicaSet changes.
 pub fn sync(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) -> bool {
     let number = match &sets.new {
         Some(new) => revision(new).max(highest(&sets.old) + 1),
@@ -75,7 +75,7 @@ pub fn sync(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) -> bool {
     if spec.object.annotation(REVISION) != Some(&number.to_string()) {
         let mut deployment = spec.object.clone();
         deployment.set_annotation(REVISION, &number.to_string());
-        // With the status, since other changes of annotations count as changes of what is wanted.
+        // Written with the status, since other changes of annotations increase the generation.
         plan.push(Change::Status(deployment));
     }
     changed

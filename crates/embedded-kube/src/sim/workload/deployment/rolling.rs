@@ -5,7 +5,7 @@ use super::{MAX, Sets, Spec, available, scale_set, size};
 use std::sync::Arc;
 use tiphys_apimachinery::Object;
 
-/// The size of the new ReplicaSet, of `current` pods, that the surge allows.
+/// The size of the new ReplicaSet, currently `current` pods, that the surge allows.
 pub fn new_size(spec: &Spec<'_>, sets: &Sets, current: i64) -> i64 {
     let room = spec.max_total() - sets.size();
     if room <= 0 {
@@ -15,7 +15,7 @@ pub fn new_size(spec: &Spec<'_>, sets: &Sets, current: i64) -> i64 {
     }
 }
 
-/// One step of a rolling update: first the new ReplicaSet grows; when it cannot, old ones shrink.
+/// One step of a rolling update: first the new ReplicaSet grows; if it cannot, old ones shrink.
 pub fn step(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
     let Some(new) = &sets.new else { return };
     let current = size(new);
@@ -42,7 +42,7 @@ fn shrink_old(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets, new: &Object) {
     if budget <= 0 {
         return;
     }
-    // Pods that do not work go first: that makes nothing less available.
+    // Unavailable pods first: removing them does not reduce availability.
     let mut sizes: Vec<i64> = old.iter().map(|s| size(s)).collect();
     let mut cleaned = 0;
     for (set, planned) in old.iter().zip(&mut sizes) {
@@ -50,7 +50,7 @@ fn shrink_old(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets, new: &Object) {
         *planned -= unhealthy;
         cleaned += unhealthy;
     }
-    // Then those that the available ones can spare.
+    // Then as many pods as can be spared.
     let mut spare = sets.all().map(|s| available(s)).sum::<i64>() - min_available;
     for planned in &mut sizes {
         let down = (*planned).min(spare.max(0));
@@ -64,8 +64,8 @@ fn shrink_old(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets, new: &Object) {
     }
 }
 
-/// Gives a changed size to the ReplicaSets: to the only active one wholly, in the middle of a
-/// rollout in proportion.
+/// Distributes a changed size over the ReplicaSets: all of it to the only active one, or
+/// proportionally in the middle of a rollout.
 pub fn scale_proportionally(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
     let active: Vec<&Arc<Object>> = sets.all().filter(|s| size(s) > 0).collect();
     let only = match active.as_slice() {
@@ -93,7 +93,7 @@ pub fn scale_proportionally(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
         0
     };
     let mut to_add = allowed - total;
-    // Larger ones take their part first; on a tie, the newer when growing, the older when
+    // Larger ones take their share first; on a tie, the newer when growing, the older when
     // shrinking.
     let mut order = active;
     order.sort_by_key(|s| size(s));
@@ -114,7 +114,7 @@ pub fn scale_proportionally(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
         sizes.push(size(set) + part);
     }
     if let Some(first) = sizes.first_mut() {
-        // What rounding left over.
+        // The remainder from rounding.
         *first = (*first + to_add).max(0);
     }
     for (set, planned) in order.into_iter().zip(sizes) {
@@ -122,7 +122,7 @@ pub fn scale_proportionally(plan: &mut Plan, spec: &Spec<'_>, sets: &Sets) {
     }
 }
 
-/// The change of one ReplicaSet's size that keeps its part of the whole.
+/// The change of one ReplicaSet's size that keeps its share of the total.
 fn fraction(spec: &Spec<'_>, set: &Object) -> i64 {
     if spec.replicas == 0 {
         return -size(set);
@@ -152,8 +152,8 @@ mod tests {
         json!({"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "c", "image": image}]}})
     }
 
-    /// A ReplicaSet of some size with some available pods, made for a Deployment of `desired` and
-    /// `max`.
+    /// A ReplicaSet of some size with some available pods, created for a Deployment with `desired`
+    /// and `max`.
     fn set(
         name: &str,
         image: &str,
@@ -181,7 +181,7 @@ mod tests {
         Object::from_value(value).expect("a map")
     }
 
-    /// The sizes that a step plans, by name; a set that stays is left out.
+    /// The sizes that a step plans, by name; unchanged sets are left out.
     fn sizes(deployment: &Object, sets: &[Arc<Object>]) -> Vec<(String, i64)> {
         let plan = reconcile(deployment, sets, &|_| Vec::new(), Timestamp::UNIX_EPOCH);
         let size = |w: &super::super::super::super::plan::Write| match &w.change {
@@ -227,9 +227,10 @@ mod tests {
             ((4, json!(0), json!(1)), (3, 3), (0, 0), vec![("new", 1)]),
             ((4, json!(1), json!(0)), (4, 4), (1, 0), vec![]),
             ((4, json!(1), json!(0)), (4, 4), (1, 1), vec![("old", 3)]),
-            // Old pods that do not work go first, even while new ones are not there yet.
+            // Unavailable old pods are removed first, even while there are no new ones yet.
             ((4, json!(1), json!(0)), (4, 2), (1, 1), vec![("old", 3)]),
-            // Neither surge nor unavailability would stand still: one may be unavailable.
+            // With neither surge nor unavailability, no progress would be possible: one may be
+            // unavailable.
             ((4, json!(0), json!("0%")), (4, 4), (0, 0), vec![("old", 3)]),
         ];
         for ((replicas, surge, unavailable), old, new, want) in table {
@@ -252,7 +253,8 @@ mod tests {
     #[test]
     fn a_changed_size_in_mid_rollout_is_shared_in_proportion() {
         for (replicas, old, new, want) in [
-            // 10 with 3 extra, in the middle: 15 with 4 extra is 19 to share between 8 and 5.
+            // 10 with surge 3, in the middle of a rollout: 15 with surge 4 is 19 to distribute over
+            // 8 and 5.
             (15, 8, 5, vec![("old", 12), ("new", 7)]),
             (5, 8, 5, vec![("old", 4), ("new", 3)]),
             (0, 8, 5, vec![("old", 0), ("new", 0)]),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Reads `0-2,5`; what is not a number or a range is left out.
+/// Parses `0-2,5`; invalid parts are ignored.
 pub fn parse(text: &str) -> BTreeSet<i64> {
     let range = |part: &str| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));

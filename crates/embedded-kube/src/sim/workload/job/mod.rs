@@ -21,16 +21,16 @@ use std::{collections::BTreeSet, sync::Arc};
 use tally::{Tally, has_failed, index_of, noted, tally, was_counted};
 use tiphys_apimachinery::{Object, object::map_entry};
 
-/// Keeps a pod until the Job has counted it.
+/// The finalizer that keeps a pod until the Job has counted it.
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// How often pods of an index had failed before this one, and how often that was ignored.
+/// How often earlier pods of the index have failed, and how many of those failures were ignored.
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
 struct Spec<'a> {
     job: &'a Object,
-    /// `None`: done when one pod succeeded and none is left.
+    /// `None`: done when one pod has succeeded and none is left.
     completions: Option<i64>,
     parallelism: i64,
     backoff_limit: i64,
@@ -41,7 +41,7 @@ struct Spec<'a> {
     /// How often a pod of one index may fail.
     limit_per_index: Option<i64>,
     max_failed_indexes: Option<i64>,
-    /// A pod that is stopping is not replaced until it has failed.
+    /// A terminating pod is not replaced until it has failed.
     waits_for_stopped: bool,
 }
 
@@ -134,7 +134,7 @@ fn untrack(plan: &mut Plan, pod: &Object) {
     plan.push(Change::Update(freed));
 }
 
-/// Deletes a pod that is not wanted any more without counting it as a failure.
+/// Deletes a pod that is no longer needed without counting it as a failure.
 fn discard(plan: &mut Plan, pod: &Object) {
     if tracked(pod) {
         untrack(plan, pod);
@@ -211,7 +211,7 @@ impl Step<'_> {
             }
             self.manage(plan, failure);
         }
-        // Finished only when no pod is left that runs, is stopping or waits to be counted.
+        // Finished only when no pod is running, terminating or waiting to be counted.
         let left = self
             .members
             .iter()
@@ -293,7 +293,7 @@ impl Step<'_> {
         }
     }
 
-    /// Containers that are restarted in their pods count too.
+    /// Whether container restarts within pods exceed the limit: they count, too.
     fn restarted_too_often(&self) -> bool {
         if self.spec.job.str_at("/spec/template/spec/restartPolicy") != "OnFailure" {
             return false;
@@ -316,7 +316,7 @@ impl Step<'_> {
         restarts > 0 && restarts >= self.spec.backoff_limit
     }
 
-    /// Notes a suspension or a resumption; says whether it is new.
+    /// Records a suspension or resumption; returns whether it is new.
     fn suspend(&mut self) -> bool {
         let noted = find_condition(&self.list, "Suspended").map(|c| text(c, "status") == "True");
         let (reason, message) = if self.spec.suspended {
@@ -414,7 +414,7 @@ impl Step<'_> {
         }
     }
 
-    /// After failures (of one index) the next pod waits: 10 s, doubled with each one, at most 10
+    /// The delay after failures (of one index): 10 s, doubled with each failure, at most 10
     /// minutes.
     fn retry_at(&self, index: Option<i64>) -> Option<Timestamp> {
         let failed = self.members.iter().filter(|p| {
@@ -435,7 +435,7 @@ impl Step<'_> {
         Some(after(last, (10 << doublings).min(600)))
     }
 
-    /// How often pods of an index have failed, and how often that was ignored.
+    /// How often pods of an index have failed, and how many of those failures were ignored.
     fn failures_of(&self, index: i64) -> (i64, i64) {
         let failed = self
             .members
@@ -588,7 +588,7 @@ impl Step<'_> {
     }
 }
 
-/// Deletes a finished Job when its time to live is over.
+/// Deletes a finished Job when its TTL has expired.
 fn expire(plan: &mut Plan, spec: &Spec<'_>, now: Timestamp) {
     let Some(ttl) = spec.ttl.filter(|_| spec.job.deletion_timestamp().is_none()) else {
         return;
@@ -611,7 +611,7 @@ fn count(set: &BTreeSet<i64>) -> i64 {
     i64::try_from(set.len()).unwrap_or(i64::MAX)
 }
 
-/// Tells a pod its index: as its host name, and its containers by a variable.
+/// Passes a pod its index: as its host name and in an environment variable of its containers.
 fn name_index(pod: &mut Object, hostname: &str) {
     const VARIABLE: &str = "JOB_COMPLETION_INDEX";
     let spec = map_entry(&mut pod.0, "spec");

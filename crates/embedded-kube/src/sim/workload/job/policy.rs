@@ -1,4 +1,4 @@
-//! What a Job's policies say: of a failed pod (`podFailurePolicy`), of the indexes that succeeded
+//! The policies of a Job: for failed pods (`podFailurePolicy`) and for successful indexes
 //! (`successPolicy`).
 
 use super::super::super::fields::text;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tiphys_apimachinery::Object;
 
-/// What is to be done about a failed pod.
+/// The action for a failed pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailureAction {
     Count,
@@ -38,7 +38,7 @@ pub fn judge(job: &Object, pod: &Object) -> FailureAction {
     FailureAction::Count
 }
 
-/// What a rule finds in a pod, in words.
+/// The description of what a rule matches in a pod.
 fn matched(rule: &Value, pod: &Object) -> Option<String> {
     let place = format!("{}/{}", pod.namespace(), pod.name());
     if let Some(codes) = rule.get("onExitCodes") {
@@ -85,7 +85,7 @@ fn codes_match(codes: &Value, name: &str, code: i64) -> bool {
     (named.is_empty() || named == name) && listed == (text(codes, "operator") == "In")
 }
 
-/// The message of the first rule of the success policy that the succeeded indexes meet.
+/// The message of the first rule of the success policy that the succeeded indexes satisfy.
 pub fn success(job: &Object, succeeded: &BTreeSet<i64>) -> Option<String> {
     let rules = job.pointer("/spec/successPolicy/rules")?.as_array()?;
     let meets = |rule: &Value| {

@@ -1,4 +1,4 @@
-//! Counts the pods of a Job that have ended.
+//! Counts the finished pods of a Job.
 //!
 //! Main function: [`tally`].
 
@@ -8,17 +8,17 @@ use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
 use tiphys_apimachinery::Object;
 
-/// Where a Job stands, after counting what has newly ended.
+/// The state of a Job, after counting the pods that have newly ended.
 pub(super) struct Tally {
     pub(super) succeeded: i64,
     pub(super) failed: i64,
-    /// The uids that are counted but still have the finalizer.
+    /// The uids of pods that are counted but still have the finalizer.
     pub(super) counted: BTreeSet<String>,
-    /// Failed pods that the policy does not count.
+    /// Failed pods that the failure policy ignores.
     pub(super) ignored: BTreeSet<String>,
     pub(super) indexes: BTreeSet<i64>,
     pub(super) failed_indexes: BTreeSet<i64>,
-    /// The policy has failed the Job, with this message.
+    /// The message with which the failure policy has failed the Job.
     pub(super) failed_by_policy: Option<String>,
 }
 
@@ -54,8 +54,8 @@ pub(super) fn has_failed(spec: &Spec<'_>, pod: &Object) -> bool {
     }
 }
 
-/// A pod that ended, or is being deleted without having succeeded, counts once: while it has the
-/// finalizer and is not listed yet.
+/// A pod that ended, or is being deleted without having succeeded, counts once: as long as it has
+/// the finalizer and is not listed yet.
 pub(super) fn tally(spec: &Spec<'_>, members: &[Arc<Object>]) -> Tally {
     let job = spec.job;
     let listed: BTreeSet<&str> = uncounted(job).collect();
