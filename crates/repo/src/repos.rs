@@ -265,8 +265,8 @@ impl Repos {
         .await
     }
 
-    /// Has the commits that a request is about, and works on them; what the work needs besides is
-    /// fetched, and it is done again.
+    /// Fetches the commits of a request and runs `work` on them, again and again until everything
+    /// that it needs has been fetched.
     async fn render<T: Send + 'static>(
         &self,
         request: ManifestRequest,
@@ -298,7 +298,7 @@ impl Repos {
                 Arc::clone(&request),
             );
             let outcome = blocking(move || {
-                // Whoever stops waiting does not end the work.
+                // The work goes on even if the caller stops waiting.
                 let _until_done = permit;
                 work(&inner, &of, &what)
             })
@@ -315,7 +315,7 @@ impl Repos {
         }
     }
 
-    /// What was fetched before, and what is needed now.
+    /// Fetches what is needed, and adds it to what was fetched before.
     async fn fetch_needs(
         &self,
         request: &ManifestRequest,
