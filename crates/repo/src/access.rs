@@ -53,6 +53,15 @@ impl RepoAccess {
         }
     }
 
+    /// Whether it differs from public access.
+    pub fn has_credentials(&self) -> bool {
+        !(self.username.is_empty()
+            && self.password.is_empty()
+            && self.bearer_token.is_empty()
+            && self.ssh_private_key.is_empty()
+            && self.tls_client_cert.is_empty())
+    }
+
     /// A hash that differs for different credentials. Never shown.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
         let mut hash = Sha256::new();

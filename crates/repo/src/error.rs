@@ -32,6 +32,26 @@ pub enum RepoError {
     AuthFailed { url: String, hint: &'static str },
     #[error("repository not found: {url}")]
     NotFound { url: String },
+    /// What a server answered in place of a document.
+    #[error("failed to fetch {url}: {status}{}", phrase(*.status))]
+    Status { url: String, status: u16 },
+    #[error("chart {chart:?} version {version:?} not found in {url} repository")]
+    NoChart {
+        chart: String,
+        version: String,
+        url: String,
+    },
+    /// A repository besides the source's own, which answered that it needs credentials.
+    #[error(
+        "repository {url} is not permitted in project '{project}', so it was asked without credentials: {cause}"
+    )]
+    NotPermitted {
+        url: String,
+        project: String,
+        cause: String,
+    },
+    #[error("{reason}")]
+    NoVersion { reason: String },
     #[error("unable to resolve '{revision}' to a commit SHA")]
     RevisionNotFound { revision: String },
     #[error("revision {sha} is not in repository {url}")]
@@ -58,18 +78,25 @@ impl RepoError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::RevisionNotFound { .. }
+            | Self::NoChart { .. }
+            | Self::NoVersion { .. }
             | Self::CommitMissing { .. }
             | Self::Render(_)
             | Self::Unsupported(_)
             | Self::NoProject { .. }
             | Self::OverLimit { .. } => ErrorKind::User,
-            Self::BadUrl { .. } | Self::AuthFailed { .. } | Self::NotFound { .. } => {
-                ErrorKind::Config
-            }
+            Self::BadUrl { .. }
+            | Self::AuthFailed { .. }
+            | Self::NotFound { .. }
+            | Self::NotPermitted { .. } => ErrorKind::Config,
             Self::RepoServer {
                 retryable: false, ..
             } => ErrorKind::User,
+            Self::Status { status, .. } if !matches!(status, 408 | 429 | 500..) => {
+                ErrorKind::Config
+            }
             Self::RepoServer { .. }
+            | Self::Status { .. }
             | Self::Unreachable { .. }
             | Self::Timeout { .. }
             | Self::Busy { .. }
@@ -82,4 +109,10 @@ impl RepoError {
     pub fn retryable(&self) -> bool {
         self.kind() == ErrorKind::Upstream
     }
+}
+
+fn phrase(status: u16) -> String {
+    let known = reqwest::StatusCode::from_u16(status).ok();
+    let reason = known.and_then(|status| status.canonical_reason());
+    reason.map_or_else(String::new, |reason| format!(" {reason}"))
 }

@@ -5,9 +5,11 @@
 //! the API server.
 
 mod access;
+mod charts;
 mod entry;
 mod error;
 mod git;
+mod http;
 mod manifests;
 mod needs;
 pub mod net;
@@ -17,12 +19,15 @@ mod revision;
 mod secret;
 mod shares;
 mod traced;
+mod unpacked;
 mod url;
+mod versions;
 
 pub use access::{RepoAccess, Trust};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits};
 pub use manifests::{ManifestRequest, Manifests, RefSource, check_source};
+pub use needs::{OtherRepository, Others, Reach};
 pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved, Since};
 pub use secret::Secret;

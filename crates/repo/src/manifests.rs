@@ -4,8 +4,9 @@
 
 use crate::{
     RepoAccess, RepoError,
-    git::{CommitId, Found, GitFiles, Store},
-    needs::Fetched,
+    charts::ChartName,
+    git::{Commit, CommitId, Found, GitFiles},
+    needs::{Fetched, Others},
     traced::{Files, Key, Traced},
 };
 use rand::RngCore as _;
@@ -22,7 +23,10 @@ use tiphys_gocompat::sprig;
 use tiphys_render::{
     AppFacts, Budget, Charts, ClusterFacts, Details, ManifestError, Prepared, RenderError,
     RenderParams, Rendered, SourceFiles, SourceRef, SourceSet, Tool, app_folder, details,
-    helm::{Deadline, HelmError, Limits, ParsedChart, chart::Chart},
+    helm::{
+        Deadline, HelmError, Limits, ParsedChart, chart::Chart, dependencies,
+        values::missing_dependencies,
+    },
     prepare, render,
 };
 
@@ -38,7 +42,7 @@ const NEEDS: u64 = 10_000;
 pub struct ManifestRequest {
     pub access: RepoAccess,
     pub source: ApplicationSource,
-    /// From [`crate::Repos::resolve`].
+    /// From [`crate::Repos::resolve`]: a commit, or a chart's version.
     pub sha: String,
     /// The Application's instance name.
     pub app_name: String,
@@ -51,6 +55,8 @@ pub struct ManifestRequest {
     pub several: bool,
     /// Render again even if the result is cached.
     pub no_cache: bool,
+    /// How other repositories that it needs are reached.
+    pub others: Others,
 }
 
 /// A source that others reference, at a resolved revision.
@@ -71,6 +77,20 @@ impl ManifestRequest {
             .iter()
             .chain(helm.file_parameters.iter().map(|p| &p.path));
         paths.any(|path| path.starts_with('$'))
+    }
+
+    /// The revision of what is rendered: a chart's version, else a commit.
+    fn revision(&self, id: CommitId) -> String {
+        if self.source.chart.is_empty() {
+            id.commit.to_string()
+        } else {
+            self.sha.clone()
+        }
+    }
+
+    /// The chart of a repository, if the source is one.
+    pub(crate) fn chart(&self) -> Option<ChartName<'_>> {
+        ChartName::of(&self.access, &self.source)
     }
 
     /// Whether both requests have the same result for the same folder, whatever the commit;
@@ -115,7 +135,7 @@ impl ManifestRequest {
 /// because of them.
 #[derive(Clone, Debug)]
 pub struct Manifests {
-    /// The full SHA of the commit that was rendered.
+    /// The full SHA of the commit that was rendered, or the version of the chart.
     pub revision: String,
     pub objects: Arc<[Arc<Kept>]>,
     pub errors: Arc<Vec<ManifestError>>,
@@ -147,14 +167,11 @@ impl Manifests {
             .as_ref()
             .filter(|basis| basis.request.asks_the_same(request, basis.by_cluster))?;
         GitFiles::are(store, id.tree, &basis.seen).then(|| Self {
-            revision: id.commit.to_string(),
+            revision: request.revision(*id),
             ..self.clone()
         })
     }
 }
-
-/// A commit in its repository.
-pub(crate) type Commit = (Store, CommitId);
 
 /// Where the files of a request are.
 pub(crate) struct Commits {
@@ -201,11 +218,12 @@ impl Renderer {
         budget: &Budget,
         limit: Duration,
     ) -> Result<Manifests, RepoError> {
-        let (store, id) = &commits.own;
-        if request.several && request.source.path.is_empty() {
+        let (_, id) = &commits.own;
+        let revision = request.revision(*id);
+        if request.several && request.source.path.is_empty() && request.source.chart.is_empty() {
             // It only provides files for other sources.
             return Ok(answer(
-                *id,
+                revision,
                 &remember(Rendered::default()),
                 String::new(),
                 None,
@@ -215,12 +233,10 @@ impl Renderer {
         let folder = app_folder(&request.source.path)?;
         let files = files(commits, &folder);
         let sources = sources(&files, request);
-        let prepared = prepare(&sources, &request.params(id.commit.to_string()))?;
+        let prepared = prepare(&sources, &request.params(revision.clone()))?;
         let charts = ReadyCharts {
             renderer: self,
-            store,
-            root: id.tree,
-            own: &files.own,
+            files: &files,
             fresh: request.no_cache,
             limit,
         };
@@ -260,7 +276,7 @@ impl Renderer {
                 seen: seen(),
             })
         });
-        Ok(answer(*id, &found, hex(&whole), basis))
+        Ok(answer(revision, &found, hex(&whole), basis))
     }
 
     /// The details and settable parameters of a source. Blocks.
@@ -272,20 +288,18 @@ impl Renderer {
         limit: Duration,
     ) -> Result<Details, RepoError> {
         check_source(&request.source)?;
-        let (store, id) = &commits.own;
+        let (_, id) = &commits.own;
         let folder = app_folder(&request.source.path)?;
         let files = files(commits, &folder);
         let charts = ReadyCharts {
             renderer: self,
-            store,
-            root: id.tree,
-            own: &files.own,
+            files: &files,
             fresh: request.no_cache,
             limit,
         };
         Ok(details(
             &sources(&files, request),
-            &request.params(id.commit.to_string()),
+            &request.params(request.revision(*id)),
             &charts,
             budget,
         )?)
@@ -300,9 +314,9 @@ pub fn check_source(source: &ApplicationSource) -> Result<(), RepoError> {
             source.repo_url
         )));
     }
-    if !source.chart.is_empty() {
+    if !source.chart.is_empty() && !source.repo_url.contains("://") {
         return Err(RepoError::Unsupported(format!(
-            "chart {}: Helm repositories are not supported yet",
+            "chart {}: OCI registries are not supported yet",
             source.chart
         )));
     }
@@ -327,13 +341,14 @@ fn files(commits: &Commits, folder: &str) -> Files {
     }
 }
 
+fn dynamic<K: Ord + Clone>(files: &BTreeMap<K, GitFiles>) -> BTreeMap<K, &dyn SourceFiles> {
+    files
+        .iter()
+        .map(|(name, files)| (name.clone(), files as &dyn SourceFiles))
+        .collect()
+}
+
 fn sources<'a>(files: &'a Files, request: &ManifestRequest) -> SourceSet<'a> {
-    fn dynamic<K: Ord + Clone>(files: &BTreeMap<K, GitFiles>) -> BTreeMap<K, &dyn SourceFiles> {
-        files
-            .iter()
-            .map(|(name, files)| (name.clone(), files as &dyn SourceFiles))
-            .collect()
-    }
     SourceSet {
         files: &files.own,
         refs: dynamic(&files.refs),
@@ -345,38 +360,95 @@ fn sources<'a>(files: &'a Files, request: &ManifestRequest) -> SourceSet<'a> {
 /// Provides charts that were already parsed by other renders.
 struct ReadyCharts<'a> {
     renderer: &'a Renderer,
-    store: &'a Store,
-    root: gix::ObjectId,
-    own: &'a GitFiles,
+    files: &'a Files,
     fresh: bool,
     limit: Duration,
+}
+
+impl ReadyCharts<'_> {
+    /// Which of our files these are.
+    fn ours(&self, files: &dyn SourceFiles) -> Option<&GitFiles> {
+        let is_it = |ours: &&GitFiles| std::ptr::addr_eq(*ours, files);
+        [&self.files.own]
+            .into_iter()
+            .chain(self.files.refs.values())
+            .chain(self.files.fetched.values())
+            .find(is_it)
+    }
+
+    /// Loads a chart, or returns the loaded one. The files of a chart are recorded separately from
+    /// other files that the render reads: `files` records them.
+    fn loaded(
+        &self,
+        what: &str,
+        folder: &str,
+        files: &Files,
+        limits: &Limits,
+        load: impl FnOnce() -> Result<Chart, HelmError>,
+    ) -> Result<Arc<ParsedChart>, HelmError> {
+        let key = digest(&[
+            what.as_bytes(),
+            RENDERER.as_bytes(),
+            format!("{:?} {limits:?}", files.own.look(folder)).as_bytes(),
+        ]);
+        let load = || Ok::<_, HelmError>(Arc::new(ParsedChart::new(load()?)));
+        let (_, chart) = self.renderer.charts.get(key, files, self.fresh, load)?;
+        Ok(chart)
+    }
 }
 
 impl Charts for ReadyCharts<'_> {
     fn chart(
         &self,
-        _: &dyn SourceFiles,
+        files: &dyn SourceFiles,
         folder: &str,
         limits: &Limits,
     ) -> Result<Arc<ParsedChart>, HelmError> {
-        // The files of the chart are recorded separately from other files that the render reads.
+        let load = |files: &dyn SourceFiles| Ok(Chart::from_folder(files, folder, limits)?.chart);
+        let Some(ours) = self.ours(files) else {
+            return Ok(Arc::new(ParsedChart::new(load(files)?)));
+        };
+        let alone = Files::new(ours.beside(Some(folder)));
+        let chart = self.loaded("chart", folder, &alone, limits, || load(&alone.own))?;
+        ours.note(alone.own.noted());
+        Ok(chart)
+    }
+
+    fn complete_chart(
+        &self,
+        sources: &SourceSet<'_>,
+        folder: &str,
+        limits: &Limits,
+    ) -> Result<Arc<ParsedChart>, HelmError> {
+        let chart = self.chart(sources.files, folder, limits)?;
+        if missing_dependencies(chart.chart()).is_empty() {
+            return Ok(chart);
+        }
+        let of_charts = |(needed, files): (&SourceRef, &GitFiles)| {
+            matches!(needed, SourceRef::Chart { .. }).then(|| (needed.clone(), files.beside(None)))
+        };
         let files = Files {
-            own: GitFiles::new(self.store, self.root, Some(folder)),
+            own: self.files.own.beside(Some(folder)),
             refs: BTreeMap::new(),
-            fetched: BTreeMap::new(),
+            fetched: self.files.fetched.iter().filter_map(of_charts).collect(),
         };
-        let key = digest(&[
-            b"chart",
-            RENDERER.as_bytes(),
-            format!("{:?} {limits:?}", files.own.look(folder)).as_bytes(),
-        ]);
-        let load = || {
-            Ok::<_, HelmError>(Arc::new(ParsedChart::new(
-                Chart::from_folder(&files.own, folder, limits)?.chart,
-            )))
+        let complete = || {
+            let (own, fetched) = (chart.chart().clone(), dynamic(&files.fetched));
+            dependencies::complete(own, &files.own, folder, &fetched, limits)
         };
-        let (_, chart) = self.renderer.charts.get(key, &files, self.fresh, load)?;
-        self.own.note(files.own.noted());
+        // What was fetched is part of the key, as the charts in it are read as a whole.
+        let roots = files
+            .fetched
+            .iter()
+            .map(|(needed, files)| (needed, files.look("")));
+        let what = format!("complete chart {:?}", roots.collect::<Vec<_>>());
+        let chart = self.loaded(&what, folder, &files, limits, complete)?;
+        self.files.own.note(files.own.noted());
+        for (needed, read) in &files.fetched {
+            if let Some(ours) = self.files.fetched.get(needed) {
+                ours.note(read.noted());
+            }
+        }
         Ok(chart)
     }
 
@@ -416,13 +488,13 @@ fn chart_weight(chart: &Chart) -> u32 {
 }
 
 fn answer(
-    id: CommitId,
+    revision: String,
     found: &Remembered,
     digest: String,
     basis: Option<Arc<Basis>>,
 ) -> Manifests {
     Manifests {
-        revision: id.commit.to_string(),
+        revision,
         objects: Arc::clone(&found.objects),
         errors: Arc::clone(&found.errors),
         warnings: Arc::clone(&found.warnings),

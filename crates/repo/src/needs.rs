@@ -3,9 +3,12 @@
 //!
 //! Main type: [`Fetched`], which grows until nothing more is needed.
 
-use crate::{RepoAccess, RepoError, manifests::Commit, url::refuse};
-use std::collections::BTreeMap;
-use tiphys_api::repo_url::{Form, RepoUrl};
+use crate::{ManifestRequest, RepoAccess, RepoError, git::Commit, url::refuse};
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::{
+    access::shown_url,
+    repo_url::{Form, RepoUrl},
+};
 use tiphys_render::{RenderError, SourceRef};
 
 /// Maximum number of references in one render. Bases may refer to further bases, in repositories
@@ -68,43 +71,137 @@ impl Fetched {
     }
 }
 
-/// The repository of a reference and its revision. The source's credentials are used only for the
-/// server they belong to: the author of a base must not decide who receives them.
-pub(crate) fn repository<'a>(
-    needed: &'a SourceRef,
-    source: &RepoAccess,
-) -> Result<(RepoAccess, &'a str), RepoError> {
-    let SourceRef::Git { url, revision } = needed else {
-        return Err(RepoError::Unsupported(format!(
-            "{needed}: only Git repositories can be fetched for a render yet"
-        )));
-    };
-    let parsed = RepoUrl::parse(url).map_err(|e| refuse(url, &e.to_string()))?;
-    if !matches!(
-        parsed.form,
-        Form::Https | Form::Http | Form::Ssh | Form::Scp
-    ) {
-        // A repository must not refer to files on the machine that renders it.
-        return Err(refuse(
-            url,
-            "only https, http and ssh repositories can be fetched for a render",
-        ));
+/// A repository that a render needs besides its own, as its author names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherRepository<'a> {
+    Url(&'a str),
+    /// A chart repository by the name it has in the settings: `@name` or `alias:name`.
+    Named(&'a str),
+}
+
+/// How another repository may be reached.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    pub access: RepoAccess,
+    /// Whether the project permits it. If not, it is asked without credentials, and the error says
+    /// so.
+    pub permitted: bool,
+}
+
+type Finder = dyn Fn(OtherRepository<'_>) -> Result<Reach, RepoError> + Send + Sync;
+
+/// Finds the credentials for other repositories. Without one, only the source's own are known.
+///
+/// It is about how something is reached, not what: two requests that differ only in it have the same
+/// result.
+#[derive(Clone, Default)]
+pub struct Others(Option<Arc<Finder>>);
+
+impl std::fmt::Debug for Others {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Others")
     }
-    let credentials = if RepoUrl::parse(&source.url).is_ok_and(|own| is_same_server(&own, &parsed))
-    {
-        source.clone()
-    } else {
-        RepoAccess {
-            known_hosts: source.known_hosts.clone(),
-            project: source.project.clone(),
-            ..RepoAccess::default()
+}
+
+impl PartialEq for Others {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Others {
+    pub fn new(
+        find: impl Fn(OtherRepository<'_>) -> Result<Reach, RepoError> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Some(Arc::new(find)))
+    }
+
+    fn reach(&self, wanted: OtherRepository<'_>, source: &RepoAccess) -> Result<Reach, RepoError> {
+        let found = match (&self.0, wanted) {
+            (Some(find), _) => find(wanted)?,
+            (None, OtherRepository::Url(url)) => Reach {
+                access: RepoAccess {
+                    url: url.to_owned(),
+                    known_hosts: source.known_hosts.clone(),
+                    project: source.project.clone(),
+                    ..RepoAccess::default()
+                },
+                permitted: true,
+            },
+            (None, OtherRepository::Named(name)) => {
+                return Err(RepoError::Unsupported(format!(
+                    "no repository definition for {name}: repositories have no names here"
+                )));
+            }
+        };
+        Ok(found)
+    }
+}
+
+/// The repository that a base is in.
+pub(crate) fn repository(url: &str, request: &ManifestRequest) -> Result<Reach, RepoError> {
+    let kinds = [Form::Https, Form::Http, Form::Ssh, Form::Scp];
+    // A repository must not refer to files on the machine that renders it.
+    let why = "only https, http and ssh repositories can be fetched for a render";
+    other(OtherRepository::Url(url), request, &kinds, why)
+}
+
+/// The repository that a chart is in.
+pub(crate) fn chart_repository(url: &str, request: &ManifestRequest) -> Result<Reach, RepoError> {
+    let why = "only https and http chart repositories can be fetched for a render";
+    let named = url.strip_prefix('@').or_else(|| url.strip_prefix("alias:"));
+    let wanted = named.map_or(OtherRepository::Url(url), OtherRepository::Named);
+    other(wanted, request, &[Form::Https, Form::Http], why)
+}
+
+/// If nothing is known about a repository, the source's own credentials serve for the server they
+/// belong to: the author of a base must not decide who receives them.
+fn other(
+    wanted: OtherRepository<'_>,
+    request: &ManifestRequest,
+    kinds: &[Form],
+    why: &str,
+) -> Result<Reach, RepoError> {
+    let check = |url: &str| {
+        let parsed = RepoUrl::parse(url).map_err(|e| refuse(url, &e.to_string()))?;
+        if kinds.contains(&parsed.form) {
+            Ok(parsed)
+        } else {
+            Err(refuse(url, why))
         }
     };
-    let access = RepoAccess {
-        url: url.clone(),
-        ..credentials
-    };
-    Ok((access, revision))
+    // Before anything is looked up for it.
+    if let OtherRepository::Url(url) = wanted {
+        check(url)?;
+    }
+    let source = &request.access;
+    let mut reach = request.others.reach(wanted, source)?;
+    let parsed = check(&reach.access.url)?;
+    let is_of_source =
+        || RepoUrl::parse(&source.url).is_ok_and(|own| is_same_server(&own, &parsed));
+    if reach.permitted && !reach.access.has_credentials() && is_of_source() {
+        reach.access = RepoAccess {
+            url: reach.access.url,
+            ..source.clone()
+        };
+    }
+    Ok(reach)
+}
+
+/// Says of a failure that nothing but public access was tried.
+pub(crate) fn unless_permitted(e: RepoError, reach: &Reach, project: &str) -> RepoError {
+    let may_be_why = matches!(
+        e,
+        RepoError::AuthFailed { .. } | RepoError::NotFound { .. } | RepoError::Status { .. }
+    );
+    if reach.permitted || !may_be_why {
+        return e;
+    }
+    RepoError::NotPermitted {
+        url: shown_url(&reach.access.url),
+        project: project.to_owned(),
+        cause: e.to_string(),
+    }
 }
 
 fn is_same_server(a: &RepoUrl, b: &RepoUrl) -> bool {
@@ -126,12 +223,15 @@ mod tests {
 
     #[test]
     fn credentials_stay_with_their_server() {
-        let source = |url: &str| RepoAccess {
-            url: url.to_owned(),
-            password: Secret::new("hunter2"),
-            known_hosts: "keys".to_owned(),
-            project: "p".to_owned(),
-            ..RepoAccess::default()
+        let source = |url: &str| ManifestRequest {
+            access: RepoAccess {
+                url: url.to_owned(),
+                password: Secret::new("hunter2"),
+                known_hosts: "keys".to_owned(),
+                project: "p".to_owned(),
+                ..RepoAccess::default()
+            },
+            ..ManifestRequest::default()
         };
         for (own, base, given) in [
             (
@@ -168,16 +268,13 @@ mod tests {
             ("git@git.example.com:a", "ssh://git@git.example.com/b", true),
             ("/srv/a.git", "https://git.example.com/b", false),
         ] {
-            let needed = git(base);
-            let (access, revision) = repository(&needed, &source(own)).expect("it can be fetched");
+            let access = repository(base, &source(own))
+                .expect("it can be fetched")
+                .access;
             let has = !access.password.expose().is_empty();
             assert_eq!((has, access.url.as_str()), (given, base), "{own}");
-            let common = (
-                revision,
-                access.known_hosts.as_str(),
-                access.project.as_str(),
-            );
-            assert_eq!(common, ("v1", "keys", "p"));
+            let common = (access.known_hosts.as_str(), access.project.as_str());
+            assert_eq!(common, ("keys", "p"));
         }
     }
 
@@ -192,10 +289,57 @@ mod tests {
             "ftp://h/b",
             "",
         ] {
-            let needed = git(url);
-            let refused = repository(&needed, &RepoAccess::public("/srv/a.git"));
-            assert!(matches!(refused, Err(RepoError::BadUrl { .. })), "{url}");
+            let source = ManifestRequest {
+                access: RepoAccess::public("/srv/a.git"),
+                ..ManifestRequest::default()
+            };
+            for refused in [repository(url, &source), chart_repository(url, &source)] {
+                assert!(matches!(refused, Err(RepoError::BadUrl { .. })), "{url}");
+            }
         }
+    }
+
+    #[test]
+    fn a_repository_that_the_project_does_not_permit_gets_no_credentials() {
+        let request = ManifestRequest {
+            access: RepoAccess {
+                url: "https://h/own".to_owned(),
+                password: Secret::new("hunter2"),
+                ..RepoAccess::default()
+            },
+            others: Others::new(|wanted| {
+                let OtherRepository::Url(url) = wanted else {
+                    return Ok(Reach {
+                        access: RepoAccess::public("https://h/by-name"),
+                        permitted: true,
+                    });
+                };
+                Ok(Reach {
+                    access: RepoAccess::public(url),
+                    permitted: url == "https://h/permitted",
+                })
+            }),
+            ..ManifestRequest::default()
+        };
+        let password = |reach: &Reach| reach.access.password.expose().to_owned();
+        let permitted = repository("https://h/permitted", &request).expect("it can be reached");
+        assert_eq!(password(&permitted), "hunter2");
+        let other = repository("https://h/other", &request).expect("it can be reached");
+        assert_eq!(password(&other), "");
+        let named = chart_repository("@charts", &request).expect("it has a name");
+        assert_eq!(named.access.url, "https://h/by-name");
+
+        let refused = || RepoError::AuthFailed {
+            url: "https://h/other".to_owned(),
+            hint: "",
+        };
+        assert_eq!(
+            unless_permitted(refused(), &other, "p").to_string(),
+            "repository https://h/other is not permitted in project 'p', so it was asked without credentials: \
+             authentication required: repository https://h/other refused the credentials"
+        );
+        let kept = unless_permitted(refused(), &permitted, "p");
+        assert!(matches!(kept, RepoError::AuthFailed { .. }));
     }
 
     #[test]

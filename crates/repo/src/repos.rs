@@ -2,12 +2,15 @@
 
 use crate::{
     RepoAccess, RepoError,
+    charts::{ChartName, Charts},
     entry::{Common, Copies, Entry, no_look_ups},
-    git::{self, CommitId, GitLimits, Store},
-    manifests::{Commits, ManifestRequest, Manifests, Renderer},
+    git::{self, Commit, CommitId, GitFiles, GitLimits, Store},
+    http::Downloads,
+    manifests::{Commits, ManifestRequest, Manifests, Renderer, check_source},
     needs::{self, Fetched},
     revision::{self, Reference},
     shares::Shares,
+    unpacked::Unpacked,
     url::locate,
 };
 use std::{
@@ -16,8 +19,12 @@ use std::{
     sync::{Arc, Mutex},
     time::{Duration, Instant, SystemTime},
 };
-use tiphys_api::repository::RevisionMetadata;
-use tiphys_render::{Budget, Details, RenderError, SourceRef};
+use tiphys_api::{
+    access::shown_url,
+    repository::{ChartDetails, RevisionMetadata},
+    source::ApplicationSource,
+};
+use tiphys_render::{Budget, Details, RenderError, SourceRef, helm};
 use tracing::Instrument as _;
 
 /// A revision that was looked up.
@@ -107,6 +114,7 @@ struct Inner {
     entries: Mutex<HashMap<[u8; 32], Arc<Entry>>>,
     renderer: Renderer,
     common: Arc<Common>,
+    charts: Charts,
 }
 
 impl std::fmt::Debug for Repos {
@@ -144,9 +152,14 @@ impl Repos {
         } else {
             options.parallelism
         };
+        let cache_dir = cache_dir.into();
+        let downloads = Arc::new(Downloads::new(options.timeout));
+        let unpacked = Arc::new(Unpacked::new(cache_dir.join("unpacked")));
+        let charts = Charts::new(downloads, unpacked, cache_dir.join("indexes"));
         Self {
             inner: Arc::new(Inner {
-                copies: Copies::new(cache_dir.into()),
+                charts,
+                copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
                 renderer: Renderer::new(options.manifest_bytes),
                 common: Arc::new(Common {
@@ -185,6 +198,24 @@ impl Repos {
         }
         entries.insert(key, Arc::clone(&entry));
         Ok(entry)
+    }
+
+    /// What a revision of a source resolves to: a commit, or a version of its chart.
+    pub async fn resolve_source(
+        &self,
+        access: &RepoAccess,
+        source: &ApplicationSource,
+        revision: &str,
+        since: Since,
+    ) -> Result<Resolved, RepoError> {
+        let Some(chart) = ChartName::of(access, source) else {
+            return self.resolve(access, revision, since).await;
+        };
+        let version = self.inner.charts.resolve(chart, revision, since).await?;
+        Ok(Resolved {
+            display: format!("{revision} ({version})"),
+            sha: version,
+        })
     }
 
     /// The commit that a revision resolves to. Concurrent and recent look-ups of a repository share
@@ -235,8 +266,11 @@ impl Repos {
         request: &ManifestRequest,
         before: &Manifests,
     ) -> Option<Arc<Manifests>> {
-        let entry = self.entry(&request.access).ok()?;
-        before.at(&entry.last(&request.sha)?, request).map(Arc::new)
+        let now = match request.chart() {
+            Some(chart) => self.inner.charts.last(chart, &request.sha)?,
+            None => self.entry(&request.access).ok()?.last(&request.sha)?,
+        };
+        before.at(&now, request).map(Arc::new)
     }
 
     /// The objects of a source. Cached by what was read, not by the commit.
@@ -272,8 +306,7 @@ impl Repos {
         request: ManifestRequest,
         work: fn(&Inner, &Commits, &ManifestRequest) -> Result<T, RepoError>,
     ) -> Result<T, RepoError> {
-        let entry = self.entry(&request.access)?;
-        let own = self.commit(&entry, &request.sha).await?;
+        let own = self.own(&request).await?;
         let mut refs = BTreeMap::new();
         for (name, source) in request.refs.iter().filter(|_| request.refers()) {
             let entry = self.entry(&source.access)?;
@@ -315,6 +348,17 @@ impl Repos {
         }
     }
 
+    /// The files of the source itself.
+    async fn own(&self, request: &ManifestRequest) -> Result<Commit, RepoError> {
+        check_source(&request.source)?;
+        let Some(chart) = request.chart() else {
+            let entry = self.entry(&request.access)?;
+            return self.commit(&entry, &request.sha).await;
+        };
+        let since = since(request);
+        self.inner.charts.files(chart, &request.sha, since).await
+    }
+
     /// Fetches what is needed, and adds it to what was fetched before.
     async fn fetch_needs(
         &self,
@@ -323,15 +367,30 @@ impl Repos {
         needed: Vec<SourceRef>,
     ) -> Result<Fetched, RepoError> {
         let needed = before.next(needed)?;
-        let since = if request.no_cache {
-            Since::now()
-        } else {
-            Since::Recently
-        };
-        let fetch = async |needed: &SourceRef| {
-            let (access, revision) = needs::repository(needed, &request.access)?;
-            let resolved = self.resolve(&access, revision, since).await?;
-            self.commit(&self.entry(&access)?, &resolved.sha).await
+        let since = since(request);
+        let fetch = async |needed: &SourceRef| match needed {
+            SourceRef::Git { url, revision } => {
+                let reach = needs::repository(url, request)?;
+                let commit = self.commit_at(&reach.access, revision, since).await;
+                commit.map_err(|e| needs::unless_permitted(e, &reach, &request.project))
+            }
+            SourceRef::Chart {
+                repository,
+                name,
+                version,
+            } => {
+                let reach = needs::chart_repository(repository, request)?;
+                let chart = ChartName {
+                    access: &reach.access,
+                    name,
+                    pass_credentials: false,
+                };
+                let files = self.inner.charts.files(chart, version, since).await;
+                files.map_err(|e| needs::unless_permitted(e, &reach, &request.project))
+            }
+            SourceRef::File { .. } => Err(RepoError::Unsupported(format!(
+                "{needed}: files cannot be fetched for a render yet"
+            ))),
         };
         let found = futures::future::join_all(needed.iter().map(fetch)).await;
         Ok(before.with(needed.into_iter().zip(found)))
@@ -340,6 +399,54 @@ impl Repos {
     /// Whether the repository responds and the credentials are valid.
     pub async fn test(&self, access: &RepoAccess) -> Result<(), RepoError> {
         self.entry(access)?.refs(Since::now()).await.map(|_| ())
+    }
+
+    /// Whether the chart repository responds with an index.
+    pub async fn test_charts(&self, access: &RepoAccess) -> Result<(), RepoError> {
+        self.inner.charts.list(access).await.map(|_| ())
+    }
+
+    /// The charts of a repository, with their versions, in the order of its index.
+    pub async fn charts(
+        &self,
+        access: &RepoAccess,
+    ) -> Result<Vec<(String, Vec<String>)>, RepoError> {
+        self.inner.charts.list(access).await
+    }
+
+    /// What a version of a chart says about itself.
+    pub async fn chart_details(
+        &self,
+        access: &RepoAccess,
+        source: &ApplicationSource,
+        version: &str,
+    ) -> Result<ChartDetails, RepoError> {
+        let chart = ChartName::of(access, source).ok_or_else(|| RepoError::NoVersion {
+            reason: "the source is not a chart".to_owned(),
+        })?;
+        let commit = self.inner.charts.files(chart, version, Since::Recently);
+        let (store, id) = commit.await?;
+        let shown = shown_url(&access.url);
+        blocking(move || {
+            let files = GitFiles::new(&store, id.tree, None);
+            let limits = helm::Limits::default();
+            let loaded = helm::chart::Chart::from_unpacked(&files, &limits);
+            let chart = loaded.map_err(|e| RepoError::Corrupt {
+                url: shown,
+                reason: e.to_string(),
+            })?;
+            let metadata = chart.chart.metadata;
+            let person = |m: helm::chart::Maintainer| {
+                let text = format!("{} <{}>", m.name, m.email);
+                text.trim().to_owned()
+            };
+            Ok(ChartDetails {
+                description: metadata.description,
+                home: metadata.home,
+                maintainers: metadata.maintainers.into_iter().map(person).collect(),
+            })
+        })
+        .await
     }
 
     pub async fn refs(&self, access: &RepoAccess, since: Since) -> Result<Refs, RepoError> {
@@ -393,6 +500,16 @@ impl Repos {
         blocking(move || git::any_changed(&store, from.tree, to.tree, &is_meant)).await
     }
 
+    async fn commit_at(
+        &self,
+        access: &RepoAccess,
+        revision: &str,
+        since: Since,
+    ) -> Result<Commit, RepoError> {
+        let resolved = self.resolve(access, revision, since).await?;
+        self.commit(&self.entry(access)?, &resolved.sha).await
+    }
+
     /// The commit, fetched if it is missing.
     async fn commit(&self, entry: &Arc<Entry>, sha: &str) -> Result<(Store, CommitId), RepoError> {
         if !revision::is_abbreviated_sha(sha) {
@@ -435,6 +552,15 @@ impl Repos {
             .map(|(path, text)| (*path, text.map(str::as_bytes)))
             .collect();
         git::commit_files(&store, branch, &changes, message, now())
+    }
+}
+
+/// How recent what a render reads must be.
+fn since(request: &ManifestRequest) -> Since {
+    if request.no_cache {
+        Since::now()
+    } else {
+        Since::Recently
     }
 }
 

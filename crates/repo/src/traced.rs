@@ -48,6 +48,14 @@ pub(crate) struct Files {
 }
 
 impl Files {
+    pub fn new(own: GitFiles) -> Self {
+        Self {
+            own,
+            refs: BTreeMap::new(),
+            fetched: BTreeMap::new(),
+        }
+    }
+
     fn look(&self, (root, path): &Place) -> Found {
         let files = match root {
             Root::Own => Some(&self.own),

@@ -10,11 +10,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     AppProject, Application,
     cluster::Cluster,
-    repository::{Repository, RevisionMetadata},
+    repository::{ChartDetails, Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
     rpc::application::LogEntry,
     rpc::events::EventList,
-    rpc::repository::RepoAppDetailsResponse,
+    rpc::repository::{HelmChart, RepoAppDetailsResponse},
     source::ApplicationSource,
 };
 use tiphys_engine::spec::Destination;
@@ -301,4 +301,13 @@ pub trait Sources: Send + Sync + 'static {
         repository: &Repository,
         revision: &str,
     ) -> Result<RevisionMetadata, ApiError>;
+    /// What a chart says about itself.
+    async fn chart_details(
+        &self,
+        repository: &Repository,
+        source: &ApplicationSource,
+        version: &str,
+    ) -> Result<ChartDetails, ApiError>;
+    /// The charts of a repository, with their versions.
+    async fn charts(&self, repository: &Repository) -> Result<Vec<HelmChart>, ApiError>;
 }

@@ -169,6 +169,7 @@ fn of_application(method: &str) -> Option<(String, Value)> {
         "ListResourceEvents" => (format!("GET {APP}/events"), none),
         "GetApplicationSyncWindows" => (format!("GET {APP}/syncwindows"), none),
         "RevisionMetadata" => (format!("GET {APP}/revisions/{SHA}/metadata"), none),
+        "RevisionChartDetails" => (format!("GET {APP}/revisions/1.0.0/chartdetails"), none),
         "GetManifests" => (format!("GET {APP}/manifests"), none),
         "Update" => (format!("PUT {APP}"), app("a")),
         "UpdateSpec" => (format!("PUT {APP}/spec"), spec()),
@@ -232,6 +233,7 @@ fn of_repository(method: &str) -> Option<(String, Value)> {
         "List" | "ListRepositories" => ("GET /api/v1/repositories".into(), Value::Null),
         "Get" => (format!("GET {REPO_PATH}"), Value::Null),
         "ListRefs" => (format!("GET {REPO_PATH}/refs"), Value::Null),
+        "GetHelmCharts" => (format!("GET {REPO_PATH}/helmcharts"), Value::Null),
         "GetAppDetails" => (format!("POST {REPO_PATH}/appdetails"), details),
         "Create" | "CreateRepository" => ("POST /api/v1/repositories".into(), new),
         "Update" | "UpdateRepository" => (

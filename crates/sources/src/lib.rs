@@ -16,7 +16,7 @@ pub use request::{AppRequest, Before, SourceRequest, is_only_referred_to};
 use std::sync::Arc;
 use tiphys_api::{
     AppProject,
-    repository::{Repository, RevisionMetadata},
+    repository::{ChartDetails, Repository, RevisionMetadata},
     source::ApplicationSource,
 };
 use tiphys_cluster::{Records, Settings};
@@ -101,7 +101,8 @@ impl Sources {
             Some(server) => remote::resolve(server, repository, source, revision).await,
             None => {
                 let access = self.access(repository, &repository.project);
-                self.repos.resolve(&access, revision, since).await
+                let resolved = self.repos.resolve_source(&access, source, revision, since);
+                resolved.await
             }
         }
     }
@@ -165,18 +166,42 @@ impl Sources {
 
     /// Tests that a repository is reachable and accepts the credentials.
     pub async fn test(&self, repository: &Repository) -> Result<(), RepoError> {
-        // Only the repo-server can contact chart repositories.
-        if self.server.is_some() && matches!(repository.type_.as_str(), "helm" | "oci") {
+        // Only the repo-server can contact registries.
+        let is_oci = repository.type_ == "oci" || repository.enable_oci;
+        if self.server.is_some() && is_oci {
             return Ok(());
         }
         let access = self.access(repository, &repository.project);
-        self.repos.test(&access).await
+        match repository.type_.as_str() {
+            "helm" if !repository.enable_oci => self.repos.test_charts(&access).await,
+            _ => self.repos.test(&access).await,
+        }
     }
 
     /// Branches and tags.
     pub async fn refs(&self, repository: &Repository) -> Result<Refs, RepoError> {
         let access = self.access(repository, &repository.project);
         self.repos.refs(&access, Since::Recently).await
+    }
+
+    /// What a chart says about itself.
+    pub async fn chart_details(
+        &self,
+        repository: &Repository,
+        source: &ApplicationSource,
+        version: &str,
+    ) -> Result<ChartDetails, RepoError> {
+        let access = self.access(repository, &repository.project);
+        self.repos.chart_details(&access, source, version).await
+    }
+
+    /// The charts of a repository, with their versions, in the order of its index.
+    pub async fn charts(
+        &self,
+        repository: &Repository,
+    ) -> Result<Vec<(String, Vec<String>)>, RepoError> {
+        let access = self.access(repository, &repository.project);
+        self.repos.charts(&access).await
     }
 
     /// Author, date, message and tags of a commit.

@@ -2,10 +2,10 @@
 
 use crate::{Before, SourceRequest, Sources};
 use tiphys_api::{operation::RefTarget, repository::Repository};
-use tiphys_engine::generate_paths;
+use tiphys_engine::{generate_paths, spec::source_permitted};
 use tiphys_repo::{
-    ClusterFacts, ManifestRequest, RefSource, RepoAccess, RepoError, Since, SourceKind,
-    check_source,
+    ClusterFacts, ManifestRequest, OtherRepository, Others, Reach, RefSource, RepoAccess,
+    RepoError, Since, SourceKind, check_source,
 };
 
 pub async fn pin(
@@ -15,7 +15,9 @@ pub async fn pin(
 ) -> Result<String, RepoError> {
     check_source(&request.source)?;
     let access = access(sources, request);
-    let resolved = sources.repos.resolve(&access, &request.revision, since);
+    let resolved = sources
+        .repos
+        .resolve_source(&access, &request.source, &request.revision, since);
     Ok(resolved.await?.sha)
 }
 
@@ -45,7 +47,38 @@ pub fn request(sources: &Sources, request: &SourceRequest) -> ManifestRequest {
         refs: refs.collect(),
         several: app.several,
         no_cache: app.no_cache,
+        others: others(sources, &app.project),
     }
+}
+
+/// The repositories that bases and dependencies are in: with the credentials of the settings, if the
+/// project permits them; else as anybody may read them.
+fn others(sources: &Sources, project: &str) -> Others {
+    let (sources, project) = (sources.clone(), project.to_owned());
+    Others::new(move |wanted| {
+        let settings = (sources.settings)();
+        let known = match wanted {
+            OtherRepository::Url(url) => settings.known_repository(url, &project),
+            OtherRepository::Named(name) => {
+                let named = settings.repository_named(name, &project);
+                named.ok_or_else(|| RepoError::Unsupported(format!("no repository definition for {name}: add it with the name {name} to the repositories that project {project:?} may use")))?
+            }
+        };
+        let of_project = (sources.project)(&project);
+        let permitted = of_project.is_some_and(|p| source_permitted(&p, &known.repo));
+        let repository = if permitted {
+            known
+        } else {
+            Repository {
+                repo: known.repo,
+                ..Repository::default()
+            }
+        };
+        Ok(Reach {
+            access: sources.access(&repository, &project),
+            permitted,
+        })
+    })
 }
 
 pub async fn changed(
@@ -53,6 +86,10 @@ pub async fn changed(
     request: &SourceRequest,
     before: &Before,
 ) -> Result<bool, RepoError> {
+    if !request.source.chart.is_empty() {
+        // A version is rendered whole: there are no paths to compare.
+        return Ok(true);
+    }
     let paths = generate_paths::whole(&request.app.generate_paths, &request.source.path);
     let mut compared = vec![(
         access(sources, request),

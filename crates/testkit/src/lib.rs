@@ -6,6 +6,7 @@
 //! message when a test cannot continue.
 
 mod api;
+pub mod charts;
 mod control_plane;
 pub mod differential;
 mod program;

@@ -173,6 +173,11 @@ impl KindInfo for Kinds {
             .map(|k| k.gvk.clone())
     }
 
+    fn serves_version(&self, group: &str, version: &str) -> bool {
+        let is_in = |k: &Arc<Kind>| k.gvk.group == group && k.gvk.version == version;
+        self.all.iter().any(is_in)
+    }
+
     fn failure(&self, gk: &GroupKind) -> Option<String> {
         let concerns = |what: &str| match what {
             ALL_GROUPS => !gk.group.is_empty(),

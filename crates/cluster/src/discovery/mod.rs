@@ -128,6 +128,10 @@ impl KindInfo for Discovery {
         self.kinds().installed(gk)
     }
 
+    fn serves_version(&self, group: &str, version: &str) -> bool {
+        self.kinds().serves_version(group, version)
+    }
+
     fn failure(&self, gk: &GroupKind) -> Option<String> {
         self.kinds().failure(gk)
     }

@@ -28,6 +28,17 @@ impl Settings {
         repository
     }
 
+    /// A repository by the name it has in its Secret, as a project may use it.
+    pub fn repository_named(&self, name: &str, project: &str) -> Option<Repository> {
+        let of = |project: &str| {
+            let all = self.repositories.iter().map(|r| &r.value);
+            all.into_iter()
+                .find(|r| r.name == name && r.project == project)
+        };
+        let found = of(project).or_else(|| of(""))?;
+        Some(self.known_repository(&found.repo, project))
+    }
+
     /// The part of a manifest request that is common to an Application's sources. `instance`: its
     /// instance name.
     pub fn manifest_request(&self, project: &AppProject, instance: &str) -> ManifestRequest {

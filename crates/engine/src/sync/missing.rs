@@ -5,7 +5,7 @@ use super::{
     order,
     step::{Invalid, Step},
 };
-use crate::types::Comparison;
+use crate::types::{Comparison, KindInfo};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_apimachinery::{GroupKind, Gvk, Kept};
@@ -75,13 +75,30 @@ pub(super) fn undiscovered(step: &Step, why: &str) -> Invalid {
 }
 
 /// Neither the cluster nor this sync provides the step's kind.
-pub(super) fn invalid(step: &Step, installed: Option<&Gvk>) -> Invalid {
+pub(super) fn invalid(step: &Step, kinds: &dyn KindInfo) -> Invalid {
     let api_version = step.gvk.api_version();
+    if kinds.serves_version(&step.gvk.group, &step.gvk.version) {
+        let GroupKind { group, kind } = step.gvk.group_kind();
+        let dot = if group.is_empty() { "" } else { "." };
+        let reason = format!("{kind}{dot}{group} \"\" not found");
+        return Invalid {
+            message: format!(
+                "{reason}: the cluster serves {api_version}, but no {kind} in it. Make sure the CRD is installed on the destination cluster."
+            ),
+            reason,
+        };
+    }
+    let installed = kinds.installed(&step.gvk.group_kind());
     Invalid {
         reason: format!(
             "failed to discover server resources for group version {api_version}: the server could not find the requested resource"
         ),
-        message: not_found(&step.gvk, &step.result_namespace, &step.key.name, installed),
+        message: not_found(
+            &step.gvk,
+            &step.result_namespace,
+            &step.key.name,
+            installed.as_ref(),
+        ),
     }
 }
 

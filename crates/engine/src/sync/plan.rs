@@ -346,7 +346,7 @@ impl Planner<'_> {
                 .crds
                 .get(&gk)
                 .is_some_and(|kind| kind.serves(&step.gvk.version));
-        (!expected).then(|| missing::invalid(step, self.kinds.installed(&gk).as_ref()))
+        (!expected).then(|| missing::invalid(step, self.kinds))
     }
 
     /// The project is also asked about kinds that do not exist yet. If the scope is not known

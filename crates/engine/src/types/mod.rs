@@ -85,6 +85,11 @@ pub trait KindInfo {
         None
     }
 
+    /// Whether the cluster serves this version of the group, whichever kinds are in it.
+    fn serves_version(&self, _group: &str, _version: &str) -> bool {
+        false
+    }
+
     /// Why a kind is unknown, if discovery of its group failed; the kind may then exist.
     fn failure(&self, _gk: &GroupKind) -> Option<String> {
         None

@@ -13,6 +13,7 @@ use crate::{
         Capabilities, Deadline, HelmError, KubeVersion, Limits, ParsedChart, PrintOptions, Release,
         RenderOptions,
         chart::Chart,
+        dependencies,
         values::{Settings, Values, user_values},
     },
     manifest::objects_of_template,
@@ -36,6 +37,22 @@ pub trait Charts {
         Ok(Arc::new(ParsedChart::new(
             Chart::from_folder(files, folder, limits)?.chart,
         )))
+    }
+
+    /// The chart of a source, with the dependencies that are not in its `charts/` folder.
+    ///
+    /// # Errors
+    /// [`HelmError::Need`] names those that must be fetched; else Helm's error.
+    fn complete_chart(
+        &self,
+        sources: &SourceSet<'_>,
+        folder: &str,
+        limits: &Limits,
+    ) -> Result<Arc<ParsedChart>, HelmError> {
+        let (files, fetched) = (sources.files, &sources.fetched);
+        let chart = Chart::from_folder(files, folder, limits)?.chart;
+        let chart = dependencies::complete(chart, files, folder, fetched, limits)?;
+        Ok(Arc::new(ParsedChart::new(chart)))
     }
 
     /// Randomness and the clock for one render.
@@ -182,6 +199,9 @@ fn without_commas(value: &str) -> String {
 }
 
 fn failed(e: HelmError) -> RenderError {
+    if let HelmError::Need(needed) = e {
+        return RenderError::Need(needed);
+    }
     RenderError::Source(format!(
         "failed to execute helm template command: Error: {}",
         e.to_string().trim_end()
@@ -296,7 +316,7 @@ pub(crate) fn render(
         .extend(options.api_versions.iter().cloned());
     let user = values(sources, folder, options, &limits)?;
     let chart = charts
-        .chart(sources.files, folder, &limits)
+        .complete_chart(sources, folder, &limits)
         .map_err(failed)?;
     let namespace = if options.namespace.is_empty() {
         Release::default().namespace
@@ -320,6 +340,8 @@ pub(crate) fn render(
         warnings: std::mem::take(&mut made.warnings),
         ..Rendered::default()
     };
+    let unsatisfied = dependencies::unsatisfied(chart.chart());
+    rendered.warnings.extend(unsatisfied);
     let crds = made
         .crds
         .iter()

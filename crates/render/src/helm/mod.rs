@@ -3,11 +3,11 @@
 //!
 //! Main types: [`chart::Chart`], created from a folder or an archive, [`values::Values`] and
 //! [`ParsedChart`]; main function: [`render_chart`]. Everything is computed from bytes in memory,
-//! under [`Limits`]; missing dependencies are listed ([`values::missing_dependencies`]), never
-//! fetched.
+//! under [`Limits`]; missing dependencies are named ([`dependencies::complete`]), never fetched here.
 
 mod capabilities;
 pub mod chart;
+pub mod dependencies;
 mod engine;
 pub mod lint;
 pub mod log;
@@ -26,7 +26,7 @@ pub use render::{
 };
 pub use tiphys_gocompat::{sprig::Sources, template::Deadline};
 
-use crate::FileError;
+use crate::{FileError, SourceRef};
 use tiphys_gocompat::yaml::{self, Duplicates};
 
 /// Limits for a chart with all its subcharts.
@@ -123,6 +123,9 @@ pub enum HelmError {
     OverBudget { what: String, limit: u64 },
     #[error(transparent)]
     File(#[from] FileError),
+    /// Charts that must be fetched first.
+    #[error("{} must be fetched first", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Need(Vec<SourceRef>),
 }
 
 impl HelmError {
@@ -164,7 +167,7 @@ impl HelmError {
                 what: format!("{prefix}: {what}"),
                 limit,
             },
-            Self::File(e) => Self::File(e),
+            other @ (Self::File(_) | Self::Need(_)) => other,
         }
     }
 }

@@ -1,14 +1,12 @@
 //! Settings of the https client that gix uses.
 
-use crate::RepoAccess;
+use crate::{RepoAccess, http::configured};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use gix::protocol::transport::client::blocking_io::http::{self, options::FollowRedirects};
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// With credentials in custom headers gix would refuse every redirect. So username and password for
 /// https are provided through its credential callback, which is called again for the host of a
@@ -51,25 +49,5 @@ fn client(
     timeout: Duration,
     builder: reqwest::blocking::ClientBuilder,
 ) -> reqwest::Result<reqwest::blocking::ClientBuilder> {
-    let mut builder = builder.connect_timeout(CONNECT_TIMEOUT).timeout(timeout);
-    if !access.ca_data.is_empty() {
-        builder = builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(
-            access.ca_data.as_bytes(),
-        )?);
-    }
-    if !access.tls_client_cert.is_empty() {
-        let pem = format!(
-            "{}\n{}",
-            access.tls_client_cert,
-            access.tls_client_key.expose()
-        );
-        builder = builder.identity(reqwest::Identity::from_pem(pem.as_bytes())?);
-    }
-    if access.insecure {
-        builder = builder.tls_danger_accept_invalid_certs(true);
-    }
-    if !access.proxy.is_empty() {
-        builder = builder.proxy(reqwest::Proxy::all(&access.proxy)?);
-    }
-    Ok(builder)
+    Ok(configured!(builder, access, timeout))
 }

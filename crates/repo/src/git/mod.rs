@@ -55,6 +55,9 @@ pub(crate) struct CommitId {
     pub tree: gix::ObjectId,
 }
 
+/// A commit in its repository.
+pub(crate) type Commit = (Store, CommitId);
+
 impl Store {
     /// Opens a repository (bare or not) without reading any configuration except its own, and
     /// without its hooks.

@@ -82,6 +82,11 @@ impl GitFiles {
         }
     }
 
+    /// The same files, with records of its own.
+    pub fn beside(&self, base: Option<&str>) -> Self {
+        Self::new(&self.store, self.root, base)
+    }
+
     /// Whether these paths have these contents, as far as that is cached.
     pub fn are(store: &Store, root: ObjectId, things: &[(String, Found)]) -> bool {
         let files = Self {

@@ -1,6 +1,6 @@
 //! Creates small local repositories and commits, for `tiphys up` and for tests.
 
-use super::{GitLimits, Store, error::text};
+use super::{CommitId, GitLimits, Store, error::text};
 use crate::RepoError;
 use gix::{
     ObjectId,
@@ -103,6 +103,31 @@ pub(crate) fn commit_files(
         .write()
         .map_err(|e| failed("writing the tree", &e))?
         .detach();
+    let id = write_commit(&repo, tree, parent, message, seconds)?;
+    let expected = parent.map_or(PreviousValue::MustNotExist, |p| {
+        PreviousValue::MustExistAndMatch(Target::Object(p))
+    });
+    let edit = RefEdit {
+        change: Change::Update {
+            log: LogChange::default(),
+            expected,
+            new: Target::Object(id),
+        },
+        name: full_name,
+        deref: false,
+    };
+    repo.edit_reference(edit)
+        .map_err(|e| failed("moving the branch", &e))?;
+    Ok(id.to_string())
+}
+
+fn write_commit(
+    repo: &gix::Repository,
+    tree: ObjectId,
+    parent: Option<ObjectId>,
+    message: &str,
+    seconds: i64,
+) -> Result<ObjectId, RepoError> {
     let who = gix::actor::Signature {
         name: NAME.into(),
         email: EMAIL.into(),
@@ -121,19 +146,61 @@ pub(crate) fn commit_files(
         .write_object(&commit)
         .map_err(|e| failed("writing the commit", &e))?
         .detach();
-    let expected = parent.map_or(PreviousValue::MustNotExist, |p| {
-        PreviousValue::MustExistAndMatch(Target::Object(p))
-    });
-    let edit = RefEdit {
-        change: Change::Update {
-            log: LogChange::default(),
-            expected,
-            new: Target::Object(id),
-        },
-        name: full_name,
-        deref: false,
-    };
-    repo.edit_reference(edit)
-        .map_err(|e| failed("moving the branch", &e))?;
-    Ok(id.to_string())
+    Ok(id)
+}
+
+/// Where downloads are named in a repository of our own.
+const NAMESPACE: &str = "refs/unpacked/";
+
+impl Store {
+    /// The commit that [`Store::put`] stored under a name.
+    pub fn named(&self, name: &str) -> Result<Option<CommitId>, RepoError> {
+        let repo = self.local();
+        let reference = repo
+            .try_find_reference(format!("{NAMESPACE}{name}").as_str())
+            .map_err(|e| failed("reading a download", &e))?;
+        let Some(mut reference) = reference else {
+            return Ok(None);
+        };
+        let id = reference
+            .peel_to_id()
+            .map_err(|e| failed("reading a download", &e))?;
+        self.commit(&id.to_string())
+    }
+
+    /// Stores files as a commit without a parent, under these names. Returns it, and how many bytes
+    /// the files have.
+    pub fn put<'a>(
+        &self,
+        names: &[String],
+        files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Result<(CommitId, u64), RepoError> {
+        let repo = self.local();
+        let mut editor = repo
+            .edit_tree(ObjectId::empty_tree(repo.object_hash()))
+            .map_err(|e| failed("editing the tree", &e))?;
+        let mut bytes = 0;
+        for (path, content) in files {
+            let blob = repo
+                .write_blob(content)
+                .map_err(|e| failed("writing a file", &e))?
+                .detach();
+            bytes += content.len() as u64;
+            editor
+                .upsert(path, EntryKind::Blob, blob)
+                .map_err(|e| failed(&format!("adding {path}"), &e))?;
+        }
+        let tree = editor
+            .write()
+            .map_err(|e| failed("writing the tree", &e))?
+            .detach();
+        // The same files have the same commit.
+        let commit = write_commit(&repo, tree, None, "Unpack a download", 0)?;
+        for name in names {
+            let name = format!("{NAMESPACE}{name}");
+            repo.reference(name, commit, PreviousValue::Any, "unpacked")
+                .map_err(|e| failed("naming a download", &e))?;
+        }
+        Ok((CommitId { commit, tree }, bytes))
+    }
 }

@@ -8,8 +8,8 @@ use crate::{
     ports::{RenderRequest, RenderedManifests, Sources},
 };
 use tiphys_api::{
-    repository::{Repository, RevisionMetadata},
-    rpc::repository::RepoAppDetailsResponse,
+    repository::{ChartDetails, Repository, RevisionMetadata},
+    rpc::repository::{HelmChart, RepoAppDetailsResponse},
     source::ApplicationSource,
 };
 
@@ -64,6 +64,19 @@ impl<A> SourcesOf<'_, A> {
 
     pub async fn metadata(&self, revision: &str) -> Result<RevisionMetadata, ApiError> {
         self.sources.metadata(self.repository, revision).await
+    }
+
+    pub async fn chart_details(
+        &self,
+        source: &ApplicationSource,
+        version: &str,
+    ) -> Result<ChartDetails, ApiError> {
+        let (sources, repository) = (self.sources, self.repository);
+        sources.chart_details(repository, source, version).await
+    }
+
+    pub async fn charts(&self) -> Result<Vec<HelmChart>, ApiError> {
+        self.sources.charts(self.repository).await
     }
 
     fn of_repository(&self, request: RenderRequest) -> RenderRequest {

@@ -9,8 +9,10 @@ use serde_json::Value;
 use std::sync::Arc;
 use tiphys_api::{
     operation::RefTarget,
-    repository::{Repository, RevisionMetadata},
-    rpc::repository::{DirectoryAppSpec, HelmAppSpec, KustomizeAppSpec, RepoAppDetailsResponse},
+    repository::{ChartDetails, Repository, RevisionMetadata},
+    rpc::repository::{
+        DirectoryAppSpec, HelmAppSpec, HelmChart, KustomizeAppSpec, RepoAppDetailsResponse,
+    },
     source::{ApplicationSource, HelmParameter},
 };
 use tiphys_repo::{RenderError, RepoError, Since, SourceKind};
@@ -57,11 +59,12 @@ fn question(request: RenderRequest) -> SourceRequest {
 pub(super) fn of_repo(e: RepoError) -> ApiError {
     let code = match &e {
         RepoError::Unsupported(_) => Code::Unimplemented,
-        RepoError::AuthFailed { .. } => Code::PermissionDenied,
+        RepoError::AuthFailed { .. } | RepoError::NotPermitted { .. } => Code::PermissionDenied,
         RepoError::BadUrl { .. } => Code::InvalidArgument,
         RepoError::NotFound { .. }
         | RepoError::RevisionNotFound { .. }
         | RepoError::CommitMissing { .. }
+        | RepoError::NoChart { .. }
         | RepoError::NoProject { .. } => Code::NotFound,
         RepoError::Render(RenderError::NoValuesFile(_)) => Code::NotFound,
         RepoError::Unreachable { .. } | RepoError::Timeout { .. } | RepoError::Busy { .. } => {
@@ -151,5 +154,21 @@ impl Sources for RepoSources {
         revision: &str,
     ) -> Result<RevisionMetadata, ApiError> {
         self.0.metadata(repository, revision).await.map_err(of_repo)
+    }
+
+    async fn chart_details(
+        &self,
+        repository: &Repository,
+        source: &ApplicationSource,
+        version: &str,
+    ) -> Result<ChartDetails, ApiError> {
+        let details = self.0.chart_details(repository, source, version).await;
+        details.map_err(of_repo)
+    }
+
+    async fn charts(&self, repository: &Repository) -> Result<Vec<HelmChart>, ApiError> {
+        let charts = self.0.charts(repository).await.map_err(of_repo)?;
+        let chart = |(name, versions)| HelmChart { name, versions };
+        Ok(charts.into_iter().map(chart).collect())
     }
 }

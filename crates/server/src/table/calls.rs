@@ -153,10 +153,11 @@ fn applications() -> Vec<Call<State>> {
             needs(&[Ask(Applications, Get)]),
             application::read::revision_metadata,
         ),
-        missing(
+        unary(
             "application.ApplicationService/RevisionChartDetails",
             &["GET /api/v1/applications/{name}/revisions/{revision}/chartdetails"],
             needs(&[Ask(Applications, Get)]),
+            application::read::chart_details,
         ),
         missing(
             "application.ApplicationService/GetOCIMetadata",
@@ -516,10 +517,11 @@ fn repositories() -> Vec<Call<State>> {
             ),
             repository::app_details,
         ),
-        missing(
+        unary(
             "repository.RepositoryService/GetHelmCharts",
             &["GET /api/v1/repositories/{repo}/helmcharts"],
             needs(&[Ask(Repositories, Get)]),
+            repository::charts,
         ),
     ]
 }

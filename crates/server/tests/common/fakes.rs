@@ -10,9 +10,13 @@ use std::{
 use tiphys_api::{
     AppProject, Application,
     cluster::Cluster,
-    repository::{Repository, RevisionMetadata},
+    repository::{ChartDetails, Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
-    rpc::{application::LogEntry, events::EventList, repository::RepoAppDetailsResponse},
+    rpc::{
+        application::LogEntry,
+        events::EventList,
+        repository::{HelmChart, RepoAppDetailsResponse},
+    },
     source::ApplicationSource,
 };
 use tiphys_apimachinery::patch::{
@@ -557,5 +561,24 @@ impl Sources for FakeSources {
             message: "m".into(),
             ..Default::default()
         })
+    }
+
+    async fn chart_details(
+        &self,
+        _: &Repository,
+        source: &ApplicationSource,
+        version: &str,
+    ) -> Result<ChartDetails, ApiError> {
+        Ok(ChartDetails {
+            description: format!("{} {version}", source.chart),
+            ..Default::default()
+        })
+    }
+
+    async fn charts(&self, _: &Repository) -> Result<Vec<HelmChart>, ApiError> {
+        Ok(vec![HelmChart {
+            name: "web".into(),
+            versions: vec!["1.0.0".into()],
+        }])
     }
 }

@@ -19,18 +19,21 @@ pub(super) fn files(
     let rules = source.read(&join(top, ".helmignore"))?.unwrap_or_default();
     let rules =
         Rules::parse(&String::from_utf8_lossy(without_mark(&rules))).map_err(HelmError::Chart)?;
-    let mut walk = Walk {
-        source,
-        top,
-        rules,
-        limits,
-        meter,
-        files: Vec::new(),
-        links: Vec::new(),
-    };
+    let mut walk = Walk::new(source, top, rules, limits, meter);
     walk.link(top);
     walk.folder("", 0)?;
     Ok((walk.files, walk.links))
+}
+
+/// All files, whatever `.helmignore` says.
+pub(super) fn all_files(
+    source: &dyn SourceFiles,
+    limits: &Limits,
+    meter: &mut Meter,
+) -> Result<Vec<File>, HelmError> {
+    let mut walk = Walk::new(source, "", Rules::none(), limits, meter);
+    walk.folder("", 0)?;
+    Ok(walk.files)
 }
 
 struct Walk<'a> {
@@ -43,7 +46,25 @@ struct Walk<'a> {
     links: Vec<String>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(
+        source: &'a dyn SourceFiles,
+        top: &'a str,
+        rules: Rules,
+        limits: &'a Limits,
+        meter: &'a mut Meter,
+    ) -> Self {
+        Self {
+            source,
+            top,
+            rules,
+            limits,
+            meter,
+            files: Vec::new(),
+            links: Vec::new(),
+        }
+    }
+
     fn folder(&mut self, path: &str, depth: usize) -> Result<(), HelmError> {
         if depth > self.limits.depth {
             return Err(HelmError::over(

@@ -16,6 +16,11 @@ struct Rule {
 }
 
 impl Rules {
+    /// Ignores nothing.
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+
     /// Parses the file and adds the patterns that Helm always ignores.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut rules = Self(Vec::new());

@@ -92,9 +92,9 @@ impl Loader<'_> {
                 )
             }
             "values.schema.json" => chart.schema = Some(file.data),
-            "Chart.lock" => chart.locked = self.lock(&file).map_err(|e| failed(e, &file.name))?,
+            "Chart.lock" => chart.lock = self.lock(&file).map_err(|e| failed(e, &file.name))?,
             "requirements.lock" => {
-                chart.locked = self.lock(&file).map_err(|e| failed(e, &file.name))?;
+                chart.lock = self.lock(&file).map_err(|e| failed(e, &file.name))?;
                 let hint = "Dependency locking is handled in Chart.lock since apiVersion \"v2\". We recommend migrating to Chart.lock.";
                 self.old_file(chart, file, hint);
                 return Ok(true);
@@ -123,8 +123,9 @@ impl Loader<'_> {
         }
     }
 
-    fn lock(&self, file: &File) -> Result<Vec<super::Dependency>, HelmError> {
-        decode_lock(&document(file, self.limits)?).map_err(HelmError::Chart)
+    fn lock(&self, file: &File) -> Result<Option<super::Lock>, HelmError> {
+        let lock = decode_lock(&document(file, self.limits)?);
+        lock.map(Some).map_err(HelmError::Chart)
     }
 
     fn subchart(

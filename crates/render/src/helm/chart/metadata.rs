@@ -335,14 +335,22 @@ fn decode_dependencies(d: &mut Decoder, value: &Value) -> (Vec<Dependency>, bool
 }
 
 /// The versions that a lock file pins.
-pub(super) fn decode_lock(document: &Value) -> Result<Vec<Dependency>, String> {
-    let mut locked = Vec::new();
+/// Chart.lock: the versions that were chosen for the dependencies.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lock {
+    pub dependencies: Vec<Dependency>,
+    /// Of the dependencies in Chart.yaml and of these.
+    pub digest: String,
+}
+
+pub(super) fn decode_lock(document: &Value) -> Result<Lock, String> {
+    let mut lock = Lock::default();
     Decoder::run("v2.Lock", document, |d, key, value| match key {
-        "digest" => d.text("digest", value, &mut String::new()),
-        "dependencies" => locked = decode_dependencies(d, value).0,
+        "digest" => d.text("digest", value, &mut lock.digest),
+        "dependencies" => lock.dependencies = decode_dependencies(d, value).0,
         _ => {}
     })?;
-    Ok(locked)
+    Ok(lock)
 }
 
 impl Dependency {

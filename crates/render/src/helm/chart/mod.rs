@@ -13,7 +13,7 @@ mod metadata;
 pub(super) use decode::Decoder;
 pub(super) use load::floats;
 pub use load::{merge_maps, parse_values};
-pub use metadata::{Dependency, Maintainer, Metadata};
+pub use metadata::{Dependency, Lock, Maintainer, Metadata};
 
 use crate::helm::{HelmError, Limits};
 use crate::{MemoryFiles, SourceFiles};
@@ -32,8 +32,8 @@ pub struct File {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
     pub metadata: Metadata,
-    /// The versions that Chart.lock or requirements.lock pins.
-    pub locked: Vec<Dependency>,
+    /// Chart.lock or requirements.lock.
+    pub lock: Option<Lock>,
     pub templates: Vec<File>,
     /// The default values; numbers are floats, as Helm reads them.
     pub values: Arc<Map<String, Value>>,
@@ -112,6 +112,14 @@ impl Chart {
         let mut loaded = load::chart(files, limits, meter)?;
         loaded.warnings.splice(0..0, links);
         Ok(loaded)
+    }
+
+    /// Loads the folder that an archive was unpacked to, as [`Chart::from_archive`] loads the
+    /// archive: a `.helmignore` in it has no effect.
+    pub fn from_unpacked(files: &dyn SourceFiles, limits: &Limits) -> Result<Loaded, HelmError> {
+        let mut meter = Meter::new(limits);
+        let files = folder::all_files(files, limits, &mut meter)?;
+        load::chart(files, limits, meter)
     }
 
     /// Loads the bytes of a `.tgz`.

@@ -37,8 +37,9 @@ pub fn missing_dependencies(chart: &Chart) -> Vec<MissingDependency> {
         version: d.version.clone(),
         repository: d.repository.clone(),
         locked: chart
-            .locked
+            .lock
             .iter()
+            .flat_map(|lock| &lock.dependencies)
             .find(|l| l.name == d.name)
             .map(|l| l.version.clone()),
     });

@@ -16,7 +16,7 @@ use tiphys_api::{
     application::ApplicationList,
     constants::{REFRESH, REFRESH_TIMESTAMP},
     project::SyncWindow,
-    repository::RevisionMetadata,
+    repository::{ChartDetails, RevisionMetadata},
     rpc::application::{
         ApplicationQuery, ApplicationSyncWindow, ApplicationSyncWindowsQuery,
         ApplicationSyncWindowsResponse, LinksResponse, ListAppLinksRequest, RevisionMetadataQuery,
@@ -244,6 +244,33 @@ pub async fn revision_metadata(
     validate::permitted(&project, &source.repo_url)?;
     let repository = state.reach.repository_of(&app, &source.repo_url).await?;
     state.reach.sources(&repository).metadata(&q.revision).await
+}
+
+pub async fn chart_details(
+    state: Arc<State>,
+    guard: Guard,
+    q: RevisionMetadataQuery,
+) -> Result<ChartDetails, ApiError> {
+    let (app, project) = find::<Get>(
+        &state,
+        &guard,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
+    let source = source_of(&app, q.source_index, q.version_id)
+        .map_err(|e| e.context("error getting app source by source index and version ID"))?;
+    if source.chart.is_empty() {
+        return Err(ApiError::invalid(format!(
+            "no chart found for application: {}",
+            q.name
+        )));
+    }
+    validate::permitted(&project, &source.repo_url)?;
+    let repository = state.reach.repository_of(&app, &source.repo_url).await?;
+    let sources = state.reach.sources(&repository);
+    sources.chart_details(&source, &q.revision).await
 }
 
 /// The source selected by an index and a version in the history.

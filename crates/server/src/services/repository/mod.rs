@@ -19,8 +19,8 @@ use tiphys_api::{
     cluster::ConnectionState,
     repository::{Repository, RepositoryList},
     rpc::repository::{
-        Refs, RepoAccessQuery, RepoAppDetailsQuery, RepoAppDetailsResponse, RepoCreateRequest,
-        RepoQuery, RepoResponse, RepoUpdateRequest,
+        HelmChartsResponse, Refs, RepoAccessQuery, RepoAppDetailsQuery, RepoAppDetailsResponse,
+        RepoCreateRequest, RepoQuery, RepoResponse, RepoUpdateRequest,
     },
 };
 
@@ -235,6 +235,20 @@ pub async fn refs(state: Arc<State>, guard: Guard, q: RepoQuery) -> Result<Refs,
         .await?;
     let (branches, tags) = state.reach.sources(&repository).refs().await?;
     Ok(Refs { branches, tags })
+}
+
+/// The charts of a repository, as its index lists them now.
+pub async fn charts(
+    state: Arc<State>,
+    guard: Guard,
+    q: RepoQuery,
+) -> Result<HelmChartsResponse, ApiError> {
+    let repository = state
+        .reach
+        .repository_for(&guard, &q.repo, &q.app_project)
+        .await?;
+    let items = state.reach.sources(&repository).charts().await?;
+    Ok(HelmChartsResponse { items })
 }
 
 /// The type of the source and the parameters that can be set in it.

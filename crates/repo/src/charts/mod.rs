@@ -1,0 +1,481 @@
+//! Charts of repositories: from a repository's index to the files of one version.
+//!
+//! Main type: [`Charts`]. Indexes are kept on disk and asked for again only when they are older
+//! than [`INDEX_TTL`], and then downloaded only when they changed; archives are kept unpacked, by
+//! what identifies them in the index.
+
+mod index;
+
+use crate::{
+    RepoAccess, RepoError, Since,
+    git::Commit,
+    http::{Downloads, Question, Validators},
+    repos::blocking,
+    unpacked::{Epoch, Unpacked, UnpackedKey},
+    url::refuse,
+    versions,
+};
+use index::Entries;
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+use tiphys_api::{access::shown_url, repo_url::RepoUrl, source::ApplicationSource};
+use tiphys_render::helm::{Limits, chart::archive_files};
+
+/// How long an index serves without a question to its server.
+const INDEX_TTL: Duration = Duration::from_secs(180);
+/// The largest index.
+const INDEX_BYTES: u64 = 128 << 20;
+/// The largest archive, packed.
+const ARCHIVE_BYTES: u64 = 64 << 20;
+/// Charts whose commit is remembered.
+const READY: u64 = 10_000;
+/// How long a version is not looked up in the index: nobody should replace an archive by another of
+/// the same version, but some do.
+const READY_TTL: Duration = Duration::from_secs(24 * 3600);
+/// Charts whose versions are remembered.
+const ENTRIES: u64 = 2_000;
+
+/// A chart of a repository.
+#[derive(Clone, Copy)]
+pub(crate) struct ChartName<'a> {
+    pub access: &'a RepoAccess,
+    pub name: &'a str,
+    /// Send the credentials also to another host that the archive is on.
+    pub pass_credentials: bool,
+}
+
+impl<'a> ChartName<'a> {
+    /// The chart of a source, if it is one.
+    pub fn of(access: &'a RepoAccess, source: &'a ApplicationSource) -> Option<Self> {
+        let helm = source.helm.as_ref();
+        (!source.chart.is_empty()).then(|| Self {
+            access,
+            name: &source.chart,
+            pass_credentials: helm.is_some_and(|helm| helm.pass_credentials),
+        })
+    }
+}
+
+/// A downloaded index.
+struct Index {
+    asked: Instant,
+    version: Validators,
+    path: PathBuf,
+}
+
+type Key = [u8; 32];
+
+/// All chart repositories.
+pub(crate) struct Charts {
+    downloads: Arc<Downloads>,
+    unpacked: Arc<Unpacked>,
+    folder: PathBuf,
+    indexes: Mutex<HashMap<Key, Arc<Index>>>,
+    /// The versions of a chart, as of an index that was asked for at that time.
+    entries: moka::sync::Cache<(Key, String), (Instant, Arc<Entries>)>,
+    ready: moka::sync::Cache<(Key, String, String), (Epoch, Commit)>,
+    busy: Busy,
+}
+
+impl Charts {
+    /// `folder` is for indexes; it is created when it is needed.
+    pub fn new(downloads: Arc<Downloads>, unpacked: Arc<Unpacked>, folder: PathBuf) -> Self {
+        Self {
+            downloads,
+            unpacked,
+            folder,
+            indexes: Mutex::default(),
+            entries: moka::sync::Cache::new(ENTRIES),
+            ready: moka::sync::Cache::builder()
+                .max_capacity(READY)
+                .time_to_live(READY_TTL)
+                .build(),
+            busy: Busy::default(),
+        }
+    }
+
+    /// The version that a target revision stands for. An exact one is not looked up.
+    pub async fn resolve(
+        &self,
+        chart: ChartName<'_>,
+        revision: &str,
+        since: Since,
+    ) -> Result<String, RepoError> {
+        let revision = if revision.is_empty() { "*" } else { revision };
+        if versions::is_exact(revision) {
+            return Ok(revision.to_owned());
+        }
+        let entries = self.entries(chart, since).await?;
+        let tags = entries.tags();
+        let picked = versions::pick(revision, &tags);
+        picked.map(str::to_owned).map_err(|e| RepoError::NoVersion {
+            reason: e.to_string(),
+        })
+    }
+
+    /// The files of one version, as a commit of our own. `version` may be a range.
+    pub async fn files(
+        &self,
+        chart: ChartName<'_>,
+        version: &str,
+        since: Since,
+    ) -> Result<Commit, RepoError> {
+        if matches!(since, Since::Recently)
+            && versions::is_exact(version)
+            && let Some(ready) = self.last(chart, version)
+        {
+            return Ok(ready);
+        }
+        let named = [
+            b"version".as_slice(),
+            &chart.access.fingerprint(),
+            chart.name.as_bytes(),
+            version.as_bytes(),
+        ];
+        let by_name = UnpackedKey::new(&named);
+        let found = match self.entries(chart, since).await {
+            Ok(entries) => self.download(chart, &entries, version, &by_name).await,
+            // What was downloaded before outlives an outage of its repository.
+            Err(e) if e.retryable() => match self.kept(by_name).await? {
+                Some(kept) => {
+                    tracing::warn!(error = %e, chart = chart.name, version, "using the chart as it was downloaded before");
+                    return Ok(kept);
+                }
+                None => Err(e),
+            },
+            Err(e) => Err(e),
+        }?;
+        let ready = (self.unpacked.epoch(), found.clone());
+        self.ready.insert(ready_key(chart, version), ready);
+        Ok(found)
+    }
+
+    /// A version that was returned before, from memory.
+    pub fn last(&self, chart: ChartName<'_>, version: &str) -> Option<Commit> {
+        let (epoch, commit) = self.ready.get(&ready_key(chart, version))?;
+        self.unpacked.still_has(epoch).then_some(commit)
+    }
+
+    /// The charts of a repository, with their versions.
+    pub async fn list(&self, access: &RepoAccess) -> Result<Vec<(String, Vec<String>)>, RepoError> {
+        let index = self.index(access, Since::now()).await?;
+        let path = index.path.clone();
+        let broken = broken_index(access);
+        blocking(move || {
+            let text = std::fs::read(&path).map_err(|e| broken(&e.to_string()))?;
+            index::charts(&text).map_err(|e| broken(&e))
+        })
+        .await
+    }
+
+    async fn kept(&self, key: UnpackedKey) -> Result<Option<Commit>, RepoError> {
+        let unpacked = Arc::clone(&self.unpacked);
+        blocking(move || unpacked.get(&key)).await
+    }
+
+    async fn download(
+        &self,
+        chart: ChartName<'_>,
+        entries: &Entries,
+        version: &str,
+        by_name: &UnpackedKey,
+    ) -> Result<Commit, RepoError> {
+        let absent = || RepoError::NoChart {
+            chart: chart.name.to_owned(),
+            version: version.to_owned(),
+            url: shown_url(&chart.access.url),
+        };
+        let entry = entries.get(version).ok_or_else(absent)?;
+        let Some(url) = entry.urls.first() else {
+            return Err(RepoError::NoVersion {
+                reason: format!("chart {:?} has no downloadable URLs", chart.name),
+            });
+        };
+        let url = archive_url(&chart.access.url, url)?;
+        let fingerprint = chart.access.fingerprint();
+        let _one = self.busy.wait((fingerprint, url.clone())).await;
+        let by_content = UnpackedKey::new(&[
+            b"archive",
+            &fingerprint,
+            url.as_bytes(),
+            entry.digest.as_bytes(),
+        ]);
+        // Without a digest nothing tells whether the archive is another one by now.
+        if !entry.digest.is_empty()
+            && let Some(kept) = self.kept(by_content).await?
+        {
+            return Ok(kept);
+        }
+        let question = Question {
+            url: &url,
+            with_credentials: chart.pass_credentials || is_same_origin(&url, &chart.access.url),
+            limit: ARCHIVE_BYTES,
+            known: None,
+        };
+        let archive = self.downloads.get(chart.access, &question).await?;
+        let archive = archive.unwrap_or_default().content;
+        let (unpacked, shown, by_name) = (Arc::clone(&self.unpacked), shown_url(&url), *by_name);
+        blocking(move || {
+            let files = archive_files(&archive, &Limits::default());
+            let files = files.map_err(|e| RepoError::Corrupt {
+                url: shown,
+                reason: e.to_string(),
+            })?;
+            let list = files
+                .0
+                .iter()
+                .map(|(path, content)| (path.as_str(), content.as_slice()));
+            unpacked.put(&[by_content, by_name], list)
+        })
+        .await
+    }
+
+    async fn entries(&self, chart: ChartName<'_>, since: Since) -> Result<Arc<Entries>, RepoError> {
+        let index = self.index(chart.access, since).await?;
+        let key = (chart.access.fingerprint(), chart.name.to_owned());
+        if let Some((asked, entries)) = self.entries.get(&key)
+            && asked == index.asked
+        {
+            return Ok(entries);
+        }
+        let (path, name) = (index.path.clone(), chart.name.to_owned());
+        let (broken, url) = (broken_index(chart.access), chart.access.url.clone());
+        let entries = blocking(move || {
+            let text = std::fs::read(&path).map_err(|e| broken(&e.to_string()))?;
+            let entries = index::entries(&text, &name).map_err(|e| broken(&e))?;
+            entries.ok_or_else(|| RepoError::NoVersion {
+                reason: format!("chart '{name}' not found in index of {}", shown_url(&url)),
+            })
+        })
+        .await?;
+        for warning in &entries.warnings {
+            tracing::warn!(repository = shown_url(&chart.access.url), "{warning}");
+        }
+        let entries = Arc::new(entries);
+        self.entries
+            .insert(key, (index.asked, Arc::clone(&entries)));
+        Ok(entries)
+    }
+
+    /// The index, at most [`INDEX_TTL`] old or asked for since a time. One download at a time for
+    /// each repository.
+    async fn index(&self, access: &RepoAccess, since: Since) -> Result<Arc<Index>, RepoError> {
+        let key = access.fingerprint();
+        let url = index_url(&access.url)?;
+        let _one = self.busy.wait((key, url.clone())).await;
+        let known = {
+            let indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+            indexes.get(&key).cloned()
+        };
+        if let Some(known) = &known {
+            let good = match since {
+                Since::Recently => known.asked.elapsed() < INDEX_TTL,
+                Since::At(time) => known.asked >= time,
+            };
+            if good && known.path.exists() {
+                return Ok(Arc::clone(known));
+            }
+        }
+        let asked = Instant::now();
+        let known = known.filter(|known| known.path.exists());
+        let question = Question {
+            url: &url,
+            with_credentials: true,
+            limit: INDEX_BYTES,
+            known: known.as_ref().map(|known| &known.version),
+        };
+        let answer = self.downloads.get(access, &question).await?;
+        let index = match (answer, known) {
+            (Some(document), _) => {
+                let path = self.folder.join(hex(&key));
+                let (to, folder) = (path.clone(), self.folder.clone());
+                blocking(move || {
+                    let failed = |e: std::io::Error| {
+                        RepoError::Internal(format!("cannot keep the index of a repository: {e}"))
+                    };
+                    std::fs::create_dir_all(&folder).map_err(failed)?;
+                    let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(failed)?;
+                    std::io::Write::write_all(&mut file, &document.content).map_err(failed)?;
+                    file.persist(&to).map_err(|e| failed(e.error))?;
+                    Ok(Index {
+                        asked,
+                        version: document.version,
+                        path: to,
+                    })
+                })
+                .await?
+            }
+            (None, Some(known)) => Index {
+                asked,
+                version: known.version.clone(),
+                path: known.path.clone(),
+            },
+            (None, None) => {
+                return Err(RepoError::Internal("no index was received".to_owned()));
+            }
+        };
+        let index = Arc::new(index);
+        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        indexes.insert(key, Arc::clone(&index));
+        Ok(index)
+    }
+}
+
+fn ready_key(chart: ChartName<'_>, version: &str) -> (Key, String, String) {
+    let key = chart.access.fingerprint();
+    (key, chart.name.to_owned(), version.to_owned())
+}
+
+fn hex(key: &Key) -> String {
+    key.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn broken_index(access: &RepoAccess) -> impl Fn(&str) -> RepoError + Send + 'static {
+    let url = shown_url(&access.url);
+    move |reason| RepoError::Corrupt {
+        url: url.clone(),
+        reason: format!("its index.yaml cannot be read: {reason}"),
+    }
+}
+
+fn parsed(url: &str) -> Result<reqwest::Url, RepoError> {
+    let mut parsed = reqwest::Url::parse(url.trim()).map_err(|e| refuse(url, &e.to_string()))?;
+    if !matches!(parsed.scheme(), "http" | "https") {
+        return Err(refuse(url, "a chart repository is an http or https URL"));
+    }
+    // They are sent as a header, and only to this origin.
+    let _ = parsed.set_username("");
+    let _ = parsed.set_password(None);
+    Ok(parsed)
+}
+
+/// The folder of a repository, with a slash at the end, so that others can be relative to it.
+fn folder_of(url: &str) -> Result<reqwest::Url, RepoError> {
+    let mut folder = parsed(url)?;
+    let path = format!("{}/", folder.path().trim_end_matches('/'));
+    folder.set_path(&path);
+    Ok(folder)
+}
+
+fn index_url(repository: &str) -> Result<String, RepoError> {
+    relative(repository, "index.yaml")
+}
+
+/// The address of an archive: absolute as it is written, else relative to the folder of the index,
+/// with the repository's query.
+fn archive_url(repository: &str, written: &str) -> Result<String, RepoError> {
+    match reqwest::Url::parse(written) {
+        Ok(absolute) => Ok(absolute.into()),
+        Err(_) => relative(repository, written),
+    }
+}
+
+fn relative(repository: &str, written: &str) -> Result<String, RepoError> {
+    let folder = folder_of(repository)?;
+    let joined = folder.join(written);
+    let mut joined = joined.map_err(|e| refuse(written, &e.to_string()))?;
+    if joined.origin() == folder.origin() {
+        joined.set_query(folder.query());
+    }
+    Ok(joined.into())
+}
+
+fn is_same_origin(a: &str, b: &str) -> bool {
+    let origin = |url: &str| RepoUrl::parse(url.split('?').next().unwrap_or(url)).ok();
+    match (origin(a), origin(b)) {
+        (Some(a), Some(b)) => a.form == b.form && (a.host, a.port) == (b.host, b.port),
+        _ => false,
+    }
+}
+
+/// Lets one task at a time do the same.
+#[derive(Default)]
+struct Busy(Mutex<HashMap<(Key, String), Weak<tokio::sync::Mutex<()>>>>);
+
+impl Busy {
+    async fn wait(&self, what: (Key, String)) -> tokio::sync::OwnedMutexGuard<()> {
+        let mutex = {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            known.retain(|_, mutex| mutex.strong_count() > 0);
+            match known.get(&what).and_then(Weak::upgrade) {
+                Some(mutex) => mutex,
+                None => {
+                    let mutex = Arc::new(tokio::sync::Mutex::new(()));
+                    known.insert(what, Arc::downgrade(&mutex));
+                    mutex
+                }
+            }
+        };
+        mutex.lock_owned().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_archives() {
+        for (repository, written, address) in [
+            ("http://h/rel/a", "demo.tgz", "http://h/rel/a/demo.tgz"),
+            ("http://h/rel/a/", "demo.tgz", "http://h/rel/a/demo.tgz"),
+            (
+                "http://h/rel/a?token=t1",
+                "demo.tgz",
+                "http://h/rel/a/demo.tgz?token=t1",
+            ),
+            (
+                "http://h/rel/b",
+                "sub/demo.tgz",
+                "http://h/rel/b/sub/demo.tgz",
+            ),
+            ("http://h/rel/c", "/pk/demo.tgz", "http://h/pk/demo.tgz"),
+            (
+                "http://h/rel/d",
+                "../../pk/demo.tgz",
+                "http://h/pk/demo.tgz",
+            ),
+            (
+                "http://h/rel/e?token=t1",
+                "//other/pk/demo.tgz",
+                "http://other/pk/demo.tgz",
+            ),
+            (
+                "http://h/rel/e?token=t1",
+                "http://h/demo.tgz",
+                "http://h/demo.tgz",
+            ),
+            ("https://u:p@h/a", "demo.tgz", "https://h/a/demo.tgz"),
+        ] {
+            let found = archive_url(repository, written).expect("an address");
+            assert_eq!(found, address, "{repository} {written}");
+        }
+        let index = index_url("http://h/rel/a?token=t1").expect("an address");
+        assert_eq!(index, "http://h/rel/a/index.yaml?token=t1");
+        for repository in ["/srv/charts", "ftp://h/a", "h/a", ""] {
+            let refused = index_url(repository);
+            assert!(
+                matches!(refused, Err(RepoError::BadUrl { .. })),
+                "{repository}"
+            );
+        }
+    }
+
+    #[test]
+    fn credentials_stay_with_their_origin() {
+        for (archive, repository, same) in [
+            ("https://h/a.tgz", "https://h/charts", true),
+            ("https://h:443/a.tgz", "https://H/charts?token=t", true),
+            ("https://h:8443/a.tgz", "https://h/charts", false),
+            ("http://h/a.tgz", "https://h/charts", false),
+            ("https://h.evil.org/a.tgz", "https://h/charts", false),
+            ("https://h@evil.org/a.tgz", "https://h/charts", false),
+        ] {
+            assert_eq!(is_same_origin(archive, repository), same, "{archive}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Chart archives, and a small HTTP server on loopback that serves them.
+//!
+//! Main types: [`FileServer`] and [`Answer`]; main function: [`package`].
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use flate2::{Compression, write::GzEncoder};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+/// A chart's archive, as `helm package` makes it: the files below a folder with the chart's name.
+pub fn package(name: &str, files: &[(&str, &str)]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    for (path, content) in files {
+        let mut header = [0_u8; 512];
+        put(&mut header, 0, format!("{name}/{path}").as_bytes());
+        put(&mut header, 100, b"0000644\0");
+        put(&mut header, 108, b"0000000\0");
+        put(&mut header, 116, b"0000000\0");
+        put(
+            &mut header,
+            124,
+            format!("{:011o}\0", content.len()).as_bytes(),
+        );
+        put(&mut header, 136, b"00000000000\0");
+        put(&mut header, 148, b"        ");
+        put(&mut header, 156, b"0");
+        put(&mut header, 257, b"ustar\x0000");
+        let sum: u32 = header.iter().map(|b| u32::from(*b)).sum();
+        put(&mut header, 148, format!("{sum:06o}\0 ").as_bytes());
+        write_all(&mut packed, &header);
+        write_all(&mut packed, content.as_bytes());
+        let rest = content.len().next_multiple_of(512) - content.len();
+        write_all(&mut packed, &vec![0; rest]);
+    }
+    write_all(&mut packed, &[0; 1024]);
+    packed.finish().expect("memory can be written")
+}
+
+fn put(header: &mut [u8; 512], at: usize, text: &[u8]) {
+    let to = header.get_mut(at..at + text.len());
+    to.expect("the text fits into the header")
+        .copy_from_slice(text);
+}
+
+fn write_all(to: &mut impl Write, bytes: &[u8]) {
+    to.write_all(bytes).expect("memory can be written");
+}
+
+/// A chart with one ConfigMap of the release's name, whose data are the values under `data`.
+pub fn plain_chart(name: &str, version: &str, more: &[(&str, &str)]) -> Vec<u8> {
+    let chart = format!(
+        "apiVersion: v2\nname: {name}\nversion: {version}\ndescription: The {name} chart\nhome: https://example.com/{name}\nmaintainers:\n- name: Ann\n  email: ann@example.com\n"
+    );
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-{{ .Chart.Name }}\ndata:\n  version: {{ .Chart.Version | quote }}\n  colour: {{ .Values.colour | quote }}\n";
+    let mut files = vec![
+        ("Chart.yaml", chart.as_str()),
+        ("values.yaml", "colour: red\n"),
+        ("templates/cm.yaml", template),
+    ];
+    for (path, content) in more {
+        files.retain(|(known, _)| known != path);
+        files.push((path, content));
+    }
+    package(name, &files)
+}
+
+/// The index of a repository, in the form that Helm writes. Each chart: name, version, URL, digest.
+pub fn index(charts: &[(&str, &str, &str, &str)]) -> String {
+    let mut by_name: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+    for (name, version, url, digest) in charts {
+        by_name
+            .entry(name)
+            .or_default()
+            .push((version, url, digest));
+    }
+    let mut text = "apiVersion: v1\nentries:\n".to_owned();
+    for (name, versions) in by_name {
+        let _ = writeln!(text, "  {name}:");
+        for (version, url, digest) in versions {
+            let _ = write!(
+                text,
+                "  - apiVersion: v2\n    created: \"2026-01-01T00:00:00Z\"\n    description: A chart\n    digest: {digest}\n    \
+                 name: {name}\n    urls:\n    - {url}\n    version: {version}\n"
+            );
+        }
+    }
+    text.push_str("generated: \"2026-01-01T00:00:00Z\"\n");
+    text
+}
+
+/// What a path answers.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// 0 means 200.
+    pub status: u16,
+    pub body: Vec<u8>,
+    /// Header lines, such as `Location: /other`.
+    pub headers: Vec<String>,
+    /// The name and password it is for; everybody else gets a 401.
+    pub only_for: Option<(&'static str, &'static str)>,
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(body: Vec<u8>) -> Self {
+        Self {
+            body,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&str> for Answer {
+    fn from(body: &str) -> Self {
+        body.as_bytes().to_vec().into()
+    }
+}
+
+/// A request as it was received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Path and query.
+    pub path: String,
+    /// The Authorization header, or empty.
+    pub authorization: String,
+}
+
+/// Serves files by path over HTTP until it is dropped. An answer with an ETag header is not sent to
+/// a client that has it already.
+pub struct FileServer {
+    port: u16,
+    shared: Arc<Shared>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    answers: Mutex<BTreeMap<String, Answer>>,
+    received: Mutex<Vec<Received>>,
+}
+
+impl FileServer {
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port of loopback");
+        let port = listener.local_addr().expect("an address").port();
+        let (shared, stop) = (
+            Arc::new(Shared::default()),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (of_thread, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                let shared = Arc::clone(&of_thread);
+                std::thread::spawn(move || shared.connection(&stream));
+            }
+        });
+        Self {
+            port,
+            shared,
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Sets what a path, with its query, answers from now on.
+    pub fn serve(&self, path: &str, answer: impl Into<Answer>) {
+        lock(&self.shared.answers).insert(path.to_owned(), answer.into());
+    }
+
+    pub fn remove(&self, path: &str) {
+        lock(&self.shared.answers).remove(path);
+    }
+
+    /// The requests since this was called last.
+    pub fn received(&self) -> Vec<Received> {
+        std::mem::take(&mut *lock(&self.shared.received))
+    }
+
+    /// The paths of the requests since the last call.
+    pub fn paths(&self) -> Vec<String> {
+        self.received().into_iter().map(|r| r.path).collect()
+    }
+}
+
+impl Drop for FileServer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn connection(&self, mut stream: &TcpStream) {
+        let mut reader = BufReader::new(stream.take(1 << 20));
+        let mut line = String::new();
+        if reader.read_line(&mut line).is_err() {
+            return;
+        }
+        let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        let (mut authorization, mut known) = (String::new(), String::new());
+        loop {
+            let mut header = String::new();
+            match reader.read_line(&mut header) {
+                Ok(n) if n > 0 && !header.trim().is_empty() => {}
+                _ => break,
+            }
+            let Some((name, value)) = header.split_once(':') else {
+                continue;
+            };
+            match name.to_ascii_lowercase().as_str() {
+                "authorization" => value.trim().clone_into(&mut authorization),
+                "if-none-match" => value.trim().clone_into(&mut known),
+                _ => {}
+            }
+        }
+        lock(&self.received).push(Received {
+            path: path.clone(),
+            authorization: authorization.clone(),
+        });
+        let answer = lock(&self.answers).get(&path).cloned();
+        let mut answer = answer.unwrap_or_else(|| Answer {
+            status: 404,
+            ..Answer::default()
+        });
+        let asked = answer
+            .only_for
+            .map(|(name, password)| basic(name, password));
+        if asked.is_some_and(|asked| asked != authorization) {
+            answer = Answer {
+                status: 401,
+                ..Answer::default()
+            };
+        }
+        let is_known = |header: &String| {
+            !known.is_empty() && header.strip_prefix("ETag: ") == Some(known.as_str())
+        };
+        if answer.headers.iter().any(is_known) {
+            (answer.status, answer.body) = (304, Vec::new());
+        }
+        let status = if answer.status == 0 {
+            200
+        } else {
+            answer.status
+        };
+        let mut head = format!(
+            "HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n",
+            answer.body.len()
+        );
+        for header in &answer.headers {
+            let _ = write!(head, "{header}\r\n");
+        }
+        head.push_str("\r\n");
+        // A client that went away does not matter.
+        let _ = stream.write_all(head.as_bytes());
+        let _ = stream.write_all(&answer.body);
+    }
+}
+
+/// The Authorization header of a name and a password.
+pub fn basic(name: &str, password: &str) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))
+}
