@@ -52,6 +52,9 @@ const QUIET: Duration = Duration::from_secs(6);
 /// A cluster that never becomes idle is inspected after this time.
 const RESTLESS: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_millis(250);
+/// The real time that passes with each tick where something comes over the network: the simulated
+/// clock does not wait for it.
+const NETWORK_TICK: Duration = Duration::from_millis(15);
 /// How long a controller that died is down.
 const DOWN: Duration = Duration::from_secs(1);
 
@@ -95,6 +98,8 @@ pub struct Ground {
     pub is_external: bool,
     /// If set, the controller's clock panics once.
     pub fault: Arc<AtomicBool>,
+    /// The script uses servers on loopback.
+    pub network: AtomicBool,
     stop: CancellationToken,
     /// Kills the controller of a real control plane.
     killed: Arc<Notify>,
@@ -190,6 +195,7 @@ impl Ground {
             embedded,
             is_external,
             fault,
+            network: AtomicBool::new(false),
             stop,
             killed,
             controller,
@@ -264,6 +270,10 @@ impl Ground {
         let (mut before, mut quiet, limit) = (state(), Duration::ZERO, Instant::now() + RESTLESS);
         while quiet < QUIET && Instant::now() < limit {
             sleep(TICK).await;
+            if self.network.load(Ordering::Relaxed) {
+                let real = tokio::task::spawn_blocking(|| std::thread::sleep(NETWORK_TICK));
+                real.await.expect("a thread can sleep");
+            }
             let now = state();
             quiet = if now == before {
                 quiet + TICK

@@ -24,6 +24,7 @@
 //! `TIPHYS_SCRIPT=part` selects scripts by name, `TIPHYS_SCRIPTS=folder` uses those of another
 //! folder; `TIPHYS_TRANSCRIPTS=overwrite` writes the transcripts again (embedded).
 
+mod charts;
 mod faults;
 mod ground;
 mod notation;

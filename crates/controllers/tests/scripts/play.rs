@@ -2,6 +2,7 @@
 //! themselves are in `steps`.
 
 use crate::scripts::{
+    charts::ChartRepository,
     ground::Ground,
     notation, recorded,
     script::{Script, Step},
@@ -31,6 +32,8 @@ static MINUTE: LazyLock<regex::Regex> =
 pub struct Play<'a> {
     pub ground: &'a Ground,
     pub repo: Repo,
+    /// The script's chart repository, once it has one.
+    pub charts: Option<ChartRepository>,
     /// The values of `$APP`, `$NS`, ….
     names: Vec<(&'static str, String)>,
     pub commits: Vec<String>,
@@ -115,6 +118,7 @@ impl<'a> Play<'a> {
         Self {
             ground,
             repo,
+            charts: None,
             names,
             commits: Vec::new(),
             kinds,
@@ -122,6 +126,12 @@ impl<'a> Play<'a> {
             apps: vec![app],
             places: BTreeMap::new(),
         }
+    }
+
+    /// Sets the value of a name such as `$CHARTS`.
+    pub fn name(&mut self, name: &'static str, value: String) {
+        self.names.retain(|(known, _)| *known != name);
+        self.names.push((name, value));
     }
 
     /// In an embedded environment, which no other script shares.

@@ -43,6 +43,10 @@ impl Play<'_> {
                 self.refresh_all().await
             }
             "push" => self.push(&step.folder, rest, &body),
+            "charts" => {
+                self.charts(rest)?;
+                self.refresh_all().await
+            }
             "restart" => {
                 self.ground.restart();
                 Ok(Vec::new())
