@@ -5,6 +5,7 @@
 //! the API server.
 
 mod access;
+mod busy;
 mod charts;
 mod entry;
 mod error;
@@ -22,6 +23,7 @@ mod traced;
 mod unpacked;
 mod url;
 mod versions;
+mod web;
 
 pub use access::{RepoAccess, Trust};
 pub use error::{ErrorKind, RepoError};

@@ -154,6 +154,22 @@ pub(crate) fn chart_repository(url: &str, request: &ManifestRequest) -> Result<R
     other(wanted, request, &[Form::Https, Form::Http], why)
 }
 
+/// The host that a file of the web is on: with the authorities that are trusted for it, but without
+/// credentials, which neither kustomize nor Helm send for a file.
+pub(crate) fn web(url: &str, request: &ManifestRequest) -> Result<RepoAccess, RepoError> {
+    let plain = url.split(['?', '#']).next().unwrap_or(url);
+    let why = "only https and http files can be fetched for a render";
+    let wanted = OtherRepository::Url(plain);
+    let reach = other(wanted, request, &[Form::Https, Form::Http], why)?;
+    Ok(RepoAccess {
+        ca_data: reach.access.ca_data,
+        insecure: reach.access.insecure,
+        proxy: reach.access.proxy,
+        project: request.project.clone(),
+        ..RepoAccess::public(plain)
+    })
+}
+
 /// If nothing is known about a repository, the source's own credentials serve for the server they
 /// belong to: the author of a base must not decide who receives them.
 fn other(

@@ -12,6 +12,7 @@ use crate::{
     shares::Shares,
     unpacked::Unpacked,
     url::locate,
+    web::WebFiles,
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -115,6 +116,7 @@ struct Inner {
     renderer: Renderer,
     common: Arc<Common>,
     charts: Charts,
+    web: WebFiles,
 }
 
 impl std::fmt::Debug for Repos {
@@ -155,10 +157,12 @@ impl Repos {
         let cache_dir = cache_dir.into();
         let downloads = Arc::new(Downloads::new(options.timeout));
         let unpacked = Arc::new(Unpacked::new(cache_dir.join("unpacked")));
+        let web = WebFiles::new(Arc::clone(&downloads), Arc::clone(&unpacked));
         let charts = Charts::new(downloads, unpacked, cache_dir.join("indexes"));
         Self {
             inner: Arc::new(Inner {
                 charts,
+                web,
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
                 renderer: Renderer::new(options.manifest_bytes),
@@ -388,9 +392,10 @@ impl Repos {
                 let files = self.inner.charts.files(chart, version, since).await;
                 files.map_err(|e| needs::unless_permitted(e, &reach, &request.project))
             }
-            SourceRef::File { .. } => Err(RepoError::Unsupported(format!(
-                "{needed}: files cannot be fetched for a render yet"
-            ))),
+            SourceRef::File { url } => {
+                let access = needs::web(url, request)?;
+                self.inner.web.get(&access, url, since).await
+            }
         };
         let found = futures::future::join_all(needed.iter().map(fetch)).await;
         Ok(before.with(needed.into_iter().zip(found)))

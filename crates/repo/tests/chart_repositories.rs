@@ -659,3 +659,96 @@ async fn a_repository_cannot_name_files_of_this_machine() {
     }
     assert_eq!(here.server.paths(), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn values_and_files_of_the_web_are_fetched_without_credentials() {
+    let here = Here::new();
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  colour: {{ .Values.colour }}\n  motd: {{ .Values.motd | quote }}\n";
+    let values = format!("{}/values.yaml?ref=1", here.server.url());
+    let motd = format!("{}/motd.txt", here.server.url());
+    here.server.serve("/values.yaml?ref=1", "colour: green\n");
+    here.server.serve("/motd.txt", "hello");
+    let files = [
+        ("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("templates/a.yaml", template),
+    ];
+    let (access, sha) = here.git("chart", &files);
+    let mut request = of_git(access, sha);
+    request.access.password = Secret::new("hunter2");
+    request.cluster_facts.value_file_schemes = vec!["http".to_owned()];
+    request.source.helm = Some(Box::new(tiphys_api::source::ApplicationSourceHelm {
+        value_files: vec![values.clone()],
+        file_parameters: vec![tiphys_api::source::HelmFileParameter {
+            name: "motd".to_owned(),
+            path: motd,
+        }],
+        ..Default::default()
+    }));
+    let made = here.render(request.clone()).await.expect("rendered");
+    assert_eq!(
+        (field(&made, "colour"), field(&made, "motd")),
+        ("green".to_owned(), "hello".to_owned())
+    );
+    let received = here.server.received();
+    assert_eq!(received.len(), 2, "{received:?}");
+    assert!(received.iter().all(|r| r.authorization.is_empty()));
+
+    here.server.serve("/values.yaml?ref=1", "colour: blue\n");
+    let same = here.render(request.clone()).await.expect("rendered");
+    assert!(
+        Arc::ptr_eq(&same.objects, &made.objects),
+        "it is new enough"
+    );
+    let hard = ManifestRequest {
+        no_cache: true,
+        ..request.clone()
+    };
+    assert_eq!(
+        field(&here.render(hard).await.expect("rendered"), "colour"),
+        "blue"
+    );
+    assert_eq!(
+        field(
+            &here.render(request.clone()).await.expect("rendered"),
+            "colour"
+        ),
+        "blue"
+    );
+
+    request.cluster_facts.value_file_schemes = vec!["https".to_owned()];
+    let refused = here.render(request).await.expect_err("http is not allowed");
+    assert_eq!(
+        refused.to_string(),
+        "error resolving helm value files: error resolving value file path: the URL scheme 'http' is not allowed"
+    );
+}
+
+#[tokio::test]
+async fn kustomizations_use_files_of_the_web_and_charts_of_repositories() {
+    let here = Here::new();
+    serve_demo(&here.server, "/pk", &["1.0.0"]);
+    let base = here.server.url();
+    here.server.serve(
+        "/crd.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: of-the-web\n",
+    );
+    let kustomization = format!(
+        "resources:\n- {base}/crd.yaml\nhelmCharts:\n- name: demo\n  repo: {base}/pk\n  version: 1.0.0\n  releaseName: shop\n"
+    );
+    let (access, sha) = here.git("overlay", &[("kustomization.yaml", kustomization.as_str())]);
+    let mut request = of_git(access, sha);
+    request.cluster_facts.kustomize_build_options = "--enable-helm".to_owned();
+    let made = here.render(request.clone()).await.expect("rendered");
+    assert_eq!(names(&made), ["of-the-web ", "shop-demo 1.0.0"]);
+    assert_eq!(made.source_type, "Kustomize");
+    here.server.remove("/crd.yaml");
+    let hard = ManifestRequest {
+        no_cache: true,
+        ..request
+    };
+    let gone = here.render(hard).await.expect_err("it is gone");
+    assert_eq!(
+        gone.to_string(),
+        format!("failed to fetch {base}/crd.yaml: 404 Not Found")
+    );
+}

@@ -300,6 +300,10 @@ async fn prepare(world: &World, rpc: &str) {
             let running = json!({"operation": {"sync": {}}, "status": {"operationState": {"phase": "Running", "operation": {}, "startedAt": "2024-01-01T00:00:00Z"}}});
             world.store.control("a", &running);
         }
+        "application.ApplicationService/RevisionChartDetails" => {
+            let chart = json!({"spec": {"source": {"chart": "web", "targetRevision": "1.0.0"}}});
+            world.store.control("a", &chart);
+        }
         "project.ProjectService/Delete" => {
             let empty = json!({"metadata": {"name": "empty", "namespace": "argocd"}, "spec": {}});
             let empty = serde_json::from_value(empty).expect("a project");

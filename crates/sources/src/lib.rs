@@ -166,9 +166,8 @@ impl Sources {
 
     /// Tests that a repository is reachable and accepts the credentials.
     pub async fn test(&self, repository: &Repository) -> Result<(), RepoError> {
-        // Only the repo-server can contact registries.
-        let is_oci = repository.type_ == "oci" || repository.enable_oci;
-        if self.server.is_some() && is_oci {
+        // Only the repo-server contacts chart repositories then.
+        if self.server.is_some() && matches!(repository.type_.as_str(), "helm" | "oci") {
             return Ok(());
         }
         let access = self.access(repository, &repository.project);

@@ -45,7 +45,12 @@ impl Play<'_> {
     pub fn charts(&mut self, words: &[String]) -> Said {
         let repository = self.charts.get_or_insert_with(ChartRepository::new);
         let url = repository.url();
-        match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        match words
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .as_slice()
+        {
             ["away"] => repository.server.remove("/index.yaml"),
             [name, version] => repository.publish(name, version, &[]),
             [name, version, colour] => {

@@ -208,26 +208,6 @@ fn failed(e: HelmError) -> RenderError {
     ))
 }
 
-/// The content of a file, or Go's error message for a missing file.
-fn content(
-    sources: &SourceSet<'_>,
-    reference: Option<&String>,
-    path: &str,
-) -> Result<Vec<u8>, String> {
-    let files = match reference {
-        None => sources.files,
-        Some(name) => *sources
-            .refs
-            .get(name)
-            .ok_or_else(|| format!("no source has the ref {name}"))?,
-    };
-    match files.read(path) {
-        Ok(Some(content)) => Ok(content),
-        Ok(None) => Err(format!("open {path}: no such file or directory")),
-        Err(e) => Err(e.to_string()),
-    }
-}
-
 /// The user's values: files in order, then `values`, then parameters.
 fn values(
     sources: &SourceSet<'_>,
@@ -242,7 +222,7 @@ fn values(
         &options.schemes,
         options.ignore_missing_value_files,
     )?;
-    let read = |place: Place| match content(sources, place.reference.as_ref(), &place.path) {
+    let read = |place: Place| match place.read(sources) {
         Ok(content) => Ok((place.path, content)),
         Err(e) => Err(failed(HelmError::chart(e))),
     };
@@ -267,20 +247,18 @@ fn values(
             };
             RenderError::Source(format!("error resolving {what}: {inner}{why}"))
         };
-        let path = named.place(folder, &options.schemes).map_err(unresolved)?;
+        let place = named.place(folder, &options.schemes).map_err(unresolved)?;
         settings.set_file.push(format!("{name}={}", places.len()));
-        places.push(Place {
-            reference: named.reference.clone(),
-            path,
-        });
+        places.push(place);
     }
+    value_files::need(sources, &places)?;
     let read = |number: &str| {
         let place = number
             .parse()
             .ok()
             .and_then(|n: usize| places.get(n))
             .ok_or_else(|| format!("open {number}: no such file or directory"))?;
-        let content = content(sources, place.reference.as_ref(), &place.path)?;
+        let content = place.read(sources)?;
         String::from_utf8(content).map_err(|_| format!("{} is not UTF-8", place.path))
     };
     user_values(&settings, &read, limits).map_err(failed)

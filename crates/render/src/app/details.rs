@@ -86,8 +86,10 @@ fn helm(
         schemes,
         helm.ignore_missing_value_files,
     );
-    let places =
-        places.map_err(|e| RenderError::Source(format!("failed to resolve value files: {e}")))?;
+    let places = places.map_err(|e| match e {
+        RenderError::Need(_) => e,
+        e => RenderError::Source(format!("failed to resolve value files: {e}")),
+    })?;
     let mut parameters = BTreeMap::new();
     let mut add = |content: &[u8]| -> Result<(), RenderError> {
         let unreadable = |e: String| RenderError::Source(format!("failed to parse values: {e}"));
@@ -107,13 +109,8 @@ fn helm(
     };
     add(&values)?;
     for place in places {
-        let files = place
-            .reference
-            .as_ref()
-            .and_then(|name| sources.refs.get(name).copied())
-            .unwrap_or(sources.files);
         // A missing file adds nothing.
-        add(&files.read(&place.path)?.unwrap_or_default())?;
+        add(&place.read(sources).unwrap_or_default())?;
     }
     let values = String::from_utf8_lossy(&values).into_owned();
     Ok(HelmDetails {

@@ -4,7 +4,7 @@
 //! Main function: [`resolve`]. The texts of errors are Argo CD's.
 
 use super::{Environment, SourceSet};
-use crate::{FileError, RenderError, SourceFiles, files::join};
+use crate::{FileError, RenderError, SourceFiles, SourceRef, files::join};
 use std::collections::BTreeSet;
 use tiphys_gocompat::doublestar::{self, Entry, GlobError};
 
@@ -69,15 +69,21 @@ impl Named {
     }
 
     /// Its path in the source that it is in; `folder` is the Application's.
-    pub fn place(&self, folder: &str, schemes: &[String]) -> Result<String, String> {
+    pub fn place(&self, folder: &str, schemes: &[String]) -> Result<Place, String> {
         if let Some(scheme) = scheme(&self.path) {
-            if schemes.iter().any(|s| s.eq_ignore_ascii_case(&scheme)) {
+            if !schemes.iter().any(|s| s.eq_ignore_ascii_case(&scheme)) {
+                return Err(format!("the URL scheme '{scheme}' is not allowed"));
+            }
+            if !matches!(scheme.as_str(), "http" | "https") {
                 return Err(format!(
-                    "{}: values files from URLs are not supported yet; put the file into the repository",
+                    "{}: only http and https URLs can be fetched",
                     self.path
                 ));
             }
-            return Err(format!("the URL scheme '{scheme}' is not allowed"));
+            return Ok(Place {
+                root: Root::Web,
+                path: self.path.clone(),
+            });
         }
         let from = if self.reference.is_none() && !self.path.starts_with('/') {
             folder
@@ -101,7 +107,11 @@ impl Named {
                 self.path
             ));
         }
-        Ok(parts.join("/"))
+        let own = || Root::Own;
+        Ok(Place {
+            root: self.reference.clone().map_or_else(own, Root::Ref),
+            path: parts.join("/"),
+        })
     }
 }
 
@@ -127,11 +137,65 @@ fn scheme(text: &str) -> Option<String> {
         .then(|| scheme.to_ascii_lowercase())
 }
 
+/// What a path is in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Root {
+    Own,
+    /// Another source, by its `ref`.
+    Ref(String),
+    /// The path is a URL.
+    Web,
+}
+
 /// A values file to read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    pub reference: Option<String>,
+    pub root: Root,
     pub path: String,
+}
+
+impl Place {
+    /// What must have been fetched before the file can be read.
+    pub fn needed(&self) -> Option<SourceRef> {
+        (self.root == Root::Web).then(|| SourceRef::File {
+            url: self.path.clone(),
+        })
+    }
+
+    /// The content of the file, or Go's error message for a missing one.
+    pub fn read(&self, sources: &SourceSet<'_>) -> Result<Vec<u8>, String> {
+        let path = self.path.as_str();
+        let (files, name) = match &self.root {
+            Root::Own => (Some(sources.files), path),
+            Root::Ref(name) => (sources.refs.get(name).copied(), path),
+            Root::Web => {
+                let needed = self.needed();
+                let fetched = needed.and_then(|needed| sources.fetched.get(&needed).copied());
+                (fetched, SourceRef::FILE)
+            }
+        };
+        let files = files.ok_or_else(|| format!("open {path}: its source is not known"))?;
+        match files.read(name) {
+            Ok(Some(content)) => Ok(content),
+            Ok(None) => Err(format!("open {path}: no such file or directory")),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+}
+
+/// Ends the render if files of the web have to be fetched first.
+pub fn need<'a>(
+    sources: &SourceSet<'_>,
+    places: impl IntoIterator<Item = &'a Place>,
+) -> Result<(), RenderError> {
+    let needed = places.into_iter().filter_map(Place::needed);
+    let missing: Vec<SourceRef> = needed
+        .filter(|needed| !sources.fetched.contains_key(needed))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(RenderError::Need(missing))
 }
 
 /// The files in the order in which they are merged.
@@ -144,31 +208,28 @@ pub fn resolve(
 ) -> Result<Vec<Place>, RenderError> {
     let failed =
         |why: String| RenderError::Source(format!("error resolving helm value files: {why}"));
-    let place = |file: &Named| {
-        file.place(folder, schemes).map(|path| Place {
-            reference: file.reference.clone(),
-            path,
-        })
-    };
+    let place = |file: &Named| file.place(folder, schemes);
     // A file that is named explicitly keeps its position, even if a pattern earlier in the list
     // matches it.
     let explicit: BTreeSet<Place> = named
         .iter()
         .filter_map(|f| place(f).ok())
-        .filter(|p| !is_pattern(&p.path))
+        .filter(|p| p.root == Root::Web || !is_pattern(&p.path))
         .collect();
     let mut found: Vec<Place> = Vec::new();
     for file in named {
         let place =
             place(file).map_err(|e| failed(format!("error resolving value file path: {e}")))?;
         let files = file.files(sources)?;
-        let places = if is_pattern(&place.path) {
+        let places = if place.root == Root::Web {
+            vec![place]
+        } else if is_pattern(&place.path) {
             let matches = expand(files, &place.path, &file.raw).map_err(failed)?;
             if matches.is_empty() && !ignore_missing {
                 return Err(RenderError::NoValuesFile(file.raw.clone()));
             }
             let matches = matches.into_iter().map(|path| Place {
-                reference: place.reference.clone(),
+                root: place.root.clone(),
                 path,
             });
             matches.filter(|p| !explicit.contains(p)).collect()
@@ -198,6 +259,7 @@ pub fn resolve(
             });
         }
     }
+    need(sources, &found)?;
     Ok(found)
 }
 
@@ -285,14 +347,9 @@ mod tests {
             .collect();
         let places =
             named.and_then(|named| resolve(&sources, "apps/web", &named, &schemes, ignore_missing));
-        let shown = |p: &Place| {
-            format!(
-                "{}{}",
-                p.reference
-                    .as_ref()
-                    .map_or(String::new(), |r| format!("${r}:")),
-                p.path
-            )
+        let shown = |p: &Place| match &p.root {
+            Root::Ref(name) => format!("${name}:{}", p.path),
+            Root::Own | Root::Web => p.path.clone(),
         };
         places
             .map(|places| places.iter().map(shown).collect::<Vec<_>>().join(" "))
@@ -358,10 +415,7 @@ mod tests {
             ("$vals/../x.yaml", format!("{path} file '/../x.yaml' resolved to outside repository root")),
             ("ftp://x/values.yaml", format!("{path} the URL scheme 'ftp' is not allowed")),
             ("FILE:///etc/passwd", format!("{path} the URL scheme 'file' is not allowed")),
-            (
-                "HTTPS://x/v.yaml",
-                format!("{path} HTTPS://x/v.yaml: values files from URLs are not supported yet; put the file into the repository"),
-            ),
+            ("HTTPS://x/v[1].yaml", "HTTPS://x/v[1].yaml cannot be fetched here".to_owned()),
             ("../..", format!("{path} file '../..' is the root of the repository")),
             ("no/*.yaml", "error resolving helm value files: values file glob \"no/*.yaml\" matched no files".to_owned()),
             ("[", "error resolving helm value files: error expanding glob pattern \"[\": syntax error in pattern".to_owned()),

@@ -8,6 +8,7 @@ mod index;
 
 use crate::{
     RepoAccess, RepoError, Since,
+    busy::Busy,
     git::Commit,
     http::{Downloads, Question, Validators},
     repos::blocking,
@@ -19,7 +20,7 @@ use index::Entries;
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 use tiphys_api::{access::shown_url, repo_url::RepoUrl, source::ApplicationSource};
@@ -78,7 +79,7 @@ pub(crate) struct Charts {
     /// The versions of a chart, as of an index that was asked for at that time.
     entries: moka::sync::Cache<(Key, String), (Instant, Arc<Entries>)>,
     ready: moka::sync::Cache<(Key, String, String), (Epoch, Commit)>,
-    busy: Busy,
+    busy: Busy<(Key, String)>,
 }
 
 impl Charts {
@@ -197,7 +198,7 @@ impl Charts {
         };
         let url = archive_url(&chart.access.url, url)?;
         let fingerprint = chart.access.fingerprint();
-        let _one = self.busy.wait((fingerprint, url.clone())).await;
+        let _one = self.busy.wait(&(fingerprint, url.clone())).await;
         let by_content = UnpackedKey::new(&[
             b"archive",
             &fingerprint,
@@ -266,7 +267,7 @@ impl Charts {
     async fn index(&self, access: &RepoAccess, since: Since) -> Result<Arc<Index>, RepoError> {
         let key = access.fingerprint();
         let url = index_url(&access.url)?;
-        let _one = self.busy.wait((key, url.clone())).await;
+        let _one = self.busy.wait(&(key, url.clone())).await;
         let known = {
             let indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
             indexes.get(&key).cloned()
@@ -389,28 +390,6 @@ fn is_same_origin(a: &str, b: &str) -> bool {
     match (origin(a), origin(b)) {
         (Some(a), Some(b)) => a.form == b.form && (a.host, a.port) == (b.host, b.port),
         _ => false,
-    }
-}
-
-/// Lets one task at a time do the same.
-#[derive(Default)]
-struct Busy(Mutex<HashMap<(Key, String), Weak<tokio::sync::Mutex<()>>>>);
-
-impl Busy {
-    async fn wait(&self, what: (Key, String)) -> tokio::sync::OwnedMutexGuard<()> {
-        let mutex = {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            known.retain(|_, mutex| mutex.strong_count() > 0);
-            match known.get(&what).and_then(Weak::upgrade) {
-                Some(mutex) => mutex,
-                None => {
-                    let mutex = Arc::new(tokio::sync::Mutex::new(()));
-                    known.insert(what, Arc::downgrade(&mutex));
-                    mutex
-                }
-            }
-        };
-        mutex.lock_owned().await
     }
 }
 
