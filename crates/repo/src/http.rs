@@ -8,7 +8,11 @@ use reqwest::{
     StatusCode,
     header::{ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED},
 };
-use std::time::Duration;
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 use tiphys_api::access::shown_url;
 
 /// Clients with their idle connections that are kept.
@@ -110,6 +114,9 @@ impl Downloads {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(refuse(question.url, "it is neither http nor https"));
         }
+        if is_link_local(&url) {
+            return Err(refuse(question.url, LINK_LOCAL));
+        }
         let client = self.client(access, question.with_credentials)?;
         let mut request = client.get(url);
         if question.with_credentials {
@@ -191,9 +198,18 @@ impl Downloads {
             return Ok(client);
         }
         let built = || {
-            let redirects = reqwest::redirect::Policy::limited(MAX_REDIRECTS);
+            let redirects = reqwest::redirect::Policy::custom(|attempt| {
+                if attempt.previous().len() > MAX_REDIRECTS {
+                    attempt.error("too many redirects")
+                } else if is_link_local(attempt.url()) {
+                    attempt.error(LINK_LOCAL)
+                } else {
+                    attempt.follow()
+                }
+            });
             let builder = reqwest::Client::builder()
                 .redirect(redirects)
+                .dns_resolver(Arc::new(Names))
                 .user_agent(concat!("tiphys/", env!("CARGO_PKG_VERSION")));
             configured!(builder, &access, self.timeout).build()
         };
@@ -213,6 +229,47 @@ impl Downloads {
             url: shown_url(url),
             reason: reason(e),
         }
+    }
+}
+
+const LINK_LOCAL: &str = "its address is link-local, where cloud providers serve credentials";
+
+/// Whether the host is an address that only means something to this machine, such as that of a
+/// cloud's metadata: nobody's charts are there, but whoever names a URL could read it.
+fn is_link_local(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.parse().is_ok_and(is_link_local_address)
+}
+
+fn is_link_local_address(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => {
+            address.is_unicast_link_local()
+                || address
+                    .to_ipv4_mapped()
+                    .is_some_and(|address| address.is_link_local())
+        }
+    }
+}
+
+/// Looks names up as the system does, without link-local addresses.
+struct Names;
+
+impl reqwest::dns::Resolve for Names {
+    fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let usable: Vec<SocketAddr> = found
+                .filter(|address| !is_link_local_address(address.ip()))
+                .collect();
+            if usable.is_empty() {
+                return Err(LINK_LOCAL.into());
+            }
+            let addresses: reqwest::dns::Addrs = Box::new(usable.into_iter());
+            Ok(addresses)
+        })
     }
 }
 
@@ -237,4 +294,27 @@ fn reason(e: &reqwest::Error) -> String {
         .next()
         .unwrap_or_default()
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_this_machine_reaches_is_refused() {
+        for (url, refused) in [
+            ("http://169.254.169.254/latest/meta-data", true),
+            ("http://[fe80::1]/", true),
+            ("http://[::ffff:169.254.169.254]/", true),
+            // As numbers, these are the same address.
+            ("http://2852039166/", true),
+            ("http://0xa9.0xfe.0xa9.0xfe/", true),
+            ("http://127.0.0.1:8080/charts", false),
+            ("https://10.0.0.1/charts", false),
+            ("https://charts.example.com/", false),
+        ] {
+            let parsed = reqwest::Url::parse(url).expect(url);
+            assert_eq!(is_link_local(&parsed), refused, "{url}");
+        }
+    }
 }
