@@ -104,12 +104,12 @@ impl SettingsCache {
         Ok(self.store.set_in_secret(SECRET, values).await?)
     }
 
-    /// The settings, at most a few seconds old.
+    /// The settings, at most a few seconds old: for what strangers may cause.
     pub async fn get(&self) -> Result<Arc<Settings>, ApiError> {
         self.load(REMEMBER).await
     }
 
-    /// The current settings.
+    /// The current settings: for callers who may have just changed them.
     pub async fn fresh(&self) -> Result<Arc<Settings>, ApiError> {
         self.load(Duration::ZERO).await
     }

@@ -48,7 +48,7 @@ pub async fn can_i(
 }
 
 async fn admin(state: &State) -> Result<Account, ApiError> {
-    let settings = state.settings.get().await?;
+    let settings = state.settings.fresh().await?;
     Ok(Account {
         name: ADMIN.into(),
         enabled: settings.admin_enabled,

@@ -104,7 +104,12 @@ pub async fn links(
 ) -> Result<tiphys_api::rpc::application::LinksResponse, ApiError> {
     let project = find::<Get>(&state, &guard, &q.name).await?;
     let known = super::links::known(None, Some(&project), None);
-    super::links::of(state.settings.get().await?.as_ref(), "project.links", known).await
+    super::links::of(
+        state.settings.fresh().await?.as_ref(),
+        "project.links",
+        known,
+    )
+    .await
 }
 
 pub async fn events(

@@ -16,7 +16,12 @@ pub async fn get(
     caller: Caller,
     _: SettingsQuery,
 ) -> Result<Settings, ApiError> {
-    let settings = state.settings.get().await?;
+    // Who has just changed a setting expects to see it; strangers must not cause reads at will.
+    let settings = if caller.logged_in() {
+        state.settings.fresh().await?
+    } else {
+        state.settings.get().await?
+    };
     let or = |value: &str, default: &str| {
         if value.is_empty() {
             default.to_owned()

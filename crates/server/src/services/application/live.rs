@@ -307,7 +307,7 @@ pub(super) async fn shown(state: &State, object: Value) -> Result<String, ApiErr
 
 /// Masks the object's secret values.
 async fn concealed(state: &State, object: Value) -> Result<Value, ApiError> {
-    let settings = state.settings.get().await?;
+    let settings = state.settings.fresh().await?;
     let hidden = diff::hidden_annotations(settings.value("resource.sensitive.mask.annotations"));
     let mut object = Object::from_value(object).map_err(|e| ApiError::internal(e.to_string()))?;
     diff::shown(&mut object, &hidden);
@@ -427,7 +427,7 @@ pub async fn resource_links(
     q: ApplicationResourceRequest,
 ) -> Result<LinksResponse, ApiError> {
     let (app, project, node) = node::<Get>(&state, &guard, "", &q).await?;
-    let settings = state.settings.get().await?;
+    let settings = state.settings.fresh().await?;
     if settings.value("resource.links").is_empty() {
         return Ok(LinksResponse::default());
     }

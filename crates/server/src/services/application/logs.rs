@@ -42,7 +42,7 @@ pub async fn pod_logs(
         // The project may no longer permit any pods: the stream ends without a message.
         return Ok(futures::stream::empty().boxed());
     }
-    let settings = state.settings.get().await?;
+    let settings = state.settings.fresh().await?;
     let limit = settings
         .value("server.maxPodLogsToRender")
         .parse()

@@ -62,8 +62,9 @@ pub async fn get(
         .iter()
         .try_for_each(|source| validate::permitted(&project, &source.repo_url))?;
     let failed = |e: ApiError| e.context("error generating manifests");
-    let tracking = tiphys_cluster::Settings::of_config(state.settings.get().await?.config.clone())
-        .tracking(&state.instance(&app));
+    let tracking =
+        tiphys_cluster::Settings::of_config(state.settings.fresh().await?.config.clone())
+            .tracking(&state.instance(&app));
     let asker = Asker::new(&state, &app, &sources).await.map_err(failed)?;
     for source in sources
         .into_iter()

@@ -219,7 +219,7 @@ pub async fn links(
     .await?;
     let known = links::known(Some(&app), Some(&project), None);
     links::of(
-        state.settings.get().await?.as_ref(),
+        state.settings.fresh().await?.as_ref(),
         "application.links",
         known,
     )

@@ -57,7 +57,8 @@ pub async fn sync(
         .sync_options
         .as_ref()
         .map_or(&policy.sync_options, |o| &o.items);
-    if options.iter().any(|o| o == "Replace=true") && !state.settings.get().await?.replace_allowed {
+    if options.iter().any(|o| o == "Replace=true") && !state.settings.fresh().await?.replace_allowed
+    {
         return Err(ApiError::precondition(
             "sync with replace was disabled on the API Server level via the server configuration",
         ));
