@@ -3,7 +3,7 @@
 //! Main type: [`Downloads`]. Credentials are sent only to the origin that they belong to, unless
 //! the caller says otherwise; a redirect to another host drops them.
 
-use crate::{RepoAccess, RepoError, url::refuse};
+use crate::{RepoAccess, RepoError, entry::Common, url::refuse};
 use reqwest::{
     StatusCode,
     header::{ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED},
@@ -91,16 +91,21 @@ pub(crate) struct Question<'a> {
 /// Downloads documents over http and https.
 pub(crate) struct Downloads {
     timeout: Duration,
+    common: Arc<Common>,
     clients: moka::sync::Cache<[u8; 32], reqwest::Client>,
 }
 
 impl Downloads {
-    pub fn new(timeout: Duration) -> Self {
+    pub fn new(timeout: Duration, common: Arc<Common>) -> Self {
         let clients = moka::sync::Cache::builder()
             .max_capacity(CLIENTS)
             .time_to_idle(CLIENT_IDLE)
             .build();
-        Self { timeout, clients }
+        Self {
+            timeout,
+            common,
+            clients,
+        }
     }
 
     /// A document; `None` if the server says that it is the known version.
@@ -117,6 +122,32 @@ impl Downloads {
         if is_link_local(&url) {
             return Err(refuse(question.url, LINK_LOCAL));
         }
+        let host = url.origin().ascii_serialization();
+        let shares = &self.common.shares;
+        let contact = tokio::time::timeout(self.timeout, shares.contact(&host, &access.project));
+        let contact = match contact.await {
+            Ok(contact) => contact.map_err(|e| RepoError::Internal(e.to_string()))?,
+            Err(_) => {
+                return Err(RepoError::Busy {
+                    url: shown_url(question.url),
+                    seconds: self.timeout.as_secs(),
+                });
+            }
+        };
+        let mut answer = std::pin::pin!(self.ask(access, question, url));
+        tokio::select! {
+            answer = &mut answer => return answer,
+            () = contact.slow_down() => {}
+        }
+        answer.await
+    }
+
+    async fn ask(
+        &self,
+        access: &RepoAccess,
+        question: &Question<'_>,
+        url: reqwest::Url,
+    ) -> Result<Option<Document>, RepoError> {
         let client = self.client(access, question.with_credentials)?;
         let mut request = client.get(url);
         if question.with_credentials {

@@ -155,7 +155,11 @@ impl Repos {
             options.parallelism
         };
         let cache_dir = cache_dir.into();
-        let downloads = Arc::new(Downloads::new(options.timeout));
+        let common = Arc::new(Common {
+            shares: Shares::new(renders),
+            look_ups: no_look_ups(),
+        });
+        let downloads = Arc::new(Downloads::new(options.timeout, Arc::clone(&common)));
         let unpacked = Arc::new(Unpacked::new(cache_dir.join("unpacked")));
         let web = WebFiles::new(Arc::clone(&downloads), Arc::clone(&unpacked));
         let charts = Charts::new(downloads, unpacked, cache_dir.join("indexes"));
@@ -166,10 +170,7 @@ impl Repos {
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
                 renderer: Renderer::new(options.manifest_bytes),
-                common: Arc::new(Common {
-                    shares: Shares::new(renders),
-                    look_ups: no_look_ups(),
-                }),
+                common,
                 options,
             }),
         }

@@ -65,6 +65,13 @@ impl Files {
         files.map_or(Found::Bad, |files| files.look(path))
     }
 
+    fn all(&self) -> impl Iterator<Item = &GitFiles> {
+        [&self.own]
+            .into_iter()
+            .chain(self.refs.values())
+            .chain(self.fetched.values())
+    }
+
     fn noted(&self) -> BTreeMap<Place, Found> {
         let refs = self
             .refs
@@ -116,6 +123,7 @@ impl<T: Send + Sync + 'static> Traced<T> {
         make: impl FnOnce() -> Result<Arc<T>, E>,
     ) -> Result<(Key, Arc<T>), E> {
         if !fresh && let Some(places) = self.places.get(&key) {
+            let before: Vec<_> = files.all().map(GitFiles::noted).collect();
             let seen = places
                 .iter()
                 .map(|place| (place.clone(), files.look(place)))
@@ -123,6 +131,10 @@ impl<T: Send + Sync + 'static> Traced<T> {
             let whole = whole(key, &seen);
             if let Some(found) = self.results.get(&whole) {
                 return Ok((whole, found));
+            }
+            // Places that only the last computation looked at must not become those of this one.
+            for (files, before) in files.all().zip(before) {
+                files.note_only(before);
             }
         }
         let made = make()?;

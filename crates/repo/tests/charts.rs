@@ -284,3 +284,43 @@ async fn a_render_ends_in_time_and_says_where() {
         assert!(error.contains(part), "{part} is not in {error}");
     }
 }
+
+#[tokio::test]
+async fn what_is_not_read_any_more_does_not_matter_any_more() {
+    let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n");
+    let (own, shared) = (map("own"), map("shared"));
+    let mut source = example(&[
+        ("app/kustomization.yaml", "resources: [../base]\n"),
+        (
+            "base/kustomization.yaml",
+            "resources: [own.yaml, ../shared]\n",
+        ),
+        ("base/own.yaml", &own),
+        ("shared/kustomization.yaml", "resources: [a.yaml]\n"),
+        ("shared/a.yaml", &shared),
+    ]);
+    let repos = repos();
+    let rendered = async |source: &Source| {
+        let request = ManifestRequest {
+            access: source.access(),
+            source: ApplicationSource {
+                path: "app".to_owned(),
+                ..ApplicationSource::default()
+            },
+            sha: source.sha.clone(),
+            app_name: "shop".to_owned(),
+            ..ManifestRequest::default()
+        };
+        repos.manifests(request).await.expect("rendered")
+    };
+    assert_eq!(rendered(&source).await.objects.len(), 2);
+    source.commit(&[("base/kustomization.yaml", Some("resources: [own.yaml]\n"))]);
+    let without = rendered(&source).await;
+    assert_eq!(without.objects.len(), 1);
+    source.commit(&[("shared/a.yaml", Some(&map("other")))]);
+    let same = rendered(&source).await;
+    assert!(
+        Arc::ptr_eq(&same.objects, &without.objects),
+        "nothing that it reads has changed"
+    );
+}

@@ -112,6 +112,11 @@ impl GitFiles {
             .clone()
     }
 
+    /// Replaces what was recorded.
+    pub fn note_only(&self, noted: BTreeMap<String, Found>) {
+        *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = noted;
+    }
+
     /// Adds look-ups that others recorded for the same tree.
     pub fn note(&self, noted: BTreeMap<String, Found>) {
         self.noted
