@@ -392,9 +392,12 @@ fn is_same_origin(a: &str, b: &str) -> bool {
     }
 }
 
+/// Locked while somebody works on it.
+type Held = Weak<tokio::sync::Mutex<()>>;
+
 /// Lets one task at a time do the same.
 #[derive(Default)]
-struct Busy(Mutex<HashMap<(Key, String), Weak<tokio::sync::Mutex<()>>>>);
+struct Busy(Mutex<HashMap<(Key, String), Held>>);
 
 impl Busy {
     async fn wait(&self, what: (Key, String)) -> tokio::sync::OwnedMutexGuard<()> {
