@@ -1,13 +1,13 @@
 //! Resolves a revision to a commit, given the refs of a repository. Pure.
 //!
-//! Main functions: [`resolve`], for the name of a ref, and [`highest`], for a constraint.
+//! Main function: [`resolve_target`]; [`Target`] says what has to be looked up.
 
 use crate::{RepoError, versions};
 use std::borrow::Cow;
 
 /// A ref as listed by `ls-remote`, with annotated tags peeled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reference {
+pub struct Reference {
     /// `HEAD`, `refs/heads/main`, …
     pub name: String,
     pub sha: String,
@@ -16,12 +16,12 @@ pub(crate) struct Reference {
 }
 
 /// 40 hexadecimal digits.
-pub(crate) fn is_full_sha(revision: &str) -> bool {
+pub fn is_full_sha(revision: &str) -> bool {
     revision.len() == 40 && revision.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// Seven or more hexadecimal digits.
-pub(crate) fn is_abbreviated_sha(revision: &str) -> bool {
+pub fn is_abbreviated_sha(revision: &str) -> bool {
     revision.len() >= 7 && revision.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
@@ -119,6 +119,27 @@ pub(crate) fn highest(
             revision: shortened(constraint),
             reason: why.to_string(),
         }),
+    }
+}
+
+/// The SHA of a target revision: that of a ref, of the highest tag in a range, or itself.
+///
+/// # Errors
+/// [`RepoError::RevisionNotFound`], or [`RepoError::NoTag`] with the reason.
+pub fn resolve_target(
+    refs: &[Reference],
+    revision: &str,
+    tag_prefix: &str,
+) -> Result<String, RepoError> {
+    if is_full_sha(revision) {
+        return Ok(revision.to_owned());
+    }
+    match Target::new(revision, tag_prefix) {
+        Target::Name(name) => resolve(refs, &name),
+        Target::Highest {
+            constraint,
+            tag_prefix,
+        } => highest(refs, constraint, tag_prefix),
     }
 }
 
@@ -222,7 +243,11 @@ mod tests {
             ("v1.3.0", "a/", Ok("6")),
             ("main", "a/", Ok("1")),
             ("a/latest", "a/", Ok("7")),
-            ("1.3.0", "a/", Err("unable to resolve 'a/1.3.0' to a commit SHA")),
+            (
+                "1.3.0",
+                "a/",
+                Err("unable to resolve 'a/1.3.0' to a commit SHA"),
+            ),
             (
                 "^3",
                 "a/",
@@ -230,17 +255,19 @@ mod tests {
                     "unable to resolve '^3' to a commit SHA: version matching constraint not found in 2 tags",
                 ),
             ),
-            ("nope", "a/", Err("unable to resolve 'nope' to a commit SHA")),
+            (
+                "nope",
+                "a/",
+                Err("unable to resolve 'nope' to a commit SHA"),
+            ),
         ] {
-            let got = match Target::new(revision, tag_prefix) {
-                Target::Name(name) => resolve(&refs, &name),
-                Target::Highest {
-                    constraint,
-                    tag_prefix,
-                } => highest(&refs, constraint, tag_prefix),
-            };
+            let got = resolve_target(&refs, revision, tag_prefix);
             let want = want.map(|d| d.repeat(40)).map_err(str::to_owned);
-            assert_eq!(got.map_err(|e| e.to_string()), want, "{revision} {tag_prefix:?}");
+            assert_eq!(
+                got.map_err(|e| e.to_string()),
+                want,
+                "{revision} {tag_prefix:?}"
+            );
         }
     }
 }
