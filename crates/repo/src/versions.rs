@@ -38,10 +38,7 @@ pub fn is_constraint(revision: &str) -> bool {
 
 /// The version that a revision stands for. An exact one is returned as it is, whether or not it is
 /// listed; of several that match equally well, the first.
-pub fn pick<'a>(
-    revision: &'a str,
-    listed: &'a [impl AsRef<str>],
-) -> Result<&'a str, VersionError> {
+pub fn pick<'a>(revision: &'a str, listed: &'a [impl AsRef<str>]) -> Result<&'a str, VersionError> {
     if is_exact(revision) {
         return Ok(revision);
     }
@@ -148,18 +145,36 @@ mod tests {
 
     #[test]
     fn a_prefix_is_not_part_of_the_version() {
-        let tags = ["a/v1.0.0", "a/1.1.0", "a/2.0.0-rc.1", "a/latest", "b/3.0.0", "4.0.0", "a/"];
+        let tags = [
+            "a/v1.0.0",
+            "a/1.1.0",
+            "a/2.0.0-rc.1",
+            "a/latest",
+            "b/3.0.0",
+            "4.0.0",
+            "a/",
+        ];
         for (revision, prefix, picked) in [
             ("*", "a/", Ok("a/1.1.0")),
             ("~1.0", "a/", Ok("a/v1.0.0")),
             (">=1-0", "a/", Ok("a/2.0.0-rc.1")),
-            ("^1", "b/", Err("version matching constraint not found in 1 tags")),
-            ("^1", "c/", Err("version matching constraint not found in 0 tags")),
+            (
+                "^1",
+                "b/",
+                Err("version matching constraint not found in 1 tags"),
+            ),
+            (
+                "^1",
+                "c/",
+                Err("version matching constraint not found in 0 tags"),
+            ),
             ("v1.0.0", "a/v", Ok("a/vv1.0.0")),
             (
                 "latest",
                 "a/",
-                Err("tagPrefix \"a/\" requires targetRevision to be a semver constraint, but \"latest\" is not a valid constraint"),
+                Err(
+                    "tagPrefix \"a/\" requires targetRevision to be a semver constraint, but \"latest\" is not a valid constraint",
+                ),
             ),
             ("*", "", Ok("4.0.0")),
             ("a/latest", "", Ok("a/latest")),
