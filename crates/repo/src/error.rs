@@ -54,6 +54,9 @@ pub enum RepoError {
     NoVersion { reason: String },
     #[error("unable to resolve '{revision}' to a commit SHA")]
     RevisionNotFound { revision: String },
+    /// A constraint that no tag satisfies.
+    #[error("unable to resolve '{revision}' to a commit SHA: {reason}")]
+    NoTag { revision: String, reason: String },
     #[error("revision {sha} is not in repository {url}")]
     CommitMissing { url: String, sha: String },
     #[error("repository {url} is broken: {reason}")]
@@ -78,6 +81,7 @@ impl RepoError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::RevisionNotFound { .. }
+            | Self::NoTag { .. }
             | Self::NoChart { .. }
             | Self::NoVersion { .. }
             | Self::CommitMissing { .. }

@@ -16,13 +16,13 @@ mod needs;
 pub mod net;
 pub mod repo_server;
 mod repos;
-mod revision;
+pub mod revision;
 mod secret;
 mod shares;
 mod traced;
 mod unpacked;
 mod url;
-mod versions;
+pub mod versions;
 mod web;
 
 pub use access::{RepoAccess, Trust};

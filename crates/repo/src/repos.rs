@@ -8,7 +8,7 @@ use crate::{
     http::Downloads,
     manifests::{Commits, ManifestRequest, Manifests, Renderer, check_source},
     needs::{self, Fetched},
-    revision::{self, Reference},
+    revision::{self, Reference, Target},
     shares::Shares,
     unpacked::Unpacked,
     url::locate,
@@ -205,7 +205,8 @@ impl Repos {
         Ok(entry)
     }
 
-    /// What a revision of a source resolves to: a commit, or a version of its chart.
+    /// What the target revision of a source resolves to: a commit, or a version of its chart. A
+    /// constraint, such as `1.x`, is the highest tag or version that satisfies it.
     pub async fn resolve_source(
         &self,
         access: &RepoAccess,
@@ -214,7 +215,8 @@ impl Repos {
         since: Since,
     ) -> Result<Resolved, RepoError> {
         let Some(chart) = ChartName::of(access, source) else {
-            return self.resolve(access, revision, since).await;
+            let target = Target::new(revision, &source.tag_prefix);
+            return self.resolve_to(access, revision, target, since).await;
         };
         let version = self.inner.charts.resolve(chart, revision, since).await?;
         Ok(Resolved {
@@ -223,12 +225,23 @@ impl Repos {
         })
     }
 
-    /// The commit that a revision resolves to. Concurrent and recent look-ups of a repository share
-    /// one result.
+    /// The commit that the name of a ref or a SHA resolves to. Concurrent and recent look-ups of a
+    /// repository share one result.
     pub async fn resolve(
         &self,
         access: &RepoAccess,
         revision: &str,
+        since: Since,
+    ) -> Result<Resolved, RepoError> {
+        let target = Target::Name(revision::or_head(revision).into());
+        self.resolve_to(access, revision, target, since).await
+    }
+
+    async fn resolve_to(
+        &self,
+        access: &RepoAccess,
+        revision: &str,
+        target: Target<'_>,
         since: Since,
     ) -> Result<Resolved, RepoError> {
         let entry = self.entry(access)?;
@@ -238,13 +251,17 @@ impl Repos {
                 display: revision.to_owned(),
             });
         }
-        let name = if revision.is_empty() {
-            "HEAD"
-        } else {
-            revision
+        let name = revision::or_head(revision);
+        let look_up = async {
+            match &target {
+                Target::Name(name) => self.sha(&entry, name, since).await,
+                Target::Highest {
+                    constraint,
+                    tag_prefix,
+                } => revision::highest(&entry.refs(since).await?, constraint, tag_prefix),
+            }
         };
-        let sha = self
-            .sha(&entry, name, since)
+        let sha = look_up
             .instrument(tracing::trace_span!("ResolveRevision", revision))
             .await?;
         Ok(Resolved {
@@ -520,7 +537,7 @@ impl Repos {
     async fn commit(&self, entry: &Arc<Entry>, sha: &str) -> Result<(Store, CommitId), RepoError> {
         if !revision::is_abbreviated_sha(sha) {
             return Err(RepoError::RevisionNotFound {
-                revision: sha.chars().take(200).collect(),
+                revision: revision::shortened(sha),
             });
         }
         entry.commit(sha).await

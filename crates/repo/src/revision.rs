@@ -1,10 +1,13 @@
 //! Resolves a revision to a commit, given the refs of a repository. Pure.
+//!
+//! Main function: [`resolve_target`]; [`Target`] says what has to be looked up.
 
-use crate::RepoError;
+use crate::{RepoError, versions};
+use std::borrow::Cow;
 
 /// A ref as listed by `ls-remote`, with annotated tags peeled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reference {
+pub struct Reference {
     /// `HEAD`, `refs/heads/main`, …
     pub name: String,
     pub sha: String,
@@ -13,13 +16,52 @@ pub(crate) struct Reference {
 }
 
 /// 40 hexadecimal digits.
-pub(crate) fn is_full_sha(revision: &str) -> bool {
+pub fn is_full_sha(revision: &str) -> bool {
     revision.len() == 40 && revision.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// Seven or more hexadecimal digits.
-pub(crate) fn is_abbreviated_sha(revision: &str) -> bool {
+pub fn is_abbreviated_sha(revision: &str) -> bool {
     revision.len() >= 7 && revision.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// How a target revision is looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target<'a> {
+    /// The name of a ref, or a SHA.
+    Name(Cow<'a, str>),
+    /// The highest of the tags with a prefix that satisfies a constraint.
+    Highest {
+        constraint: &'a str,
+        tag_prefix: &'a str,
+    },
+}
+
+impl<'a> Target<'a> {
+    /// An exact version is a name, with the prefix of the tags before it. A name that is no version
+    /// stands for itself: a prefix doesn't hide branches.
+    pub fn new(revision: &'a str, tag_prefix: &'a str) -> Self {
+        if versions::is_constraint(revision) {
+            return Self::Highest {
+                constraint: revision,
+                tag_prefix,
+            };
+        }
+        Self::Name(if versions::is_exact(revision) {
+            format!("{tag_prefix}{revision}").into()
+        } else {
+            or_head(revision).into()
+        })
+    }
+}
+
+/// The name of a ref, where an empty one is HEAD.
+pub(crate) fn or_head(revision: &str) -> &str {
+    if revision.is_empty() {
+        "HEAD"
+    } else {
+        revision
+    }
 }
 
 /// The full ref names that a revision may stand for, in git's own order (gitrevisions(7)). `HEAD`
@@ -40,11 +82,7 @@ pub(crate) fn candidates(revision: &str) -> Vec<String> {
 /// The SHA of a revision: HEAD (or empty), a tag, a branch, a full ref name, else the revision
 /// itself if it looks like a SHA.
 pub(crate) fn resolve(refs: &[Reference], revision: &str) -> Result<String, RepoError> {
-    let revision = if revision.is_empty() {
-        "HEAD"
-    } else {
-        revision
-    };
+    let revision = or_head(revision);
     let found = candidates(revision)
         .iter()
         .find_map(|name| refs.iter().find(|r| r.name == *name));
@@ -55,8 +93,59 @@ pub(crate) fn resolve(refs: &[Reference], revision: &str) -> Result<String, Repo
         return Ok(revision.to_owned());
     }
     Err(RepoError::RevisionNotFound {
-        revision: revision.chars().take(200).collect(),
+        revision: shortened(revision),
     })
+}
+
+/// The SHA of the highest tag that satisfies a constraint. If there is none, a ref may still have
+/// that name: a branch can be called `1.x`.
+pub(crate) fn highest(
+    refs: &[Reference],
+    constraint: &str,
+    tag_prefix: &str,
+) -> Result<String, RepoError> {
+    let (tags, shas): (Vec<&str>, Vec<&str>) = refs
+        .iter()
+        .filter_map(|r| Some((r.name.strip_prefix("refs/tags/")?, r.sha.as_str())))
+        .unzip();
+    match versions::pick_tag(constraint, &tags, tag_prefix) {
+        Ok(picked) => {
+            let found = tags.iter().position(|tag| *tag == picked);
+            found.map(|i| shas[i].to_owned()).ok_or_else(|| {
+                RepoError::Internal(format!("tag {picked:?} was picked but is not listed"))
+            })
+        }
+        Err(why) => resolve(refs, constraint).map_err(|_| RepoError::NoTag {
+            revision: shortened(constraint),
+            reason: why.to_string(),
+        }),
+    }
+}
+
+/// The SHA of a target revision: that of a ref, of the highest tag in a range, or itself.
+///
+/// # Errors
+/// [`RepoError::RevisionNotFound`], or [`RepoError::NoTag`] with the reason.
+pub fn resolve_target(
+    refs: &[Reference],
+    revision: &str,
+    tag_prefix: &str,
+) -> Result<String, RepoError> {
+    if is_full_sha(revision) {
+        return Ok(revision.to_owned());
+    }
+    match Target::new(revision, tag_prefix) {
+        Target::Name(name) => resolve(refs, &name),
+        Target::Highest {
+            constraint,
+            tag_prefix,
+        } => highest(refs, constraint, tag_prefix),
+    }
+}
+
+/// As long as it may be in a message.
+pub(crate) fn shortened(revision: &str) -> String {
+    revision.chars().take(200).collect()
 }
 
 #[cfg(test)]
@@ -123,5 +212,62 @@ mod tests {
         );
         let error = resolve(&refs, "nope").expect_err("missing").to_string();
         assert_eq!(error, "unable to resolve 'nope' to a commit SHA");
+    }
+
+    #[test]
+    fn targets() {
+        let reference = |name: &str, digit: &str| Reference {
+            name: name.to_owned(),
+            sha: digit.repeat(40),
+            target: None,
+        };
+        let refs = [
+            reference("HEAD", "1"),
+            reference("refs/heads/main", "1"),
+            reference("refs/heads/1.0.0", "2"),
+            reference("refs/heads/2.x", "3"),
+            reference("refs/tags/1.0.0", "4"),
+            reference("refs/tags/v1.2.0", "5"),
+            reference("refs/tags/a/v1.3.0", "6"),
+            reference("refs/tags/a/latest", "7"),
+        ];
+        for (revision, tag_prefix, want) in [
+            ("", "", Ok("1")),
+            ("", "a/", Ok("1")),
+            ("1.0.0", "", Ok("4")),
+            ("1.*", "", Ok("5")),
+            ("~1.0", "", Ok("4")),
+            // A branch with the constraint as its name.
+            ("2.x", "", Ok("3")),
+            ("^1", "a/", Ok("6")),
+            ("v1.3.0", "a/", Ok("6")),
+            ("main", "a/", Ok("1")),
+            ("a/latest", "a/", Ok("7")),
+            (
+                "1.3.0",
+                "a/",
+                Err("unable to resolve 'a/1.3.0' to a commit SHA"),
+            ),
+            (
+                "^3",
+                "a/",
+                Err(
+                    "unable to resolve '^3' to a commit SHA: version matching constraint not found in 2 tags",
+                ),
+            ),
+            (
+                "nope",
+                "a/",
+                Err("unable to resolve 'nope' to a commit SHA"),
+            ),
+        ] {
+            let got = resolve_target(&refs, revision, tag_prefix);
+            let want = want.map(|d| d.repeat(40)).map_err(str::to_owned);
+            assert_eq!(
+                got.map_err(|e| e.to_string()),
+                want,
+                "{revision} {tag_prefix:?}"
+            );
+        }
     }
 }

@@ -651,9 +651,9 @@ async fn a_repository_cannot_name_files_of_this_machine() {
             .render(of_git(access, sha))
             .await
             .expect_err(&repository);
-        assert_eq!(
-            (refused.kind() == ErrorKind::User) || (refused.kind() == ErrorKind::Config),
-            true,
+        let kind = refused.kind();
+        assert!(
+            matches!(kind, ErrorKind::User | ErrorKind::Config),
             "{refused}"
         );
     }

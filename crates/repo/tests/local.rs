@@ -169,6 +169,56 @@ async fn revisions_resolve() {
 }
 
 #[tokio::test]
+async fn a_range_is_the_highest_tag_in_it() {
+    let (dir, first) = repository();
+    git(dir.path(), &["tag", "v1.0.0"]);
+    git(dir.path(), &["tag", "app/1.0.0"]);
+    git(dir.path(), &["branch", "3.x"]);
+    let second = commit(dir.path(), "Second");
+    git(dir.path(), &["tag", "-a", "v1.4.0", "-m", "annotated"]);
+    git(dir.path(), &["tag", "app/2.0.0-rc.1"]);
+    let repos = repos();
+    let resolve = async |revision: &str, prefix: &str| {
+        let source = ApplicationSource {
+            tag_prefix: prefix.to_owned(),
+            ..source("app")
+        };
+        let access = access(dir.path());
+        let resolved = repos.resolve_source(&access, &source, revision, Since::now());
+        resolved.await.map_err(|e| e.to_string())
+    };
+    for (revision, prefix, want) in [
+        ("1.x", "", &second),
+        ("v1.0.0", "", &first),
+        ("^1", "app/", &first),
+        (">=1-0", "app/", &second),
+        ("1.0.0", "app/", &first),
+        ("main", "app/", &second),
+        ("3.x", "", &first),
+    ] {
+        let got = resolve(revision, prefix).await.expect(revision);
+        assert_eq!(&got.sha, want, "{revision} {prefix}");
+        assert_eq!(got.display, format!("{revision} ({want})"));
+    }
+    assert_eq!(
+        resolve("^2", "app/").await.expect_err("only a prerelease"),
+        "unable to resolve '^2' to a commit SHA: version matching constraint not found in 2 tags"
+    );
+    // A base of a kustomization names a ref, as for git.
+    let access = access(dir.path());
+    let literal = repos.resolve(&access, "1.x", Since::now());
+    assert!(literal.await.is_err());
+    // A tag that moves and one that is new are followed.
+    git(dir.path(), &["tag", "-f", "v1.4.0", &first]);
+    assert_eq!(resolve("1.x", "").await.expect("moved").sha, first);
+    let third = commit(dir.path(), "Third");
+    git(dir.path(), &["tag", "v1.5.0"]);
+    assert_eq!(resolve("1.x", "").await.expect("new").sha, third);
+    git(dir.path(), &["tag", "-d", "v1.5.0", "v1.4.0"]);
+    assert_eq!(resolve("1.x", "").await.expect("gone").sha, first);
+}
+
+#[tokio::test]
 async fn a_look_up_answers_who_asked_before_it() {
     let (dir, first) = repository();
     let (repos, access) = (repos(), access(dir.path()));

@@ -122,10 +122,11 @@ impl Sources {
     }
 
     /// The revision for requests that refer to another source: the pinned one if this process
-    /// renders, and the one named in the Application if a repo-server does.
-    pub fn ref_revision(&self, named: &str, pinned: &str) -> String {
-        let is_remote = self.server.is_some();
-        if is_remote { named } else { pinned }.to_owned()
+    /// renders, and the one named in the Application if a repo-server does. A repo-server is told
+    /// nothing of that source's tag prefix, so a revision that depends on it is pinned too.
+    pub fn ref_revision(&self, source: &ApplicationSource, named: &str, pinned: &str) -> String {
+        let as_named = self.server.is_some() && source.tag_prefix.is_empty();
+        if as_named { named } else { pinned }.to_owned()
     }
 
     /// The manifests of a source. `before` are the previous ones, which are returned again if

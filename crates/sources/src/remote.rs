@@ -43,6 +43,11 @@ pub async fn pin(
     request: &SourceRequest,
     before: &Before,
 ) -> Result<String, RepoError> {
+    let source = &request.source;
+    if !source.ref_.is_empty() && !source.tag_prefix.is_empty() {
+        let resolved = resolve(server, &request.repository, source, &request.revision);
+        return Ok(resolved.await?.sha);
+    }
     let Some(question) = comparison(sources, request, before)? else {
         return Ok(request.revision.clone());
     };

@@ -60,11 +60,7 @@ impl Config {
                     .get("ignoreAggregatedRoles")
                     .and_then(Value::as_bool)
                     .unwrap_or_default(),
-                ignore_status: IgnoreStatus::named(
-                    options
-                        .get("ignoreResourceStatusField")
-                        .and_then(Value::as_str),
-                ),
+                ignore_status: IgnoreStatus::of_option(options.get("ignoreResourceStatusField")),
             }
         })
     }

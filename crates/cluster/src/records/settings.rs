@@ -136,6 +136,17 @@ impl Settings {
         }
     }
 
+    /// Adds a Secret: a repository, a credential template or a cluster, by its label.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn add_secret(&mut self, secret: &Object) -> Result<(), String> {
+        match secret.label(constants::SECRET_TYPE_LABEL) {
+            Some(kind) => read_secret(self, kind, secret),
+            None => Ok(()),
+        }
+    }
+
     /// A value of argocd-cm; empty when absent.
     pub fn get(&self, key: &str) -> &str {
         self.config.get(key).map_or("", String::as_str)
@@ -232,14 +243,14 @@ impl Settings {
         self.get("cluster.inClusterEnabled") != "false"
     }
 
-    /// The repository Secret for a URL; one scoped to `project` takes precedence.
+    /// The repository Secret for a URL; one scoped to `project` takes precedence. Those of other
+    /// projects are never used.
     pub fn repository(&self, url: &str, project: &str) -> Option<&Repository> {
         let fits = |r: &&Repository| same_repository(&r.repo, url);
         let all = || self.repositories.iter().map(|r| &r.value).filter(fits);
         all()
-            .find(|r| !project.is_empty() && r.project == project)
+            .find(|r| r.project == project)
             .or_else(|| all().find(|r| r.project.is_empty()))
-            .or_else(|| all().next().filter(|_| project.is_empty()))
     }
 
     /// The credential template for this URL with the longest path.
@@ -321,9 +332,7 @@ fn read(
                 .map(|(k, v)| (k, SecretText(v)))
                 .collect();
         }
-        if let Some(kind) = object.label(constants::SECRET_TYPE_LABEL)
-            && let Err(problem) = read_secret(&mut settings, kind, object)
-        {
+        if let Err(problem) = settings.add_secret(object) {
             settings.problems.push(problem);
         }
     }

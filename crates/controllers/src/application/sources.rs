@@ -165,7 +165,8 @@ impl<'a> Questions<'a> {
         let revisions: Vec<String> = named
             .iter()
             .zip(pinned)
-            .map(|(named, pinned)| sources.ref_revision(named, pinned))
+            .zip(&self.wanted.list)
+            .map(|((named, pinned), source)| sources.ref_revision(source, named, pinned))
             .collect();
         let refs = self.refs_at(&revisions);
         Arc::make_mut(&mut self.app).refs = refs;
@@ -186,7 +187,7 @@ impl<'a> Questions<'a> {
 
     fn repository(&self, source: &ApplicationSource) -> Repository {
         let sources = &self.ctx.controller.sources;
-        sources.repository(&source.repo_url, &self.ctx.app.spec.project)
+        sources.repository(&source.repo_url, spec::project_name(&self.ctx.app))
     }
 }
 

@@ -51,10 +51,7 @@ impl UpdateRules {
         let as_differences = options
             .ignore_differences_on_resource_updates
             .unwrap_or(true);
-        let status = options
-            .ignore_resource_status_field
-            .as_ref()
-            .and_then(Value::as_str);
+        let status = options.ignore_resource_status_field.as_ref();
         let of_kind = |(key, c): (&String, &Customization)| {
             let differences = as_differences.then_some(&c.ignore_differences);
             let rules = [Some(&c.ignore_resource_updates), differences]
@@ -68,7 +65,7 @@ impl UpdateRules {
             enabled: enabled.is_empty() || boolean(enabled).unwrap_or(false),
             ignore: kinds.iter().flat_map(of_kind).collect(),
             ignore_status: if as_differences {
-                IgnoreStatus::named(status)
+                IgnoreStatus::of_option(status)
             } else {
                 IgnoreStatus::None
             },

@@ -5,6 +5,7 @@
 
 use crate::customize::Customizations;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// How a live object is assigned to its Application.
@@ -174,11 +175,15 @@ pub enum IgnoreStatus {
 }
 
 impl IgnoreStatus {
-    /// Parses the value in `resource.compareoptions`.
-    pub fn named(name: Option<&str>) -> Self {
-        match name {
-            Some("crd") => Self::Crd,
-            Some("none" | "off" | "false") => Self::None,
+    /// Reads the value in `resource.compareoptions`. YAML reads a plain `off` as false.
+    pub fn of_option(value: Option<&Value>) -> Self {
+        match value {
+            Some(Value::Bool(false)) => Self::None,
+            Some(Value::String(name)) => match name.as_str() {
+                "crd" => Self::Crd,
+                "none" | "off" | "false" => Self::None,
+                _ => Self::All,
+            },
             _ => Self::All,
         }
     }

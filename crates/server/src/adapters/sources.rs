@@ -63,6 +63,7 @@ pub(super) fn of_repo(e: RepoError) -> ApiError {
         RepoError::BadUrl { .. } => Code::InvalidArgument,
         RepoError::NotFound { .. }
         | RepoError::RevisionNotFound { .. }
+        | RepoError::NoTag { .. }
         | RepoError::CommitMissing { .. }
         | RepoError::NoChart { .. }
         | RepoError::NoProject { .. } => Code::NotFound,

@@ -14,13 +14,10 @@ pub struct Watched<'a> {
     push: &'a Push,
     /// Patterns for the URLs of the repository.
     urls: Vec<Regex>,
-    /// The revisions that are semantic versions.
-    versions: Vec<Version>,
 }
 
 impl<'a> Watched<'a> {
     pub fn new(push: &'a Push) -> Self {
-        let version = |revision: &String| Version::parse(revision).ok();
         Self {
             push,
             urls: push
@@ -28,7 +25,6 @@ impl<'a> Watched<'a> {
                 .iter()
                 .filter_map(|url| same_repository(url))
                 .collect(),
-            versions: push.revisions.iter().filter_map(version).collect(),
         }
     }
 
@@ -46,7 +42,8 @@ impl<'a> Watched<'a> {
             )
         };
         let at = |s: &ApplicationSource| {
-            self.urls.iter().any(|url| url.is_match(&s.repo_url)) && self.moved(&s.target_revision)
+            self.urls.iter().any(|url| url.is_match(&s.repo_url))
+                && self.moved(&s.target_revision, &s.tag_prefix)
         };
         spec::sources(&app.spec)
             .into_iter()
@@ -54,7 +51,7 @@ impl<'a> Watched<'a> {
     }
 
     /// Whether the revision that a source follows may have a new commit.
-    fn moved(&self, target: &str) -> bool {
+    fn moved(&self, target: &str, tag_prefix: &str) -> bool {
         let short = revision(target);
         if short.is_empty() || short == "HEAD" {
             return self.push.head;
@@ -64,9 +61,21 @@ impl<'a> Watched<'a> {
         } else {
             target
         };
-        self.push.revisions.iter().any(|r| r == name)
-            || (!self.versions.is_empty()
-                && Constraints::parse(name).is_ok_and(|c| self.versions.iter().any(|v| c.check(v))))
+        self.push.revisions.iter().any(|r| r == name) || self.tagged(name, tag_prefix)
+    }
+
+    /// Whether a tag was pushed that an exact version or a constraint may stand for.
+    fn tagged(&self, target: &str, tag_prefix: &str) -> bool {
+        let mut versions = self
+            .push
+            .revisions
+            .iter()
+            .filter_map(|tag| tag.strip_prefix(tag_prefix))
+            .filter_map(|rest| Some((rest, Version::parse(rest).ok()?)))
+            .peekable();
+        versions.peek().is_some()
+            && Constraints::parse(target)
+                .is_ok_and(|c| versions.any(|(rest, v)| rest == target || c.check(&v)))
     }
 }
 
@@ -122,6 +131,7 @@ fn escaped(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     /// A web page, a repository URL, and whether they belong to the same repository.
     const PAGES: &[(&str, &str, bool)] = &[
@@ -244,7 +254,7 @@ mod tests {
                 head,
                 ..Push::default()
             };
-            Watched::new(&push).moved(target)
+            Watched::new(&push).moved(target, "")
         };
         for (pushed, head, target, want) in [
             ("refs/heads/main", true, "", true),
@@ -264,5 +274,47 @@ mod tests {
         ] {
             assert_eq!(moved(pushed, head, target), want, "{pushed} {target}");
         }
+    }
+
+    #[test]
+    fn tags_with_a_prefix() {
+        let moved = |pushed: &str, target: &str| {
+            let push = Push {
+                revisions: vec![revision(pushed)],
+                ..Push::default()
+            };
+            Watched::new(&push).moved(target, "app/")
+        };
+        for (pushed, target, want) in [
+            ("refs/tags/app/v1.2.3", "1.x", true),
+            ("refs/tags/app/v1.2.3", "^2", false),
+            ("refs/tags/app/v1.2.3", "v1.2.3", true),
+            ("refs/tags/app/2.0.0-rc.1", "2.0.0-rc.1", true),
+            ("refs/tags/v1.2.3", "1.x", false),
+            ("refs/tags/other/v1.2.3", "1.x", false),
+            ("refs/tags/app/latest", "1.x", false),
+            // The prefix hides no branch.
+            ("refs/heads/main", "main", true),
+        ] {
+            assert_eq!(moved(pushed, target), want, "{pushed} {target}");
+        }
+    }
+
+    #[test]
+    fn a_tag_in_its_range_concerns_an_application() {
+        let source = |revision: &str, prefix: &str| {
+            let source = json!({"repoURL": "https://example.com/org/repo.git", "path": "app", "targetRevision": revision, "tagPrefix": prefix});
+            let app = json!({"metadata": {"name": "a"}, "spec": {"source": source}});
+            serde_json::from_value::<Application>(app).expect("an Application")
+        };
+        let push = Push {
+            urls: vec!["https://example.com/org/repo".to_owned()],
+            revisions: vec![revision("refs/tags/app/1.4.0")],
+            ..Push::default()
+        };
+        let watched = Watched::new(&push);
+        assert!(watched.concerns(&source("^1.2", "app/")));
+        assert!(!watched.concerns(&source("^2", "app/")));
+        assert!(!watched.concerns(&source("^1.2", "")));
     }
 }
