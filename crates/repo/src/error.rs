@@ -52,6 +52,9 @@ pub enum RepoError {
     },
     #[error("{reason}")]
     NoVersion { reason: String },
+    /// What a registry has is nothing that can be rendered.
+    #[error("{reason}")]
+    Artifact { reason: String },
     #[error("unable to resolve '{revision}' to a commit SHA")]
     RevisionNotFound { revision: String },
     #[error("revision {sha} is not in repository {url}")]
@@ -80,6 +83,7 @@ impl RepoError {
             Self::RevisionNotFound { .. }
             | Self::NoChart { .. }
             | Self::NoVersion { .. }
+            | Self::Artifact { .. }
             | Self::CommitMissing { .. }
             | Self::Render(_)
             | Self::Unsupported(_)

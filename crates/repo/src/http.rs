@@ -1,6 +1,6 @@
 //! HTTP connections to repositories: what every client has in common, and bounded downloads.
 //!
-//! Main type: [`Downloads`]. Credentials are sent only to the origin that they belong to, unless
+//! Main types: [`Downloads`], and [`Clients`] below it. Credentials are sent only to the origin that they belong to, unless
 //! the caller says otherwise; a redirect to another host drops them.
 
 use crate::{RepoAccess, RepoError, url::refuse};
@@ -84,96 +84,33 @@ pub(crate) struct Question<'a> {
     pub known: Option<&'a Validators>,
 }
 
-/// Downloads documents over http and https.
-pub(crate) struct Downloads {
+/// The HTTP clients of many accesses, with their idle connections.
+pub(crate) struct Clients {
     timeout: Duration,
+    /// How many redirects a client follows itself.
+    redirects: usize,
     clients: moka::sync::Cache<[u8; 32], reqwest::Client>,
 }
 
-impl Downloads {
-    pub fn new(timeout: Duration) -> Self {
+impl Clients {
+    pub fn new(timeout: Duration, redirects: usize) -> Self {
         let clients = moka::sync::Cache::builder()
             .max_capacity(CLIENTS)
             .time_to_idle(CLIENT_IDLE)
             .build();
-        Self { timeout, clients }
+        Self {
+            timeout,
+            redirects,
+            clients,
+        }
     }
 
-    /// A document; `None` if the server says that it is the known version.
-    pub async fn get(
-        &self,
-        access: &RepoAccess,
-        question: &Question<'_>,
-    ) -> Result<Option<Document>, RepoError> {
-        let url =
-            reqwest::Url::parse(question.url).map_err(|e| refuse(question.url, &e.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(refuse(question.url, "it is neither http nor https"));
-        }
-        let client = self.client(access, question.with_credentials)?;
-        let mut request = client.get(url);
-        if question.with_credentials {
-            request = signed(request, access);
-        }
-        if let Some(known) = question.known {
-            if let Some(etag) = &known.etag {
-                request = request.header(IF_NONE_MATCH, etag);
-            } else if let Some(modified) = &known.modified {
-                request = request.header(IF_MODIFIED_SINCE, modified);
-            }
-        }
-        let answer = request.send().await;
-        let answer = answer.map_err(|e| self.failed(question.url, &e))?;
-        match answer.status() {
-            StatusCode::NOT_MODIFIED if question.known.is_some() => return Ok(None),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                return Err(RepoError::AuthFailed {
-                    url: shown_url(question.url),
-                    hint: "",
-                });
-            }
-            status if !status.is_success() => {
-                return Err(RepoError::Status {
-                    url: shown_url(question.url),
-                    status: status.as_u16(),
-                });
-            }
-            _ => {}
-        }
-        let version = Validators::of(answer.headers());
-        let content = self.body(question, answer).await?;
-        Ok(Some(Document { content, version }))
-    }
-
-    async fn body(
-        &self,
-        question: &Question<'_>,
-        mut answer: reqwest::Response,
-    ) -> Result<Vec<u8>, RepoError> {
-        let over = || RepoError::OverLimit {
-            url: shown_url(question.url),
-            excess: format!("more than {} bytes", question.limit),
-        };
-        let announced = answer.content_length().unwrap_or_default();
-        if announced > question.limit {
-            return Err(over());
-        }
-        let mut content = Vec::with_capacity(usize::try_from(announced).unwrap_or_default());
-        while let Some(chunk) = answer
-            .chunk()
-            .await
-            .map_err(|e| self.failed(question.url, &e))?
-        {
-            if (content.len() + chunk.len()) as u64 > question.limit {
-                return Err(over());
-            }
-            content.extend_from_slice(&chunk);
-        }
-        Ok(content)
+    pub fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Clients that never send credentials do not have the client certificate either.
-    fn client(
+    pub fn of(
         &self,
         access: &RepoAccess,
         with_credentials: bool,
@@ -191,7 +128,10 @@ impl Downloads {
             return Ok(client);
         }
         let built = || {
-            let redirects = reqwest::redirect::Policy::limited(MAX_REDIRECTS);
+            let redirects = match self.redirects {
+                0 => reqwest::redirect::Policy::none(),
+                most => reqwest::redirect::Policy::limited(most),
+            };
             let builder = reqwest::Client::builder()
                 .redirect(redirects)
                 .user_agent(concat!("tiphys/", env!("CARGO_PKG_VERSION")));
@@ -202,17 +142,101 @@ impl Downloads {
         Ok(client)
     }
 
-    fn failed(&self, url: &str, e: &reqwest::Error) -> RepoError {
+    /// The content of an answer, of at most so many bytes.
+    pub async fn body(
+        &self,
+        url: &str,
+        limit: u64,
+        mut answer: reqwest::Response,
+    ) -> Result<Vec<u8>, RepoError> {
+        let over = || RepoError::OverLimit {
+            url: shown_url(url),
+            excess: format!("more than {limit} bytes"),
+        };
+        let announced = answer.content_length().unwrap_or_default();
+        if announced > limit {
+            return Err(over());
+        }
+        let mut content = Vec::with_capacity(usize::try_from(announced).unwrap_or_default());
+        while let Some(chunk) = answer.chunk().await.map_err(|e| self.failed(url, &e))? {
+            if (content.len() + chunk.len()) as u64 > limit {
+                return Err(over());
+            }
+            content.extend_from_slice(&chunk);
+        }
+        Ok(content)
+    }
+
+    pub fn failed(&self, url: &str, e: &reqwest::Error) -> RepoError {
         if e.is_timeout() {
-            return RepoError::Timeout {
-                url: shown_url(url),
-                seconds: self.timeout.as_secs(),
-            };
+            return self.timed_out(url);
         }
         RepoError::Unreachable {
             url: shown_url(url),
             reason: reason(e),
         }
+    }
+
+    pub fn timed_out(&self, url: &str) -> RepoError {
+        RepoError::Timeout {
+            url: shown_url(url),
+            seconds: self.timeout.as_secs(),
+        }
+    }
+}
+
+/// Downloads documents over http and https.
+pub(crate) struct Downloads(Clients);
+
+impl Downloads {
+    pub fn new(timeout: Duration) -> Self {
+        Self(Clients::new(timeout, MAX_REDIRECTS))
+    }
+
+    /// A document; `None` if the server says that it is the known version.
+    pub async fn get(
+        &self,
+        access: &RepoAccess,
+        question: &Question<'_>,
+    ) -> Result<Option<Document>, RepoError> {
+        let url =
+            reqwest::Url::parse(question.url).map_err(|e| refuse(question.url, &e.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(refuse(question.url, "it is neither http nor https"));
+        }
+        let client = self.0.of(access, question.with_credentials)?;
+        let mut request = client.get(url);
+        if question.with_credentials {
+            request = signed(request, access);
+        }
+        if let Some(known) = question.known {
+            if let Some(etag) = &known.etag {
+                request = request.header(IF_NONE_MATCH, etag);
+            } else if let Some(modified) = &known.modified {
+                request = request.header(IF_MODIFIED_SINCE, modified);
+            }
+        }
+        let answer = request.send().await;
+        let answer = answer.map_err(|e| self.0.failed(question.url, &e))?;
+        match answer.status() {
+            StatusCode::NOT_MODIFIED if question.known.is_some() => return Ok(None),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                return Err(RepoError::AuthFailed {
+                    url: shown_url(question.url),
+                    hint: "",
+                });
+            }
+            status if !status.is_success() => {
+                return Err(RepoError::Status {
+                    url: shown_url(question.url),
+                    status: status.as_u16(),
+                });
+            }
+            _ => {}
+        }
+        let version = Validators::of(answer.headers());
+        let content = self.0.body(question.url, question.limit, answer).await?;
+        Ok(Some(Document { content, version }))
     }
 }
 

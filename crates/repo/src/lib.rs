@@ -5,6 +5,7 @@
 //! the API server.
 
 mod access;
+mod busy;
 mod charts;
 mod entry;
 mod error;
@@ -13,6 +14,7 @@ mod http;
 mod manifests;
 mod needs;
 pub mod net;
+mod oci;
 pub mod repo_server;
 mod repos;
 mod revision;
@@ -26,8 +28,10 @@ mod versions;
 pub use access::{RepoAccess, Trust};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits};
-pub use manifests::{ManifestRequest, Manifests, RefSource, check_source};
+pub use manifests::{ManifestRequest, Manifests, RefSource};
 pub use needs::{OtherRepository, Others, Reach};
+#[doc(hidden)]
+pub use oci::{read_challenge, read_layer, read_manifest};
 pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved, Since};
 pub use secret::Secret;

@@ -20,6 +20,10 @@ pub(crate) fn is_exact(revision: &str) -> bool {
     Version::parse(revision).is_ok()
 }
 
+pub(crate) fn is_constraint(revision: &str) -> bool {
+    Constraints::parse(revision).is_ok()
+}
+
 /// The version that a revision stands for. An exact one is returned as it is, whether or not it is
 /// listed; of several that match equally well, the first.
 pub(crate) fn pick<'a>(revision: &'a str, listed: &'a [String]) -> Result<&'a str, VersionError> {

@@ -651,11 +651,8 @@ async fn a_repository_cannot_name_files_of_this_machine() {
             .render(of_git(access, sha))
             .await
             .expect_err(&repository);
-        assert_eq!(
-            (refused.kind() == ErrorKind::User) || (refused.kind() == ErrorKind::Config),
-            true,
-            "{refused}"
-        );
+        let by_whom = [ErrorKind::User, ErrorKind::Config];
+        assert!(by_whom.contains(&refused.kind()), "{refused}");
     }
     assert_eq!(here.server.paths(), Vec::<String>::new());
 }

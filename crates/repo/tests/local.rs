@@ -402,7 +402,7 @@ async fn mistakes_are_told_apart() {
     };
     assert!(matches!(
         manifests(&repos, dir.path(), &first, chart).await,
-        Err(RepoError::Unsupported(_))
+        Err(RepoError::BadUrl { .. })
     ));
 }
 
