@@ -14,6 +14,7 @@ pub mod helm;
 pub mod kustomize;
 mod manifest;
 mod need;
+pub mod tar;
 
 pub use app::{
     AppFacts, Charts, ClusterFacts, Details, Environment, HelmDetails, HelmOptions,

@@ -3,13 +3,16 @@
 use crate::secret::Secret;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use tiphys_api::{repo_url::RepoUrl, repository::Repository};
+use tiphys_api::{
+    repo_url::{Form, RepoUrl},
+    repository::Repository,
+};
 
 /// A repository and the credentials for it. Printing it shows no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepoAccess {
-    /// https://, http://, ssh://, user@host:path, file:// or an absolute path. User info in it
-    /// counts as credentials.
+    /// https://, http://, ssh://, user@host:path, file:// or an absolute path; for OCI, oci:// or
+    /// a registry without a scheme. User info in it counts as credentials.
     pub url: String,
     pub username: String,
     pub password: Secret,
@@ -27,6 +30,8 @@ pub struct RepoAccess {
     pub insecure: bool,
     /// Skip only the verification of ssh host keys.
     pub insecure_ignore_host_key: bool,
+    /// Talk to an OCI registry over http.
+    pub plain_http: bool,
     /// Proxy URL for https and http; empty means none.
     pub proxy: String,
     /// The project that the access is for: connections are shared fairly between projects. It
@@ -83,6 +88,7 @@ impl RepoAccess {
         hash.update([
             u8::from(self.insecure),
             u8::from(self.insecure_ignore_host_key),
+            u8::from(self.plain_http),
         ]);
         hash.finalize().into()
     }
@@ -101,7 +107,20 @@ impl<'a> Trust<'a> {
     /// The authorities for the host of a URL; an entry for host and port takes precedence. Empty:
     /// the system's.
     fn authorities(&self, url: &str) -> &'a str {
-        let Ok(url) = RepoUrl::parse(url) else {
+        let is_registry = |url: &RepoUrl| match url.form {
+            Form::Bare => true,
+            // `host:5000`, which could be the path `5000` on a host as well.
+            Form::Scp => url.user.is_empty() && url.path.bytes().all(|b| b.is_ascii_digit()),
+            _ => false,
+        };
+        let parsed = RepoUrl::parse(url).and_then(|parsed| {
+            if is_registry(&parsed) {
+                RepoUrl::parse(&format!("oci://{url}"))
+            } else {
+                Ok(parsed)
+            }
+        });
+        let Ok(url) = parsed else {
             return "";
         };
         let with_port = url
@@ -127,6 +146,7 @@ impl From<&Repository> for RepoAccess {
             ca_data: String::new(),
             insecure: repo.insecure,
             insecure_ignore_host_key: repo.insecure_ignore_host_key,
+            plain_http: repo.insecure_oci_force_http,
             proxy: repo.proxy.clone(),
             project: String::new(),
         }
@@ -158,6 +178,11 @@ mod tests {
             ("https://git.example.com@evil.org/a.git", ""),
             ("https://evil.org/git.example.com", ""),
             ("/srv/a.git", ""),
+            ("oci://git.example.com/charts", "by host"),
+            ("git.example.com/charts", "by host"),
+            ("git.example.com:8443/charts", "by port"),
+            ("git.example.com:8443", "by port"),
+            ("git.example.com.evil.org/charts", ""),
         ] {
             let repository = Repository {
                 repo: url.to_owned(),

@@ -52,6 +52,9 @@ pub enum RepoError {
     },
     #[error("{reason}")]
     NoVersion { reason: String },
+    /// What a registry has is nothing that can be rendered.
+    #[error("{reason}")]
+    Artifact { reason: String },
     #[error("unable to resolve '{revision}' to a commit SHA")]
     RevisionNotFound { revision: String },
     /// A constraint that no tag satisfies.
@@ -84,6 +87,7 @@ impl RepoError {
             | Self::NoTag { .. }
             | Self::NoChart { .. }
             | Self::NoVersion { .. }
+            | Self::Artifact { .. }
             | Self::CommitMissing { .. }
             | Self::Render(_)
             | Self::Unsupported(_)

@@ -1,9 +1,9 @@
 //! HTTP connections to repositories: what every client has in common, and bounded downloads.
 //!
-//! Main type: [`Downloads`]. Credentials are sent only to the origin that they belong to, unless
+//! Main types: [`Downloads`], and [`Clients`] below it. Credentials are sent only to the origin that they belong to, unless
 //! the caller says otherwise; a redirect to another host drops them.
 
-use crate::{RepoAccess, RepoError, entry::Common, url::refuse};
+use crate::{RepoAccess, RepoError, entry::Common, shares::Contact, url::refuse};
 use reqwest::{
     StatusCode,
     header::{ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED},
@@ -88,15 +88,17 @@ pub(crate) struct Question<'a> {
     pub known: Option<&'a Validators>,
 }
 
-/// Downloads documents over http and https.
-pub(crate) struct Downloads {
+/// The HTTP clients of many accesses, with their idle connections.
+pub(crate) struct Clients {
     timeout: Duration,
     common: Arc<Common>,
+    /// How many redirects a client follows itself.
+    redirects: usize,
     clients: moka::sync::Cache<[u8; 32], reqwest::Client>,
 }
 
-impl Downloads {
-    pub fn new(timeout: Duration, common: Arc<Common>) -> Self {
+impl Clients {
+    pub fn new(timeout: Duration, common: Arc<Common>, redirects: usize) -> Self {
         let clients = moka::sync::Cache::builder()
             .max_capacity(CLIENTS)
             .time_to_idle(CLIENT_IDLE)
@@ -104,114 +106,37 @@ impl Downloads {
         Self {
             timeout,
             common,
+            redirects,
             clients,
         }
     }
 
-    /// A document; `None` if the server says that it is the known version.
-    pub async fn get(
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Waits for a share of the connections to the host of a URL, and checks where it is.
+    pub async fn contact(
         &self,
         access: &RepoAccess,
-        question: &Question<'_>,
-    ) -> Result<Option<Document>, RepoError> {
-        let url =
-            reqwest::Url::parse(question.url).map_err(|e| refuse(question.url, &e.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(refuse(question.url, "it is neither http nor https"));
-        }
-        if is_link_local(&url) {
-            return Err(refuse(question.url, LINK_LOCAL));
+        url: &reqwest::Url,
+    ) -> Result<Contact, RepoError> {
+        if is_link_local(url) {
+            return Err(refuse(url.as_str(), LINK_LOCAL));
         }
         let host = url.origin().ascii_serialization();
-        let shares = &self.common.shares;
-        let contact = tokio::time::timeout(self.timeout, shares.contact(&host, &access.project));
-        let contact = match contact.await {
-            Ok(contact) => contact.map_err(|e| RepoError::Internal(e.to_string()))?,
-            Err(_) => {
-                return Err(RepoError::Busy {
-                    url: shown_url(question.url),
-                    seconds: self.timeout.as_secs(),
-                });
-            }
-        };
-        let mut answer = std::pin::pin!(self.ask(access, question, url));
-        tokio::select! {
-            answer = &mut answer => return answer,
-            () = contact.slow_down() => {}
+        let contact = self.common.shares.contact(&host, &access.project);
+        match tokio::time::timeout(self.timeout, contact).await {
+            Ok(contact) => contact.map_err(|e| RepoError::Internal(e.to_string())),
+            Err(_) => Err(RepoError::Busy {
+                url: shown_url(url.as_str()),
+                seconds: self.timeout.as_secs(),
+            }),
         }
-        answer.await
-    }
-
-    async fn ask(
-        &self,
-        access: &RepoAccess,
-        question: &Question<'_>,
-        url: reqwest::Url,
-    ) -> Result<Option<Document>, RepoError> {
-        let client = self.client(access, question.with_credentials)?;
-        let mut request = client.get(url);
-        if question.with_credentials {
-            request = signed(request, access);
-        }
-        if let Some(known) = question.known {
-            if let Some(etag) = &known.etag {
-                request = request.header(IF_NONE_MATCH, etag);
-            } else if let Some(modified) = &known.modified {
-                request = request.header(IF_MODIFIED_SINCE, modified);
-            }
-        }
-        let answer = request.send().await;
-        let answer = answer.map_err(|e| self.failed(question.url, &e))?;
-        match answer.status() {
-            StatusCode::NOT_MODIFIED if question.known.is_some() => return Ok(None),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                return Err(RepoError::AuthFailed {
-                    url: shown_url(question.url),
-                    hint: "",
-                });
-            }
-            status if !status.is_success() => {
-                return Err(RepoError::Status {
-                    url: shown_url(question.url),
-                    status: status.as_u16(),
-                });
-            }
-            _ => {}
-        }
-        let version = Validators::of(answer.headers());
-        let content = self.body(question, answer).await?;
-        Ok(Some(Document { content, version }))
-    }
-
-    async fn body(
-        &self,
-        question: &Question<'_>,
-        mut answer: reqwest::Response,
-    ) -> Result<Vec<u8>, RepoError> {
-        let over = || RepoError::OverLimit {
-            url: shown_url(question.url),
-            excess: format!("more than {} bytes", question.limit),
-        };
-        let announced = answer.content_length().unwrap_or_default();
-        if announced > question.limit {
-            return Err(over());
-        }
-        let mut content = Vec::with_capacity(usize::try_from(announced).unwrap_or_default());
-        while let Some(chunk) = answer
-            .chunk()
-            .await
-            .map_err(|e| self.failed(question.url, &e))?
-        {
-            if (content.len() + chunk.len()) as u64 > question.limit {
-                return Err(over());
-            }
-            content.extend_from_slice(&chunk);
-        }
-        Ok(content)
     }
 
     /// Clients that never send credentials do not have the client certificate either.
-    fn client(
+    pub fn of(
         &self,
         access: &RepoAccess,
         with_credentials: bool,
@@ -229,15 +154,18 @@ impl Downloads {
             return Ok(client);
         }
         let built = || {
-            let redirects = reqwest::redirect::Policy::custom(|attempt| {
-                if attempt.previous().len() > MAX_REDIRECTS {
-                    attempt.error("too many redirects")
-                } else if is_link_local(attempt.url()) {
-                    attempt.error(LINK_LOCAL)
-                } else {
-                    attempt.follow()
-                }
-            });
+            let redirects = match self.redirects {
+                0 => reqwest::redirect::Policy::none(),
+                most => reqwest::redirect::Policy::custom(move |attempt| {
+                    if attempt.previous().len() > most {
+                        attempt.error("too many redirects")
+                    } else if is_link_local(attempt.url()) {
+                        attempt.error(LINK_LOCAL)
+                    } else {
+                        attempt.follow()
+                    }
+                }),
+            };
             let builder = reqwest::Client::builder()
                 .redirect(redirects)
                 .dns_resolver(Arc::new(Names))
@@ -249,17 +177,116 @@ impl Downloads {
         Ok(client)
     }
 
-    fn failed(&self, url: &str, e: &reqwest::Error) -> RepoError {
+    /// The content of an answer, of at most so many bytes.
+    pub async fn body(
+        &self,
+        url: &str,
+        limit: u64,
+        mut answer: reqwest::Response,
+    ) -> Result<Vec<u8>, RepoError> {
+        let over = || RepoError::OverLimit {
+            url: shown_url(url),
+            excess: format!("more than {limit} bytes"),
+        };
+        let announced = answer.content_length().unwrap_or_default();
+        if announced > limit {
+            return Err(over());
+        }
+        let mut content = Vec::with_capacity(usize::try_from(announced).unwrap_or_default());
+        while let Some(chunk) = answer.chunk().await.map_err(|e| self.failed(url, &e))? {
+            if (content.len() + chunk.len()) as u64 > limit {
+                return Err(over());
+            }
+            content.extend_from_slice(&chunk);
+        }
+        Ok(content)
+    }
+
+    pub fn failed(&self, url: &str, e: &reqwest::Error) -> RepoError {
         if e.is_timeout() {
-            return RepoError::Timeout {
-                url: shown_url(url),
-                seconds: self.timeout.as_secs(),
-            };
+            return self.timed_out(url);
         }
         RepoError::Unreachable {
             url: shown_url(url),
             reason: reason(e),
         }
+    }
+
+    pub fn timed_out(&self, url: &str) -> RepoError {
+        RepoError::Timeout {
+            url: shown_url(url),
+            seconds: self.timeout.as_secs(),
+        }
+    }
+}
+
+/// Downloads documents over http and https.
+pub(crate) struct Downloads(Clients);
+
+impl Downloads {
+    pub fn new(timeout: Duration, common: Arc<Common>) -> Self {
+        Self(Clients::new(timeout, common, MAX_REDIRECTS))
+    }
+
+    /// A document; `None` if the server says that it is the known version.
+    pub async fn get(
+        &self,
+        access: &RepoAccess,
+        question: &Question<'_>,
+    ) -> Result<Option<Document>, RepoError> {
+        let url =
+            reqwest::Url::parse(question.url).map_err(|e| refuse(question.url, &e.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(refuse(question.url, "it is neither http nor https"));
+        }
+        let contact = self.0.contact(access, &url).await?;
+        let mut answer = std::pin::pin!(self.ask(access, question, url));
+        tokio::select! {
+            answer = &mut answer => return answer,
+            () = contact.slow_down() => {}
+        }
+        answer.await
+    }
+
+    async fn ask(
+        &self,
+        access: &RepoAccess,
+        question: &Question<'_>,
+        url: reqwest::Url,
+    ) -> Result<Option<Document>, RepoError> {
+        let client = self.0.of(access, question.with_credentials)?;
+        let mut request = client.get(url);
+        if question.with_credentials {
+            request = signed(request, access);
+        }
+        if let Some(known) = question.known {
+            if let Some(etag) = &known.etag {
+                request = request.header(IF_NONE_MATCH, etag);
+            } else if let Some(modified) = &known.modified {
+                request = request.header(IF_MODIFIED_SINCE, modified);
+            }
+        }
+        let answer = request.send().await;
+        let answer = answer.map_err(|e| self.0.failed(question.url, &e))?;
+        match answer.status() {
+            StatusCode::NOT_MODIFIED if question.known.is_some() => return Ok(None),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                return Err(RepoError::AuthFailed {
+                    url: shown_url(question.url),
+                    hint: "",
+                });
+            }
+            status if !status.is_success() => {
+                return Err(RepoError::Status {
+                    url: shown_url(question.url),
+                    status: status.as_u16(),
+                });
+            }
+            _ => {}
+        }
+        let version = Validators::of(answer.headers());
+        let content = self.0.body(question.url, question.limit, answer).await?;
+        Ok(Some(Document { content, version }))
     }
 }
 

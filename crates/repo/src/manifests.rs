@@ -7,6 +7,7 @@ use crate::{
     charts::ChartName,
     git::{Commit, CommitId, Found, GitFiles},
     needs::{Fetched, Others},
+    oci,
     traced::{Files, Key, Traced},
 };
 use rand::RngCore as _;
@@ -42,7 +43,7 @@ const NEEDS: u64 = 10_000;
 pub struct ManifestRequest {
     pub access: RepoAccess,
     pub source: ApplicationSource,
-    /// From [`crate::Repos::resolve`]: a commit, or a chart's version.
+    /// From [`crate::Repos::resolve_source`]: a commit, a chart's version, or an artifact's digest.
     pub sha: String,
     /// The Application's instance name.
     pub app_name: String,
@@ -79,13 +80,18 @@ impl ManifestRequest {
         paths.any(|path| path.starts_with('$'))
     }
 
-    /// The revision of what is rendered: a chart's version, else a commit.
+    /// The revision of what is rendered: a chart's version, an artifact's digest, else a commit.
     fn revision(&self, id: CommitId) -> String {
-        if self.source.chart.is_empty() {
+        if self.source.chart.is_empty() && !self.is_oci() {
             id.commit.to_string()
         } else {
             self.sha.clone()
         }
+    }
+
+    /// Whether the source is an artifact of a registry.
+    pub(crate) fn is_oci(&self) -> bool {
+        oci::is_source(&self.source.repo_url)
     }
 
     /// The chart of a repository, if the source is one.
@@ -135,7 +141,8 @@ impl ManifestRequest {
 /// because of them.
 #[derive(Clone, Debug)]
 pub struct Manifests {
-    /// The full SHA of the commit that was rendered, or the version of the chart.
+    /// The full SHA of the commit that was rendered, the version of the chart, or the digest of the
+    /// artifact.
     pub revision: String,
     pub objects: Arc<[Arc<Kept>]>,
     pub errors: Arc<Vec<ManifestError>>,
@@ -220,7 +227,9 @@ impl Renderer {
     ) -> Result<Manifests, RepoError> {
         let (_, id) = &commits.own;
         let revision = request.revision(*id);
-        if request.several && request.source.path.is_empty() && request.source.chart.is_empty() {
+        let has_content =
+            !request.source.path.is_empty() || !request.source.chart.is_empty() || request.is_oci();
+        if request.several && !has_content {
             // It only provides files for other sources.
             return Ok(answer(
                 revision,
@@ -229,7 +238,6 @@ impl Renderer {
                 None,
             ));
         }
-        check_source(&request.source)?;
         let folder = app_folder(&request.source.path)?;
         let files = files(commits, &folder);
         let sources = sources(&files, request);
@@ -287,7 +295,6 @@ impl Renderer {
         budget: &Budget,
         limit: Duration,
     ) -> Result<Details, RepoError> {
-        check_source(&request.source)?;
         let (_, id) = &commits.own;
         let folder = app_folder(&request.source.path)?;
         let files = files(commits, &folder);
@@ -304,23 +311,6 @@ impl Renderer {
             budget,
         )?)
     }
-}
-
-/// Refuses unsupported kinds of sources.
-pub fn check_source(source: &ApplicationSource) -> Result<(), RepoError> {
-    if source.repo_url.starts_with("oci://") {
-        return Err(RepoError::Unsupported(format!(
-            "{}: OCI sources are not supported yet",
-            source.repo_url
-        )));
-    }
-    if !source.chart.is_empty() && !source.repo_url.contains("://") {
-        return Err(RepoError::Unsupported(format!(
-            "chart {}: OCI registries are not supported yet",
-            source.chart
-        )));
-    }
-    Ok(())
 }
 
 fn files(commits: &Commits, folder: &str) -> Files {

@@ -7,7 +7,7 @@ use crate::{ManifestRequest, RepoAccess, RepoError, git::Commit, url::refuse};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     access::shown_url,
-    repo_url::{Form, RepoUrl},
+    repo_url::{Form, RepoUrl, UrlFault},
 };
 use tiphys_render::{RenderError, SourceRef};
 
@@ -148,10 +148,11 @@ pub(crate) fn repository(url: &str, request: &ManifestRequest) -> Result<Reach, 
 
 /// The repository that a chart is in.
 pub(crate) fn chart_repository(url: &str, request: &ManifestRequest) -> Result<Reach, RepoError> {
-    let why = "only https and http chart repositories can be fetched for a render";
+    let why = "only https, http and oci chart repositories can be fetched for a render";
     let named = url.strip_prefix('@').or_else(|| url.strip_prefix("alias:"));
     let wanted = named.map_or(OtherRepository::Url(url), OtherRepository::Named);
-    other(wanted, request, &[Form::Https, Form::Http], why)
+    let kinds = [Form::Https, Form::Http, Form::Oci];
+    other(wanted, request, &kinds, why)
 }
 
 /// The host that a file of the web is on: with the authorities that are trusted for it, but without
@@ -178,23 +179,27 @@ fn other(
     kinds: &[Form],
     why: &str,
 ) -> Result<Reach, RepoError> {
-    let check = |url: &str| {
-        let parsed = RepoUrl::parse(url).map_err(|e| refuse(url, &e.to_string()))?;
+    let check = |parsed: Result<RepoUrl, UrlFault>, url: &str| {
+        let parsed = parsed.map_err(|e| refuse(url, &e.to_string()))?;
         if kinds.contains(&parsed.form) {
             Ok(parsed)
         } else {
             Err(refuse(url, why))
         }
     };
-    // Before anything is looked up for it.
+    // Before anything is looked up for it, and as its author wrote it.
     if let OtherRepository::Url(url) = wanted {
-        check(url)?;
+        check(RepoUrl::parse(url), url)?;
     }
     let source = &request.access;
     let mut reach = request.others.reach(wanted, source)?;
-    let parsed = check(&reach.access.url)?;
-    let is_of_source =
-        || RepoUrl::parse(&source.url).is_ok_and(|own| is_same_server(&own, &parsed));
+    let parsed = check(server_of(&reach.access.url), &reach.access.url)?;
+    let own = if request.source.chart.is_empty() {
+        RepoUrl::parse(&source.url)
+    } else {
+        server_of(&source.url)
+    };
+    let is_of_source = || own.is_ok_and(|own| is_same_server(&own, &parsed));
     if reach.permitted && !reach.access.has_credentials() && is_of_source() {
         reach.access = RepoAccess {
             url: reach.access.url,
@@ -217,6 +222,16 @@ pub(crate) fn unless_permitted(e: RepoError, reach: &Reach, project: &str) -> Re
         url: shown_url(&reach.access.url),
         project: project.to_owned(),
         cause: e.to_string(),
+    }
+}
+
+/// Settings have registries of charts without a scheme.
+fn server_of(url: &str) -> Result<RepoUrl, UrlFault> {
+    let is_registry = !url.contains("://") && !url.starts_with('/') && !url.contains('@');
+    if is_registry {
+        RepoUrl::parse(&format!("oci://{url}"))
+    } else {
+        RepoUrl::parse(url)
     }
 }
 
@@ -301,7 +316,7 @@ mod tests {
             "file:///srv/b.git",
             "file://localhost/srv",
             "../b",
-            "oci://h/b",
+            "h/b",
             "ftp://h/b",
             "",
         ] {
@@ -312,6 +327,38 @@ mod tests {
             for refused in [repository(url, &source), chart_repository(url, &source)] {
                 assert!(matches!(refused, Err(RepoError::BadUrl { .. })), "{url}");
             }
+        }
+    }
+
+    #[test]
+    fn charts_of_the_same_registry_have_the_credentials_of_the_source() {
+        for (own, chart, repository, given) in [
+            ("h:5000/charts", "web", "oci://h:5000/libs", true),
+            ("h:5000", "web", "oci://h:5000/libs", true),
+            ("h/charts", "web", "oci://H:443/libs", true),
+            ("oci://h/web", "", "oci://h/libs", true),
+            ("h/charts", "web", "oci://h.evil.org/libs", false),
+            ("h/charts", "web", "https://h/libs", false),
+            ("https://h/charts", "web", "oci://h/libs", false),
+        ] {
+            let mut request = ManifestRequest {
+                access: RepoAccess {
+                    url: own.to_owned(),
+                    password: Secret::new("hunter2"),
+                    ..RepoAccess::default()
+                },
+                ..ManifestRequest::default()
+            };
+            request.source.chart = chart.to_owned();
+            let reach = chart_repository(repository, &request).expect("it can be fetched");
+            let has = !reach.access.password.is_empty();
+            assert_eq!(
+                (has, reach.access.url.as_str()),
+                (given, repository),
+                "{own}"
+            );
+            let base = super::repository("oci://h/b", &request);
+            base.expect_err("a base is in a Git repository");
         }
     }
 

@@ -6,8 +6,9 @@ use crate::{
     entry::{Common, Copies, Entry, no_look_ups},
     git::{self, Commit, CommitId, GitFiles, GitLimits, Store},
     http::Downloads,
-    manifests::{Commits, ManifestRequest, Manifests, Renderer, check_source},
+    manifests::{Commits, ManifestRequest, Manifests, Renderer},
     needs::{self, Fetched},
+    oci::{self, Oci},
     revision::{self, Reference, Target},
     shares::Shares,
     unpacked::Unpacked,
@@ -22,7 +23,7 @@ use std::{
 };
 use tiphys_api::{
     access::shown_url,
-    repository::{ChartDetails, RevisionMetadata},
+    repository::{ChartDetails, OCIMetadata, RevisionMetadata},
     source::ApplicationSource,
 };
 use tiphys_render::{Budget, Details, RenderError, SourceRef, helm};
@@ -117,6 +118,7 @@ struct Inner {
     common: Arc<Common>,
     charts: Charts,
     web: WebFiles,
+    oci: Arc<Oci>,
 }
 
 impl std::fmt::Debug for Repos {
@@ -162,11 +164,14 @@ impl Repos {
         let downloads = Arc::new(Downloads::new(options.timeout, Arc::clone(&common)));
         let unpacked = Arc::new(Unpacked::new(cache_dir.join("unpacked")));
         let web = WebFiles::new(Arc::clone(&downloads), Arc::clone(&unpacked));
-        let charts = Charts::new(downloads, unpacked, cache_dir.join("indexes"));
+        let oci = Oci::new(options.timeout, Arc::clone(&common), Arc::clone(&unpacked));
+        let (oci, indexes) = (Arc::new(oci), cache_dir.join("indexes"));
+        let charts = Charts::new(downloads, Arc::clone(&oci), unpacked, indexes);
         Self {
             inner: Arc::new(Inner {
                 charts,
                 web,
+                oci,
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
                 renderer: Renderer::new(options.manifest_bytes),
@@ -205,8 +210,9 @@ impl Repos {
         Ok(entry)
     }
 
-    /// What the target revision of a source resolves to: a commit, or a version of its chart. A
-    /// constraint, such as `1.x`, is the highest tag or version that satisfies it.
+    /// What the target revision of a source resolves to: a commit, a version of its chart, or the
+    /// digest of an artifact. A constraint, such as `1.x`, is the highest tag or version that
+    /// satisfies it.
     pub async fn resolve_source(
         &self,
         access: &RepoAccess,
@@ -214,6 +220,13 @@ impl Repos {
         revision: &str,
         since: Since,
     ) -> Result<Resolved, RepoError> {
+        if oci::is_source(&source.repo_url) {
+            let digest = self.inner.oci.resolve(access, revision, since).await?;
+            return Ok(Resolved {
+                display: format!("{revision} ({digest})"),
+                sha: digest,
+            });
+        }
         let Some(chart) = ChartName::of(access, source) else {
             let target = Target::new(revision, &source.tag_prefix);
             return self.resolve_to(access, revision, target, since).await;
@@ -290,6 +303,7 @@ impl Repos {
     ) -> Option<Arc<Manifests>> {
         let now = match request.chart() {
             Some(chart) => self.inner.charts.last(chart, &request.sha)?,
+            None if request.is_oci() => self.inner.oci.last(&request.access, &request.sha)?,
             None => self.entry(&request.access).ok()?.last(&request.sha)?,
         };
         before.at(&now, request).map(Arc::new)
@@ -331,8 +345,13 @@ impl Repos {
         let own = self.own(&request).await?;
         let mut refs = BTreeMap::new();
         for (name, source) in request.refs.iter().filter(|_| request.refers()) {
-            let entry = self.entry(&source.access)?;
-            refs.insert(name.clone(), self.commit(&entry, &source.sha).await?);
+            let commit = if oci::is_source(&source.access.url) {
+                self.inner.oci.files(&source.access, &source.sha).await?
+            } else {
+                let entry = self.entry(&source.access)?;
+                self.commit(&entry, &source.sha).await?
+            };
+            refs.insert(name.clone(), commit);
         }
         let mut commits = Arc::new(Commits {
             own,
@@ -372,7 +391,9 @@ impl Repos {
 
     /// The files of the source itself.
     async fn own(&self, request: &ManifestRequest) -> Result<Commit, RepoError> {
-        check_source(&request.source)?;
+        if request.is_oci() {
+            return self.inner.oci.files(&request.access, &request.sha).await;
+        }
         let Some(chart) = request.chart() else {
             let entry = self.entry(&request.access)?;
             return self.commit(&entry, &request.sha).await;
@@ -422,6 +443,27 @@ impl Repos {
     /// Whether the repository responds and the credentials are valid.
     pub async fn test(&self, access: &RepoAccess) -> Result<(), RepoError> {
         self.entry(access)?.refs(Since::now()).await.map(|_| ())
+    }
+
+    /// Whether the registry responds and the credentials are valid.
+    pub async fn test_registry(&self, access: &RepoAccess) -> Result<(), RepoError> {
+        self.inner.oci.test(access).await
+    }
+
+    /// The tags of a repository in a registry, in the registry's order, with `+` for `_` as
+    /// versions have it.
+    pub async fn oci_tags(&self, access: &RepoAccess) -> Result<Vec<String>, RepoError> {
+        let tags = self.inner.oci.tags(access, Since::now()).await?;
+        Ok(tags.to_vec())
+    }
+
+    /// What the author of an artifact says about it. `revision`: a digest or a tag.
+    pub async fn oci_metadata(
+        &self,
+        access: &RepoAccess,
+        revision: &str,
+    ) -> Result<OCIMetadata, RepoError> {
+        self.inner.oci.metadata(access, revision).await
     }
 
     /// Whether the chart repository responds with an index.

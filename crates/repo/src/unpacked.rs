@@ -38,6 +38,32 @@ impl UnpackedKey {
     }
 }
 
+/// A file of a download, or a link to another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnpackedFile<'a> {
+    pub path: &'a str,
+    pub content: &'a [u8],
+    /// The content is where it leads.
+    pub is_link: bool,
+}
+
+impl<'a> UnpackedFile<'a> {
+    pub fn new(path: &'a str, content: &'a [u8]) -> Self {
+        Self {
+            path,
+            content,
+            is_link: false,
+        }
+    }
+
+    pub fn link(path: &'a str, target: &'a str) -> Self {
+        Self {
+            is_link: true,
+            ..Self::new(path, target.as_bytes())
+        }
+    }
+}
+
 /// The downloads of a cache folder.
 pub(crate) struct Unpacked {
     base: PathBuf,
@@ -133,7 +159,7 @@ impl Unpacked {
     pub fn put<'a>(
         &self,
         keys: &[UnpackedKey],
-        files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+        files: impl IntoIterator<Item = UnpackedFile<'a>>,
     ) -> Result<Commit, RepoError> {
         self.with(|generation| {
             let names: Vec<String> = keys.iter().map(UnpackedKey::name).collect();
@@ -163,8 +189,9 @@ mod tests {
         assert!(unpacked.get(&one).expect("it can be asked").is_none());
         assert!(!base.exists(), "asking creates nothing");
         let files = [
-            ("Chart.yaml", b"name: x".as_slice()),
-            ("templates/a/b.yaml", b"b"),
+            UnpackedFile::new("Chart.yaml", b"name: x"),
+            UnpackedFile::new("templates/a/b.yaml", b"b"),
+            UnpackedFile::link("templates/c.yaml", "a/b.yaml"),
         ];
         let (_, id) = unpacked.put(&[one], files).expect("it is kept");
         let (_, same) = unpacked.put(&[one], files).expect("it is kept again");
@@ -174,8 +201,10 @@ mod tests {
         let (store, found) = after_restart.get(&one).expect("readable").expect("kept");
         assert_eq!(found, id);
         let files = GitFiles::new(&store, found.tree, None);
-        let text = files.read("templates/a/b.yaml").expect("readable");
-        assert_eq!(text.as_deref(), Some(b"b".as_slice()));
+        for path in ["templates/a/b.yaml", "templates/c.yaml"] {
+            let text = files.read(path).expect("readable");
+            assert_eq!(text.as_deref(), Some(b"b".as_slice()), "{path}");
+        }
         assert!(
             after_restart
                 .get(&other)

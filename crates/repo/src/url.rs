@@ -97,7 +97,7 @@ pub(crate) fn locate(
         Form::File => Location::Local(PathBuf::from(parsed.path)),
         Form::Oci => {
             return Err(RepoError::Unsupported(format!(
-                "{}: OCI repositories are not supported yet",
+                "{}: a registry has no commits, branches or Git tags",
                 shown_url(&url)
             )));
         }

@@ -9,7 +9,7 @@ use crate::{
     git::Commit,
     http::{Downloads, Question, Validators},
     repos::blocking,
-    unpacked::{Epoch, Unpacked, UnpackedKey},
+    unpacked::{Epoch, Unpacked, UnpackedFile, UnpackedKey},
 };
 use std::{
     sync::Arc,
@@ -88,7 +88,10 @@ impl WebFiles {
                 let stored = UnpackedKey::new(&[b"web", &key.0, url.as_bytes()]);
                 let epoch = self.unpacked.epoch();
                 let commit = blocking(move || {
-                    unpacked.put(&[stored], [(SourceRef::FILE, content.as_slice())])
+                    unpacked.put(
+                        &[stored],
+                        [UnpackedFile::new(SourceRef::FILE, content.as_slice())],
+                    )
                 });
                 Known {
                     asked,

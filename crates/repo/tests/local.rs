@@ -452,7 +452,7 @@ async fn mistakes_are_told_apart() {
     };
     assert!(matches!(
         manifests(&repos, dir.path(), &first, chart).await,
-        Err(RepoError::Unsupported(_))
+        Err(RepoError::BadUrl { .. })
     ));
 }
 

@@ -4,6 +4,8 @@
 mod chart_repositories;
 mod charts;
 mod local;
+mod oci;
+mod oci_registry;
 mod remote;
 mod repo_server;
 mod server;

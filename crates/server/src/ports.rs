@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     AppProject, Application,
     cluster::Cluster,
-    repository::{ChartDetails, Repository, RevisionMetadata},
+    repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
     rpc::application::LogEntry,
     rpc::events::EventList,
@@ -310,4 +310,12 @@ pub trait Sources: Send + Sync + 'static {
     ) -> Result<ChartDetails, ApiError>;
     /// The charts of a repository, with their versions.
     async fn charts(&self, repository: &Repository) -> Result<Vec<HelmChart>, ApiError>;
+    /// The tags of a repository in a registry.
+    async fn oci_tags(&self, repository: &Repository) -> Result<Vec<String>, ApiError>;
+    /// What the author of an artifact says about it.
+    async fn oci_metadata(
+        &self,
+        repository: &Repository,
+        revision: &str,
+    ) -> Result<OCIMetadata, ApiError>;
 }

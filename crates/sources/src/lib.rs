@@ -16,7 +16,7 @@ pub use request::{AppRequest, Before, SourceRequest, is_only_referred_to};
 use std::sync::Arc;
 use tiphys_api::{
     AppProject,
-    repository::{ChartDetails, Repository, RevisionMetadata},
+    repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     source::ApplicationSource,
 };
 use tiphys_cluster::{Records, Settings};
@@ -88,7 +88,7 @@ impl Sources {
         RepoAccess::new(repository, project, trust)
     }
 
-    /// The commit or chart version that `revision` resolves to, and how to show it: `HEAD (sha)`,
+    /// The commit, chart version or digest that `revision` resolves to, and how to show it: `HEAD (sha)`,
     /// or the SHA itself.
     pub async fn resolve(
         &self,
@@ -167,15 +167,41 @@ impl Sources {
 
     /// Tests that a repository is reachable and accepts the credentials.
     pub async fn test(&self, repository: &Repository) -> Result<(), RepoError> {
-        // Only the repo-server contacts chart repositories then.
+        // Only the repo-server contacts chart repositories and registries then.
         if self.server.is_some() && matches!(repository.type_.as_str(), "helm" | "oci") {
             return Ok(());
         }
-        let access = self.access(repository, &repository.project);
+        let (url, access) = (
+            &repository.repo,
+            self.access(repository, &repository.project),
+        );
+        let has_scheme = url.contains("://");
         match repository.type_.as_str() {
-            "helm" if !repository.enable_oci => self.repos.test_charts(&access).await,
+            "oci" => self.repos.test_registry(&access).await,
+            "helm" if repository.enable_oci && has_scheme => Err(RepoError::Unsupported(
+                "OCI Helm repository URL should include hostname and port only".to_owned(),
+            )),
+            "helm" if has_scheme => self.repos.test_charts(&access).await,
+            "helm" => self.repos.test_registry(&access).await,
+            _ if url.starts_with("oci://") => self.repos.test_registry(&access).await,
             _ => self.repos.test(&access).await,
         }
+    }
+
+    /// The tags of a repository in a registry, in the registry's order.
+    pub async fn oci_tags(&self, repository: &Repository) -> Result<Vec<String>, RepoError> {
+        let access = self.access(repository, &repository.project);
+        self.repos.oci_tags(&access).await
+    }
+
+    /// What the author of an artifact says about it. `revision`: a digest or a tag.
+    pub async fn oci_metadata(
+        &self,
+        repository: &Repository,
+        revision: &str,
+    ) -> Result<OCIMetadata, RepoError> {
+        let access = self.access(repository, &repository.project);
+        self.repos.oci_metadata(&access, revision).await
     }
 
     /// Branches and tags.

@@ -5,7 +5,7 @@ use tiphys_api::{operation::RefTarget, repository::Repository};
 use tiphys_engine::{generate_paths, spec::source_permitted};
 use tiphys_repo::{
     ClusterFacts, ManifestRequest, OtherRepository, Others, Reach, RefSource, RepoAccess,
-    RepoError, Since, SourceKind, check_source,
+    RepoError, Since, SourceKind,
 };
 
 pub async fn pin(
@@ -13,7 +13,6 @@ pub async fn pin(
     request: &SourceRequest,
     since: Since,
 ) -> Result<String, RepoError> {
-    check_source(&request.source)?;
     let access = access(sources, request);
     let resolved = sources
         .repos
@@ -58,6 +57,9 @@ fn others(sources: &Sources, project: &str) -> Others {
     Others::new(move |wanted| {
         let settings = (sources.settings)();
         let known = match wanted {
+            OtherRepository::Url(url) if url.starts_with("oci://") => {
+                settings.known_registry(url, &project)
+            }
             OtherRepository::Url(url) => settings.known_repository(url, &project),
             OtherRepository::Named(name) => {
                 let named = settings.repository_named(name, &project);
@@ -66,11 +68,18 @@ fn others(sources: &Sources, project: &str) -> Others {
         };
         let of_project = (sources.project)(&project);
         let permitted = of_project.is_some_and(|p| source_permitted(&p, &known.repo));
+        // Settings of a registry serve for everything in it.
+        let repo = match wanted {
+            OtherRepository::Url(url) if url.starts_with("oci://") => url.to_owned(),
+            _ => known.repo.clone(),
+        };
         let repository = if permitted {
-            known
+            Repository { repo, ..known }
         } else {
             Repository {
-                repo: known.repo,
+                repo,
+                // How a registry is spoken to is no secret.
+                insecure_oci_force_http: known.insecure_oci_force_http,
                 ..Repository::default()
             }
         };
@@ -86,7 +95,7 @@ pub async fn changed(
     request: &SourceRequest,
     before: &Before,
 ) -> Result<bool, RepoError> {
-    if !request.source.chart.is_empty() {
+    if !request.source.chart.is_empty() || request.source.repo_url.starts_with("oci://") {
         // A version is rendered whole: there are no paths to compare.
         return Ok(true);
     }

@@ -67,5 +67,6 @@ impl SourceRequest {
 
 /// Whether the source renders nothing itself; its changes count for the sources that read it.
 pub fn is_only_referred_to(source: &ApplicationSource) -> bool {
-    !source.ref_.is_empty() && source.path.is_empty() && source.chart.is_empty()
+    let is_oci = source.repo_url.starts_with("oci://");
+    !source.ref_.is_empty() && source.path.is_empty() && source.chart.is_empty() && !is_oci
 }

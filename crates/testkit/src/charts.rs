@@ -2,8 +2,8 @@
 //!
 //! Main types: [`FileServer`] and [`Answer`]; main function: [`package`].
 
+use crate::archive::{TarEntry, gzip, tar};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use flate2::{Compression, write::GzEncoder};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -18,41 +18,13 @@ use std::{
 
 /// A chart's archive, as `helm package` makes it: the files below a folder with the chart's name.
 pub fn package(name: &str, files: &[(&str, &str)]) -> Vec<u8> {
-    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-    for (path, content) in files {
-        let mut header = [0_u8; 512];
-        put(&mut header, 0, format!("{name}/{path}").as_bytes());
-        put(&mut header, 100, b"0000644\0");
-        put(&mut header, 108, b"0000000\0");
-        put(&mut header, 116, b"0000000\0");
-        put(
-            &mut header,
-            124,
-            format!("{:011o}\0", content.len()).as_bytes(),
-        );
-        put(&mut header, 136, b"00000000000\0");
-        put(&mut header, 148, b"        ");
-        put(&mut header, 156, b"0");
-        put(&mut header, 257, b"ustar\x0000");
-        let sum: u32 = header.iter().map(|b| u32::from(*b)).sum();
-        put(&mut header, 148, format!("{sum:06o}\0 ").as_bytes());
-        write_all(&mut packed, &header);
-        write_all(&mut packed, content.as_bytes());
-        let rest = content.len().next_multiple_of(512) - content.len();
-        write_all(&mut packed, &vec![0; rest]);
-    }
-    write_all(&mut packed, &[0; 1024]);
-    packed.finish().expect("memory can be written")
-}
-
-fn put(header: &mut [u8; 512], at: usize, text: &[u8]) {
-    let to = header.get_mut(at..at + text.len());
-    to.expect("the text fits into the header")
-        .copy_from_slice(text);
-}
-
-fn write_all(to: &mut impl Write, bytes: &[u8]) {
-    to.write_all(bytes).expect("memory can be written");
+    let below = |(path, content): &(&str, &str)| (format!("{name}/{path}"), (*content).to_owned());
+    let files: Vec<(String, String)> = files.iter().map(below).collect();
+    let entries: Vec<TarEntry<'_>> = files
+        .iter()
+        .map(|(path, content)| TarEntry::file(path, content))
+        .collect();
+    gzip(&tar(&entries))
 }
 
 /// A chart with one ConfigMap of the release's name, whose data are the values under `data`.
@@ -107,6 +79,9 @@ pub struct Answer {
     pub headers: Vec<String>,
     /// The name and password it is for; everybody else gets a 401.
     pub only_for: Option<(&'static str, &'static str)>,
+    /// The Authorization header it is for, and what the WWW-Authenticate header says to everybody
+    /// else.
+    pub only_with: Option<(String, String)>,
 }
 
 impl From<Vec<u8>> for Answer {
@@ -127,6 +102,7 @@ impl From<&str> for Answer {
 /// A request as it was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
+    pub method: String,
     /// Path and query.
     pub path: String,
     /// The Authorization header, or empty.
@@ -220,7 +196,11 @@ impl Shared {
         if reader.read_line(&mut line).is_err() {
             return;
         }
-        let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        let mut words = line.split(' ').map(str::to_owned);
+        let (method, path) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
         let (mut authorization, mut known) = (String::new(), String::new());
         loop {
             let mut header = String::new();
@@ -237,7 +217,9 @@ impl Shared {
                 _ => {}
             }
         }
+        let is_head = method == "HEAD";
         lock(&self.received).push(Received {
+            method,
             path: path.clone(),
             authorization: authorization.clone(),
         });
@@ -252,6 +234,16 @@ impl Shared {
         if asked.is_some_and(|asked| asked != authorization) {
             answer = Answer {
                 status: 401,
+                ..Answer::default()
+            };
+        }
+        let wrong = answer
+            .only_with
+            .take_if(|(wanted, _)| *wanted != authorization);
+        if let Some((_, challenge)) = wrong {
+            answer = Answer {
+                status: 401,
+                headers: vec![format!("WWW-Authenticate: {challenge}")],
                 ..Answer::default()
             };
         }
@@ -276,7 +268,9 @@ impl Shared {
         head.push_str("\r\n");
         // A client that went away does not matter.
         let _ = stream.write_all(head.as_bytes());
-        let _ = stream.write_all(&answer.body);
+        if !is_head {
+            let _ = stream.write_all(&answer.body);
+        }
     }
 }
 

@@ -6,10 +6,12 @@
 //! message when a test cannot continue.
 
 mod api;
+pub mod archive;
 pub mod charts;
 mod control_plane;
 pub mod differential;
 mod program;
+pub mod registry;
 mod repo;
 mod rng;
 pub mod scenario;

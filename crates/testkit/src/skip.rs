@@ -16,7 +16,8 @@ pub const ALLOW: &str = "TIPHYS_ALLOW_SKIP";
 /// target folder, which `make test` prints at its end.
 ///
 /// Requirements in use: `real` (a control plane, see `make test-real`), `control-plane` (one that
-/// may be restarted), `shared` (`../shared`), `kubectl`, `kubectl-1.36`, `kustomize`, `argocd`.
+/// may be restarted), `shared` (`../shared`), `kubectl`, `kubectl-1.36`, `kustomize`, `argocd`,
+/// `docker-registry`.
 ///
 /// # Panics
 /// If the skip is not allowed.

@@ -154,13 +154,23 @@ fn sources() -> Sources {
     }
 }
 
-/// `[[name, kind of entry, size or null, content], ...]` packed accordingly, or bytes unchanged;
-/// then compressed, and sometimes truncated.
-pub fn run_archive(input: &[u8]) -> Result<(), String> {
-    let tar = match serde_json::from_slice::<Value>(input) {
+/// `[[name, kind of entry, size or null, content], ...]` packed accordingly, or bytes unchanged.
+fn tar_of(input: &[u8]) -> Vec<u8> {
+    match serde_json::from_slice::<Value>(input) {
         Ok(Value::Array(entries)) => entries.iter().flat_map(packed).chain([0; 1024]).collect(),
         _ => input.to_vec(),
-    };
+    }
+}
+
+/// The archive as a layer of an OCI artifact, packed or not.
+pub fn run_layer(input: &[u8]) -> Result<(), String> {
+    tiphys_repo::read_layer(&tar_of(input))?;
+    tiphys_repo::read_layer(input)
+}
+
+/// An archive, compressed and sometimes truncated.
+pub fn run_archive(input: &[u8]) -> Result<(), String> {
+    let tar = tar_of(input);
     let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let zipped = zip
         .write_all(&tar)

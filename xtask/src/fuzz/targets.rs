@@ -26,7 +26,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> Result<(), String>,
 }
 
-pub static ALL: [Target; 17] = [
+pub static ALL: [Target; 20] = [
     Target {
         name: "json",
         seeds: include_str!("seeds/json.txt"),
@@ -66,6 +66,21 @@ pub static ALL: [Target; 17] = [
         name: "chart",
         seeds: include_str!("seeds/chart.txt"),
         run: helm::run_chart,
+    },
+    Target {
+        name: "oci-manifest",
+        seeds: include_str!("seeds/oci-manifest.txt"),
+        run: tiphys_repo::read_manifest,
+    },
+    Target {
+        name: "oci-layer",
+        seeds: include_str!("seeds/chart-archive.txt"),
+        run: helm::run_layer,
+    },
+    Target {
+        name: "oci-challenge",
+        seeds: include_str!("seeds/oci-challenge.txt"),
+        run: tiphys_repo::read_challenge,
     },
     Target {
         name: "strvals",

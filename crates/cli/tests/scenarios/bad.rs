@@ -260,10 +260,7 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
     );
     bad.suffers(
         &json!({"source": {"chart": "nginx"}}),
-        &[
-            "ComparisonError",
-            "chart nginx: Helm repositories are not supported yet",
-        ],
+        &["ComparisonError", "is refused"],
     );
     bad.suffers(
         &json!({"source": {"path": "kustomize"}}),

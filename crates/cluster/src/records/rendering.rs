@@ -5,6 +5,7 @@ use super::Settings;
 use std::collections::BTreeMap;
 use tiphys_api::{
     AppProject,
+    repo_url::RepoUrl,
     repository::{HelmOptions, KustomizeOptions, KustomizeVersion, RepoCreds, Repository},
     rpc::repo_server::ManifestRequest,
     source::ApplicationSource,
@@ -37,6 +38,47 @@ impl Settings {
         };
         let found = of(project).or_else(|| of(""))?;
         Some(self.known_repository(&found.repo, project))
+    }
+
+    /// The settings for charts at `oci://…` that another chart needs, under the URL that they have
+    /// in the settings: with or without the scheme, or else those of a registry of charts whose
+    /// path is above or below.
+    pub fn known_registry(&self, url: &str, project: &str) -> Repository {
+        let plain = url.strip_prefix("oci://").unwrap_or(url);
+        let known = [url, plain]
+            .into_iter()
+            .find(|url| self.repository(url, project).is_some());
+        if let Some(known) = known {
+            return self.known_repository(known, project);
+        }
+        if let Some(near) = self.registry_near(plain, project) {
+            return self.known_repository(&near.repo, project);
+        }
+        let template = [url, plain]
+            .into_iter()
+            .find(|url| self.credentials(url).is_some());
+        self.known_repository(template.unwrap_or(url), project)
+    }
+
+    /// The registry with the longest path in common, of those that the project may use.
+    fn registry_near(&self, plain: &str, project: &str) -> Option<&Repository> {
+        let parsed = |url: &str| {
+            let url = url.strip_prefix("oci://").unwrap_or(url);
+            RepoUrl::parse(&format!("oci://{url}")).ok()
+        };
+        let wanted = parsed(plain)?;
+        let common = |r: &Repository| {
+            let own = parsed(&r.repo)?;
+            wanted.under(&own).or_else(|| own.under(&wanted))
+        };
+        self.repositories
+            .iter()
+            .map(|r| &r.value)
+            .filter(|r| r.enable_oci || r.type_ == "oci")
+            .filter(|r| r.project.is_empty() || r.project == project)
+            .filter_map(|r| Some((common(r)?, r)))
+            .max_by_key(|(common, _)| *common)
+            .map(|(_, r)| r)
     }
 
     /// The part of a manifest request that is common to an Application's sources. `instance`: its

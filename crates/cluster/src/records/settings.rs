@@ -658,6 +658,38 @@ mod tests {
     }
 
     #[test]
+    fn a_registry_is_known_with_and_without_its_scheme() {
+        let mut s = Settings::default();
+        for (kind, url, more) in [
+            ("repository", "h:5000/charts", ("enableOCI", "true")),
+            ("repository", "oci://h/apps", ("type", "oci")),
+            ("repository", "h/private", ("project", "other")),
+            ("repository", "https://classic/charts", ("type", "helm")),
+            ("repo-creds", "t/team", ("type", "helm")),
+        ] {
+            let fields = [("url", url), ("username", "u"), ("password", url), more];
+            read_secret(&mut s, kind, &secret(kind, &fields)).expect("valid");
+        }
+        for (url, repo, password) in [
+            ("oci://h:5000/charts", "h:5000/charts", "h:5000/charts"),
+            ("oci://h:5000/charts/sub", "h:5000/charts", "h:5000/charts"),
+            ("oci://h:5000", "h:5000/charts", "h:5000/charts"),
+            ("oci://h/apps/web", "oci://h/apps", "oci://h/apps"),
+            ("oci://t/team/lib", "t/team/lib", "t/team"),
+            // Another port, another path, another project, no registry, another host.
+            ("oci://h/charts", "oci://h/charts", ""),
+            ("oci://h:5000/charts2", "oci://h:5000/charts2", ""),
+            ("oci://h/private", "oci://h/private", ""),
+            ("oci://classic/charts", "oci://classic/charts", ""),
+            ("oci://h.evil.org/apps", "oci://h.evil.org/apps", ""),
+        ] {
+            let known = s.known_registry(url, "p");
+            let found = (known.repo.as_str(), known.password.as_str());
+            assert_eq!(found, (repo, password), "{url}");
+        }
+    }
+
+    #[test]
     fn a_broken_secret_names_its_field() {
         let e = read_secret(
             &mut Settings::default(),

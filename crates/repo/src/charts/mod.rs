@@ -11,8 +11,9 @@ use crate::{
     busy::Busy,
     git::Commit,
     http::{Downloads, Question, Validators},
+    oci::{self, Oci},
     repos::blocking,
-    unpacked::{Epoch, Unpacked, UnpackedKey},
+    unpacked::{Epoch, Unpacked, UnpackedFile, UnpackedKey},
     url::refuse,
     versions,
 };
@@ -53,11 +54,19 @@ impl<'a> ChartName<'a> {
     /// The chart of a source, if it is one.
     pub fn of(access: &'a RepoAccess, source: &'a ApplicationSource) -> Option<Self> {
         let helm = source.helm.as_ref();
+        // An OCI source is one whatever else it has, as in Argo CD.
+        if oci::is_source(&source.repo_url) {
+            return None;
+        }
         (!source.chart.is_empty()).then(|| Self {
             access,
             name: &source.chart,
             pass_credentials: helm.is_some_and(|helm| helm.pass_credentials),
         })
+    }
+
+    fn is_in_registry(&self) -> bool {
+        oci::has_charts(&self.access.url)
     }
 }
 
@@ -73,6 +82,8 @@ type Key = [u8; 32];
 /// All chart repositories.
 pub(crate) struct Charts {
     downloads: Arc<Downloads>,
+    /// For charts in registries.
+    oci: Arc<Oci>,
     unpacked: Arc<Unpacked>,
     folder: PathBuf,
     indexes: Mutex<HashMap<Key, Arc<Index>>>,
@@ -84,9 +95,15 @@ pub(crate) struct Charts {
 
 impl Charts {
     /// `folder` is for indexes; it is created when it is needed.
-    pub fn new(downloads: Arc<Downloads>, unpacked: Arc<Unpacked>, folder: PathBuf) -> Self {
+    pub fn new(
+        downloads: Arc<Downloads>,
+        oci: Arc<Oci>,
+        unpacked: Arc<Unpacked>,
+        folder: PathBuf,
+    ) -> Self {
         Self {
             downloads,
+            oci,
             unpacked,
             folder,
             indexes: Mutex::default(),
@@ -110,6 +127,9 @@ impl Charts {
         if versions::is_exact(revision) {
             return Ok(revision.to_owned());
         }
+        if chart.is_in_registry() {
+            return self.oci.resolve_chart(chart, revision, since).await;
+        }
         let entries = self.entries(chart, since).await?;
         let tags = entries.tags();
         let picked = versions::pick(revision, &tags);
@@ -125,6 +145,9 @@ impl Charts {
         version: &str,
         since: Since,
     ) -> Result<Commit, RepoError> {
+        if chart.is_in_registry() {
+            return self.oci.chart(chart, version, since).await;
+        }
         if matches!(since, Since::Recently)
             && versions::is_exact(version)
             && let Some(ready) = self.last(chart, version)
@@ -157,12 +180,21 @@ impl Charts {
 
     /// A version that was returned before, from memory.
     pub fn last(&self, chart: ChartName<'_>, version: &str) -> Option<Commit> {
+        if chart.is_in_registry() {
+            return self.oci.last_chart(chart, version);
+        }
         let (epoch, commit) = self.ready.get(&ready_key(chart, version))?;
         self.unpacked.still_has(epoch).then_some(commit)
     }
 
     /// The charts of a repository, with their versions.
     pub async fn list(&self, access: &RepoAccess) -> Result<Vec<(String, Vec<String>)>, RepoError> {
+        if oci::has_charts(&access.url) {
+            return Err(RepoError::Unsupported(format!(
+                "{}: a registry does not list the charts in it",
+                shown_url(&access.url)
+            )));
+        }
         let index = self.index(access, Since::now()).await?;
         let path = index.path.clone();
         let broken = broken_index(access);
@@ -226,10 +258,8 @@ impl Charts {
                 url: shown,
                 reason: e.to_string(),
             })?;
-            let list = files
-                .0
-                .iter()
-                .map(|(path, content)| (path.as_str(), content.as_slice()));
+            let list = files.0.iter();
+            let list = list.map(|(path, content)| UnpackedFile::new(path, content));
             unpacked.put(&[by_content, by_name], list)
         })
         .await

@@ -1,7 +1,7 @@
 //! Creates small local repositories and commits, for `tiphys up` and for tests.
 
 use super::{CommitId, GitLimits, Store, error::text};
-use crate::RepoError;
+use crate::{RepoError, unpacked::UnpackedFile};
 use gix::{
     ObjectId,
     objs::tree::EntryKind,
@@ -173,22 +173,27 @@ impl Store {
     pub fn put<'a>(
         &self,
         names: &[String],
-        files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+        files: impl IntoIterator<Item = UnpackedFile<'a>>,
     ) -> Result<(CommitId, u64), RepoError> {
         let repo = self.local();
         let mut editor = repo
             .edit_tree(ObjectId::empty_tree(repo.object_hash()))
             .map_err(|e| failed("editing the tree", &e))?;
         let mut bytes = 0;
-        for (path, content) in files {
+        for file in files {
             let blob = repo
-                .write_blob(content)
+                .write_blob(file.content)
                 .map_err(|e| failed("writing a file", &e))?
                 .detach();
-            bytes += content.len() as u64;
+            bytes += file.content.len() as u64;
+            let kind = if file.is_link {
+                EntryKind::Link
+            } else {
+                EntryKind::Blob
+            };
             editor
-                .upsert(path, EntryKind::Blob, blob)
-                .map_err(|e| failed(&format!("adding {path}"), &e))?;
+                .upsert(file.path, kind, blob)
+                .map_err(|e| failed(&format!("adding {}", file.path), &e))?;
         }
         let tree = editor
             .write()

@@ -8,7 +8,7 @@ use crate::{
     ports::{RenderRequest, RenderedManifests, Sources},
 };
 use tiphys_api::{
-    repository::{ChartDetails, Repository, RevisionMetadata},
+    repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     rpc::repository::{HelmChart, RepoAppDetailsResponse},
     source::ApplicationSource,
 };
@@ -77,6 +77,14 @@ impl<A> SourcesOf<'_, A> {
 
     pub async fn charts(&self) -> Result<Vec<HelmChart>, ApiError> {
         self.sources.charts(self.repository).await
+    }
+
+    pub async fn oci_tags(&self) -> Result<Vec<String>, ApiError> {
+        self.sources.oci_tags(self.repository).await
+    }
+
+    pub async fn oci_metadata(&self, revision: &str) -> Result<OCIMetadata, ApiError> {
+        self.sources.oci_metadata(self.repository, revision).await
     }
 
     fn of_repository(&self, request: RenderRequest) -> RenderRequest {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tiphys_api::{
     operation::RefTarget,
-    repository::{ChartDetails, Repository, RevisionMetadata},
+    repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     rpc::repository::{
         DirectoryAppSpec, HelmAppSpec, HelmChart, KustomizeAppSpec, RepoAppDetailsResponse,
     },
@@ -171,5 +171,18 @@ impl Sources for RepoSources {
         let charts = self.0.charts(repository).await.map_err(of_repo)?;
         let chart = |(name, versions)| HelmChart { name, versions };
         Ok(charts.into_iter().map(chart).collect())
+    }
+
+    async fn oci_tags(&self, repository: &Repository) -> Result<Vec<String>, ApiError> {
+        self.0.oci_tags(repository).await.map_err(of_repo)
+    }
+
+    async fn oci_metadata(
+        &self,
+        repository: &Repository,
+        revision: &str,
+    ) -> Result<OCIMetadata, ApiError> {
+        let metadata = self.0.oci_metadata(repository, revision).await;
+        metadata.map_err(of_repo)
     }
 }

@@ -159,10 +159,11 @@ fn applications() -> Vec<Call<State>> {
             needs(&[Ask(Applications, Get)]),
             application::read::chart_details,
         ),
-        missing(
+        unary(
             "application.ApplicationService/GetOCIMetadata",
             &["GET /api/v1/applications/{name}/revisions/{revision}/ocimetadata"],
             needs(&[Ask(Applications, Get)]),
+            application::read::oci_metadata,
         ),
         unary(
             "application.ApplicationService/GetManifests",
@@ -495,10 +496,11 @@ fn repositories() -> Vec<Call<State>> {
             needs(&[Ask(Repositories, Get)]),
             repository::refs,
         ),
-        missing(
+        unary(
             "repository.RepositoryService/ListOCITags",
             &["GET /api/v1/repositories/{repo}/oci-tags"],
             needs(&[Ask(Repositories, Get)]),
+            repository::oci_tags,
         ),
         missing(
             "repository.RepositoryService/ListApps",

@@ -14,7 +14,7 @@ use tiphys_api::{
     cluster::{Cluster, ClusterList, ConnectionState},
     operation::{Operation, SyncOperation},
     project::AppProjectList,
-    repository::{ChartDetails, Repository, RepositoryList, RevisionMetadata},
+    repository::{ChartDetails, OCIMetadata, Repository, RepositoryList, RevisionMetadata},
     resource::ApplicationTree,
     rpc::{
         account, application as app, events::EventList, project, repository as repo, session,
@@ -40,6 +40,7 @@ without_secrets!(
     AppProjectList,
     ApplicationTree,
     ChartDetails,
+    OCIMetadata,
     RevisionMetadata,
     account::Account,
     account::AccountsList,

@@ -10,7 +10,7 @@ use std::{
 use tiphys_api::{
     AppProject, Application,
     cluster::Cluster,
-    repository::{ChartDetails, Repository, RevisionMetadata},
+    repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
     rpc::{
         application::LogEntry,
@@ -571,6 +571,17 @@ impl Sources for FakeSources {
     ) -> Result<ChartDetails, ApiError> {
         Ok(ChartDetails {
             description: format!("{} {version}", source.chart),
+            ..Default::default()
+        })
+    }
+
+    async fn oci_tags(&self, _: &Repository) -> Result<Vec<String>, ApiError> {
+        Ok(vec!["1.0.0".into()])
+    }
+
+    async fn oci_metadata(&self, _: &Repository, revision: &str) -> Result<OCIMetadata, ApiError> {
+        Ok(OCIMetadata {
+            description: revision.to_owned(),
             ..Default::default()
         })
     }

@@ -16,7 +16,7 @@ use tiphys_api::{
     application::ApplicationList,
     constants::{REFRESH, REFRESH_TIMESTAMP},
     project::SyncWindow,
-    repository::{ChartDetails, RevisionMetadata},
+    repository::{ChartDetails, OCIMetadata, RevisionMetadata},
     rpc::application::{
         ApplicationQuery, ApplicationSyncWindow, ApplicationSyncWindowsQuery,
         ApplicationSyncWindowsResponse, LinksResponse, ListAppLinksRequest, RevisionMetadataQuery,
@@ -271,6 +271,33 @@ pub async fn chart_details(
     let repository = state.reach.repository_of(&app, &source.repo_url).await?;
     let sources = state.reach.sources(&repository);
     sources.chart_details(&source, &q.revision).await
+}
+
+pub async fn oci_metadata(
+    state: Arc<State>,
+    guard: Guard,
+    q: RevisionMetadataQuery,
+) -> Result<OCIMetadata, ApiError> {
+    let (app, project) = find::<Get>(
+        &state,
+        &guard,
+        q.app_namespace.as_deref(),
+        &q.name,
+        q.project.as_deref(),
+    )
+    .await?;
+    let source = source_of(&app, q.source_index, q.version_id)
+        .map_err(|e| e.context("error getting app source by source index and version ID"))?;
+    if !source.repo_url.starts_with("oci://") {
+        return Err(ApiError::invalid(format!(
+            "no OCI source found for application: {}",
+            q.name
+        )));
+    }
+    validate::permitted(&project, &source.repo_url)?;
+    let repository = state.reach.repository_of(&app, &source.repo_url).await?;
+    let sources = state.reach.sources(&repository);
+    sources.oci_metadata(&q.revision).await
 }
 
 /// The source selected by an index and a version in the history.

@@ -237,6 +237,19 @@ pub async fn refs(state: Arc<State>, guard: Guard, q: RepoQuery) -> Result<Refs,
     Ok(Refs { branches, tags })
 }
 
+/// The tags of a repository in a registry, as it lists them now.
+pub async fn oci_tags(state: Arc<State>, guard: Guard, q: RepoQuery) -> Result<Refs, ApiError> {
+    let repository = state
+        .reach
+        .repository_for(&guard, &q.repo, &q.app_project)
+        .await?;
+    let tags = state.reach.sources(&repository).oci_tags().await?;
+    Ok(Refs {
+        tags,
+        ..Refs::default()
+    })
+}
+
 /// The charts of a repository, as its index lists them now.
 pub async fn charts(
     state: Arc<State>,

@@ -1,0 +1,469 @@
+//! OCI registries: charts in them, and sources that are artifacts of them.
+//!
+//! Main type: [`Oci`]. A tag is looked up again when it is older than [`TAG_TTL`]; what a digest
+//! names never changes, and is kept unpacked. Rules that a reader may look for are in [`auth`]: who
+//! receives credentials.
+
+mod address;
+mod auth;
+mod layer;
+mod manifest;
+mod registry;
+
+pub(crate) use address::{has_charts, is_source};
+
+use crate::{
+    RepoAccess, RepoError, Since,
+    busy::Busy,
+    charts::ChartName,
+    entry::Common,
+    git::Commit,
+    repos::blocking,
+    unpacked::{Epoch, Unpacked, UnpackedFile, UnpackedKey},
+    versions,
+};
+use address::{is_digest, is_tag, tag_of, version_of};
+use layer::{LayerFile, LayerLimits};
+use manifest::Manifest;
+use registry::{Place, Registry};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tiphys_api::repository::OCIMetadata;
+use tiphys_render::helm::{Limits, chart::archive_files};
+
+/// How long a tag, or the list of them, serves without a question to the registry.
+const TAG_TTL: Duration = Duration::from_secs(180);
+/// The largest layer, packed.
+const LAYER_BYTES: u64 = 64 << 20;
+/// Repositories whose tags are remembered.
+const LISTS: u64 = 1_000;
+/// Tags whose digest is remembered.
+const DIGESTS: u64 = 20_000;
+/// Artifacts whose commit is remembered.
+const READY: u64 = 10_000;
+const READY_TTL: Duration = Duration::from_secs(24 * 3600);
+const MANIFESTS: u64 = 1_000;
+
+/// The fingerprint of an access, and what it reads.
+type Key = ([u8; 32], String);
+
+/// All OCI registries.
+pub(crate) struct Oci {
+    registry: Registry,
+    unpacked: Arc<Unpacked>,
+    lists: moka::sync::Cache<Key, (Instant, Arc<Vec<String>>)>,
+    digests: moka::sync::Cache<Key, (Instant, String)>,
+    manifests: moka::sync::Cache<Key, Arc<Manifest>>,
+    ready: moka::sync::Cache<Key, (Epoch, Commit)>,
+    busy: Busy<Key>,
+}
+
+impl Oci {
+    pub fn new(timeout: Duration, common: Arc<Common>, unpacked: Arc<Unpacked>) -> Self {
+        Self {
+            registry: Registry::new(timeout, common),
+            unpacked,
+            lists: moka::sync::Cache::new(LISTS),
+            digests: moka::sync::Cache::new(DIGESTS),
+            manifests: moka::sync::Cache::new(MANIFESTS),
+            ready: moka::sync::Cache::builder()
+                .max_capacity(READY)
+                .time_to_live(READY_TTL)
+                .build(),
+            busy: Busy::default(),
+        }
+    }
+
+    /// Whether the registry responds and accepts the credentials.
+    pub async fn test(&self, access: &RepoAccess) -> Result<(), RepoError> {
+        let mut place = Place::of(access, None)?;
+        // Not for what is in it: the path of charts is no repository.
+        place.address.repository.clear();
+        self.registry.ping(&place).await
+    }
+
+    /// The tags of a repository in its registry's order, with `+` for `_` as versions have it.
+    pub async fn tags(
+        &self,
+        access: &RepoAccess,
+        since: Since,
+    ) -> Result<Arc<Vec<String>>, RepoError> {
+        self.list(&Place::of(access, None)?, since).await
+    }
+
+    /// The version of a chart that a revision stands for. An exact one is not looked up.
+    pub async fn resolve_chart(
+        &self,
+        chart: ChartName<'_>,
+        revision: &str,
+        since: Since,
+    ) -> Result<String, RepoError> {
+        let place = Place::of(chart.access, Some(chart.name))?;
+        let list = self.list(&place, since).await?;
+        let no_version = |e: versions::VersionError| RepoError::NoVersion {
+            reason: e.to_string(),
+        };
+        let picked = versions::pick(revision, &list).map_err(no_version)?;
+        if versions::is_exact(picked) {
+            return Ok(picked.to_owned());
+        }
+        // Charts have versions: another tag, such as `latest`, is none.
+        versions::pick(revision, &[] as &[&str])
+            .map(str::to_owned)
+            .map_err(no_version)
+    }
+
+    /// The files of one version of a chart, as a commit of our own. `version` may be a range.
+    pub async fn chart(
+        &self,
+        chart: ChartName<'_>,
+        version: &str,
+        since: Since,
+    ) -> Result<Commit, RepoError> {
+        let resolved;
+        let version = if versions::is_exact(version) {
+            version
+        } else {
+            let range = if version.is_empty() { "*" } else { version };
+            resolved = self.resolve_chart(chart, range, since).await?;
+            &resolved
+        };
+        if matches!(since, Since::Recently)
+            && let Some(ready) = self.last_chart(chart, version)
+        {
+            return Ok(ready);
+        }
+        let place = Place::of(chart.access, Some(chart.name))?;
+        let by_name = unpacked_key("oci version", &place, version);
+        let found = match self.digest(&place, &tag_of(version), since).await {
+            Ok(Some(digest)) => self.download_chart(&place, &digest, &by_name).await,
+            Ok(None) => Err(RepoError::NoChart {
+                chart: chart.name.to_owned(),
+                version: version.to_owned(),
+                url: tiphys_api::access::shown_url(&chart.access.url),
+            }),
+            // What was downloaded before outlives an outage of its registry.
+            Err(e) if e.retryable() => match self.kept(by_name).await? {
+                Some(kept) => {
+                    tracing::warn!(error = %e, chart = chart.name, version, "using the chart as it was downloaded before");
+                    return Ok(kept);
+                }
+                None => Err(e),
+            },
+            Err(e) => Err(e),
+        }?;
+        let ready = (self.unpacked.epoch(), found.clone());
+        self.ready.insert(chart_key(chart, version), ready);
+        Ok(found)
+    }
+
+    /// A version of a chart that was returned before, from memory.
+    pub fn last_chart(&self, chart: ChartName<'_>, version: &str) -> Option<Commit> {
+        self.ready(&chart_key(chart, version))
+    }
+
+    /// The digest that a revision of a source stands for: a tag, a digest, or else a range of
+    /// versions.
+    pub async fn resolve(
+        &self,
+        access: &RepoAccess,
+        revision: &str,
+        since: Since,
+    ) -> Result<String, RepoError> {
+        if is_digest(revision) {
+            return Ok(revision.to_owned());
+        }
+        let place = Place::of(access, None)?;
+        let absent = |tag: &str, why: &str| RepoError::NoVersion {
+            reason: format!(
+                "cannot get digest for revision {tag}: {}:{tag}: {why}",
+                place.address.shown
+            ),
+        };
+        let tag = tag_of(revision);
+        let mut why = "invalid reference";
+        if is_tag(&tag) {
+            if let Some(digest) = self.digest(&place, &tag, since).await? {
+                return Ok(digest);
+            }
+            why = "not found";
+        }
+        if !versions::is_constraint(revision) {
+            return Err(absent(revision, why));
+        }
+        let list = self.list(&place, since).await?;
+        let picked = versions::pick(revision, &list).map_err(|e| RepoError::NoVersion {
+            reason: format!("no version for constraints: {e}"),
+        })?;
+        let digest = self.digest(&place, &tag_of(picked), since).await?;
+        digest.ok_or_else(|| absent(picked, "not found"))
+    }
+
+    /// The files of an artifact, as a commit of our own.
+    pub async fn files(&self, access: &RepoAccess, digest: &str) -> Result<Commit, RepoError> {
+        if let Some(ready) = self.last(access, digest) {
+            return Ok(ready);
+        }
+        let place = Place::of(access, None)?;
+        let found = self.download(&place, digest).await?;
+        let ready = (self.unpacked.epoch(), found.clone());
+        self.ready.insert(source_key(access, digest), ready);
+        Ok(found)
+    }
+
+    /// An artifact that was returned before, from memory.
+    pub fn last(&self, access: &RepoAccess, digest: &str) -> Option<Commit> {
+        self.ready(&source_key(access, digest))
+    }
+
+    /// What the author of an artifact says about it.
+    pub async fn metadata(
+        &self,
+        access: &RepoAccess,
+        revision: &str,
+    ) -> Result<OCIMetadata, RepoError> {
+        let digest = self.resolve(access, revision, Since::Recently).await?;
+        let manifest = self.manifest(&Place::of(access, None)?, &digest).await?;
+        let of = |name: &str| manifest.annotation(&format!("org.opencontainers.image.{name}"));
+        Ok(OCIMetadata {
+            created_at: of("created"),
+            authors: of("authors"),
+            docs_url: of("documentation"),
+            // Argo CD leaves it empty.
+            image_url: String::new(),
+            source_url: of("source"),
+            version: of("version"),
+            description: of("description"),
+        })
+    }
+
+    fn ready(&self, key: &Key) -> Option<Commit> {
+        let (epoch, commit) = self.ready.get(key)?;
+        self.unpacked.still_has(epoch).then_some(commit)
+    }
+
+    async fn kept(&self, key: UnpackedKey) -> Result<Option<Commit>, RepoError> {
+        let unpacked = Arc::clone(&self.unpacked);
+        blocking(move || unpacked.get(&key)).await
+    }
+
+    async fn list(&self, place: &Place<'_>, since: Since) -> Result<Arc<Vec<String>>, RepoError> {
+        let key = place_key(place, "");
+        let _one = self.busy.wait(&(key.0, format!("{} tags", key.1))).await;
+        if let Some((asked, list)) = self.lists.get(&key)
+            && is_new(asked, since)
+        {
+            return Ok(list);
+        }
+        let asked = Instant::now();
+        let tags = self.registry.tags(place).await?;
+        let list: Vec<String> = tags.iter().map(|tag| version_of(tag)).collect();
+        let list = Arc::new(list);
+        self.lists.insert(key, (asked, Arc::clone(&list)));
+        Ok(list)
+    }
+
+    /// What a tag names now. That there is none is not remembered: it may be pushed next.
+    async fn digest(
+        &self,
+        place: &Place<'_>,
+        tag: &str,
+        since: Since,
+    ) -> Result<Option<String>, RepoError> {
+        if !is_tag(tag) {
+            return Ok(None);
+        }
+        let key = place_key(place, tag);
+        let _one = self.busy.wait(&(key.0, format!("{} digest", key.1))).await;
+        if let Some((asked, digest)) = self.digests.get(&key)
+            && is_new(asked, since)
+        {
+            return Ok(Some(digest));
+        }
+        let asked = Instant::now();
+        let digest = self.registry.digest(place, tag).await?;
+        match &digest {
+            Some(digest) => self.digests.insert(key, (asked, digest.clone())),
+            None => self.digests.invalidate(&key),
+        }
+        Ok(digest)
+    }
+
+    async fn manifest(&self, place: &Place<'_>, digest: &str) -> Result<Arc<Manifest>, RepoError> {
+        let key = place_key(place, digest);
+        if let Some(manifest) = self.manifests.get(&key) {
+            return Ok(manifest);
+        }
+        let text = self.registry.manifest(place, digest).await?;
+        let text = text.ok_or_else(|| RepoError::NoVersion {
+            reason: format!(
+                "error resolving oci manifest for digest {digest}: {}@{digest}: not found",
+                place.address.shown
+            ),
+        })?;
+        let manifest = Manifest::parse(&text).map_err(|e| RepoError::Artifact {
+            reason: format!("error decoding oci manifest for digest {digest}: {e}"),
+        })?;
+        let manifest = Arc::new(manifest);
+        self.manifests.insert(key, Arc::clone(&manifest));
+        Ok(manifest)
+    }
+
+    async fn download(&self, place: &Place<'_>, digest: &str) -> Result<Commit, RepoError> {
+        if !is_digest(digest) {
+            return Err(RepoError::RevisionNotFound {
+                revision: digest.chars().take(200).collect(),
+            });
+        }
+        let key = place_key(place, digest);
+        let _one = self.busy.wait(&key).await;
+        let by_content = unpacked_key("oci source", place, digest);
+        if let Some(kept) = self.kept(by_content).await? {
+            return Ok(kept);
+        }
+        let manifest = self.manifest(place, digest).await?;
+        let unfit = |reason| RepoError::Artifact { reason };
+        let content = manifest.content().map_err(unfit)?;
+        let (is_packed, is_chart) = (content.is_packed, content.is_chart);
+        let layer = self
+            .registry
+            .blob(place, content.layer, LAYER_BYTES)
+            .await?;
+        let (unpacked, digest) = (Arc::clone(&self.unpacked), digest.to_owned());
+        blocking(move || {
+            let files = layer::files(&layer, is_packed, is_chart, LayerLimits::default());
+            let files = files.map_err(|e| RepoError::Artifact {
+                reason: format!(
+                    "cannot extract contents of oci image with revision {digest}: could not \
+                     decompress layer: {e}"
+                ),
+            })?;
+            let list = files.iter().map(|(path, file)| match file {
+                LayerFile::File(content) => UnpackedFile::new(path, content),
+                LayerFile::Link(target) => UnpackedFile::link(path, target),
+            });
+            unpacked.put(&[by_content], list)
+        })
+        .await
+    }
+
+    async fn download_chart(
+        &self,
+        place: &Place<'_>,
+        digest: &str,
+        by_name: &UnpackedKey,
+    ) -> Result<Commit, RepoError> {
+        let _one = self.busy.wait(&place_key(place, digest)).await;
+        let by_content = unpacked_key("oci chart", place, digest);
+        if let Some(kept) = self.kept(by_content).await? {
+            return Ok(kept);
+        }
+        let manifest = self.manifest(place, digest).await?;
+        let unfit = |reason| RepoError::Artifact { reason };
+        let layer = manifest.chart().map_err(unfit)?;
+        let archive = self.registry.blob(place, layer, LAYER_BYTES).await?;
+        let (unpacked, shown) = (Arc::clone(&self.unpacked), place.address.shown.clone());
+        let keys = [by_content, *by_name];
+        blocking(move || {
+            let files = archive_files(&archive, &Limits::default());
+            let files = files.map_err(|e| RepoError::Corrupt {
+                url: shown,
+                reason: e.to_string(),
+            })?;
+            let list = files.0.iter();
+            unpacked.put(
+                &keys,
+                list.map(|(path, content)| UnpackedFile::new(path, content)),
+            )
+        })
+        .await
+    }
+}
+
+fn is_new(asked: Instant, since: Since) -> bool {
+    match since {
+        Since::Recently => asked.elapsed() < TAG_TTL,
+        Since::At(time) => asked >= time,
+    }
+}
+
+/// `name`: a tag or a digest.
+fn place_key(place: &Place<'_>, name: &str) -> Key {
+    let repository = &place.address.repository;
+    (place.access.fingerprint(), format!("{repository} {name}"))
+}
+
+fn source_key(access: &RepoAccess, digest: &str) -> Key {
+    (access.fingerprint(), format!("source {digest}"))
+}
+
+fn chart_key(chart: ChartName<'_>, version: &str) -> Key {
+    let name = format!("chart {} {version}", chart.name);
+    (chart.access.fingerprint(), name)
+}
+
+fn unpacked_key(kind: &str, place: &Place<'_>, name: &str) -> UnpackedKey {
+    UnpackedKey::new(&[
+        kind.as_bytes(),
+        &place.access.fingerprint(),
+        place.address.repository.as_bytes(),
+        name.as_bytes(),
+    ])
+}
+
+/// For fuzzing: reads a manifest, the two ways it is used, and checks what is found in it.
+#[doc(hidden)]
+pub fn read_manifest(text: &[u8]) -> Result<(), String> {
+    let Ok(manifest) = Manifest::parse(text) else {
+        return Ok(());
+    };
+    manifest.annotation("org.opencontainers.image.created");
+    let _ = manifest.chart();
+    let content = manifest.content();
+    match content {
+        Ok(found) if !found.layer.media_type.contains("tar") => Err(format!(
+            "the content is in a layer of type {}",
+            found.layer.media_type
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// For fuzzing: unpacks a layer, and checks that nothing leaves it.
+#[doc(hidden)]
+pub fn read_layer(layer: &[u8]) -> Result<(), String> {
+    let limits = LayerLimits {
+        bytes: 16 << 20,
+        entries: 1000,
+    };
+    for is_packed in [false, true] {
+        let files = layer::files(layer, is_packed, false, limits).unwrap_or_default();
+        let leaves = |path: &&String| {
+            path.is_empty() || path.split('/').any(|part| matches!(part, "" | "." | ".."))
+        };
+        if let Some(path) = files.keys().find(leaves) {
+            return Err(format!("a file has the path {path:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// For fuzzing: reads what a registry says about how to sign requests, and a token.
+#[doc(hidden)]
+pub fn read_challenge(text: &[u8]) -> Result<(), String> {
+    let header = String::from_utf8_lossy(text);
+    if let Some(auth::Challenge::Bearer { realm, .. }) = auth::challenge([header.as_ref()])
+        && let Ok(realm) = reqwest::Url::parse(&realm)
+        && let Ok(registry) = reqwest::Url::parse("https://registry.example.com")
+        && auth::trust(&registry, &realm) == auth::Trust::Credentials
+        && realm
+            .host_str()
+            .is_none_or(|host| host != "example.com" && !host.ends_with(".example.com"))
+    {
+        return Err(format!("{realm} is trusted"));
+    }
+    let _ = auth::token(text);
+    Ok(())
+}
