@@ -181,9 +181,9 @@ impl Sources {
             "helm" if repository.enable_oci && has_scheme => Err(RepoError::Unsupported(
                 "OCI Helm repository URL should include hostname and port only".to_owned(),
             )),
+            _ if url.starts_with("oci://") => self.repos.test_registry(&access).await,
             "helm" if has_scheme => self.repos.test_charts(&access).await,
             "helm" => self.repos.test_registry(&access).await,
-            _ if url.starts_with("oci://") => self.repos.test_registry(&access).await,
             _ => self.repos.test(&access).await,
         }
     }

@@ -254,7 +254,9 @@ async fn resolve_one<A>(
     } else {
         asked
     };
-    if source.chart.is_empty() && is_full_sha(revision) {
+    // A tag of a registry is often a commit's SHA as well.
+    let is_git = source.chart.is_empty() && !source.repo_url.starts_with("oci://");
+    if is_git && is_full_sha(revision) {
         return Ok((revision.to_owned(), revision.to_owned()));
     }
     validate::permitted(project, &source.repo_url)?;
