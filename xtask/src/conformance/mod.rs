@@ -11,6 +11,7 @@ mod health;
 mod helm;
 pub mod kustomize;
 mod smp;
+mod sources;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -122,6 +123,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         "helm_unit" => Box::new(helm::run),
         "actions" => Box::new(actions::run),
         "kustomize" => Box::new(kustomize::run),
+        "sources" => Box::new(sources::run),
         _ => match name.strip_prefix("diff/") {
             Some(_) => Box::new(diff::run),
             None => Box::new(|_| Err("nothing can run this suite yet".into())),

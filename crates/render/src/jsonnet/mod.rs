@@ -149,7 +149,7 @@ fn evaluate_here(
     let is_function = run.call(
         &mut program,
         "function(v) std.isFunction(v)",
-        &[thunk.clone()],
+        std::slice::from_ref(&thunk),
     )?;
     let mut arguments = vec![thunk];
     let mut call = "f".to_owned();
@@ -363,7 +363,7 @@ impl<'p> Run<'_, 'p> {
                 .stack_trace
                 .iter()
                 .rev()
-                .filter_map(|item| message::place_in_trace(item)),
+                .filter_map(message::place_in_trace),
         );
         let mut last = String::new();
         let mut shown = 0;
