@@ -1,8 +1,10 @@
 //! A plain directory of manifests, walked with Argo CD's rules.
 
 use crate::files::join;
-use crate::manifest::objects_of_text;
+use crate::jsonnet::{self, JsonnetError};
+use crate::manifest::{Failed, ManifestError, objects_of_jsonnet, objects_of_text};
 use crate::{Budget, DirectoryOptions, FileKind, RenderError, Rendered, SourceFiles, SourceKind};
+use tiphys_apimachinery::Object;
 use tiphys_gocompat::glob::Glob;
 
 /// A file that contains this text is not rendered.
@@ -18,6 +20,7 @@ pub(crate) fn render(
 ) -> Result<Rendered, RenderError> {
     let mut walk = Walk {
         files,
+        path,
         options,
         budget,
         include: pattern(&options.include),
@@ -44,6 +47,8 @@ fn matches(pattern: Option<&Option<Glob>>, path: &str) -> Option<bool> {
 
 struct Walk<'a> {
     files: &'a dyn SourceFiles,
+    /// The Application's folder.
+    path: &'a str,
     options: &'a DirectoryOptions,
     budget: &'a Budget,
     include: Option<Option<Glob>>,
@@ -120,9 +125,7 @@ impl Walk<'_> {
             if self.options.skip_jsonnet {
                 return Ok(());
             }
-            return Err(RenderError::Unsupported(format!(
-                "{relative}: Jsonnet files are"
-            )));
+            return self.program(full, relative, &content);
         }
         self.bytes += content.len() as u64;
         let limit = self.budget.combined_bytes;
@@ -132,7 +135,38 @@ impl Walk<'_> {
                 limit,
             });
         }
-        let (objects, errors) = objects_of_text(relative, &content, self.budget);
+        self.found(objects_of_text(relative, &content, self.budget))
+    }
+
+    /// A Jsonnet file. Its size does not count among that of the manifests, as in Argo CD.
+    fn program(&mut self, full: &str, relative: &str, content: &[u8]) -> Result<(), RenderError> {
+        let evaluated = jsonnet::evaluate(
+            self.files,
+            self.path,
+            full,
+            content,
+            &self.options.jsonnet,
+            &self.budget.jsonnet,
+        );
+        match evaluated {
+            Ok(value) => self.found(objects_of_jsonnet(relative, value)),
+            Err(JsonnetError::Render(error)) => Err(error),
+            Err(JsonnetError::Program(message)) => {
+                self.rendered.errors.push(ManifestError {
+                    failed: Failed::Evaluate,
+                    file: relative.to_owned(),
+                    line: 0,
+                    message,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    fn found(
+        &mut self,
+        (objects, errors): (Vec<Object>, Vec<ManifestError>),
+    ) -> Result<(), RenderError> {
         self.rendered.objects.extend(objects);
         self.rendered.errors.extend(errors);
         if self.rendered.objects.len() > self.budget.objects {

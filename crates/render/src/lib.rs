@@ -1,8 +1,8 @@
 //! Renders files to Kubernetes objects, using only its arguments.
 //!
 //! Main functions: [`prepare`] and [`render`]; files are read through [`SourceFiles`]. Plain
-//! directories are rendered by Argo CD's rules, charts by Helm's and kustomizations by Kustomize's.
-//! Jsonnet and plugins are detected and refused by name, never rendered as nothing. Pure: no file
+//! directories are rendered by Argo CD's rules (their Jsonnet by go-jsonnet's), charts by Helm's and
+//! kustomizations by Kustomize's. Plugins are refused by name, never rendered as nothing. Pure: no file
 //! system, network, clock or process. It must not know where the files come from or what the
 //! objects are used for.
 
@@ -11,6 +11,7 @@ mod detect;
 mod directory;
 mod files;
 pub mod helm;
+mod jsonnet;
 pub mod kustomize;
 mod manifest;
 mod need;
@@ -24,7 +25,10 @@ pub use detect::{ExplicitKind, SourceKind, detect};
 pub use files::{
     FileEntry, FileError, FileKind, MemoryFiles, SourceFiles, clean_app_path as app_folder,
 };
-pub use manifest::{ManifestError, objects_of_text};
+pub use jsonnet::{
+    JsonnetError, JsonnetLimits, JsonnetOptions, JsonnetVariable, evaluate as evaluate_jsonnet,
+};
+pub use manifest::{Failed, ManifestError, objects_of_text};
 pub use need::SourceRef;
 
 use tiphys_apimachinery::Object;
@@ -41,6 +45,7 @@ pub struct Budget {
     pub objects: usize,
     /// Nesting, values and aliases per file.
     pub yaml: tiphys_gocompat::yaml::Limits,
+    pub jsonnet: JsonnetLimits,
 }
 
 impl Default for Budget {
@@ -54,6 +59,7 @@ impl Default for Budget {
             files: 100_000,
             objects: 50_000,
             yaml,
+            jsonnet: JsonnetLimits::default(),
         }
     }
 }
@@ -67,8 +73,9 @@ pub struct DirectoryOptions {
     pub exclude: String,
     /// Read files of every extension.
     pub disable_extension_filter: bool,
-    /// Skip Jsonnet files instead of refusing them.
+    /// Skip Jsonnet files instead of evaluating them.
     pub skip_jsonnet: bool,
+    pub jsonnet: JsonnetOptions,
 }
 
 /// The outcome of a render. Broken files are listed in `errors` and never hide the valid ones.

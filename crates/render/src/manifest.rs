@@ -7,13 +7,35 @@ use tiphys_gocompat::yaml::{self, Duplicates, Limits, YamlError};
 
 /// A file, or a part of it, that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Failed to unmarshal \"{file}\": {}{message}", shown_line(*.line))]
+#[error("Failed to {failed} \"{file}\": {}{message}", shown_line(*.line))]
 pub struct ManifestError {
+    pub failed: Failed,
     /// Path relative to the Application's folder.
     pub file: String,
     /// Line in the file, from 1; 0 means the whole file.
     pub line: usize,
     pub message: String,
+}
+
+/// What could not be done with a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Failed {
+    #[default]
+    Unmarshal,
+    /// A Jsonnet file.
+    Evaluate,
+    /// What a Jsonnet file evaluates to.
+    UnmarshalEvaluated,
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unmarshal => "unmarshal",
+            Self::Evaluate => "evaluate jsonnet",
+            Self::UnmarshalEvaluated => "unmarshal generated json",
+        })
+    }
 }
 
 fn shown_line(line: usize) -> String {
@@ -101,6 +123,19 @@ pub(crate) fn objects_of_values(
     )
 }
 
+/// The objects of an evaluated Jsonnet file: one, or an array of them with nulls between.
+pub(crate) fn objects_of_jsonnet(file: &str, value: Value) -> (Vec<Object>, Vec<ManifestError>) {
+    let values = match value {
+        Value::Array(values) => values,
+        value => vec![value],
+    };
+    let (objects, mut errors) = objects_of_values(file, values);
+    for error in &mut errors {
+        error.failed = Failed::UnmarshalEvaluated;
+    }
+    (objects, errors)
+}
+
 fn looks_like_manifest(content: &[u8]) -> bool {
     let has = |word: &str| content.windows(word.len()).any(|w| w == word.as_bytes());
     has("apiVersion:") && has("kind:") && has("metadata:")
@@ -126,6 +161,7 @@ impl Reader<'_> {
         self.errors.push((
             false,
             ManifestError {
+                failed: Failed::Unmarshal,
                 file: self.file.to_owned(),
                 line,
                 message: message.into(),
@@ -137,6 +173,7 @@ impl Reader<'_> {
         self.errors.push((
             true,
             ManifestError {
+                failed: Failed::Unmarshal,
                 file: self.file.to_owned(),
                 line,
                 message,

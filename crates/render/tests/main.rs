@@ -8,5 +8,6 @@ mod helm_hostile;
 mod helm_kube_version;
 mod helm_renders;
 mod helm_source;
+mod jsonnet;
 mod kustomize;
 mod kustomize_app;

@@ -32,7 +32,7 @@ use tiphys_render::{
 };
 
 /// Part of every digest. Increase it when rendering changes, so that old results are not reused.
-const RENDERER: &str = "3";
+const RENDERER: &str = "4";
 /// Cache size for parsed charts (estimated).
 const CHART_BYTES: u64 = 128 << 20;
 /// Renders whose needs are remembered.

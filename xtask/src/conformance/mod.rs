@@ -218,7 +218,7 @@ fn text(case: &Value, key: &str) -> String {
 }
 
 /// The first difference between two documents, for a readable message.
-fn first_difference(expected: &Value, got: &Value, path: &str) -> String {
+pub fn first_difference(expected: &Value, got: &Value, path: &str) -> String {
     match (expected, got) {
         (Value::Object(e), Value::Object(g)) => {
             let differing = e.keys().chain(g.keys()).find(|k| e.get(*k) != g.get(*k));

@@ -3,6 +3,7 @@
 
 mod helm;
 mod jq;
+mod jsonnet;
 mod kustomize;
 mod semver;
 mod shrink;
@@ -23,6 +24,8 @@ pub enum Parity {
     Helm(Box<helm::Args>),
     /// Every kustomization below some folders, built by the real kustomize and by ours
     Kustomize(kustomize::Args),
+    /// Every Jsonnet file below some folders, evaluated by the real jsonnet and by ours
+    Jsonnet(jsonnet::Args),
     /// Random jq programs, run by gojq and by ours
     Jq(Random),
     /// Random YAML documents and values, read and printed by sigs.k8s.io/yaml and by ours
@@ -50,6 +53,7 @@ pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
         Parity::Template(args) => template::run(root, args),
         Parity::Helm(args) => helm::run(root, args),
         Parity::Kustomize(args) => kustomize::run(args),
+        Parity::Jsonnet(args) => jsonnet::run(args),
         Parity::Jq(args) => jq::run(root, args),
         Parity::Yaml(args) => yaml::run(root, args),
         Parity::Semver(args) => semver::run(root, args),

@@ -19,11 +19,11 @@ pub use kustomize::KustomizeOptions;
 pub(crate) use kustomize::render as render_kustomization;
 
 use crate::{
-    DirectoryOptions, ExplicitKind, FileKind, RenderError, SourceFiles, SourceKind, SourceRef,
-    detect, files::clean_app_path,
+    DirectoryOptions, ExplicitKind, FileKind, JsonnetOptions, JsonnetVariable, RenderError,
+    SourceFiles, SourceKind, SourceRef, detect, files::clean_app_path,
 };
 use std::{collections::BTreeMap, sync::Arc};
-use tiphys_api::source::ApplicationSource;
+use tiphys_api::source::{ApplicationSource, JsonnetVar};
 
 /// The files of a source, and of the other sources that it references.
 #[derive(Clone)]
@@ -117,7 +117,7 @@ impl Tool {
 pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepared, RenderError> {
     let (folder, source, kind) = recognise(sources.files, params)?;
     let tool = match kind {
-        SourceKind::Directory => Tool::Directory(directory_options(&source, &params.cluster_facts)),
+        SourceKind::Directory => Tool::Directory(directory_options(&source, params)),
         SourceKind::Helm => Tool::Helm(Box::new(chart::options(sources, &source, params)?)),
         SourceKind::Kustomize => Tool::Kustomize(Box::new(kustomize::options(&source, params)?)),
         kind @ SourceKind::Plugin => {
@@ -162,16 +162,33 @@ fn recognise(
     ))
 }
 
-fn directory_options(source: &ApplicationSource, cluster_facts: &ClusterFacts) -> DirectoryOptions {
-    let skip_jsonnet = cluster_facts.switched_off.contains(&SourceKind::Directory);
+fn directory_options(source: &ApplicationSource, params: &RenderParams) -> DirectoryOptions {
+    let skip_jsonnet = params
+        .cluster_facts
+        .switched_off
+        .contains(&SourceKind::Directory);
     let Some(d) = &source.directory else {
         return DirectoryOptions {
             skip_jsonnet,
             ..DirectoryOptions::default()
         };
     };
+    let environment = Environment::new(&params.app, source);
+    let variables = |variables: &[JsonnetVar]| {
+        let variables = variables.iter().map(|variable| JsonnetVariable {
+            name: variable.name.clone(),
+            value: environment.expand(&variable.value),
+            code: variable.code,
+        });
+        variables.collect()
+    };
     DirectoryOptions {
         skip_jsonnet,
+        jsonnet: JsonnetOptions {
+            ext_vars: variables(&d.jsonnet.ext_vars),
+            tlas: variables(&d.jsonnet.tlas),
+            libs: d.jsonnet.libs.clone(),
+        },
         recurse: d.recurse,
         include: d.include.clone(),
         exclude: d.exclude.clone(),
