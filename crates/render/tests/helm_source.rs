@@ -163,10 +163,7 @@ fn what_cannot_be_rendered_is_named() {
         (
             chart(&[("app/Chart.yaml", depending)]),
             "{}",
-            format!(
-                "{command} an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing \
-                 dependencies: found in Chart.yaml, but missing in charts/ directory: db"
-            ),
+            "chart db 1.x.x of https://example.com cannot be fetched here".into(),
         ),
         (
             chart(&[("app/templates/a.yaml", "{{ fail \"no way\" }}")]),
