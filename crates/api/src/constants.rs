@@ -35,6 +35,11 @@ pub const PRE_DELETE_FINALIZER: &str = "pre-delete-finalizer.argocd.argoproj.io"
 pub const POST_DELETE_FINALIZER: &str = "post-delete-finalizer.argocd.argoproj.io";
 pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 pub const SECRET_TYPE_LABEL: &str = "argocd.argoproj.io/secret-type";
+/// The ConfigMaps with the host keys and certificates of repository servers.
+pub const KNOWN_HOSTS_CM: &str = "argocd-ssh-known-hosts-cm";
+pub const TLS_CERTS_CM: &str = "argocd-tls-certs-cm";
+pub const KNOWN_HOSTS_KEY: &str = "ssh_known_hosts";
+pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
 pub const MANAGED_BY: &str = "managed-by";
 pub const MANAGED_BY_VALUE: &str = "argocd.argoproj.io";
 

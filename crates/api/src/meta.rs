@@ -432,7 +432,11 @@ pub mod base64_bytes {
     use base64::{Engine, engine::general_purpose::STANDARD};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
+    /// Go encodes an absent byte slice as `null`.
     pub fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+        if bytes.is_empty() {
+            return s.serialize_none();
+        }
         s.serialize_str(&STANDARD.encode(bytes))
     }
 

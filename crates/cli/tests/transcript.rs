@@ -16,6 +16,8 @@ use std::{
 };
 
 const TRANSCRIPT: &str = "tests/transcripts/argocd-3.6.txt";
+/// `CN=git.example.com`, self-signed.
+const CERTIFICATE: &str = "tests/transcripts/git.example.com.pem";
 /// Written from our own output according to Argo CD's sources; upstream's, which needs `helm` in
 /// its path for these commands, has not been recorded yet.
 const LOCAL_TRANSCRIPT: &str = "tests/transcripts/local.txt";
@@ -44,6 +46,54 @@ const STEPS: &[&str] = &[
     "app sync web --revision nowhere",
     "app delete web -y --wait",
     "app list -o name",
+];
+
+const TRUST_TRANSCRIPT: &str = "tests/transcripts/trust.txt";
+
+/// What repositories are reached with. `$LOCAL/trust` has the files.
+const TRUST_STEPS: &[&str] = &[
+    "cert list",
+    "cert add-ssh --batch --from $LOCAL/trust/known_hosts",
+    "cert add-ssh --batch --from $LOCAL/trust/known_hosts",
+    "cert add-ssh --batch --from $LOCAL/trust/other_hosts",
+    "cert add-ssh --batch --from $LOCAL/trust/other_hosts --upsert",
+    "cert add-ssh --batch --from $LOCAL/trust/nothing",
+    "cert add-ssh --from $LOCAL/trust/known_hosts",
+    "cert add-tls git.example.com --from $LOCAL/trust/two.pem",
+    "cert add-tls git.example.com --from $LOCAL/trust/two.pem",
+    "cert add-tls git.example.org --from $LOCAL/trust/two.pem --upsert",
+    "cert add-tls bad/name --from $LOCAL/trust/two.pem",
+    "cert add-tls git.example.com --from $LOCAL/trust/known_hosts",
+    "cert add-tls git.example.com --from $LOCAL/trust/missing",
+    "cert list",
+    "cert list -o json --cert-type https",
+    "cert list -o yaml --hostname-pattern *.org",
+    "cert list -o bad",
+    "cert list --sort type --hostname-pattern git*",
+    "cert list --cert-type pgp",
+    "cert rm git.example.com --cert-type https",
+    "cert rm git*",
+    "cert rm nope",
+    "cert rm *",
+    "cert list --hostname-pattern git*",
+    "repocreds list",
+    "repocreds add https://git.example.com/team --username me --password secret",
+    "repocreds add https://git.example.com/team --username me --password secret",
+    "repocreds add https://git.example.com/team --username me --password other --upsert",
+    "repocreds add git@git.example.com:team --ssh-private-key-path $LOCAL/trust/key",
+    "repocreds add https://git.example.com/ssh --ssh-private-key-path $LOCAL/trust/key",
+    "repocreds add https://git.example.com/both --bearer-token t --password p",
+    "repocreds add http://git.example.com/plain --bearer-token t",
+    "repocreds add oci.example.com/charts --type helm --enable-oci --insecure-oci-force-http --username me --password secret",
+    "repocreds add https://git.example.com/oci --insecure-oci-force-http",
+    "repocreds list",
+    "repocreds list -o url",
+    "repocreds list -o json",
+    "repocreds list -o yaml",
+    "repocreds list -o bad",
+    "repocreds rm https://git.example.com/team git@git.example.com:team",
+    "repocreds rm https://git.example.com/team",
+    "repocreds list",
 ];
 
 /// Manifests of this machine.
@@ -88,6 +138,31 @@ const EXAMPLES: [&str; 9] = [
 /// Only local, and a Secret.
 const TOKEN: &str = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: token\nstringData: {token: hush}\n---
 apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: facts\ndata: {kube: {{ .Capabilities.KubeVersion | quote }}, jobs: {{ .Capabilities.APIVersions.Has \"batch/v1/Job\" | quote }}}\n";
+
+/// The files for `cert` and `repocreds`: `other_hosts` has another key for one of the hosts.
+fn trust() -> [(&'static str, String); 5] {
+    let [one, two] = [
+        "AAAAC3NzaC1lZDI1NTE5AAAAIAfuCHKVTjquxvt6CM6tdG4SLp1Btn/nOeHHE5UOzRdf",
+        "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl",
+    ];
+    let pem = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(CERTIFICATE))
+        .expect("the certificate can be read");
+    [
+        (
+            "known_hosts",
+            format!(
+                "# ours\ngit.example.com ssh-ed25519 {one}\n[ssh.example.org]:2222,ssh.example.org ssh-ed25519 {one}\n"
+            ),
+        ),
+        (
+            "other_hosts",
+            format!("git.example.com ssh-ed25519 {two}\n"),
+        ),
+        ("nothing", "# no entry\n".to_owned()),
+        ("two.pem", format!("{pem}{pem}")),
+        ("key", "a private key\n".to_owned()),
+    ]
+}
 
 struct Up {
     child: Child,
@@ -135,6 +210,9 @@ impl Up {
             &folder.join("local/edited/chart/templates/token.yaml"),
             TOKEN,
         );
+        for (name, text) in trust() {
+            write(&folder.join("local/trust").join(name), &text);
+        }
         let mut child = Command::new(env!("CARGO_BIN_EXE_tiphys"))
             .args(["up", "--bare", "--port", "0", "--data"])
             .arg(folder.join("data"))
@@ -246,6 +324,7 @@ impl Up {
                 &format!("file://{}", self.folder.join("examples.git").display()),
                 "$REPO",
             )
+            .replace(&*self.folder.join("local").to_string_lossy(), "$LOCAL")
             .replace(&self.address, "$SERVER");
         let rules = [
             (r"\b[0-9a-f]{40}\b", "SHA"),
@@ -354,4 +433,14 @@ fn argo_cds_own_cli_reads_local_manifests_alike() {
 #[test]
 fn our_cli_reads_local_manifests() {
     ours(LOCAL_TRANSCRIPT, LOCAL_STEPS);
+}
+
+#[test]
+fn argo_cds_own_cli_trusts_alike() {
+    genuine(TRUST_TRANSCRIPT, TRUST_STEPS);
+}
+
+#[test]
+fn our_cli_trusts_what_argo_cds_trusts() {
+    ours(TRUST_TRANSCRIPT, TRUST_STEPS);
 }

@@ -6,7 +6,7 @@
 //! (lists of globs and regexp2 expressions), [`regex`] (regexp), [`cron`] (robfig/cron), [`duration`] (time.Duration),
 //! [`template`] (text/template), [`sprig`] (its functions in Helm), [`toml`] (BurntSushi/toml, both
 //! ways), [`document`] (what their printers take), [`semver`] (Masterminds/semver), [`strvals`] (Helm's `--set`), [`url`] (net/url),
-//! [`netip`] (net/netip) and [`jq`] (gojq). Pure, and it knows no Kubernetes word: it must not learn what an object, a
+//! [`netip`] (net/netip), [`x509`] (crypto/x509), [`known_hosts`] (golang.org/x/crypto/ssh) and [`jq`] (gojq). Pure, and it knows no Kubernetes word: it must not learn what an object, a
 //! manifest or an Application is.
 
 pub mod cron;
@@ -16,6 +16,7 @@ pub mod duration;
 pub mod glob;
 pub mod jq;
 pub mod json;
+pub mod known_hosts;
 pub mod netip;
 pub mod path_match;
 pub mod patterns;
@@ -27,4 +28,5 @@ pub mod template;
 pub mod text;
 pub mod toml;
 pub mod url;
+pub mod x509;
 pub mod yaml;

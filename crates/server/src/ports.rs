@@ -85,6 +85,14 @@ impl SecretRecord {
     }
 }
 
+/// A ConfigMap as the API server has it now.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigMapRecord {
+    pub data: BTreeMap<String, String>,
+    /// Its resourceVersion; empty if it does not exist.
+    pub version: String,
+}
+
 /// An event to record about an Application or project.
 pub struct EventRecord {
     pub api_kind: &'static str,
@@ -137,6 +145,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// The ConfigMap's data; empty if it does not exist.
     async fn config_map(&self, name: &str) -> StoreResult<BTreeMap<String, String>>;
+    /// The ConfigMap as the API server has it now, to change it.
+    async fn read_config_map(&self, name: &str) -> StoreResult<ConfigMapRecord>;
+    /// Sets values in a ConfigMap, or removes them (`None`); the others are kept. A missing
+    /// ConfigMap is created. Fails with [`StoreError::Conflict`] if it has changed since `version`.
+    async fn set_in_config_map(
+        &self,
+        name: &str,
+        version: &str,
+        values: &BTreeMap<String, Option<String>>,
+    ) -> StoreResult<()>;
     async fn secret(&self, name: &str) -> StoreResult<SecretRecord>;
     /// The Secrets whose label `argocd.argoproj.io/secret-type` has this value.
     async fn secrets_of_type(&self, secret_type: &str) -> StoreResult<Vec<SecretRecord>>;
@@ -148,6 +166,8 @@ pub trait Store: Send + Sync + 'static {
         values: &BTreeMap<String, Vec<u8>>,
     ) -> StoreResult<()>;
     async fn delete_secret(&self, name: &str) -> StoreResult<()>;
+    /// Takes the label `argocd.argoproj.io/secret-type` off a Secret, which stays.
+    async fn release_secret(&self, name: &str) -> StoreResult<()>;
 
     async fn record_event(&self, event: EventRecord) -> StoreResult<()>;
     async fn events(&self, namespace: &str, field_selector: &str) -> StoreResult<EventList>;

@@ -3,6 +3,7 @@
 
 use crate::common;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use common::{SHA, World, app};
 use http::{Method, Request};
@@ -20,12 +21,14 @@ use tiphys_rpc::table::Kind;
 use tiphys_server::{
     access::{Access, Action, Ask, Enforcer, Question},
     auth::Claims,
-    ports::{SecretRecord, Store as _},
+    ports::Store as _,
     table::table,
 };
 
 const REPO: &str = "https://example.org/r.git";
 const REPO_PATH: &str = "/api/v1/repositories/https%3A%2F%2Fexample.org%2Fr.git";
+const TEMPLATE: &str = "https://example.org/team";
+const TEMPLATE_PATH: &str = "https%3A%2F%2Fexample.org%2Fteam";
 const APP: &str = "/api/v1/applications/a";
 const DEPLOYMENT: &str = "namespace=n&resourceName=web&version=v1&group=apps&kind=Deployment";
 
@@ -100,14 +103,13 @@ async fn world(enforcer: Arc<Recorder>) -> World {
         let app = serde_json::from_value(app).expect("an Application");
         world.store.create_app(&app).await.expect("stored");
     }
-    let mut secret = SecretRecord {
-        name: "repo-1".into(),
-        ..Default::default()
-    };
-    let label = "argocd.argoproj.io/secret-type";
-    secret.labels.insert(label.into(), "repository".into());
-    secret.data.insert("url".into(), REPO.into());
-    world.store.put_secret(&secret).await.expect("stored");
+    for (name, kind, url) in [
+        ("repo-1", "repository", REPO),
+        ("creds-1", "repo-creds", TEMPLATE),
+        ("creds-write-1", "repo-write-creds", TEMPLATE),
+    ] {
+        world.store_secret(name, kind, &[("url", url)]).await;
+    }
     let node = json!({"group": "apps", "kind": "Deployment", "version": "v1", "name": "web", "namespace": "n", "uid": "1"});
     let pod = json!({"kind": "Pod", "version": "v1", "name": "web-1", "namespace": "n", "uid": "2", "parentRefs": [node]});
     let tree = json!({"nodes": [node, pod]});
@@ -148,6 +150,8 @@ fn request(rpc: &str) -> (Method, String, Value) {
         "application.ApplicationService" => of_application(method),
         "project.ProjectService" => of_project(method),
         "repository.RepositoryService" => of_repository(method),
+        "repocreds.RepoCredsService" => of_credentials(method),
+        "certificate.CertificateService" => of_certificate(method),
         "cluster.ClusterService" => of_cluster(method),
         "account.AccountService" => of_account(method),
         _ => None,
@@ -244,6 +248,36 @@ fn of_repository(method: &str) -> Option<(String, Value)> {
         ),
         "Delete" | "DeleteRepository" => (format!("DELETE {REPO_PATH}"), Value::Null),
         "ValidateAccess" => (format!("POST {REPO_PATH}/validate"), json!(REPO)),
+        _ => return None,
+    })
+}
+
+fn of_credentials(method: &str) -> Option<(String, Value)> {
+    // One of each use is stored.
+    let (path, kind) = if method.contains("Write") {
+        ("/api/v1/write-repocreds", "Write")
+    } else {
+        ("/api/v1/repocreds", "")
+    };
+    let creds = |url: &str| json!({"url": url, "username": "u"});
+    let stored = format!("{path}/{TEMPLATE_PATH}");
+    Some(match method.replacen(kind, "", 1).as_str() {
+        "ListRepositoryCredentials" => (format!("GET {path}"), Value::Null),
+        "CreateRepositoryCredentials" => (format!("POST {path}"), creds("https://new.example.org")),
+        "UpdateRepositoryCredentials" => (format!("PUT {stored}"), creds(TEMPLATE)),
+        "DeleteRepositoryCredentials" => (format!("DELETE {stored}"), Value::Null),
+        _ => return None,
+    })
+}
+
+fn of_certificate(method: &str) -> Option<(String, Value)> {
+    const PATH: &str = "/api/v1/certificates";
+    let key = STANDARD.encode(common::HOST_KEY);
+    let new = json!({"items": [{"serverName": "new.example.org", "certType": "ssh", "certSubType": "ssh-ed25519", "certData": key}]});
+    Some(match method {
+        "ListCertificates" => (format!("GET {PATH}"), Value::Null),
+        "CreateCertificate" => (format!("POST {PATH}"), new),
+        "DeleteCertificate" => (format!("DELETE {PATH}"), Value::Null),
         _ => return None,
     })
 }
@@ -364,7 +398,7 @@ async fn each_row_asks_for_what_it_names() {
             "account.AccountService/CanI"
         ]
     );
-    assert!(walked > 45, "{walked}");
+    assert!(walked > 55, "{walked}");
 }
 
 #[tokio::test]
@@ -504,4 +538,38 @@ async fn some_requests_ask_for_more() {
         .rest(Method::PUT, "/api/v1/projects/p", Some(project))
         .await;
     assert_eq!(status, 403, "a destination that is new: {body}");
+}
+
+#[tokio::test]
+async fn what_is_replaced_must_be_permitted_to_change() {
+    let world = world(Recorder::new(|q| !q.contains(", update, "))).await;
+    let key = |key: &str| {
+        let data = STANDARD.encode(key);
+        json!({"items": [{"serverName": "h.example.org", "certType": "ssh", "certSubType": "ssh-ed25519", "certData": data}]})
+    };
+    let certificates = "/api/v1/certificates?upsert=true";
+    let creds = json!({"url": "https://Example.org/team/", "username": "u"});
+    let upsert = async |path: &str, body: Value| world.rest(Method::POST, path, Some(body)).await;
+    assert_eq!(upsert(certificates, key(common::HOST_KEY)).await.0, 200);
+    let before = world.store.everything();
+    let other = key(common::OTHER_HOST_KEY);
+    for (path, body, asked) in [
+        (certificates, other, "certificates, update, ,"),
+        (
+            "/api/v1/repocreds?upsert=true",
+            creds.clone(),
+            "repositories, update, https://example.org/team,",
+        ),
+        (
+            "/api/v1/write-repocreds?upsert=true",
+            creds,
+            "write-repositories, update, https://example.org/team,",
+        ),
+    ] {
+        let (status, refused) = upsert(path, body).await;
+        assert_eq!(status, 403, "{path}: {refused}");
+        let told = refused["message"].as_str().expect("text");
+        assert!(told.contains(asked), "{told}");
+    }
+    assert_eq!(world.store.everything(), before);
 }

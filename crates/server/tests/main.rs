@@ -4,11 +4,13 @@
 mod access;
 mod applications;
 mod auth;
+mod certificates;
 mod common;
 mod connections;
 mod permissions;
 mod remote;
 mod secrets;
 mod sessions;
+mod templates;
 mod traces;
 mod webhook;

@@ -3,10 +3,12 @@
 
 pub mod account;
 pub mod application;
+pub mod certificate;
 pub mod cluster;
 pub mod events;
 pub mod project;
 pub mod repo_server;
+pub mod repocreds;
 pub mod repository;
 pub mod session;
 pub mod settings;

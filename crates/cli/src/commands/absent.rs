@@ -85,10 +85,6 @@ const VERBS: &[(&str, &str)] = &[
     ),
     ("appset", "ApplicationSets are not supported yet"),
     (
-        "cert",
-        "certificates are in the ConfigMap argocd-tls-certs-cm, ssh host keys in argocd-ssh-known-hosts-cm",
-    ),
-    (
         "cluster add",
         "a Secret with the label argocd.argoproj.io/secret-type: cluster; see docs/guide/clusters.md",
     ),
@@ -114,10 +110,6 @@ const VERBS: &[(&str, &str)] = &[
         "projects are AppProject objects: kubectl edit appproject NAME -n argocd",
     ),
     ("relogin", "tiphys login SERVER"),
-    (
-        "repocreds",
-        "a Secret with the label argocd.argoproj.io/secret-type: repo-creds",
-    ),
 ];
 
 /// The advice if the command line contains a command that only `argocd` has. `program` is ours.

@@ -91,6 +91,28 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["apply -f deploy/", "apply -f web.yaml --dry-run=server"],
     ),
     (
+        "cert add-ssh",
+        &["cert add-ssh --batch --from ~/.ssh/known_hosts"],
+    ),
+    (
+        "cert add-tls",
+        &["cert add-tls git.example.com --from git.example.com.pem"],
+    ),
+    (
+        "cert list",
+        &[
+            "cert list",
+            "cert list --cert-type ssh --hostname-pattern '*.example.com'",
+        ],
+    ),
+    (
+        "cert rm",
+        &[
+            "cert rm git.example.com",
+            "cert rm git.example.com --cert-type https",
+        ],
+    ),
+    (
         "cluster get",
         &["cluster get https://kubernetes.default.svc"],
     ),
@@ -143,6 +165,21 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "repo rm",
         &["repo rm https://git.example.com/team/deploy.git"],
+    ),
+    (
+        "repocreds add",
+        &[
+            "repocreds add https://git.example.com/team --username me --password secret",
+            "repocreds add git@git.example.com:team --ssh-private-key-path ~/.ssh/id_ed25519",
+        ],
+    ),
+    (
+        "repocreds list",
+        &["repocreds list", "repocreds list -o url"],
+    ),
+    (
+        "repocreds rm",
+        &["repocreds rm https://git.example.com/team"],
     ),
     ("version", &["version", "version --client"]),
 ];

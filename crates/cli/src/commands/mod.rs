@@ -6,6 +6,7 @@ mod account;
 mod admin;
 mod app;
 mod apply;
+mod cert;
 mod cluster;
 mod completion;
 mod context;
@@ -20,6 +21,7 @@ mod logout;
 mod proj;
 mod prompt;
 mod repo;
+mod repocreds;
 mod version;
 
 pub use apply::kube::KubeArgs;
@@ -47,6 +49,12 @@ pub enum ClientCommand {
     /// Manage repository connection parameters
     #[command(subcommand)]
     Repo(Box<repo::RepoCommand>),
+    /// Manage credential templates for repositories
+    #[command(subcommand)]
+    Repocreds(repocreds::RepoCredsCommand),
+    /// Manage repository certificates and SSH known hosts entries
+    #[command(subcommand)]
+    Cert(cert::CertCommand),
     /// Manage cluster credentials
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
@@ -104,6 +112,8 @@ pub async fn run(
         ClientCommand::Install(c) => c.run().await,
         ClientCommand::Proj(c) => c.run(connect).await,
         ClientCommand::Repo(c) => c.run(connect).await,
+        ClientCommand::Repocreds(c) => c.run(connect).await,
+        ClientCommand::Cert(c) => c.run(connect).await,
         ClientCommand::Cluster(c) => c.run(connect).await,
         ClientCommand::Account(c) => c.run(connect).await,
         ClientCommand::Admin(c) => c.run().await,

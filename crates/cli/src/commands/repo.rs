@@ -258,13 +258,13 @@ fn rows(repos: &[Repository]) -> String {
     )
 }
 
-fn is_https(url: &str) -> bool {
+pub(super) fn is_https(url: &str) -> bool {
     url.get(..8)
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }
 
 /// `ssh://…` or `user@host:path`.
-fn is_ssh(url: &str) -> bool {
+pub(super) fn is_ssh(url: &str) -> bool {
     url.starts_with("ssh://")
         || (!url.contains("://")
             && url
@@ -272,7 +272,7 @@ fn is_ssh(url: &str) -> bool {
                 .is_some_and(|(_, rest)| rest.contains(':')))
 }
 
-fn file(path: Option<&PathBuf>) -> Result<String, Failure> {
+pub(super) fn file(path: Option<&PathBuf>) -> Result<String, Failure> {
     let Some(path) = path else {
         return Ok(String::new());
     };

@@ -23,6 +23,8 @@ mod projects;
 mod repositories;
 mod secrets;
 mod sources;
+mod templates;
+mod trusted;
 mod unasked;
 
 pub use action::{Access, Action, Ask, Resource};
@@ -36,6 +38,8 @@ pub(crate) use applications::{Seen, SeenEvents, app_in_project, find, find_to};
 pub(crate) use guard::{Authorized, Guard};
 pub(crate) use projects::find as find_project;
 pub(crate) use repositories::Stored;
+pub(crate) use templates::CredentialUse;
+pub(crate) use trusted::{Trusted, TrustedChange};
 
 use crate::{
     index::Index,

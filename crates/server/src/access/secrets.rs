@@ -1,6 +1,7 @@
 //! Repositories as Secrets, in Argo CD's format: one Secret per repository, and Secrets with
 //! credentials for URL prefixes.
 
+use super::CredentialUse;
 use crate::{
     ApiError,
     ports::{SecretRecord, Store},
@@ -17,9 +18,10 @@ use tiphys_rpc::table::from_value;
 
 const REPOSITORY: &str = "repository";
 const CREDENTIALS: &str = "repo-creds";
+const WRITE_CREDENTIALS: &str = "repo-write-creds";
 
 /// A Secret's key, and the JSON field of [`Repository`] that it holds.
-const FIELDS: [(&str, &str); 28] = [
+const FIELDS: [(&str, &str); 29] = [
     ("url", "repo"),
     ("name", "name"),
     ("project", "project"),
@@ -57,6 +59,32 @@ const FIELDS: [(&str, &str); 28] = [
         "azureServicePrincipalTenantId",
         "azureServicePrincipalTenantId",
     ),
+    (
+        "azureActiveDirectoryEndpoint",
+        "azureActiveDirectoryEndpoint",
+    ),
+];
+
+/// Keys that a template does not have.
+const ONLY_OF_REPOSITORIES: [&str; 6] = [
+    "name",
+    "project",
+    "insecure",
+    "insecureIgnoreHostKey",
+    "enableLfs",
+    "depth",
+];
+
+/// Keys that Argo CD spells differently in the Secrets of templates.
+const TEMPLATE_FIELDS: [(&str, &str); 2] = [
+    (
+        "azureServicePrincipalClientID",
+        "azureServicePrincipalClientId",
+    ),
+    (
+        "azureServicePrincipalTenantID",
+        "azureServicePrincipalTenantId",
+    ),
 ];
 
 fn parse(secret: &SecretRecord) -> Result<Repository, ApiError> {
@@ -65,6 +93,12 @@ fn parse(secret: &SecretRecord) -> Result<Repository, ApiError> {
 
 fn parse_template(secret: &SecretRecord) -> Result<RepoCreds, ApiError> {
     let mut fields = fields(secret);
+    for (key, field) in TEMPLATE_FIELDS {
+        let text = secret.text(key);
+        if !text.is_empty() {
+            fields.insert(field.to_owned(), text.into());
+        }
+    }
     let url = fields.remove("repo").unwrap_or_default();
     fields.insert("url".to_owned(), url);
     read(secret, fields)
@@ -99,13 +133,51 @@ fn read<T: DeserializeOwned>(
 /// The Secret that stores the repository. Other values of an existing Secret are kept.
 pub fn secret_of(repository: &Repository, existing: Option<SecretRecord>) -> SecretRecord {
     let fields = serde_json::to_value(repository).unwrap_or_default();
-    let mut secret = existing.unwrap_or_else(|| SecretRecord {
-        name: secret_name(&repository.repo, &repository.project),
-        labels: BTreeMap::from([(SECRET_TYPE_LABEL.to_owned(), REPOSITORY.to_owned())]),
+    let name = || secret_name(&repository.repo, &repository.project);
+    let mut secret = existing.unwrap_or_else(|| new_secret(name(), REPOSITORY));
+    put(&mut secret, &fields, FIELDS);
+    secret
+}
+
+/// The Secret that stores the template. Other values of an existing Secret are kept.
+pub fn secret_of_template(
+    creds: &RepoCreds,
+    use_: CredentialUse,
+    existing: Option<SecretRecord>,
+) -> SecretRecord {
+    let mut fields = serde_json::to_value(creds).unwrap_or_default();
+    fields["repo"] = creds.url.as_str().into();
+    let (prefix, secret_type) = match use_ {
+        CredentialUse::Read => ("creds", CREDENTIALS),
+        CredentialUse::Write => ("creds-write", WRITE_CREDENTIALS),
+    };
+    let name = || hashed_name(prefix, &creds.url, "");
+    let mut secret = existing.unwrap_or_else(|| new_secret(name(), secret_type));
+    let of_templates = |field: &str| TEMPLATE_FIELDS.iter().any(|(_, f)| *f == field);
+    let known = FIELDS
+        .into_iter()
+        .filter(|(key, _)| !ONLY_OF_REPOSITORIES.contains(key))
+        .filter(|(_, field)| !of_templates(field));
+    put(&mut secret, &fields, known.chain(TEMPLATE_FIELDS));
+    secret
+}
+
+fn new_secret(name: String, secret_type: &str) -> SecretRecord {
+    SecretRecord {
+        name,
+        labels: BTreeMap::from([(SECRET_TYPE_LABEL.to_owned(), secret_type.to_owned())]),
         annotations: BTreeMap::from([(MANAGED_BY.to_owned(), MANAGED_BY_VALUE.to_owned())]),
         data: BTreeMap::new(),
-    });
-    for (key, field) in FIELDS {
+    }
+}
+
+/// Sets the values of these fields; empty ones are removed.
+fn put(
+    secret: &mut SecretRecord,
+    fields: &Value,
+    known: impl IntoIterator<Item = (&'static str, &'static str)>,
+) {
+    for (key, field) in known {
         let text = match &fields[field] {
             Value::String(text) if !text.is_empty() => text.clone(),
             Value::Bool(true) => "true".to_owned(),
@@ -117,18 +189,21 @@ pub fn secret_of(repository: &Repository, existing: Option<SecretRecord>) -> Sec
         };
         secret.data.insert(key.to_owned(), text.into_bytes());
     }
-    secret
 }
 
 /// `repo-` and FNV-1a of the URL and project: the name that Argo CD gives.
 pub fn secret_name(url: &str, project: &str) -> String {
+    hashed_name("repo", url, project)
+}
+
+fn hashed_name(prefix: &str, url: &str, project: &str) -> String {
     let hash = url
         .bytes()
         .chain(project.bytes())
         .fold(0x811c_9dc5_u32, |h, byte| {
             (h ^ u32::from(byte)).wrapping_mul(0x0100_0193)
         });
-    format!("repo-{hash}")
+    format!("{prefix}-{hash}")
 }
 
 /// All stored repositories. A Secret that cannot be read does not hide the others.
@@ -155,6 +230,28 @@ pub async fn records(store: &dyn Store) -> Result<Vec<(SecretRecord, Repository)
     Ok(all)
 }
 
+/// All templates with their Secrets, sorted by URL. One that cannot be read does not hide the
+/// others.
+pub async fn templates(
+    store: &dyn Store,
+    use_: CredentialUse,
+) -> Result<Vec<(SecretRecord, RepoCreds)>, ApiError> {
+    let secrets = match use_ {
+        CredentialUse::Read => store.secrets_of_type(CREDENTIALS).await?,
+        CredentialUse::Write => store.secrets_of_type(WRITE_CREDENTIALS).await?,
+    };
+    let read = |secret: SecretRecord| match parse_template(&secret) {
+        Ok(creds) => Some((secret, creds)),
+        Err(e) => {
+            tracing::warn!(error = %e, "a credential template is left out");
+            None
+        }
+    };
+    let mut all: Vec<_> = secrets.into_iter().filter_map(read).collect();
+    all.sort_by(|(_, a), (_, b)| a.url.cmp(&b.url));
+    Ok(all)
+}
+
 /// The repository with this URL as the project may use it, with credentials. A repository without a
 /// Secret is public.
 pub async fn repository(
@@ -177,14 +274,9 @@ pub async fn with_inherited(
     mut repository: Repository,
 ) -> Result<Repository, ApiError> {
     if !repository.has_credentials() {
-        let secrets = store.secrets_of_type(CREDENTIALS).await?;
-        let read = |secret| {
-            parse_template(secret)
-                .inspect_err(|e| tracing::warn!(error = %e, "a credential template is left out"))
-                .ok()
-        };
-        let templates: Vec<_> = secrets.iter().filter_map(read).collect();
-        if let Some(template) = best_template(&repository.repo, &templates, |t| t.url.as_str()) {
+        let templates = templates(store, CredentialUse::Read).await?;
+        let creds = templates.iter().map(|(_, creds)| creds);
+        if let Some(template) = best_template(&repository.repo, creds, |t| t.url.as_str()) {
             repository.inherit(template);
         }
     }
@@ -231,6 +323,21 @@ mod tests {
         assert_eq!(
             secret_name("https://github.com/argoproj/argocd-example-apps", ""),
             "repo-1686952910"
+        );
+        let name = |use_, url: &str| {
+            let creds = RepoCreds {
+                url: url.to_owned(),
+                ..Default::default()
+            };
+            secret_of_template(&creds, use_, None).name
+        };
+        assert_eq!(
+            name(CredentialUse::Read, "https://new.example.com"),
+            "creds-4244170087"
+        );
+        assert_eq!(
+            name(CredentialUse::Write, "https://w.example.com"),
+            "creds-write-1285190888"
         );
     }
 }

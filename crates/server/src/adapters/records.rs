@@ -1,6 +1,8 @@
 //! [`RecordStore`]: Applications, projects, settings and Secrets through `cluster::records`.
 
-use crate::ports::{EventRecord, SecretRecord, Store, StoreError, StoreEvent, StoreResult};
+use crate::ports::{
+    ConfigMapRecord, EventRecord, SecretRecord, Store, StoreError, StoreEvent, StoreResult,
+};
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::{StreamExt as _, stream::BoxStream};
@@ -9,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     AppProject, Application,
-    constants::{API_VERSION, SECRET_TYPE_LABEL},
+    constants::{API_VERSION, PART_OF_LABEL, SECRET_TYPE_LABEL},
     rpc::events::EventList,
 };
 use tiphys_apimachinery::{Gvk, Object};
@@ -97,6 +99,15 @@ fn object<T: Written>(value: &T, namespace: &str) -> StoreResult<Object> {
         value["metadata"]["namespace"] = namespace.into();
     }
     Object::from_value(value).map_err(|e| StoreError::Invalid(e.to_string()))
+}
+
+/// The texts of a ConfigMap.
+fn texts(config_map: &Object) -> BTreeMap<String, String> {
+    let data = config_map.0.get("data").and_then(Value::as_object);
+    data.into_iter()
+        .flatten()
+        .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+        .collect()
 }
 
 /// An Application that was never compared has no status; an empty status would fail validation by
@@ -322,15 +333,46 @@ impl Store for RecordStore {
     async fn config_map(&self, name: &str) -> StoreResult<BTreeMap<String, String>> {
         let record = self.records.config_maps.get(&self.records.namespace, name);
         let object = record.map(|r| r.object()).transpose()?;
-        let data = object
-            .as_ref()
-            .and_then(|o| o.0.get("data"))
-            .and_then(Value::as_object);
-        Ok(data
-            .into_iter()
-            .flatten()
-            .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
-            .collect())
+        Ok(object.as_ref().map(texts).unwrap_or_default())
+    }
+
+    async fn read_config_map(&self, name: &str) -> StoreResult<ConfigMapRecord> {
+        let store = &self.records.config_maps;
+        let Some(record) = store.fetch(&self.records.namespace, name).await? else {
+            return Ok(ConfigMapRecord::default());
+        };
+        Ok(ConfigMapRecord {
+            data: texts(&record.object()?),
+            version: record.meta.resource_version.clone(),
+        })
+    }
+
+    async fn set_in_config_map(
+        &self,
+        name: &str,
+        version: &str,
+        values: &BTreeMap<String, Option<String>>,
+    ) -> StoreResult<()> {
+        let (namespace, store) = (&self.records.namespace, &self.records.config_maps);
+        let written = if version.is_empty() {
+            let data: BTreeMap<_, _> = values.iter().filter(|(_, v)| v.is_some()).collect();
+            let labels = json!({"app.kubernetes.io/name": name, PART_OF_LABEL: "argocd"});
+            let metadata = json!({"name": name, "namespace": namespace, "labels": labels});
+            let new = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
+            let new = Object::from_value(new).map_err(|e| StoreError::Invalid(e.to_string()))?;
+            store.create(&new).await
+        } else {
+            let patch = json!({"metadata": {"resourceVersion": version}, "data": values});
+            store.merge_patch(namespace, name, &patch).await
+        };
+        match written.map_err(StoreError::from) {
+            Ok(_) => Ok(()),
+            // Somebody else created or deleted it after it was read.
+            Err(StoreError::AlreadyExists(e) | StoreError::NotFound(e)) => {
+                Err(StoreError::Conflict(e))
+            }
+            Err(e) => Err(e),
+        }
     }
 
     async fn secret(&self, name: &str) -> StoreResult<SecretRecord> {
@@ -412,6 +454,15 @@ impl Store for RecordStore {
             .secrets
             .delete(&self.records.namespace, name, "", "")
             .await?)
+    }
+
+    async fn release_secret(&self, name: &str) -> StoreResult<()> {
+        let patch = json!({"metadata": {"labels": {SECRET_TYPE_LABEL: null}}});
+        self.records
+            .secrets
+            .merge_patch(&self.records.namespace, name, &patch)
+            .await?;
+        Ok(())
     }
 
     async fn record_event(&self, event: EventRecord) -> StoreResult<()> {

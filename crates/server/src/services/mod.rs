@@ -3,9 +3,11 @@
 
 pub mod account;
 pub mod application;
+pub mod certificate;
 pub mod cluster;
 pub mod links;
 pub mod project;
+pub mod repocreds;
 pub mod repository;
 pub mod session;
 pub mod settings;

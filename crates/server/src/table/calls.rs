@@ -4,9 +4,12 @@
 
 use super::{missing, public, signed_in, stream, unary};
 use crate::{
-    access::{Access, Action::*, Ask, Resource::*},
+    access::{Access, Action::*, Ask, CredentialUse, Resource::*},
     server::State,
-    services::{account, application, cluster, project, repository, session, settings, version},
+    services::{
+        account, application, certificate, cluster, project, repocreds, repository, session,
+        settings, version,
+    },
 };
 use tiphys_rpc::{Call, table::Session};
 
@@ -598,45 +601,56 @@ fn changing_repositories() -> Vec<Call<State>> {
 
 fn credentials() -> Vec<Call<State>> {
     vec![
-        missing(
+        unary(
             "repocreds.RepoCredsService/ListRepositoryCredentials",
             &["GET /api/v1/repocreds"],
             Access::Lists(Ask(Repositories, Get)),
+            |state, guard, q| repocreds::list(CredentialUse::Read, state, guard, q),
         ),
-        missing(
+        unary(
             "repocreds.RepoCredsService/ListWriteRepositoryCredentials",
             &["GET /api/v1/write-repocreds"],
             Access::Lists(Ask(WriteRepositories, Get)),
+            |state, guard, q| repocreds::list(CredentialUse::Write, state, guard, q),
         ),
-        missing(
+        unary(
             "repocreds.RepoCredsService/CreateRepositoryCredentials",
             &["POST /api/v1/repocreds creds"],
-            needs(&[Ask(Repositories, Create)]),
+            needs_maybe(&[Ask(Repositories, Create)], &[Ask(Repositories, Update)]),
+            |state, guard, q| repocreds::create(CredentialUse::Read, state, guard, q),
         ),
-        missing(
+        unary(
             "repocreds.RepoCredsService/CreateWriteRepositoryCredentials",
             &["POST /api/v1/write-repocreds creds"],
-            needs(&[Ask(WriteRepositories, Create)]),
+            needs_maybe(
+                &[Ask(WriteRepositories, Create)],
+                &[Ask(WriteRepositories, Update)],
+            ),
+            |state, guard, q| repocreds::create(CredentialUse::Write, state, guard, q),
         ),
-        missing(
+        unary(
             "repocreds.RepoCredsService/UpdateRepositoryCredentials",
             &["PUT /api/v1/repocreds/{creds.url} creds"],
             needs(&[Ask(Repositories, Update)]),
+            |state, guard, q| repocreds::update(CredentialUse::Read, state, guard, q),
         ),
-        missing(
+        unary(
             "repocreds.RepoCredsService/UpdateWriteRepositoryCredentials",
             &["PUT /api/v1/write-repocreds/{creds.url} creds"],
             needs(&[Ask(WriteRepositories, Update)]),
+            |state, guard, q| repocreds::update(CredentialUse::Write, state, guard, q),
         ),
-        missing(
+        unary(
             "repocreds.RepoCredsService/DeleteRepositoryCredentials",
             &["DELETE /api/v1/repocreds/{url}"],
             needs(&[Ask(Repositories, Delete)]),
+            |state, guard, q| repocreds::delete(CredentialUse::Read, state, guard, q),
         ),
-        missing(
+        unary(
             "repocreds.RepoCredsService/DeleteWriteRepositoryCredentials",
             &["DELETE /api/v1/write-repocreds/{url}"],
             needs(&[Ask(WriteRepositories, Delete)]),
+            |state, guard, q| repocreds::delete(CredentialUse::Write, state, guard, q),
         ),
     ]
 }
@@ -685,20 +699,23 @@ fn clusters() -> Vec<Call<State>> {
 
 fn trust() -> Vec<Call<State>> {
     vec![
-        missing(
+        unary(
             "certificate.CertificateService/ListCertificates",
             &["GET /api/v1/certificates"],
             needs(&[Ask(Certificates, Get)]),
+            certificate::list,
         ),
-        missing(
+        unary(
             "certificate.CertificateService/CreateCertificate",
             &["POST /api/v1/certificates certificates"],
-            needs(&[Ask(Certificates, Create)]),
+            needs_maybe(&[Ask(Certificates, Create)], &[Ask(Certificates, Update)]),
+            certificate::create,
         ),
-        missing(
+        unary(
             "certificate.CertificateService/DeleteCertificate",
             &["DELETE /api/v1/certificates"],
             needs(&[Ask(Certificates, Delete)]),
+            certificate::delete,
         ),
         missing(
             "gpgkey.GPGKeyService/List",

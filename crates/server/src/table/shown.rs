@@ -14,11 +14,14 @@ use tiphys_api::{
     cluster::{Cluster, ClusterList, ConnectionState},
     operation::{Operation, SyncOperation},
     project::AppProjectList,
-    repository::{ChartDetails, OCIMetadata, Repository, RepositoryList, RevisionMetadata},
+    repository::{
+        ChartDetails, OCIMetadata, RepoCreds, RepoCredsList, Repository, RepositoryCertificateList,
+        RepositoryList, RevisionMetadata,
+    },
     resource::ApplicationTree,
     rpc::{
-        account, application as app, events::EventList, project, repository as repo, session,
-        settings, version,
+        account, application as app, events::EventList, project, repocreds, repository as repo,
+        session, settings, version,
     },
     source::ApplicationSource,
 };
@@ -41,6 +44,7 @@ without_secrets!(
     ApplicationTree,
     ChartDetails,
     OCIMetadata,
+    RepositoryCertificateList,
     RevisionMetadata,
     account::Account,
     account::AccountsList,
@@ -57,6 +61,7 @@ without_secrets!(
     project::EmptyResponse,
     project::GlobalProjectsResponse,
     project::SyncWindowsResponse,
+    repocreds::RepoCredsResponse,
     repo::HelmChartsResponse,
     repo::ManifestResponse,
     repo::Refs,
@@ -100,6 +105,19 @@ impl Shown for Repository {
         hide(&mut self.repo);
         hide(&mut self.proxy);
         self.connection_state.conceal();
+    }
+}
+
+impl Shown for RepoCreds {
+    fn conceal(&mut self) {
+        hide(&mut self.url);
+        hide(&mut self.proxy);
+    }
+}
+
+impl Shown for RepoCredsList {
+    fn conceal(&mut self) {
+        self.items.iter_mut().for_each(Shown::conceal);
     }
 }
 
@@ -302,6 +320,10 @@ mod tests {
             shown::<ApplicationSpec>(app["spec"].clone()),
             shown::<Repository>(repository.clone()),
             shown::<RepositoryList>(json!({"items": [repository]})),
+            shown::<RepoCreds>(json!({"url": "https://u:CANARY@h"})),
+            shown::<RepoCredsList>(
+                json!({"items": [{"url": "https://u:CANARY@h", "proxy": "http://p:CANARY@proxy"}]}),
+            ),
             shown::<Cluster>(cluster.clone()),
             shown::<ClusterList>(json!({"items": [cluster]})),
             shown::<project::DetailedProjectsResponse>(

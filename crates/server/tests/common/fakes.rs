@@ -31,8 +31,9 @@ use tiphys_engine::{
 use tiphys_server::{
     ApiError,
     ports::{
-        ClusterVersions, EventRecord, Live, LiveRef, LogOptions, Propagation, RenderRequest,
-        RenderedManifests, SecretRecord, Sources, Store, StoreError, StoreEvent, StoreResult,
+        ClusterVersions, ConfigMapRecord, EventRecord, Live, LiveRef, LogOptions, Propagation,
+        RenderRequest, RenderedManifests, SecretRecord, Sources, Store, StoreError, StoreEvent,
+        StoreResult,
     },
 };
 use tokio::sync::broadcast;
@@ -43,6 +44,8 @@ struct Inner {
     apps: BTreeMap<String, Application>,
     projects: BTreeMap<String, AppProject>,
     secrets: BTreeMap<String, SecretRecord>,
+    /// The ConfigMaps that were written through the API.
+    config_maps: BTreeMap<String, ConfigMapRecord>,
     events: Vec<String>,
 }
 
@@ -101,8 +104,8 @@ impl FakeStore {
             .map(|s| (&s.name, &s.labels, &s.data))
             .collect();
         format!(
-            "{:?}{:?}{secrets:?}{:?}",
-            inner.apps, inner.projects, inner.events
+            "{:?}{:?}{secrets:?}{:?}{:?}",
+            inner.apps, inner.projects, inner.config_maps, inner.events
         )
     }
 
@@ -309,6 +312,40 @@ impl Store for FakeStore {
         Ok(self.config.lock().expect("not poisoned").clone())
     }
 
+    async fn read_config_map(&self, name: &str) -> StoreResult<ConfigMapRecord> {
+        let found = self.lock().config_maps.get(name).cloned();
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn set_in_config_map(
+        &self,
+        name: &str,
+        version: &str,
+        values: &BTreeMap<String, Option<String>>,
+    ) -> StoreResult<()> {
+        let conflict = || StoreError::Conflict("the object has been modified".into());
+        let mut conflicts = self.conflicts.lock().expect("not poisoned");
+        if *conflicts > 0 {
+            *conflicts -= 1;
+            return Err(conflict());
+        }
+        let mut inner = self.lock();
+        inner.version += 1;
+        let now = inner.version.to_string();
+        let map = inner.config_maps.entry(name.to_owned()).or_default();
+        if map.version != version {
+            return Err(conflict());
+        }
+        map.version = now;
+        for (key, value) in values {
+            match value {
+                Some(value) => map.data.insert(key.clone(), value.clone()),
+                None => map.data.remove(key),
+            };
+        }
+        Ok(())
+    }
+
     async fn secret(&self, name: &str) -> StoreResult<SecretRecord> {
         self.lock()
             .secrets
@@ -353,6 +390,16 @@ impl Store for FakeStore {
             .remove(name)
             .map(drop)
             .ok_or_else(|| StoreError::NotFound("not found".into()))
+    }
+
+    async fn release_secret(&self, name: &str) -> StoreResult<()> {
+        let mut inner = self.lock();
+        let secret = inner
+            .secrets
+            .get_mut(name)
+            .ok_or_else(|| StoreError::NotFound("not found".into()))?;
+        secret.labels.remove("argocd.argoproj.io/secret-type");
+        Ok(())
     }
 
     async fn record_event(&self, event: EventRecord) -> StoreResult<()> {

@@ -21,6 +21,11 @@ use tonic::{metadata::MetadataValue, transport::Channel};
 use tonic_prost::ProstCodec;
 
 pub const PASSWORD: &str = "correct horse";
+/// Two ed25519 host keys, and the fingerprint of the first one.
+pub const HOST_KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIAfuCHKVTjquxvt6CM6tdG4SLp1Btn/nOeHHE5UOzRdf";
+pub const OTHER_HOST_KEY: &str =
+    "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
+pub const FINGERPRINT: &str = "eUXGGm1YGsMAS7vkcx6JOJdOGHPem5gQp4taiCfCLB8";
 pub const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 
 pub struct World {
@@ -103,6 +108,20 @@ impl World {
             .1;
         world.token = session["token"].as_str().expect("a token").to_owned();
         world
+    }
+
+    /// Stores a Secret of this type, as a person does with kubectl.
+    pub async fn store_secret(&self, name: &str, kind: &str, values: &[(&str, &str)]) {
+        let mut secret = SecretRecord {
+            name: name.to_owned(),
+            ..Default::default()
+        };
+        let label = "argocd.argoproj.io/secret-type";
+        secret.labels.insert(label.into(), kind.into());
+        for (key, value) in values {
+            secret.data.insert((*key).into(), (*value).into());
+        }
+        self.store.put_secret(&secret).await.expect("stored");
     }
 
     /// Starts another server with the same records, using the session of this one.
