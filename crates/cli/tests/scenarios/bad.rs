@@ -178,7 +178,7 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
         ("good/cm.yaml", config_map("good", "1").as_str()),
         (
             "helm/Chart.yaml",
-            "apiVersion: v2\nname: c\nversion: 1.0.0\ndependencies: [{name: db, version: 1.0.0, repository: https://example.com}]\n",
+            "apiVersion: v2\nname: c\nversion: 1.0.0\ndependencies: [{name: db, version: 1.0.0, repository: 'http://127.0.0.1:1'}]\n",
         ),
         (
             "chart/Chart.yaml",
@@ -231,7 +231,7 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
         &[
             "ComparisonError",
             "failed to generate manifest for source 1 of 1",
-            "found in Chart.yaml, but missing in charts/ directory: db",
+            "http://127.0.0.1:1/index.yaml cannot be reached",
         ],
     );
     bad.suffers(
