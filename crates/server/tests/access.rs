@@ -340,6 +340,10 @@ async fn prepare(world: &World, rpc: &str) {
             let chart = json!({"spec": {"source": {"chart": "web", "targetRevision": "1.0.0"}}});
             world.store.control("a", &chart);
         }
+        "application.ApplicationService/GetOCIMetadata" => {
+            let oci = json!({"spec": {"source": {"repoURL": "oci://example.org/r"}}});
+            world.store.control("a", &oci);
+        }
         "project.ProjectService/Delete" => {
             let empty = json!({"metadata": {"name": "empty", "namespace": "argocd"}, "spec": {}});
             let empty = serde_json::from_value(empty).expect("a project");
