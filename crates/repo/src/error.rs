@@ -43,10 +43,12 @@ pub enum RepoError {
     },
     /// A repository besides the source's own, which answered that it needs credentials.
     #[error(
-        "repository {url} is not permitted in project '{project}', so it was asked without credentials: {cause}"
+        "{} not permitted in project '{project}' and asked without credentials: {cause}",
+        if *.is_chart { format!("helm repos {url} are") } else { format!("repository {url} is") }
     )]
     NotPermitted {
         url: String,
+        is_chart: bool,
         project: String,
         cause: String,
     },

@@ -210,16 +210,26 @@ fn other(
 }
 
 /// Says of a failure that nothing but public access was tried.
-pub(crate) fn unless_permitted(e: RepoError, reach: &Reach, project: &str) -> RepoError {
+pub(crate) fn unless_permitted(
+    e: RepoError,
+    reach: &Reach,
+    project: &str,
+    is_chart: bool,
+) -> RepoError {
+    // Unreachable, too: what its Secret says about TLS was not used either.
     let may_be_why = matches!(
         e,
-        RepoError::AuthFailed { .. } | RepoError::NotFound { .. } | RepoError::Status { .. }
+        RepoError::AuthFailed { .. }
+            | RepoError::NotFound { .. }
+            | RepoError::Status { .. }
+            | RepoError::Unreachable { .. }
     );
     if reach.permitted || !may_be_why {
         return e;
     }
     RepoError::NotPermitted {
         url: shown_url(&reach.access.url),
+        is_chart,
         project: project.to_owned(),
         cause: e.to_string(),
     }
@@ -397,11 +407,11 @@ mod tests {
             hint: "",
         };
         assert_eq!(
-            unless_permitted(refused(), &other, "p").to_string(),
-            "repository https://h/other is not permitted in project 'p', so it was asked without credentials: \
+            unless_permitted(refused(), &other, "p", false).to_string(),
+            "repository https://h/other is not permitted in project 'p' and asked without credentials: \
              authentication required: repository https://h/other refused the credentials"
         );
-        let kept = unless_permitted(refused(), &permitted, "p");
+        let kept = unless_permitted(refused(), &permitted, "p", false);
         assert!(matches!(kept, RepoError::AuthFailed { .. }));
     }
 

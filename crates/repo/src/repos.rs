@@ -415,7 +415,7 @@ impl Repos {
             SourceRef::Git { url, revision } => {
                 let reach = needs::repository(url, request)?;
                 let commit = self.commit_at(&reach.access, revision, since).await;
-                commit.map_err(|e| needs::unless_permitted(e, &reach, &request.project))
+                commit.map_err(|e| needs::unless_permitted(e, &reach, &request.project, false))
             }
             SourceRef::Chart {
                 repository,
@@ -429,7 +429,7 @@ impl Repos {
                     pass_credentials: false,
                 };
                 let files = self.inner.charts.files(chart, version, since).await;
-                files.map_err(|e| needs::unless_permitted(e, &reach, &request.project))
+                files.map_err(|e| needs::unless_permitted(e, &reach, &request.project, true))
             }
             SourceRef::File { url } => {
                 let access = needs::web(url, request)?;

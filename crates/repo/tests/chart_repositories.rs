@@ -627,7 +627,7 @@ async fn dependencies_get_credentials_only_where_the_project_permits_them() {
             assert_eq!(
                 made.expect_err("it needs a password").to_string(),
                 format!(
-                    "repository {url} is not permitted in project 'shop', so it was asked without credentials: \
+                    "helm repos {url} are not permitted in project 'shop' and asked without credentials: \
                      authentication required: repository {url}/index.yaml refused the credentials"
                 )
             );

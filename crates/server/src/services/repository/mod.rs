@@ -220,6 +220,7 @@ pub async fn validate_access(
         tls_client_cert_data: q.tls_client_cert_data,
         tls_client_cert_key: q.tls_client_cert_key,
         enable_oci: q.enable_oci,
+        insecure_oci_force_http: q.insecure_oci_force_http,
         proxy: q.proxy,
         project: q.project,
         ..Default::default()
