@@ -227,8 +227,15 @@ pub(crate) fn unless_permitted(
     if reach.permitted || !may_be_why {
         return e;
     }
+    let url = shown_url(&reach.access.url);
     RepoError::NotPermitted {
-        url: shown_url(&reach.access.url),
+        // As a Helm repository's Secret names a registry.
+        url: if is_chart {
+            url.trim_start_matches("oci://")
+        } else {
+            &url
+        }
+        .to_owned(),
         is_chart,
         project: project.to_owned(),
         cause: e.to_string(),
