@@ -11,6 +11,7 @@ use crate::{
     busy::Busy,
     git::Commit,
     http::{Downloads, Question, Validators},
+    manifests::hex,
     oci::{self, Oci},
     repos::blocking,
     unpacked::{Epoch, Unpacked, UnpackedFile, UnpackedKey},
@@ -359,10 +360,6 @@ impl Charts {
 fn ready_key(chart: ChartName<'_>, version: &str) -> (Key, String, String) {
     let key = chart.access.fingerprint();
     (key, chart.name.to_owned(), version.to_owned())
-}
-
-fn hex(key: &Key) -> String {
-    key.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn broken_index(access: &RepoAccess) -> impl Fn(&str) -> RepoError + Send + 'static {
