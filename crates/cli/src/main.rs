@@ -97,6 +97,11 @@ fn main() -> ExitCode {
     let words: Vec<String> = env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
+    if let [_, role, memory] = &words[..]
+        && role == roles::git::WORKER
+    {
+        return roles::git::work(memory);
+    }
     if let Some(called) = argocd::called(&words, env::var("ARGOCD_BINARY_NAME").ok().as_deref()) {
         return start_called(&called);
     }

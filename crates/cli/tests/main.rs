@@ -3,6 +3,7 @@
 
 mod completion;
 mod helm;
+mod isolation;
 mod kill;
 mod kubectl;
 mod kustomize;

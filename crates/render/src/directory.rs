@@ -1,7 +1,7 @@
 //! A plain directory of manifests, walked with Argo CD's rules.
 
 use crate::files::join;
-use crate::jsonnet::{self, JsonnetError};
+use crate::jsonnet::{EvaluateJsonnet, JsonnetError, JsonnetFile};
 use crate::manifest::{Failed, ManifestError, objects_of_jsonnet, objects_of_text};
 use crate::{Budget, DirectoryOptions, FileKind, RenderError, Rendered, SourceFiles, SourceKind};
 use tiphys_apimachinery::Object;
@@ -17,12 +17,14 @@ pub(crate) fn render(
     path: &str,
     options: &DirectoryOptions,
     budget: &Budget,
+    jsonnet: &dyn EvaluateJsonnet,
 ) -> Result<Rendered, RenderError> {
     let mut walk = Walk {
         files,
         path,
         options,
         budget,
+        jsonnet,
         include: pattern(&options.include),
         exclude: pattern(&options.exclude),
         seen: 0,
@@ -51,6 +53,7 @@ struct Walk<'a> {
     path: &'a str,
     options: &'a DirectoryOptions,
     budget: &'a Budget,
+    jsonnet: &'a dyn EvaluateJsonnet,
     include: Option<Option<Glob>>,
     exclude: Option<Option<Glob>>,
     seen: usize,
@@ -140,15 +143,14 @@ impl Walk<'_> {
 
     /// A Jsonnet file. Its size does not count among that of the manifests, as in Argo CD.
     fn program(&mut self, full: &str, relative: &str, content: &[u8]) -> Result<(), RenderError> {
-        let evaluated = jsonnet::evaluate(
-            self.files,
-            self.path,
-            full,
+        let file = JsonnetFile {
+            folder: self.path,
+            path: full,
             content,
-            &self.options.jsonnet,
-            &self.budget.jsonnet,
-        );
-        match evaluated {
+            options: &self.options.jsonnet,
+            limits: &self.budget.jsonnet,
+        };
+        match self.jsonnet.evaluate(self.files, file) {
             Ok(value) => self.found(objects_of_jsonnet(relative, value)),
             Err(JsonnetError::Render(error)) => Err(error),
             Err(JsonnetError::Program(message)) => {

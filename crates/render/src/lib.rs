@@ -26,7 +26,8 @@ pub use files::{
     FileEntry, FileError, FileKind, MemoryFiles, SourceFiles, clean_app_path as app_folder,
 };
 pub use jsonnet::{
-    JsonnetError, JsonnetLimits, JsonnetOptions, JsonnetVariable, evaluate as evaluate_jsonnet,
+    EvaluateJsonnet, InProcess, JSONNET_STACK, JsonnetError, JsonnetFile, JsonnetLimits,
+    JsonnetOptions, JsonnetVariable, evaluate_here as evaluate_jsonnet_here,
 };
 pub use manifest::{Failed, ManifestError, objects_of_text};
 pub use need::SourceRef;
@@ -125,8 +126,8 @@ fn shown(needed: &[SourceRef]) -> String {
     all.join(", ")
 }
 
-/// Renders what was prepared. `charts` has charts that are ready, and chance and time for their
-/// templates.
+/// Renders what was prepared. `charts` has charts that are ready, chance and time for their
+/// templates, and evaluates Jsonnet.
 pub fn render(
     sources: &SourceSet<'_>,
     prepared: &Prepared,
@@ -135,7 +136,8 @@ pub fn render(
 ) -> Result<Rendered, RenderError> {
     match &prepared.tool {
         Tool::Directory(options) => {
-            directory::render(sources.files, &prepared.folder, options, budget)
+            let (files, folder) = (sources.files, &prepared.folder);
+            directory::render(files, folder, options, budget, charts.jsonnet())
         }
         Tool::Helm(options) => app::render(sources, &prepared.folder, options, charts, budget),
         Tool::Kustomize(options) => {

@@ -5,9 +5,9 @@ use tiphys_api::source::{
     ApplicationSource, ApplicationSourceDirectory, ApplicationSourceJsonnet, JsonnetVar,
 };
 use tiphys_render::{
-    AppFacts, Budget, FileEntry, FileError, FileKind, JsonnetError, JsonnetLimits, JsonnetOptions,
-    MemoryFiles, RenderError, RenderParams, Rendered, SourceFiles, SourceSet, evaluate_jsonnet,
-    prepare,
+    AppFacts, Budget, EvaluateJsonnet as _, FileEntry, FileError, FileKind, InProcess,
+    JsonnetError, JsonnetFile, JsonnetLimits, JsonnetOptions, MemoryFiles, RenderError,
+    RenderParams, Rendered, SourceFiles, SourceSet, prepare,
 };
 
 use crate::directory::NoCharts;
@@ -198,14 +198,14 @@ fn evaluate(
     limits: &JsonnetLimits,
 ) -> Result<Value, JsonnetError> {
     let options = JsonnetOptions::default();
-    evaluate_jsonnet(
-        files,
-        "app",
-        "app/main.jsonnet",
-        program.as_bytes(),
-        &options,
+    let file = JsonnetFile {
+        folder: "app",
+        path: "app/main.jsonnet",
+        content: program.as_bytes(),
+        options: &options,
         limits,
-    )
+    };
+    InProcess.evaluate(files, file)
 }
 
 /// Jsonnet has one kind of number.

@@ -11,6 +11,7 @@ mod entry;
 mod error;
 mod git;
 mod http;
+mod isolation;
 mod manifests;
 mod needs;
 pub mod net;
@@ -29,6 +30,7 @@ mod web;
 pub use access::{RepoAccess, Trust};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits};
+pub use isolation::{Isolation, work as work_in_isolation};
 pub use manifests::{ManifestRequest, Manifests, RefSource};
 pub use needs::{OtherRepository, Others, Reach};
 #[doc(hidden)]

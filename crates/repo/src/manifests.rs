@@ -6,11 +6,13 @@ use crate::{
     RepoAccess, RepoError,
     charts::ChartName,
     git::{Commit, CommitId, Found, GitFiles},
+    isolation::{self, Isolation, Workers},
     needs::{Fetched, Others},
     oci,
     traced::{Files, Key, Traced},
 };
 use rand::RngCore as _;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeMap,
@@ -22,8 +24,9 @@ use tiphys_api::source::ApplicationSource;
 use tiphys_apimachinery::Kept;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
-    AppFacts, Budget, Charts, ClusterFacts, Details, ManifestError, Prepared, RenderError,
-    RenderParams, Rendered, SourceFiles, SourceRef, SourceSet, Tool, app_folder, details,
+    AppFacts, Budget, Charts, ClusterFacts, Details, EvaluateJsonnet, InProcess, JsonnetError,
+    JsonnetFile, ManifestError, Prepared, RenderError, RenderParams, Rendered, SourceFiles,
+    SourceRef, SourceSet, Tool, app_folder, details,
     helm::{
         Deadline, HelmError, Limits, ParsedChart, chart::Chart, dependencies,
         values::missing_dependencies,
@@ -194,6 +197,8 @@ pub(crate) struct Renderer {
     charts: Traced<ParsedChart>,
     /// What renders needed, so that it is fetched before they run.
     needs: moka::sync::Cache<Key, Arc<Vec<SourceRef>>>,
+    /// Where Jsonnet is evaluated, if not in this process.
+    workers: Option<Workers>,
 }
 
 struct Remembered {
@@ -205,12 +210,13 @@ struct Remembered {
 }
 
 impl Renderer {
-    /// `bytes`: cache size for rendered manifests.
-    pub fn new(bytes: u64) -> Self {
+    /// `bytes`: cache size for rendered manifests; `isolation`: how Jsonnet is kept apart.
+    pub fn new(bytes: u64, isolation: Option<Isolation>) -> Self {
         Self {
             manifests: Traced::new(bytes, |m| m.weight),
             charts: Traced::new(CHART_BYTES, |c| chart_weight(c.chart())),
             needs: moka::sync::Cache::new(NEEDS),
+            workers: isolation.map(Workers::new),
         }
     }
 
@@ -247,6 +253,7 @@ impl Renderer {
             files: &files,
             fresh: request.no_cache,
             limit,
+            begun: Instant::now(),
         };
         let own = files.own.look(&folder);
         let key = key(own, &prepared, budget);
@@ -303,6 +310,7 @@ impl Renderer {
             files: &files,
             fresh: request.no_cache,
             limit,
+            begun: Instant::now(),
         };
         Ok(details(
             &sources(&files, request),
@@ -353,6 +361,7 @@ struct ReadyCharts<'a> {
     files: &'a Files,
     fresh: bool,
     limit: Duration,
+    begun: Instant,
 }
 
 impl ReadyCharts<'_> {
@@ -384,6 +393,23 @@ impl ReadyCharts<'_> {
         let load = || Ok::<_, HelmError>(Arc::new(ParsedChart::new(load()?)));
         let (_, chart) = self.renderer.charts.get(key, files, self.fresh, load)?;
         Ok(chart)
+    }
+}
+
+impl EvaluateJsonnet for ReadyCharts<'_> {
+    fn evaluate(
+        &self,
+        files: &dyn SourceFiles,
+        file: JsonnetFile<'_>,
+    ) -> Result<Value, JsonnetError> {
+        let deadline = isolation::Deadline {
+            begun: self.begun,
+            limit: self.limit,
+        };
+        match &self.renderer.workers {
+            Some(workers) => workers.evaluate(files, file, deadline),
+            None => InProcess.evaluate(files, file),
+        }
     }
 }
 
@@ -448,6 +474,14 @@ impl Charts for ReadyCharts<'_> {
             now: jiff::Timestamp::now(),
             zone: || jiff::tz::TimeZone::UTC,
         })
+    }
+
+    fn jsonnet(&self) -> &dyn EvaluateJsonnet {
+        if self.renderer.workers.is_some() {
+            self
+        } else {
+            &InProcess
+        }
     }
 
     fn deadline(&self) -> Option<Deadline> {

@@ -6,6 +6,7 @@ use crate::{
     entry::{Common, Copies, Entry, no_look_ups},
     git::{self, Commit, CommitId, GitFiles, GitLimits, Store},
     http::Downloads,
+    isolation::Isolation,
     manifests::{Commits, ManifestRequest, Manifests, Renderer},
     needs::{self, Fetched},
     oci::{self, Oci},
@@ -83,6 +84,8 @@ pub struct RepoOptions {
     pub ssh_program: String,
     /// Concurrent renders; 0 means twice the number of processors.
     pub parallelism: usize,
+    /// Evaluate Jsonnet in other processes; `None`: in this one, whose memory it can use up.
+    pub isolation: Option<Isolation>,
 }
 
 impl Default for RepoOptions {
@@ -97,6 +100,7 @@ impl Default for RepoOptions {
             limits: GitLimits::default(),
             ssh_program: "ssh".to_owned(),
             parallelism: 0,
+            isolation: None,
         }
     }
 }
@@ -174,7 +178,7 @@ impl Repos {
                 oci,
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
-                renderer: Renderer::new(options.manifest_bytes),
+                renderer: Renderer::new(options.manifest_bytes, options.isolation.clone()),
                 common,
                 options,
             }),

@@ -13,7 +13,8 @@ use std::{
     process::{Command, Stdio},
 };
 use tiphys_render::{
-    Budget, JsonnetOptions, JsonnetVariable, MemoryFiles, evaluate_jsonnet as evaluate,
+    Budget, EvaluateJsonnet as _, InProcess, JsonnetFile, JsonnetOptions, JsonnetVariable,
+    MemoryFiles,
 };
 
 #[derive(clap::Args)]
@@ -163,7 +164,14 @@ fn compare(
     };
     let content = files.0.get(path).map_or(&[][..], Vec::as_slice);
     let limits = Budget::default().jsonnet;
-    let ours = evaluate(files, "", path, content, options, &limits);
+    let file = JsonnetFile {
+        folder: "",
+        path,
+        content,
+        options,
+        limits: &limits,
+    };
+    let ours = InProcess.evaluate(files, file);
     match (ours, theirs) {
         (Ok(ours), Ok(theirs)) => {
             let Ok(theirs) = serde_json::from_str::<Value>(&theirs) else {

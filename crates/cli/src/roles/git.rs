@@ -1,8 +1,8 @@
-//! Flags for the limits on repositories.
+//! Flags for the limits on repositories and renders, and the process that evaluates Jsonnet.
 
 use clap::Args;
-use std::time::Duration;
-use tiphys_repo::{GitLimits, RepoOptions};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+use tiphys_repo::{GitLimits, Isolation, RepoOptions, work_in_isolation};
 
 const LIMITS: GitLimits = GitLimits::DEFAULT;
 
@@ -46,9 +46,42 @@ pub struct GitArgs {
         env = "TIPHYS_RENDER_TIMEOUT_SECONDS"
     )]
     render_timeout_seconds: u64,
+    /// Most memory for Jsonnet files that are evaluated at the same time, each, in MiB
+    #[arg(
+        long,
+        value_name = "MIB",
+        default_value_t = 512,
+        value_parser = clap::value_parser!(u64).range(64..=1 << 20),
+        env = "TIPHYS_JSONNET_MEMORY_MIB"
+    )]
+    jsonnet_memory_mib: u64,
+}
+
+/// The role of a process that evaluates Jsonnet for another one. Not for users.
+pub const WORKER: &str = "jsonnet-worker";
+
+/// Serves the process that started this one. `memory`: in MiB.
+pub fn work(memory: &str) -> ExitCode {
+    let served = memory.parse().map(|mib: u64| work_in_isolation(mib << 20));
+    ExitCode::from(u8::from(!matches!(served, Ok(Ok(())))))
 }
 
 impl GitArgs {
+    fn isolation(&self) -> Isolation {
+        // The program that runs, even if its file has been replaced since.
+        let program = if cfg!(target_os = "linux") {
+            PathBuf::from("/proc/self/exe")
+        } else {
+            // Without a name no worker starts, and the error says so.
+            std::env::current_exe().unwrap_or_default()
+        };
+        Isolation {
+            program,
+            args: vec![WORKER.to_owned(), self.jsonnet_memory_mib.to_string()],
+            workers: std::thread::available_parallelism().map_or(2, usize::from),
+        }
+    }
+
     pub fn options(&self) -> RepoOptions {
         let limits = GitLimits {
             refs: self.git_max_refs,
@@ -64,6 +97,7 @@ impl GitArgs {
             limits,
             timeout: Duration::from_secs(self.git_timeout_seconds),
             render_timeout: Duration::from_secs(self.render_timeout_seconds),
+            isolation: Some(self.isolation()),
             ..RepoOptions::default()
         }
     }

@@ -4,7 +4,7 @@ pub mod argocd;
 mod connections;
 pub mod control_plane;
 mod controller;
-mod git;
+pub mod git;
 pub mod logs;
 mod metrics;
 mod page;

@@ -8,7 +8,7 @@ use super::{
     value_files::{self, Named, Place},
 };
 use crate::{
-    Budget, RenderError, Rendered, SourceFiles, SourceKind,
+    Budget, EvaluateJsonnet, InProcess, RenderError, Rendered, SourceFiles, SourceKind,
     helm::{
         Capabilities, Deadline, HelmError, KubeVersion, Limits, ParsedChart, PrintOptions, Release,
         RenderOptions,
@@ -22,7 +22,8 @@ use std::sync::Arc;
 use tiphys_api::source::{ApplicationSource, ApplicationSourceHelm};
 use tiphys_gocompat::{sprig, yaml};
 
-/// Provides loaded charts, and what their templates take from outside: randomness and time.
+/// Provides loaded charts, and what their templates take from outside: randomness and time. Decides
+/// where Jsonnet is evaluated.
 pub trait Charts {
     /// The chart of a folder.
     ///
@@ -61,6 +62,10 @@ pub trait Charts {
     /// When the render must be finished.
     fn deadline(&self) -> Option<Deadline> {
         None
+    }
+
+    fn jsonnet(&self) -> &dyn EvaluateJsonnet {
+        &InProcess
     }
 }
 

@@ -1,6 +1,6 @@
 //! Jsonnet files, evaluated as go-jsonnet 0.22 does.
 //!
-//! Main function: [`evaluate`]. The language itself is the crate rsjsonnet-lang's; it is named in
+//! Main function: [`evaluate_here`]. The language itself is the crate rsjsonnet-lang's; it is named in
 //! this module only, so that another one can take its place. There are no native functions, and
 //! files are read through [`SourceFiles`] only.
 //!
@@ -23,12 +23,13 @@ use rsjsonnet_lang::{
     },
     span::{SourceId, SpanContext, SpanId},
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value as Json};
 use std::collections::HashMap;
 use steps::{Counted, STEP, with_steps};
 
 /// `spec.source.directory.jsonnet`, with the build environment in the values.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JsonnetOptions {
     pub ext_vars: Vec<JsonnetVariable>,
     /// Arguments of the function that a file may be.
@@ -37,7 +38,7 @@ pub struct JsonnetOptions {
     pub libs: Vec<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JsonnetVariable {
     pub name: String,
     /// A text, or Jsonnet.
@@ -46,7 +47,7 @@ pub struct JsonnetVariable {
 }
 
 /// Limits for one file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JsonnetLimits {
     /// Calls, fields and elements that are evaluated inside each other.
     pub stack: usize,
@@ -93,40 +94,67 @@ impl From<FileError> for JsonnetError {
     }
 }
 
-/// The value of the file at `path`, an Application's with this folder.
-pub fn evaluate(
-    files: &dyn SourceFiles,
-    folder: &str,
-    path: &str,
-    content: &[u8],
-    options: &JsonnetOptions,
-    limits: &JsonnetLimits,
-) -> Result<Json, JsonnetError> {
-    // Address space; memory is taken as the stack grows.
-    const STACK: usize = 256 << 20;
-    let failed = |why: &str| JsonnetError::Program(format!("the evaluation {why}"));
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .name("jsonnet".to_owned())
-            .stack_size(STACK)
-            .spawn_scoped(scope, || {
-                evaluate_here(files, folder, path, content, options, limits)
-            });
-        match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|_| Err(failed("has failed"))),
-            Err(_) => Err(failed("cannot start: there is no thread")),
-        }
-    })
+/// A file to evaluate.
+#[derive(Clone, Copy, Debug)]
+pub struct JsonnetFile<'a> {
+    /// The Application's folder.
+    pub folder: &'a str,
+    pub path: &'a str,
+    pub content: &'a [u8],
+    pub options: &'a JsonnetOptions,
+    pub limits: &'a JsonnetLimits,
 }
 
-fn evaluate_here(
-    files: &dyn SourceFiles,
-    folder: &str,
-    path: &str,
-    content: &[u8],
-    options: &JsonnetOptions,
-    limits: &JsonnetLimits,
-) -> Result<Json, JsonnetError> {
+/// Where programs are evaluated.
+pub trait EvaluateJsonnet {
+    /// # Errors
+    /// Why the file has no value.
+    fn evaluate(
+        &self,
+        files: &dyn SourceFiles,
+        file: JsonnetFile<'_>,
+    ) -> Result<Json, JsonnetError>;
+}
+
+/// In this process, which an evaluation can leave without memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InProcess;
+
+impl EvaluateJsonnet for InProcess {
+    fn evaluate(
+        &self,
+        files: &dyn SourceFiles,
+        file: JsonnetFile<'_>,
+    ) -> Result<Json, JsonnetError> {
+        let failed = |why: &str| JsonnetError::Program(format!("the evaluation {why}"));
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new()
+                .name("jsonnet".to_owned())
+                .stack_size(JSONNET_STACK)
+                .spawn_scoped(scope, || evaluate_here(files, file));
+            match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|_| Err(failed("has failed"))),
+                Err(_) => Err(failed("cannot start: there is no thread")),
+            }
+        })
+    }
+}
+
+/// The stack of a thread that evaluates. Address space; memory is taken as the stack grows.
+pub const JSONNET_STACK: usize = 256 << 20;
+
+/// Evaluates on this thread, whose stack must have [`JSONNET_STACK`] bytes.
+///
+/// # Errors
+/// Why the file has no value.
+pub fn evaluate_here(files: &dyn SourceFiles, file: JsonnetFile<'_>) -> Result<Json, JsonnetError> {
+    let JsonnetFile {
+        folder,
+        path,
+        content,
+        options,
+        limits,
+    } = file;
     let library =
         Library::new(files, folder, options, limits.import_bytes).map_err(JsonnetError::Render)?;
     let arena = Arena::new();
