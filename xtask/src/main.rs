@@ -8,6 +8,7 @@ mod crds;
 mod differential;
 mod fuzz;
 mod parity;
+mod realrepos;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -38,6 +39,8 @@ enum Task {
     /// Give the real program and ours the same generated inputs, and report what differs
     #[command(subcommand)]
     Parity(parity::Parity),
+    /// Render the Applications and charts of cloned repositories, and say why the others do not
+    Realrepos(realrepos::Args),
     /// Play random scripts on a real API server and on the embedded one, and group what differs
     Differential(differential::DifferentialArgs),
     /// Run mutated inputs through the parsers of outside content
@@ -64,6 +67,7 @@ fn main() -> anyhow::Result<()> {
         Task::Tidy => tidy::run(&root()),
         Task::Conformance(args) => conformance::run(&root(), &args),
         Task::Parity(parity) => parity::run(&root(), &parity),
+        Task::Realrepos(args) => realrepos::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Codegen { args } => codegen::run(&args),
         Task::Crds { check } => crds::run(&root(), check),
