@@ -101,7 +101,10 @@ pub fn one(
 fn options<'a>(offline: Offline) -> ValidationOptions<'a> {
     let options = jsonschema::options()
         .with_retriever(offline)
-        .with_pattern_options(PatternOptions::regex());
+        .with_pattern_options(PatternOptions::regex())
+        // To Helm they are annotations.
+        .without_content_encoding_support("base64")
+        .without_content_media_type_support("application/json");
     formats::NAMES.iter().fold(options, |options, name| {
         options.with_format(*name, |text: &str| formats::refused(name, text).is_none())
     })
