@@ -10,6 +10,16 @@
 pub struct Glob {
     program: Vec<Step>,
     separators: Vec<char>,
+    plain: Option<Plain>,
+}
+
+/// A pattern that needs no machine.
+#[derive(Clone, Debug)]
+enum Plain {
+    Text(String),
+    /// What is before and after the only star. As in gobwas the two may overlap: `a/*/b` matches
+    /// `a/b`.
+    Around(String, String),
 }
 
 /// Why a pattern is invalid.
@@ -65,12 +75,21 @@ impl Glob {
         compiler.pattern(0).map_err(error)?;
         compiler.program.push(Step::End);
         Ok(Self {
+            plain: plain(&compiler.program, separators),
             program: compiler.program,
             separators: separators.to_vec(),
         })
     }
 
     pub fn matches(&self, text: &str) -> bool {
+        match &self.plain {
+            Some(Plain::Text(wanted)) => text == wanted,
+            Some(Plain::Around(start, end)) => text.starts_with(start) && text.ends_with(end),
+            None => self.run(text),
+        }
+    }
+
+    fn run(&self, text: &str) -> bool {
         let mut states = States::new(self.program.len());
         let mut next = States::new(self.program.len());
         self.add(&mut states, 0);
@@ -120,6 +139,27 @@ impl Glob {
             }
         }
     }
+}
+
+fn plain(program: &[Step], separators: &[char]) -> Option<Plain> {
+    let mut parts = vec![String::new()];
+    for step in program {
+        match step {
+            Step::Char(c) => parts.last_mut()?.push(*c),
+            Step::Star { super_ } if *super_ || separators.is_empty() => {
+                parts.push(String::new());
+            }
+            Step::End => {}
+            _ => return None,
+        }
+    }
+    let mut parts = parts.into_iter();
+    let plain = match (parts.next()?, parts.next(), parts.next()) {
+        (text, None, _) => Plain::Text(text),
+        (start, Some(end), None) => Plain::Around(start, end),
+        _ => return None,
+    };
+    Some(plain)
 }
 
 /// Whether a text matches; an invalid pattern matches nothing, as in Argo CD.

@@ -11,6 +11,7 @@ mod diff;
 mod health;
 mod helm;
 pub mod kustomize;
+mod rbac;
 mod smp;
 mod sources;
 
@@ -152,6 +153,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         "health" => strict(health::custom),
         "helm_unit" => strict(helm::run),
         "actions" => strict(actions::run),
+        "rbac" => Box::new(rbac::run),
         "kustomize" => strict(kustomize::run),
         "sources" => sources::runner(&text)?,
         _ => match name.strip_prefix("diff/") {

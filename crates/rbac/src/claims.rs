@@ -1,0 +1,162 @@
+//! Decisions about a caller: the default role, the account, its groups, and the roles of the
+//! project that the request is about.
+//!
+//! Main type: [`Rbac`].
+
+use crate::{
+    lines::PolicyFault,
+    policy::{Policy, Request},
+    project::policies,
+    settings::Settings,
+};
+use serde_json::{Map, Value};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tiphys_api::AppProject;
+
+/// Projects whose policies are remembered.
+const PROJECTS: usize = 10_000;
+
+/// Finds projects.
+pub trait Projects {
+    fn project(&self, name: &str) -> Option<Arc<AppProject>>;
+}
+
+/// The installation's policy, and those of its projects.
+#[derive(Debug)]
+pub struct Rbac {
+    builtin: bool,
+    settings: Settings,
+    global: Arc<Policy>,
+    /// By name, with the text that was loaded.
+    projects: Mutex<HashMap<String, (String, Arc<Policy>)>>,
+}
+
+impl Rbac {
+    /// # Errors
+    /// The policy of the settings cannot be loaded.
+    pub fn new(builtin: bool, settings: Settings) -> Result<Self, PolicyFault> {
+        let global = Policy::load(builtin, &[&settings.policy], settings.mode)?;
+        Ok(Self {
+            builtin,
+            settings,
+            global: Arc::new(global),
+            projects: Mutex::default(),
+        })
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether a subject of the policy may do it: a user, or a role.
+    pub fn permits_subject(&self, subject: &str, request: Request<'_>) -> bool {
+        self.with_default(&self.global, subject, request)
+    }
+
+    /// Whether a caller with these claims may do it; `None`: not signed in.
+    pub fn permits(
+        &self,
+        projects: &dyn Projects,
+        claims: Option<&Map<String, Value>>,
+        request: Request<'_>,
+    ) -> bool {
+        let default = &self.settings.default_role;
+        (!default.is_empty() && self.global.permits(default, request))
+            || claims.is_some_and(|claims| self.permits_caller(projects, claims, request))
+            || self.global.permits("", request)
+    }
+
+    fn permits_caller(
+        &self,
+        projects: &dyn Projects,
+        claims: &Map<String, Value>,
+        request: Request<'_>,
+    ) -> bool {
+        let subject = user_id(claims);
+        let project = project_of(request).and_then(|name| projects.project(name));
+        let policy = match &project {
+            Some(project) => self.of_project(project),
+            None => Arc::clone(&self.global),
+        };
+        if let (Some(project), Some(named)) = (&project, project_of_token(subject)) {
+            // A project's token is for this project, and its groups do not count.
+            return named == project.metadata.name && self.with_default(&policy, subject, request);
+        }
+        self.with_default(&policy, subject, request)
+            || groups(claims, &self.settings.scopes)
+                .iter()
+                .any(|group| policy.is_member(group) && self.with_default(&policy, group, request))
+    }
+
+    fn with_default(&self, policy: &Policy, subject: &str, request: Request<'_>) -> bool {
+        let default = &self.settings.default_role;
+        (!default.is_empty() && policy.permits(default, request))
+            || policy.permits(subject, request)
+    }
+
+    /// The global policy with the project's roles; without them if they cannot be loaded.
+    fn of_project(&self, project: &AppProject) -> Arc<Policy> {
+        let text = policies(project);
+        if text.is_empty() {
+            return Arc::clone(&self.global);
+        }
+        let name = &project.metadata.name;
+        let mut known = self.projects.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((loaded, policy)) = known.get(name)
+            && *loaded == text
+        {
+            return Arc::clone(policy);
+        }
+        let texts = [self.settings.policy.as_str(), &text];
+        let policy = Policy::load(self.builtin, &texts, self.settings.mode)
+            .map_or_else(|_| Arc::clone(&self.global), Arc::new);
+        if known.len() >= PROJECTS {
+            known.clear();
+        }
+        known.insert(name.clone(), (text, Arc::clone(&policy)));
+        policy
+    }
+}
+
+/// The name of the project that a request is about.
+fn project_of(request: Request<'_>) -> Option<&str> {
+    match request.resource {
+        "applications" | "applicationsets" | "repositories" | "clusters" | "logs" | "exec" => {
+            request.object.split_once('/').map(|(project, _)| project)
+        }
+        // Members of a project's roles see the project itself.
+        "projects" => Some(request.object),
+        _ => None,
+    }
+}
+
+/// The project in `proj:<project>:<role>`.
+fn project_of_token(subject: &str) -> Option<&str> {
+    let (project, role) = subject.strip_prefix("proj:")?.split_once(':')?;
+    (!role.contains(':')).then_some(project)
+}
+
+/// Dex puts the user's own id beside an opaque subject.
+fn user_id(claims: &Map<String, Value>) -> &str {
+    claims
+        .get("federated_claims")
+        .and_then(|claims| claims.get("user_id")?.as_str())
+        .filter(|id| !id.is_empty())
+        .or_else(|| claims.get("sub")?.as_str())
+        .unwrap_or_default()
+}
+
+fn groups<'a>(claims: &'a Map<String, Value>, scopes: &[String]) -> Vec<&'a str> {
+    let mut groups = Vec::new();
+    for claim in scopes.iter().filter_map(|scope| claims.get(scope)) {
+        match claim {
+            Value::String(group) => groups.push(group.as_str()),
+            Value::Array(items) => groups.extend(items.iter().filter_map(Value::as_str)),
+            _ => {}
+        }
+    }
+    groups
+}

@@ -1,0 +1,21 @@
+//! Argo CD's RBAC: who may do what, decided as casbin decides it. Pure.
+//!
+//! Main types: [`Policy`], one loaded policy; [`Settings`], what argocd-rbac-cm says; [`Rbac`], both
+//! with the projects' roles.
+//!
+//! Where Argo CD stops answering (a policy that cannot be loaded), everything is refused.
+
+mod builtin;
+mod check;
+mod claims;
+mod lines;
+mod policy;
+mod project;
+mod settings;
+
+pub use check::{Findings, check};
+pub use claims::{Projects, Rbac};
+pub use lines::PolicyFault;
+pub use policy::{MatchMode, Policy, Request};
+pub use project::{app_name, policies, role_fault};
+pub use settings::{Settings, SettingsFault, policy_text};
