@@ -7,5 +7,6 @@ mod isolation;
 mod kill;
 mod kubectl;
 mod kustomize;
+mod rbac;
 mod scenarios;
 mod transcript;

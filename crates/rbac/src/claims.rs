@@ -51,6 +51,11 @@ impl Rbac {
         &self.settings
     }
 
+    /// Whether the policy makes the subject a member of a role.
+    pub fn is_member(&self, subject: &str) -> bool {
+        self.global.is_member(subject)
+    }
+
     /// Whether a subject of the policy may do it: a user, or a role.
     pub fn permits_subject(&self, subject: &str, request: Request<'_>) -> bool {
         self.with_default(&self.global, subject, request)

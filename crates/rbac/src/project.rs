@@ -1,6 +1,9 @@
 //! The roles of an AppProject.
 
-use tiphys_api::{AppProject, project::ProjectRole};
+use tiphys_api::{
+    AppProject,
+    project::{JWTToken, ProjectRole},
+};
 
 /// The resources that a project's role may be about.
 const RESOURCES: [&str; 6] = [
@@ -42,6 +45,16 @@ pub fn app_name(project: &str, namespace: &str, name: &str, ours: &str) -> Strin
     } else {
         format!("{project}/{namespace}/{name}")
     }
+}
+
+/// The tokens that a role has, in the status and in the specification, where older versions put them.
+pub fn tokens<'a>(project: &'a AppProject, role: &'a str) -> impl Iterator<Item = &'a JWTToken> {
+    let stored = project.status.jwt_tokens_by_role.get(role);
+    let own = project.spec.roles.iter().filter(move |r| r.name == role);
+    stored
+        .into_iter()
+        .flat_map(|tokens| &tokens.items)
+        .chain(own.flat_map(|role| &role.jwt_tokens))
 }
 
 /// The first fault of the roles, in Argo CD's words. `true`: a name or a line occurs twice.

@@ -133,6 +133,8 @@ pub trait Store: Send + Sync + 'static {
     /// Lists, then watches, forever; lists again after a failure.
     fn watch_apps(&self) -> BoxStream<'static, StoreEvent>;
 
+    /// From memory; `None`: there is none.
+    fn project(&self, name: &str) -> Option<Arc<AppProject>>;
     async fn list_projects(&self) -> StoreResult<Vec<AppProject>>;
     async fn get_project(&self, name: &str) -> StoreResult<AppProject>;
     /// The project merged with global projects and with what is scoped to it.

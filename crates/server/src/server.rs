@@ -3,7 +3,7 @@
 
 use crate::{
     Assets,
-    access::{Access, AdminOnly, Enforcer, Guard, Reach},
+    access::{Access, Enforcer, Guard, PolicyEnforcer, Reach},
     auth::{Auth, Caller, Limits},
     metrics::ApiMetrics,
     ports::{Live, Sources, Store},
@@ -79,6 +79,8 @@ pub struct State {
     pub enforcer: Arc<dyn Enforcer>,
     pub settings: Arc<SettingsCache>,
     pub auth: Arc<Auth>,
+    /// Held while the record of an account is read and written.
+    pub(crate) account_changes: tokio::sync::Mutex<()>,
     pub(crate) connections: Connections,
     pub options: Options,
     pub(crate) table: Table<Self>,
@@ -121,14 +123,19 @@ pub struct Server(Arc<State>);
 
 impl Server {
     pub fn new(deps: Deps) -> Self {
-        Self::with_enforcer(deps, Arc::new(AdminOnly))
+        let enforcer = PolicyEnforcer::new(deps.store.clone());
+        Self::with_enforcer(deps, Arc::new(enforcer))
     }
 
     /// Creates a server that uses this enforcer for permissions.
     pub fn with_enforcer(deps: Deps, enforcer: Arc<dyn Enforcer>) -> Self {
-        let settings = Arc::new(SettingsCache::new(deps.store.clone()));
+        let settings = Arc::new(SettingsCache::new(deps.store.clone(), enforcer.clone()));
         Self(Arc::new(State {
-            auth: Arc::new(Auth::new(settings.clone(), deps.options.limits)),
+            auth: Arc::new(Auth::new(
+                settings.clone(),
+                deps.store.clone(),
+                deps.options.limits,
+            )),
             reach: Reach::new(
                 deps.store,
                 deps.live,
@@ -137,6 +144,7 @@ impl Server {
             ),
             enforcer,
             settings,
+            account_changes: tokio::sync::Mutex::default(),
             connections: Connections::default(),
             connections_open: tiphys_listen::Connections::new(deps.options.connections),
             metrics: ApiMetrics::default(),

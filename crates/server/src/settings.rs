@@ -3,7 +3,8 @@
 
 use crate::{
     ApiError,
-    auth::{Claims, Revoked},
+    access::Enforcer,
+    auth::{Claims, LocalAccount, Revoked, read_accounts},
     ports::{SecretRecord, Store, StoreError},
 };
 use jiff::Timestamp;
@@ -17,6 +18,7 @@ use tiphys_engine::customize::{self, Customization};
 use tokio::sync::Mutex;
 
 const CONFIG_MAP: &str = "argocd-cm";
+const RBAC: &str = "argocd-rbac-cm";
 const PARAMS: &str = "argocd-cmd-params-cm";
 pub(crate) const SECRET: &str = "argocd-secret";
 /// The Secret with the ids of logged-out sessions and the second each one expires.
@@ -29,9 +31,8 @@ const DAY_SECONDS: i64 = 24 * 60 * 60;
 /// The parsed settings. There is no Debug, because they contain the signing key.
 pub struct Settings {
     pub config: BTreeMap<String, String>,
-    pub admin_password_hash: String,
-    pub admin_password_mtime: Option<Timestamp>,
-    pub admin_enabled: bool,
+    /// By name.
+    pub accounts: BTreeMap<String, LocalAccount>,
     pub signing_key: Vec<u8>,
     pub session_seconds: i64,
     /// The webhook secrets: non-empty `webhook.*` values of argocd-secret.
@@ -83,13 +84,16 @@ fn resource_override(customization: &Customization) -> ResourceOverride {
 /// A short-lived cache of the settings.
 pub struct SettingsCache {
     store: Arc<dyn Store>,
+    enforcer: Arc<dyn Enforcer>,
     cached: Mutex<Option<(Instant, Arc<Settings>)>>,
 }
 
 impl SettingsCache {
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    /// `enforcer` gets the policy whenever the settings are read.
+    pub fn new(store: Arc<dyn Store>, enforcer: Arc<dyn Enforcer>) -> Self {
         Self {
             store,
+            enforcer,
             cached: Mutex::new(None),
         }
     }
@@ -99,8 +103,8 @@ impl SettingsCache {
         Ok(self.store.config_map(CONFIG_MAP).await?)
     }
 
-    /// Stores the values for argocd-secret returned by `Auth::change_password`.
-    pub async fn store_password(&self, values: &BTreeMap<String, Vec<u8>>) -> Result<(), ApiError> {
+    /// Stores values of accounts in argocd-secret, such as those of `Auth::change_password`.
+    pub async fn store_account(&self, values: &BTreeMap<String, Vec<u8>>) -> Result<(), ApiError> {
         Ok(self.store.set_in_secret(SECRET, values).await?)
     }
 
@@ -141,13 +145,17 @@ impl SettingsCache {
             .config_map(PARAMS)
             .await
             .map_err(|e| ApiError::from(e).context("cannot read argocd-cmd-params-cm"))?;
+        let policy = self
+            .store
+            .config_map(RBAC)
+            .await
+            .map_err(|e| ApiError::from(e).context("cannot read argocd-rbac-cm"))?;
+        self.enforcer.update(&policy);
         let duration = config
             .get("users.session.duration")
             .and_then(|text| session_seconds(text));
         let settings = Arc::new(Settings {
-            admin_enabled: config.get("admin.enabled").is_none_or(|v| v != "false"),
-            admin_password_hash: secret.text("admin.password"),
-            admin_password_mtime: secret.text("admin.passwordMtime").parse().ok(),
+            accounts: read_accounts(&config, &secret),
             signing_key: secret
                 .data
                 .get("server.secretkey")

@@ -226,6 +226,8 @@ fn of_project(method: &str) -> Option<(String, Value)> {
         "ListEvents" => (format!("GET {PROJECTS}/p/events"), Value::Null),
         "GetSyncWindowsState" => (format!("GET {PROJECTS}/p/syncwindows"), Value::Null),
         "ListLinks" => (format!("GET {PROJECTS}/p/links"), Value::Null),
+        "CreateToken" => (format!("POST {PROJECTS}/p/roles/r/token"), json!({})),
+        "DeleteToken" => (format!("DELETE {PROJECTS}/p/roles/r/token/1"), Value::Null),
         _ => return None,
     })
 }
@@ -299,6 +301,8 @@ fn of_account(method: &str) -> Option<(String, Value)> {
         "ListAccounts" => ("GET /api/v1/account".into(), Value::Null),
         "GetAccount" => ("GET /api/v1/account/other".into(), Value::Null),
         "UpdatePassword" => ("PUT /api/v1/account/password".into(), password),
+        "CreateToken" => ("POST /api/v1/account/other/token".into(), json!({})),
+        "DeleteToken" => ("DELETE /api/v1/account/other/token/t".into(), Value::Null),
         _ => return None,
     })
 }
@@ -343,6 +347,12 @@ async fn prepare(world: &World, rpc: &str) {
         "application.ApplicationService/GetOCIMetadata" => {
             let oci = json!({"spec": {"source": {"repoURL": "oci://example.org/r"}}});
             world.store.control("a", &oci);
+        }
+        "project.ProjectService/CreateToken" => {
+            let mut project = world.store.get_project("p").await.expect("it is there");
+            let roles = json!([{"name": "r"}]);
+            project.spec.roles = serde_json::from_value(roles).expect("a role");
+            world.store.update_project(&project).await.expect("stored");
         }
         "project.ProjectService/Delete" => {
             let empty = json!({"metadata": {"name": "empty", "namespace": "argocd"}, "spec": {}});

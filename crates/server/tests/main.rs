@@ -8,6 +8,7 @@ mod certificates;
 mod common;
 mod connections;
 mod permissions;
+mod policy;
 mod remote;
 mod secrets;
 mod sessions;

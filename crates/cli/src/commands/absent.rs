@@ -10,21 +10,8 @@ const VERBS: &[(&str, &str)] = &[
         "htpasswd -nbBC 10 admin PASSWORD prints a hash",
     ),
     (
-        "account delete-token",
-        "tokens of accounts are not supported yet; tiphys logout ends a session",
-    ),
-    (
-        "account generate-token",
-        "tokens of accounts are not supported yet; tiphys login keeps a session's token",
-    ),
-    ("account get", "tiphys account list"),
-    (
         "account session-token",
         "tiphys login keeps the token in its config file",
-    ),
-    (
-        "account update-password",
-        "put a bcrypt hash under admin.password, and a newer admin.passwordMtime, into the Secret argocd-secret",
     ),
     (
         "admin app",
@@ -47,10 +34,6 @@ const VERBS: &[(&str, &str)] = &[
     (
         "admin repo",
         "tiphys repo add, or a Secret with the label argocd.argoproj.io/secret-type: repository",
-    ),
-    (
-        "admin settings rbac",
-        "tiphys account can-i ACTION RESOURCE OBJECT asks the server",
     ),
     (
         "admin settings validate",

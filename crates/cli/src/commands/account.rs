@@ -1,14 +1,20 @@
-//! `account`: who is logged in, and what accounts may do.
+//! `account`: who is logged in, what accounts may do, their passwords and tokens.
 
-use super::connect;
+use super::{connect, prompt};
 use crate::{
-    client::{ConnectArgs, Failure},
+    client::{Client, ConnectArgs, Failure},
     output::{self, table},
 };
+use jiff::Timestamp;
 use tiphys_api::rpc::{
-    account::{AccountsList, CanIRequest, CanIResponse, ListAccountRequest},
+    account::{
+        Account, AccountsList, CanIRequest, CanIResponse, CreateTokenRequest, CreateTokenResponse,
+        DeleteTokenRequest, EmptyResponse, GetAccountRequest, ListAccountRequest,
+        UpdatePasswordRequest, UpdatePasswordResponse,
+    },
     session::{GetUserInfoRequest, GetUserInfoResponse},
 };
+use tiphys_gocompat::duration;
 
 #[derive(clap::Subcommand)]
 pub enum AccountCommand {
@@ -37,6 +43,62 @@ pub enum AccountCommand {
         resource: String,
         /// What the action is on
         subresource: String,
+    },
+    /// Get account details
+    Get {
+        /// Account name. Defaults to the current account
+        #[arg(long, short, value_name = "NAME")]
+        account: Option<String>,
+        /// Output format. One of: yaml, json, name
+        #[arg(
+            long,
+            short,
+            default_value = "",
+            hide_default_value = true,
+            value_name = "FORMAT"
+        )]
+        output: String,
+    },
+    /// Update an account's password
+    #[command(after_help = "Examples:
+  # Update the current user's password
+  tiphys account update-password
+
+  # Update the password of the account `bar`, without questions
+  tiphys account update-password --account bar --current-password OWN --new-password NEW")]
+    UpdatePassword {
+        /// An account name that should be updated. Defaults to the current account
+        #[arg(long, value_name = "NAME")]
+        account: Option<String>,
+        /// Password of the currently logged on user
+        #[arg(long, value_name = "PASSWORD")]
+        current_password: Option<String>,
+        /// New password you want to update to
+        #[arg(long, value_name = "PASSWORD")]
+        new_password: Option<String>,
+    },
+    /// Generate account token
+    #[command(after_help = "Examples:
+  # A token of the account `ci` that is valid for a week
+  tiphys account generate-token --account ci --expires-in 168h")]
+    GenerateToken {
+        /// Account name. Defaults to the current account
+        #[arg(long, short, value_name = "NAME")]
+        account: Option<String>,
+        /// How long the token is valid; 0s: for ever
+        #[arg(long, short, default_value = "0s", value_name = "DURATION")]
+        expires_in: String,
+        /// Optional token id; a random one if there is none
+        #[arg(long, default_value = "", hide_default_value = true)]
+        id: String,
+    },
+    /// Deletes account token
+    DeleteToken {
+        /// The token's id
+        id: String,
+        /// Account name. Defaults to the current account
+        #[arg(long, short, value_name = "NAME")]
+        account: Option<String>,
     },
 }
 
@@ -74,10 +136,116 @@ impl AccountCommand {
                     .await?;
                 answer.value + "\n"
             }
+            Self::Get { account, output } => {
+                let name = name(&client, account).await?;
+                let found: Account = client
+                    .unary(
+                        "/account.AccountService/GetAccount",
+                        GetAccountRequest { name },
+                    )
+                    .await?;
+                details(&found, &output)?
+            }
+            Self::UpdatePassword {
+                account,
+                current_password,
+                new_password,
+            } => {
+                let request = UpdatePasswordRequest {
+                    name: name(&client, account).await?,
+                    current_password: asked(current_password, "Current password")?,
+                    new_password: asked(new_password, "New password")?,
+                };
+                let _: UpdatePasswordResponse = client
+                    .unary("/account.AccountService/UpdatePassword", request)
+                    .await?;
+                "Password updated\n".to_owned()
+            }
+            Self::GenerateToken {
+                account,
+                expires_in,
+                id,
+            } => {
+                let nanos = duration::parse(&expires_in)
+                    .map_err(|e| Failure::fatal(format!("--expires-in: {e}")))?;
+                let request = CreateTokenRequest {
+                    name: name(&client, account).await?,
+                    expires_in: nanos / 1_000_000_000,
+                    id,
+                };
+                let answer: CreateTokenResponse = client
+                    .unary("/account.AccountService/CreateToken", request)
+                    .await?;
+                answer.token + "\n"
+            }
+            Self::DeleteToken { id, account } => {
+                let name = name(&client, account).await?;
+                let question = format!("Are you sure you want to delete '{id}' token? [y/n]");
+                if args.prompts()? && !prompt::proceed(&question)? {
+                    format!("The command to delete '{id}' was cancelled.\n")
+                } else {
+                    let request = DeleteTokenRequest { name, id };
+                    let _: EmptyResponse = client
+                        .unary("/account.AccountService/DeleteToken", request)
+                        .await?;
+                    String::new()
+                }
+            }
         };
         output::print(&text);
         Ok(())
     }
+}
+
+/// The account that is meant: the caller's own, unless one is named.
+async fn name(client: &Client, named: Option<String>) -> Result<String, Failure> {
+    if let Some(name) = named {
+        return Ok(name);
+    }
+    let info: GetUserInfoResponse = client
+        .unary("/session.SessionService/GetUserInfo", GetUserInfoRequest {})
+        .await?;
+    Ok(info.username)
+}
+
+fn asked(given: Option<String>, label: &str) -> Result<String, Failure> {
+    given.map_or_else(|| prompt::secret(label), Ok)
+}
+
+fn details(account: &Account, format: &str) -> Result<String, Failure> {
+    match format {
+        "yaml" | "json" => output::document(account, format),
+        "name" => Ok(account.name.clone() + "\n"),
+        "" => {
+            let mut text = String::new();
+            for (label, value) in [
+                ("Name:", account.name.clone()),
+                ("Enabled:", account.enabled.to_string()),
+                ("Capabilities:", account.capabilities.join(", ")),
+            ] {
+                text.push_str(&format!("{label:<20}{value}\n"));
+            }
+            text.push_str("\nTokens:\n");
+            if account.tokens.is_empty() {
+                return Ok(text + "NONE\n");
+            }
+            let now = Timestamp::now().as_second();
+            let rows = account.tokens.iter().map(|token| {
+                let expires = match token.expires_at {
+                    0 => "never".to_owned(),
+                    at if at < now => format!("{} (expired)", time(at)),
+                    at => time(at),
+                };
+                vec![token.id.clone(), time(token.issued_at), expires]
+            });
+            Ok(text + &table::table(&["ID", "ISSUED AT", "EXPIRING AT"], rows))
+        }
+        other => Err(output::unknown_format(other)),
+    }
+}
+
+fn time(second: i64) -> String {
+    Timestamp::from_second(second).map_or_else(|_| second.to_string(), |at| at.to_string())
 }
 
 fn user_info(info: &GetUserInfoResponse, format: &str) -> Result<String, Failure> {

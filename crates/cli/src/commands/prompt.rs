@@ -25,8 +25,13 @@ pub fn text(label: &str) -> Result<String, Failure> {
 
 /// As [`text`]; a terminal does not show what is typed.
 pub fn password() -> Result<String, Failure> {
+    secret("Password")
+}
+
+/// The same under another label.
+pub fn secret(label: &str) -> Result<String, Failure> {
     let hidden = Hidden::start();
-    let answer = text("Password");
+    let answer = text(label);
     if hidden.is_some() {
         output::print("\n");
     }

@@ -8,6 +8,7 @@ use crate::{
     auth::{ADMIN, Claims},
 };
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 
 /// The question for the policy: `applications, sync, default/guestbook`.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +24,12 @@ pub struct Question<'a> {
 pub trait Enforcer: Send + Sync + 'static {
     /// `claims` are the claims of the caller's session; `None` if not logged in.
     fn permits(&self, claims: Option<&Claims>, question: Question<'_>) -> bool;
+
+    /// Takes over the data of argocd-rbac-cm.
+    fn update(&self, _data: &BTreeMap<String, String>) {}
 }
 
-/// An enforcer for a single account that may do everything.
+/// `admin` may do everything, and nobody else anything: for an API in one's own process.
 pub struct AdminOnly;
 
 impl Enforcer for AdminOnly {

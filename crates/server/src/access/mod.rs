@@ -3,8 +3,8 @@
 //!
 //! - A row of the call table names the permissions it needs ([`Access`], [`Ask`]), in Argo CD's
 //!   RBAC vocabulary. Its handler gets a [`Guard`]: the caller, limited to those permissions.
-//! - The [`Enforcer`] decides. With one account that is [`AdminOnly`]; the error messages for
-//!   refused callers are all in its module.
+//! - The [`Enforcer`] decides. [`PolicyEnforcer`] does so by argocd-rbac-cm and the
+//!   projects' roles. The error messages for refused callers are all in the trait's module.
 //! - A granted permission yields an [`Authorized`]; there is no other way to make one. [`Reach`]
 //!   owns the ports to Applications, projects, clusters and repositories. Its methods require an
 //!   [`Authorized`]: reads check the permission before returning an object, lists leave out objects
@@ -19,6 +19,7 @@ mod clusters;
 mod enforcer;
 mod guard;
 mod live;
+mod policy;
 mod projects;
 mod repositories;
 mod secrets;
@@ -29,6 +30,7 @@ mod unasked;
 
 pub use action::{Access, Action, Ask, Resource};
 pub use enforcer::{AdminOnly, Enforcer, Question};
+pub use policy::PolicyEnforcer;
 
 pub(crate) use action::{
     Create, Delete, DeleteResource, Get, Override, ReadLogs, RunAction, Sync, Update,

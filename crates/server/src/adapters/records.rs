@@ -261,6 +261,10 @@ impl Store for RecordStore {
         .boxed()
     }
 
+    fn project(&self, name: &str) -> Option<Arc<AppProject>> {
+        self.records.project(name)
+    }
+
     async fn list_projects(&self) -> StoreResult<Vec<AppProject>> {
         Ok(self
             .records

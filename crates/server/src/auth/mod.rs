@@ -1,11 +1,14 @@
 //! Authentication: passwords, session tokens, and rate limits on failed logins. [`Auth`] is the
 //! main type. It knows nothing about routes.
 
+mod accounts;
 mod limits;
 pub mod password;
 mod revoked;
 mod token;
 
+pub use accounts::{ApiToken, Capability, LocalAccount};
+pub(crate) use accounts::{read as read_accounts, secret_key};
 pub use limits::{AttemptDecision, FailureLimits, Limits};
 pub use password::{hash_password, new_password};
 pub(crate) use revoked::Revoked;
@@ -13,14 +16,16 @@ pub use token::{Claims, new_signing_key};
 
 use crate::{
     ApiError, Code,
+    ports::Store,
     settings::{Settings, SettingsCache},
 };
 use futures::{StreamExt as _, stream::BoxStream};
 use jiff::Timestamp;
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+use tiphys_api::project::JWTToken;
 use tokio::sync::{Notify, Semaphore};
 
-/// The only account so far.
+/// The account that every installation has.
 pub const ADMIN: &str = "admin";
 const MAX_USERNAME: usize = 32;
 /// The pattern a password must match unless argocd-cm sets another.
@@ -53,6 +58,7 @@ impl Caller {
 /// Issues and checks sessions.
 pub struct Auth {
     settings: Arc<SettingsCache>,
+    store: Arc<dyn Store>,
     limits: FailureLimits,
     checks: Semaphore,
     revoked: Revoked,
@@ -61,13 +67,15 @@ pub struct Auth {
 }
 
 impl Auth {
-    pub fn new(settings: Arc<SettingsCache>, limits: Limits) -> Self {
+    /// `store`: for the tokens of projects.
+    pub fn new(settings: Arc<SettingsCache>, store: Arc<dyn Store>, limits: Limits) -> Self {
         let (limits, checks) = (
             FailureLimits::new(limits),
             Semaphore::new(CONCURRENT_CHECKS),
         );
         Self {
             settings,
+            store,
             limits,
             checks,
             revoked: Revoked::default(),
@@ -93,7 +101,8 @@ impl Auth {
         }
         let refused = || ApiError::unauthenticated("Invalid username or password");
         let settings = self.settings.fresh().await?;
-        let exists = username == ADMIN;
+        let account = settings.accounts.get(username);
+        let exists = account.is_some();
         self.turn(username, exists, source, now)
             .await
             .map_err(|()| refused())?;
@@ -103,19 +112,21 @@ impl Auth {
             .await
             .map_err(|_| ApiError::internal("the server is shutting down"))?;
         // Unknown accounts take as long as known ones.
-        let hash = if exists {
-            settings.admin_password_hash.clone()
-        } else {
-            String::new()
-        };
+        let hash = account.map(|account| account.password_hash.clone());
+        let hash = hash.unwrap_or_default();
         let valid = password::verify(password.to_owned(), hash).await;
         if !valid {
             self.limits.failed(username, exists, source, now);
             return Err(refused());
         }
-        if !settings.admin_enabled {
+        let Some(account) = account.filter(|account| account.enabled) else {
             return Err(ApiError::unauthenticated(format!(
                 "Account {username} is disabled"
+            )));
+        };
+        if !account.can("login") {
+            return Err(ApiError::unauthenticated(format!(
+                "account {username} does not have 'login' capability"
             )));
         }
         self.limits.succeeded(username, source, now);
@@ -143,11 +154,12 @@ impl Auth {
         }
     }
 
-    /// Returns the values to store in argocd-secret to set this password; sessions created before
-    /// then end. `current` must be the caller's own password.
+    /// Returns the values to store in argocd-secret to set the password of `account`; its sessions
+    /// created before then end. `current` must be the caller's own password.
     pub async fn change_password(
         &self,
         caller: &Caller,
+        account: &str,
         current: &str,
         new: &str,
         now: Timestamp,
@@ -158,7 +170,9 @@ impl Auth {
             .await
             .map_err(refused)?;
         let settings = self.settings.fresh().await?;
-        if !password::verify(current.to_owned(), settings.admin_password_hash.clone()).await {
+        let own = settings.accounts.get(username);
+        let hash = own.map(|own| own.password_hash.clone()).unwrap_or_default();
+        if !password::verify(current.to_owned(), hash).await {
             self.limits.failed(username, true, source, now);
             return Err(ApiError::invalid("current password does not match"));
         }
@@ -185,10 +199,10 @@ impl Auth {
         // count as older than it.
         let changed = Timestamp::from_second(now.as_second() + 1).unwrap_or(now);
         let changed = changed.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let values = [("admin.password", hash), ("admin.passwordMtime", changed)];
+        let values = [("password", hash), ("passwordMtime", changed)];
         Ok(values
             .into_iter()
-            .map(|(key, value)| (key.to_owned(), value.into_bytes()))
+            .map(|(key, value)| (secret_key(account, key), value.into_bytes()))
             .collect())
     }
 
@@ -201,7 +215,11 @@ impl Auth {
     ) -> Result<String, ApiError> {
         let mut claims = Claims::session(account, seconds, now);
         // A login with the new password in the second of the change must count as newer.
-        claims.iat = settings.admin_password_mtime.map_or(claims.iat, |changed| {
+        let changed = settings
+            .accounts
+            .get(account)
+            .and_then(|account| account.password_mtime);
+        claims.iat = changed.map_or(claims.iat, |changed| {
             claims.iat.max(changed.as_second().min(claims.iat + 1))
         });
         token::sign(&claims, &settings.signing_key)
@@ -211,35 +229,79 @@ impl Auth {
     pub async fn verify(&self, text: &str, now: Timestamp) -> Result<Claims, ApiError> {
         let settings = self.settings.get().await?;
         let claims = token::parse(text, &settings.signing_key, now).map_err(|why| invalid(&why))?;
+        // Only now: strangers cannot make the settings be read.
+        let settings = self.settings.fresh().await?;
         self.check(&claims, &settings, now)?;
         Ok(claims)
     }
 
     /// Checks that the claims are still valid.
     fn check(&self, claims: &Claims, settings: &Settings, now: Timestamp) -> Result<(), ApiError> {
-        if claims.exp <= now.as_second() {
+        if claims.is_over(now) {
             return Err(invalid(token::EXPIRED));
-        }
-        let account = claims.account();
-        if account != ADMIN || !settings.admin_enabled {
-            return Err(invalid(&format!("account {account} is disabled")));
-        }
-        if claims.capability() != "login" {
-            return Err(invalid(&format!(
-                "account {account} does not have '{}' capability",
-                claims.capability()
-            )));
         }
         if self.revoked.contains(&claims.jti) || settings.revoked.contains(&claims.jti) {
             return Err(invalid("token is revoked, please re-login"));
         }
-        if settings
-            .admin_password_mtime
+        if let Some((project, role)) = claims.project_role() {
+            return self.check_project(claims, project, role);
+        }
+        let (name, capability) = (claims.account(), claims.capability());
+        let Some(account) = settings.accounts.get(name) else {
+            return Err(invalid(&format!("account '{name}' does not exist")));
+        };
+        if !account.enabled {
+            return Err(invalid(&format!("account {name} is disabled")));
+        }
+        if !account.can(capability) {
+            return Err(invalid(&format!(
+                "account {name} does not have '{capability}' capability"
+            )));
+        }
+        if capability == "apiKey" && !account.tokens.iter().any(|token| token.id == claims.jti) {
+            return Err(invalid(&format!(
+                "account {name} does not have token with id {}",
+                claims.jti
+            )));
+        }
+        if account
+            .password_mtime
             .is_some_and(|changed| claims.iat < changed.as_second())
         {
             return Err(invalid("account password has changed since token issued"));
         }
         Ok(())
+    }
+
+    /// A token of a project is valid while its role has it.
+    fn check_project(&self, claims: &Claims, project: &str, role: &str) -> Result<(), ApiError> {
+        let gone = || {
+            invalid(&format!(
+                "JWT token for role '{role}' issued at '{}' does not exist in project '{project}'",
+                claims.iat
+            ))
+        };
+        let record = self.store.project(project).ok_or_else(gone)?;
+        if !record.spec.roles.iter().any(|r| r.name == role) {
+            return Err(gone());
+        }
+        let is_it = |token: &JWTToken| {
+            if token.id.is_empty() {
+                token.iat == claims.iat
+            } else {
+                token.id == claims.jti
+            }
+        };
+        if tiphys_rbac::tokens(&record, role).any(is_it) {
+            Ok(())
+        } else {
+            Err(gone())
+        }
+    }
+
+    /// Signs the claims of a token that is stored elsewhere.
+    pub async fn sign_token(&self, claims: &Claims) -> Result<String, ApiError> {
+        token::sign(claims, &self.settings.fresh().await?.signing_key)
     }
 
     /// Waits until the session ends and returns the reason: logout, expiry or a new password.
@@ -254,7 +316,10 @@ impl Auth {
             {
                 return e;
             }
-            let left = Duration::from_secs((claims.exp - now.as_second()).max(1).unsigned_abs());
+            let left = match claims.exp {
+                0 => RECHECK,
+                exp => Duration::from_secs((exp - now.as_second()).max(1).unsigned_abs()),
+            };
             tokio::select! {
                 () = ended => {}
                 () = tokio::time::sleep(left.min(RECHECK)) => {}
@@ -294,7 +359,8 @@ impl Auth {
 
     /// Returns a new token if this one is about to expire.
     pub async fn renewed(&self, claims: &Claims, now: Timestamp) -> Option<String> {
-        if claims.exp - now.as_second() >= RENEW_BELOW_SECONDS {
+        let is_session = claims.project_role().is_none() && claims.capability() == "login";
+        if !is_session || claims.exp - now.as_second() >= RENEW_BELOW_SECONDS {
             return None;
         }
         let settings = self.settings.get().await.ok()?;

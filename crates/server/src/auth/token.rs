@@ -17,9 +17,12 @@ const MAX_BYTES: usize = 8 * 1024;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Claims {
     pub iss: String,
-    /// `account:capability`.
+    /// `account:capability`, or `proj:<project>:<role>`.
     pub sub: String,
+    /// 0: never.
+    #[serde(default, skip_serializing_if = "is_never")]
     pub exp: i64,
+    #[serde(default)]
     pub nbf: i64,
     pub iat: i64,
     pub jti: String,
@@ -39,10 +42,41 @@ impl Claims {
         }
     }
 
+    /// Claims for a token: `exp` 0 means that it never expires.
+    pub fn token(sub: String, id: String, expires_in: i64, now: Timestamp) -> Self {
+        let now = now.as_second();
+        Self {
+            iss: ISSUER.into(),
+            sub,
+            exp: if expires_in == 0 {
+                0
+            } else {
+                now.saturating_add(expires_in)
+            },
+            nbf: now,
+            iat: now,
+            jti: id,
+        }
+    }
+
+    /// The project and the role of a project's token.
+    pub fn project_role(&self) -> Option<(&str, &str)> {
+        let (project, role) = self.sub.strip_prefix("proj:")?.split_once(':')?;
+        (!role.contains(':')).then_some((project, role))
+    }
+
+    /// The subject of policies: an account, or a project's role.
     pub fn account(&self) -> &str {
+        if self.project_role().is_some() {
+            return &self.sub;
+        }
         self.sub
             .split_once(':')
             .map_or(self.sub.as_str(), |(account, _)| account)
+    }
+
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.exp != 0 && self.exp <= now.as_second()
     }
 
     /// The capability. Tokens of older Argo CD versions have none and count as a login.
@@ -51,6 +85,10 @@ impl Claims {
             .split_once(':')
             .map_or("login", |(_, capability)| capability)
     }
+}
+
+fn is_never(exp: &i64) -> bool {
+    *exp == 0
 }
 
 /// A new `server.secretkey`: base64 of 32 random bytes.
@@ -86,7 +124,7 @@ pub(super) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, St
     validation.validate_nbf = false;
     validation.validate_aud = false;
     validation.set_issuer(&[ISSUER]);
-    validation.set_required_spec_claims(&["iss", "sub", "exp"]);
+    validation.set_required_spec_claims(&["iss", "sub"]);
     let claims = jsonwebtoken::decode::<Claims>(text, &DecodingKey::from_secret(key), &validation)
         .map_err(|e| match e.kind() {
             jsonwebtoken::errors::ErrorKind::InvalidSignature => {
@@ -95,7 +133,11 @@ pub(super) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, St
             kind => format!("token is malformed: {kind:?}"),
         })?
         .claims;
-    if claims.exp <= now.as_second() {
+    let is_session = claims.project_role().is_none() && claims.capability() == "login";
+    if claims.exp == 0 && is_session {
+        return Err("token is malformed: a session without an end".into());
+    }
+    if claims.is_over(now) {
         return Err(EXPIRED.into());
     }
     if claims.nbf > now.as_second() {

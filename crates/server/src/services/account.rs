@@ -1,14 +1,17 @@
-//! account.AccountService. Only `admin` exists, and may do everything.
+//! account.AccountService: the accounts of argocd-cm, their passwords and tokens.
 
 use crate::{
     ApiError, Code,
     access::{Action, Guard, Question, Resource},
-    auth::{ADMIN, Caller},
+    auth::{ApiToken, Caller, Capability, Claims, LocalAccount, secret_key},
     server::State,
+    settings::Settings,
 };
-use std::sync::Arc;
+use jiff::Timestamp;
+use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::rpc::account::{
-    Account, AccountsList, CanIRequest, CanIResponse, GetAccountRequest, ListAccountRequest,
+    Account, AccountsList, CanIRequest, CanIResponse, CreateTokenRequest, CreateTokenResponse,
+    DeleteTokenRequest, EmptyResponse, GetAccountRequest, ListAccountRequest, Token,
     UpdatePasswordRequest, UpdatePasswordResponse,
 };
 
@@ -47,14 +50,22 @@ pub async fn can_i(
     })
 }
 
-async fn admin(state: &State) -> Result<Account, ApiError> {
-    let settings = state.settings.fresh().await?;
-    Ok(Account {
-        name: ADMIN.into(),
-        enabled: settings.admin_enabled,
-        capabilities: vec!["login".into()],
-        tokens: Vec::new(),
-    })
+fn shown(name: &str, account: &LocalAccount) -> Account {
+    let tokens = account.tokens.iter().map(|token| Token {
+        id: token.id.clone(),
+        issued_at: token.iat,
+        expires_at: token.exp,
+    });
+    Account {
+        name: name.to_owned(),
+        enabled: account.enabled,
+        capabilities: account
+            .capabilities
+            .iter()
+            .map(|capability| capability.word().to_owned())
+            .collect(),
+        tokens: tokens.collect(),
+    }
 }
 
 pub async fn list(
@@ -62,9 +73,22 @@ pub async fn list(
     guard: Guard,
     _: ListAccountRequest,
 ) -> Result<AccountsList, ApiError> {
-    let mut items = vec![admin(&state).await?];
-    items.retain(|account| guard.ask_account(Action::Get, &account.name).is_ok());
-    Ok(AccountsList { items })
+    let settings = state.settings.fresh().await?;
+    let seen = settings
+        .accounts
+        .iter()
+        .filter(|(name, _)| guard.ask_account(Action::Get, name).is_ok());
+    Ok(AccountsList {
+        items: seen.map(|(name, account)| shown(name, account)).collect(),
+    })
+}
+
+/// The account, or Argo CD's words about one that is not there.
+fn known<'a>(settings: &'a Settings, name: &str) -> Result<&'a LocalAccount, ApiError> {
+    settings
+        .accounts
+        .get(name)
+        .ok_or_else(|| ApiError::new(Code::NotFound, format!("account '{name}' does not exist")))
 }
 
 pub async fn get(
@@ -72,20 +96,19 @@ pub async fn get(
     guard: Guard,
     q: GetAccountRequest,
 ) -> Result<Account, ApiError> {
-    guard.ask_account(Action::Get, &q.name).map_err(|e| {
+    ask(&guard, Action::Get, "get", &q.name)?;
+    let settings = state.settings.fresh().await?;
+    let account = known(&settings, &q.name)
+        .map_err(|e| e.context(&format!("failed to get account {}", q.name)))?;
+    Ok(shown(&q.name, account))
+}
+
+fn ask(guard: &Guard, action: Action, word: &str, name: &str) -> Result<(), ApiError> {
+    guard.ask_account(action, name).map_err(|e| {
         e.context(&format!(
-            "permission denied for account {} with action get",
-            q.name
+            "permission denied for account {name} with action {word}"
         ))
-    })?;
-    if q.name != ADMIN {
-        let e = ApiError::new(
-            Code::NotFound,
-            format!("account '{}' does not exist", q.name),
-        );
-        return Err(e.context(&format!("failed to get account {}", q.name)));
-    }
-    admin(&state).await
+    })
 }
 
 pub async fn update_password(
@@ -93,31 +116,114 @@ pub async fn update_password(
     guard: Guard,
     q: UpdatePasswordRequest,
 ) -> Result<UpdatePasswordResponse, ApiError> {
-    if !q.name.is_empty() {
+    let own = guard.caller().username();
+    let name = if q.name.is_empty() { own } else { &q.name };
+    if name != own {
         guard
-            .ask_account(Action::Update, &q.name)
+            .ask_account(Action::Update, name)
             .map_err(|e| e.context("permission denied"))?;
     }
-    if !q.name.is_empty() && q.name != ADMIN {
-        return Err(ApiError::not_found(format!(
-            "account '{}' does not exist",
-            q.name
-        )));
-    }
+    known(&*state.settings.fresh().await?, name)?;
     let values = state
         .auth
         .change_password(
             guard.caller(),
+            name,
             &q.current_password,
             &q.new_password,
-            jiff::Timestamp::now(),
+            Timestamp::now(),
         )
         .await?;
-    state.settings.store_password(&values).await?;
+    state.settings.store_account(&values).await?;
     state.auth.password_changed().await;
     tracing::info!(
-        user = guard.caller().username(),
-        "the password of admin was changed"
+        user = own,
+        account = name,
+        "the password of an account was changed"
     );
     Ok(UpdatePasswordResponse {})
+}
+
+pub async fn create_token(
+    state: Arc<State>,
+    guard: Guard,
+    q: CreateTokenRequest,
+) -> Result<CreateTokenResponse, ApiError> {
+    ask(&guard, Action::Update, "update", &q.name).map_err(|e| {
+        e.context(&format!(
+            "permission denied to create token for account {}",
+            q.name
+        ))
+    })?;
+    if q.expires_in < 0 {
+        return Err(ApiError::invalid("expiresIn must not be negative"));
+    }
+    let id = if q.id.is_empty() {
+        uuid::Uuid::new_v4().to_string()
+    } else {
+        q.id
+    };
+    let sub = format!("{}:{}", q.name, Capability::ApiKey.word());
+    let claims = Claims::token(sub, id, q.expires_in, Timestamp::now());
+    let failed = |e: ApiError| e.context("failed to update account with new token");
+    change_tokens(&state, &q.name, |account| {
+        if account.tokens.iter().any(|token| token.id == claims.jti) {
+            let message = format!("account already has token with id '{}'", claims.jti);
+            return Err(ApiError::new(Code::Unknown, message));
+        }
+        if !account.can(Capability::ApiKey.word()) {
+            let message = format!("account '{}' does not have apiKey capability", q.name);
+            return Err(ApiError::new(Code::Unknown, message));
+        }
+        account.tokens.push(ApiToken {
+            id: claims.jti.clone(),
+            iat: claims.iat,
+            exp: claims.exp,
+        });
+        Ok(())
+    })
+    .await
+    .map_err(failed)?;
+    let token = state.auth.sign_token(&claims).await?;
+    Ok(CreateTokenResponse { token })
+}
+
+pub async fn delete_token(
+    state: Arc<State>,
+    guard: Guard,
+    q: DeleteTokenRequest,
+) -> Result<EmptyResponse, ApiError> {
+    ask(&guard, Action::Update, "update", &q.name)
+        .map_err(|e| e.context(&format!("permission denied to delete account {}", q.name)))?;
+    change_tokens(&state, &q.name, |account| {
+        let before = account.tokens.len();
+        account.tokens.retain(|token| token.id != q.id);
+        if account.tokens.len() == before {
+            let message = format!("token with id '{}' does not exist", q.id);
+            return Err(ApiError::not_found(message));
+        }
+        Ok(())
+    })
+    .await
+    .map_err(|e| e.context(&format!("failed to delete account {}", q.name)))?;
+    // Streams of this token end.
+    state.auth.password_changed().await;
+    Ok(EmptyResponse {})
+}
+
+async fn change_tokens(
+    state: &State,
+    name: &str,
+    change: impl FnOnce(&mut LocalAccount) -> Result<(), ApiError>,
+) -> Result<(), ApiError> {
+    // Two changes at the same time would lose a token, or keep one that was deleted.
+    let _turn = state.account_changes.lock().await;
+    let settings = state.settings.fresh().await?;
+    let mut account = known(&settings, name)?.clone();
+    change(&mut account)?;
+    let tokens = serde_json::to_vec(&account.tokens)
+        .map_err(|e| ApiError::internal(format!("cannot write the tokens: {e}")))?;
+    let values = BTreeMap::from([(secret_key(name, "tokens"), tokens)]);
+    state.settings.store_account(&values).await?;
+    Ok(())
 }

@@ -7,6 +7,7 @@ pub mod certificate;
 pub mod cluster;
 pub mod links;
 pub mod project;
+pub mod project_tokens;
 pub mod repocreds;
 pub mod repository;
 pub mod session;

@@ -303,6 +303,14 @@ async fn still_permitted(
 }
 
 fn validate(project: &AppProject) -> Result<(), ApiError> {
+    if let Some((twice, message)) = tiphys_rbac::role_fault(project) {
+        let code = if twice {
+            Code::AlreadyExists
+        } else {
+            Code::InvalidArgument
+        };
+        return Err(ApiError::new(code, message));
+    }
     if project.metadata.name.is_empty() {
         return Err(ApiError::invalid("metadata.name: a project needs a name"));
     }

@@ -68,7 +68,10 @@ pub async fn get(
             chat_text: or(settings.value("help.chatText"), ""),
             binary_urls: binaries,
         }),
-        user_logins_disabled: !settings.admin_enabled,
+        user_logins_disabled: !settings
+            .accounts
+            .values()
+            .any(|account| account.enabled && account.can("login")),
         ui_css_url: text("ui.cssurl"),
         ui_login_button_text: text("ui.loginButtonText"),
         exec_enabled: settings.flag("exec.enabled"),

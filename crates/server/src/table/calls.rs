@@ -7,8 +7,8 @@ use crate::{
     access::{Access, Action::*, Ask, CredentialUse, Resource::*},
     server::State,
     services::{
-        account, application, certificate, cluster, project, repocreds, repository, session,
-        settings, version,
+        account, application, certificate, cluster, project, project_tokens, repocreds, repository,
+        session, settings, version,
     },
 };
 use tiphys_rpc::{Call, table::Session};
@@ -99,15 +99,17 @@ fn small() -> Vec<Call<State>> {
             needs_maybe(&[], &[Ask(Accounts, Get)]),
             account::get,
         ),
-        missing(
+        unary(
             "account.AccountService/CreateToken",
             &["POST /api/v1/account/{name}/token *"],
             needs_maybe(&[], &[Ask(Accounts, Update)]),
+            account::create_token,
         ),
-        missing(
+        unary(
             "account.AccountService/DeleteToken",
             &["DELETE /api/v1/account/{name}/token/{id}"],
             needs_maybe(&[], &[Ask(Accounts, Update)]),
+            account::delete_token,
         ),
     ]
 }
@@ -387,15 +389,17 @@ fn application_sets() -> Vec<Call<State>> {
 
 fn projects() -> Vec<Call<State>> {
     vec![
-        missing(
+        unary(
             "project.ProjectService/CreateToken",
             &["POST /api/v1/projects/{project}/roles/{role}/token *"],
             needs_maybe(&[], &[Ask(Projects, Update)]),
+            project_tokens::create,
         ),
-        missing(
+        unary(
             "project.ProjectService/DeleteToken",
             &["DELETE /api/v1/projects/{project}/roles/{role}/token/{iat}"],
             needs_maybe(&[], &[Ask(Projects, Update)]),
+            project_tokens::delete,
         ),
         unary(
             "project.ProjectService/Create",

@@ -248,6 +248,10 @@ impl Store for FakeStore {
             .boxed()
     }
 
+    fn project(&self, name: &str) -> Option<Arc<AppProject>> {
+        self.lock().projects.get(name).cloned().map(Arc::new)
+    }
+
     async fn list_projects(&self) -> StoreResult<Vec<AppProject>> {
         Ok(self.lock().projects.values().cloned().collect())
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tiphys_server::{
     Assets, Deps, Options, Server, Tls,
-    access::{AdminOnly, Enforcer},
+    access::{AdminOnly, Enforcer, PolicyEnforcer},
     ports::{SecretRecord, Sources, Store as _},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -58,16 +58,31 @@ impl World {
         Self::started(config, secrets, Arc::new(FakeSources), Arc::new(AdminOnly)).await
     }
 
+    /// The same, with the policy that is among these values.
+    pub async fn start_by_policy(config: &[(&str, &str)], secrets: &[(&str, &str)]) -> Self {
+        let store = Arc::new(FakeStore::default());
+        let enforcer = Arc::new(PolicyEnforcer::new(store.clone()));
+        Self::begun(store, config, secrets, Arc::new(FakeSources), enforcer).await
+    }
+
     async fn started(
         config: &[(&str, &str)],
         secrets: &[(&str, &str)],
         sources: Arc<dyn Sources>,
         enforcer: Arc<dyn Enforcer>,
     ) -> Self {
-        let (store, live) = (
-            Arc::new(FakeStore::default()),
-            Arc::new(FakeLive::default()),
-        );
+        let store = Arc::new(FakeStore::default());
+        Self::begun(store, config, secrets, sources, enforcer).await
+    }
+
+    async fn begun(
+        store: Arc<FakeStore>,
+        config: &[(&str, &str)],
+        secrets: &[(&str, &str)],
+        sources: Arc<dyn Sources>,
+        enforcer: Arc<dyn Enforcer>,
+    ) -> Self {
+        let live = Arc::new(FakeLive::default());
         // bcrypt's lowest cost: the tests are not about its speed.
         let hash = bcrypt::hash(PASSWORD, 4).expect("it hashes");
         let mut secret = SecretRecord {
@@ -177,12 +192,23 @@ impl World {
 
     /// One REST request with the session; the reply as JSON.
     pub async fn rest(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
+        self.rest_as(&self.token, method, path, body).await
+    }
+
+    /// The same with another token.
+    pub async fn rest_as(
+        &self,
+        token: &str,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> (u16, Value) {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header("content-type", "application/json");
-        if !self.token.is_empty() {
-            request = request.header("authorization", format!("Bearer {}", self.token));
+        if !token.is_empty() {
+            request = request.header("authorization", format!("Bearer {token}"));
         }
         let body = body.map(|b| b.to_string()).unwrap_or_default();
         let response = self

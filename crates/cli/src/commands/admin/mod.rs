@@ -4,6 +4,7 @@
 mod backup;
 mod overrides;
 mod password;
+mod rbac;
 
 use crate::client::Failure;
 
@@ -22,12 +23,16 @@ pub enum SettingsCommand {
     /// Troubleshoot resource overrides
     #[command(subcommand)]
     ResourceOverrides(overrides::OverridesCommand),
+    /// Validate and test RBAC configuration
+    #[command(subcommand)]
+    Rbac(rbac::RbacCommand),
 }
 
 impl AdminCommand {
     pub async fn run(self) -> Result<(), Failure> {
         match self {
             Self::Settings(SettingsCommand::ResourceOverrides(command)) => command.run(),
+            Self::Settings(SettingsCommand::Rbac(command)) => command.run().await,
             Self::InitialPassword(command) => command.run().await,
             Self::Export(command) => command.run().await,
             Self::Import(command) => command.run().await,

@@ -1,0 +1,90 @@
+//! The installation's policy: argocd-rbac-cm and the roles of projects.
+//!
+//! Main type: [`PolicyEnforcer`].
+
+use super::{Enforcer, Question};
+use crate::{auth::Claims, ports::Store};
+use serde_json::{Map, Value};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+use tiphys_api::AppProject;
+use tiphys_rbac::{Projects, Rbac, Request, Settings};
+
+/// Decides by the policy that was loaded last. One that cannot be loaded changes nothing: Argo CD
+/// stops answering then. Before the first one has been loaded everything is refused.
+pub struct PolicyEnforcer {
+    store: Arc<dyn Store>,
+    loaded: RwLock<Loaded>,
+}
+
+#[derive(Default)]
+struct Loaded {
+    data: Option<BTreeMap<String, String>>,
+    rbac: Option<Arc<Rbac>>,
+}
+
+impl PolicyEnforcer {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            loaded: RwLock::default(),
+        }
+    }
+
+    fn rbac(&self) -> Option<Arc<Rbac>> {
+        let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+        loaded.rbac.clone()
+    }
+}
+
+impl Enforcer for PolicyEnforcer {
+    fn permits(&self, claims: Option<&Claims>, question: Question<'_>) -> bool {
+        let Some(rbac) = self.rbac() else {
+            return false;
+        };
+        let request = Request {
+            resource: question.resource.word(),
+            action: question.action,
+            object: question.object,
+        };
+        let claims = claims.map(|claims| {
+            let subject = Value::from(claims.account());
+            Map::from_iter([("sub".to_owned(), subject)])
+        });
+        rbac.permits(&Stored(&*self.store), claims.as_ref(), request)
+    }
+
+    fn update(&self, data: &BTreeMap<String, String>) {
+        let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+        if loaded.data.as_ref() == Some(data) {
+            return;
+        }
+        loaded.data = Some(data.clone());
+        let settings = match Settings::new(data) {
+            Ok(settings) => settings,
+            Err(error) => {
+                tracing::error!(%error, "argocd-rbac-cm cannot be used; the policy before it stays in force");
+                return;
+            }
+        };
+        match Rbac::new(true, settings) {
+            Ok(rbac) => loaded.rbac = Some(Arc::new(rbac)),
+            Err(fault) => tracing::error!(
+                line = fault.number,
+                text = fault.line,
+                error = %fault,
+                "the policy of argocd-rbac-cm cannot be used; the one before it stays in force"
+            ),
+        }
+    }
+}
+
+struct Stored<'a>(&'a dyn Store);
+
+impl Projects for Stored<'_> {
+    fn project(&self, name: &str) -> Option<Arc<AppProject>> {
+        self.0.project(name)
+    }
+}

@@ -1,0 +1,120 @@
+//! Tokens of projects' roles: `project.ProjectService/CreateToken` and `DeleteToken`.
+
+use crate::{
+    ApiError, Code,
+    access::{Guard, Update, find_project as find},
+    auth::Claims,
+    server::State,
+};
+use jiff::Timestamp;
+use std::sync::Arc;
+use tiphys_api::{
+    AppProject,
+    project::JWTToken,
+    rpc::project::{
+        EmptyResponse, ProjectTokenCreateRequest, ProjectTokenDeleteRequest, ProjectTokenResponse,
+    },
+};
+
+/// How often a project that somebody else changed is read again.
+const ATTEMPTS: usize = 5;
+
+pub async fn create(
+    state: Arc<State>,
+    guard: Guard,
+    q: ProjectTokenCreateRequest,
+) -> Result<ProjectTokenResponse, ApiError> {
+    if q.expires_in < 0 {
+        return Err(ApiError::invalid("expiresIn must not be negative"));
+    }
+    let id = if q.id.is_empty() {
+        uuid::Uuid::new_v4().to_string()
+    } else {
+        q.id.clone()
+    };
+    let sub = format!("proj:{}:{}", q.project, q.role);
+    let claims = Claims::token(sub, id, q.expires_in, Timestamp::now());
+    change(&state, &guard, &q.project, |project| {
+        if !has_role(project, &q.role) {
+            return Err(ApiError::not_found(format!(
+                "project '{}' does not have role '{}'",
+                q.project, q.role
+            )));
+        }
+        if tiphys_rbac::tokens(project, &q.role).any(|token| token.id == claims.jti) {
+            return Err(ApiError::invalid(format!(
+                "token id '{}' has been used. Please specify another one or leave it empty",
+                claims.jti
+            )));
+        }
+        let tokens = project.status.jwt_tokens_by_role.entry(q.role.clone());
+        tokens.or_default().items.push(JWTToken {
+            iat: claims.iat,
+            exp: claims.exp,
+            id: claims.jti.clone(),
+        });
+        Ok(true)
+    })
+    .await?;
+    let token = state.auth.sign_token(&claims).await?;
+    Ok(ProjectTokenResponse { token })
+}
+
+/// What is not there is deleted already.
+pub async fn delete(
+    state: Arc<State>,
+    guard: Guard,
+    q: ProjectTokenDeleteRequest,
+) -> Result<EmptyResponse, ApiError> {
+    change(&state, &guard, &q.project, |project| {
+        let is_it = |token: &JWTToken| {
+            if q.id.is_empty() {
+                token.iat == q.iat
+            } else {
+                token.id == q.id
+            }
+        };
+        let before = tiphys_rbac::tokens(project, &q.role).count();
+        if let Some(tokens) = project.status.jwt_tokens_by_role.get_mut(&q.role) {
+            tokens.items.retain(|token| !is_it(token));
+        }
+        for role in project.spec.roles.iter_mut().filter(|r| r.name == q.role) {
+            role.jwt_tokens.retain(|token| !is_it(token));
+        }
+        Ok(tiphys_rbac::tokens(project, &q.role).count() != before)
+    })
+    .await?;
+    // Streams of this token end.
+    state.auth.password_changed().await;
+    Ok(EmptyResponse {})
+}
+
+fn has_role(project: &AppProject, role: &str) -> bool {
+    project.spec.roles.iter().any(|r| r.name == role)
+}
+
+/// `change` says whether the project must be written.
+async fn change(
+    state: &State,
+    guard: &Guard,
+    name: &str,
+    change: impl Fn(&mut AppProject) -> Result<bool, ApiError>,
+) -> Result<(), ApiError> {
+    for attempt in 1.. {
+        let mut project = find::<Update>(state, guard, name).await?.into_inner();
+        if !change(&mut project)? {
+            return Ok(());
+        }
+        let project = guard.update_project(project)?;
+        match state.reach.update_project(&project).await {
+            Ok(_) => return Ok(()),
+            Err(error) => {
+                let error = ApiError::from(error);
+                if error.code != Code::Aborted || attempt == ATTEMPTS {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
