@@ -25,7 +25,7 @@ pub enum SettingsCommand {
     ResourceOverrides(overrides::OverridesCommand),
     /// Validate and test RBAC configuration
     #[command(subcommand)]
-    Rbac(rbac::RbacCommand),
+    Rbac(Box<rbac::RbacCommand>),
 }
 
 impl AdminCommand {
