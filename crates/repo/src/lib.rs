@@ -20,6 +20,7 @@ mod repos;
 pub mod revision;
 mod secret;
 mod shares;
+mod submodules;
 mod traced;
 mod unpacked;
 mod url;

@@ -11,6 +11,7 @@ use crate::{
     oci::{self, Oci},
     revision::{self, Reference, Target},
     shares::Shares,
+    submodules::Submodules,
     unpacked::Unpacked,
     url::locate,
     web::WebFiles,
@@ -83,6 +84,8 @@ pub struct RepoOptions {
     pub ssh_program: String,
     /// Concurrent renders; 0 means twice the number of processors.
     pub parallelism: usize,
+    /// Fetch the submodules of a commit that is rendered.
+    pub submodules: bool,
 }
 
 impl Default for RepoOptions {
@@ -97,6 +100,7 @@ impl Default for RepoOptions {
             limits: GitLimits::default(),
             ssh_program: "ssh".to_owned(),
             parallelism: 0,
+            submodules: true,
         }
     }
 }
@@ -119,6 +123,7 @@ struct Inner {
     charts: Charts,
     web: WebFiles,
     oci: Arc<Oci>,
+    submodules: Submodules,
 }
 
 impl std::fmt::Debug for Repos {
@@ -174,6 +179,7 @@ impl Repos {
                 oci,
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
+                submodules: Submodules::default(),
                 renderer: Renderer::new(options.manifest_bytes),
                 common,
                 options,
@@ -181,7 +187,7 @@ impl Repos {
         }
     }
 
-    fn entry(&self, access: &RepoAccess) -> Result<Arc<Entry>, RepoError> {
+    pub(crate) fn entry(&self, access: &RepoAccess) -> Result<Arc<Entry>, RepoError> {
         let key = access.fingerprint();
         let mut entries = self
             .inner
@@ -304,7 +310,13 @@ impl Repos {
         let now = match request.chart() {
             Some(chart) => self.inner.charts.last(chart, &request.sha)?,
             None if request.is_oci() => self.inner.oci.last(&request.access, &request.sha)?,
-            None => self.entry(&request.access).ok()?.last(&request.sha)?,
+            None => {
+                let found = self.entry(&request.access).ok()?.last(&request.sha)?;
+                match self.submodules() {
+                    Some(known) => known.in_memory(found, &request.access, request)?,
+                    None => found,
+                }
+            }
         };
         before.at(&now, request).map(Arc::new)
     }
@@ -348,8 +360,7 @@ impl Repos {
             let commit = if oci::is_source(&source.access.url) {
                 self.inner.oci.files(&source.access, &source.sha).await?
             } else {
-                let entry = self.entry(&source.access)?;
-                self.commit(&entry, &source.sha).await?
+                self.whole(&source.access, &source.sha, &request).await?
             };
             refs.insert(name.clone(), commit);
         }
@@ -395,8 +406,7 @@ impl Repos {
             return self.inner.oci.files(&request.access, &request.sha).await;
         }
         let Some(chart) = request.chart() else {
-            let entry = self.entry(&request.access)?;
-            return self.commit(&entry, &request.sha).await;
+            return self.whole(&request.access, &request.sha, request).await;
         };
         let since = since(request);
         self.inner.charts.files(chart, &request.sha, since).await
@@ -415,7 +425,9 @@ impl Repos {
             SourceRef::Git { url, revision } => {
                 let reach = needs::repository(url, request)?;
                 let commit = self.commit_at(&reach.access, revision, since).await;
-                commit.map_err(|e| needs::unless_permitted(e, &reach, &request.project, false))
+                let commit = commit
+                    .map_err(|e| needs::unless_permitted(e, &reach, &request.project, false))?;
+                self.with_submodules(commit, &reach.access, request).await
             }
             SourceRef::Chart {
                 repository,
@@ -573,6 +585,22 @@ impl Repos {
     ) -> Result<Commit, RepoError> {
         let resolved = self.resolve(access, revision, since).await?;
         self.commit(&self.entry(access)?, &resolved.sha).await
+    }
+
+    pub(crate) fn submodules(&self) -> Option<&Submodules> {
+        let inner = &self.inner;
+        inner.options.submodules.then_some(&inner.submodules)
+    }
+
+    /// The commit with its submodules.
+    async fn whole(
+        &self,
+        access: &RepoAccess,
+        sha: &str,
+        request: &ManifestRequest,
+    ) -> Result<Commit, RepoError> {
+        let commit = self.commit(&self.entry(access)?, sha).await?;
+        self.with_submodules(commit, access, request).await
     }
 
     /// The commit, fetched if it is missing.

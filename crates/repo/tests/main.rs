@@ -9,3 +9,4 @@ mod oci_registry;
 mod remote;
 mod repo_server;
 mod server;
+mod submodules;
