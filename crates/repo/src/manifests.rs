@@ -58,6 +58,8 @@ pub struct ManifestRequest {
     pub no_cache: bool,
     /// How other repositories that it needs are reached.
     pub others: Others,
+    /// Leave the folders of submodules empty.
+    pub no_submodules: bool,
 }
 
 /// A source that others reference, at a resolved revision.

@@ -274,6 +274,7 @@ mod tests {
         SourceRef::Git {
             url: url.to_owned(),
             revision: "v1".to_owned(),
+            submodules: true,
         }
     }
 

@@ -312,7 +312,7 @@ impl Repos {
             None if request.is_oci() => self.inner.oci.last(&request.access, &request.sha)?,
             None => {
                 let found = self.entry(&request.access).ok()?.last(&request.sha)?;
-                match self.submodules() {
+                match self.submodules(request) {
                     Some(known) => known.in_memory(found, &request.access, request)?,
                     None => found,
                 }
@@ -422,12 +422,20 @@ impl Repos {
         let needed = before.next(needed)?;
         let since = since(request);
         let fetch = async |needed: &SourceRef| match needed {
-            SourceRef::Git { url, revision } => {
+            SourceRef::Git {
+                url,
+                revision,
+                submodules,
+            } => {
                 let reach = needs::repository(url, request)?;
                 let commit = self.commit_at(&reach.access, revision, since).await;
                 let commit = commit
                     .map_err(|e| needs::unless_permitted(e, &reach, &request.project, false))?;
-                self.with_submodules(commit, &reach.access, request).await
+                if *submodules {
+                    self.with_submodules(commit, &reach.access, request).await
+                } else {
+                    Ok(commit)
+                }
             }
             SourceRef::Chart {
                 repository,
@@ -587,9 +595,11 @@ impl Repos {
         self.commit(&self.entry(access)?, &resolved.sha).await
     }
 
-    pub(crate) fn submodules(&self) -> Option<&Submodules> {
+    /// None if they are switched off.
+    pub(crate) fn submodules(&self, request: &ManifestRequest) -> Option<&Submodules> {
         let inner = &self.inner;
-        inner.options.submodules.then_some(&inner.submodules)
+        let is_on = inner.options.submodules && !request.no_submodules;
+        is_on.then_some(&inner.submodules)
     }
 
     /// The commit with its submodules.

@@ -183,7 +183,7 @@ impl Repos {
         access: &RepoAccess,
         request: &ManifestRequest,
     ) -> Result<Commit, RepoError> {
-        let Some(submodules) = self.submodules().filter(|_| !has_none(&commit)) else {
+        let Some(submodules) = self.submodules(request).filter(|_| !has_none(&commit)) else {
             return Ok(commit);
         };
         let key = (access.fingerprint(), commit.1.tree);

@@ -436,6 +436,36 @@ async fn submodules_are_limited_in_number_and_depth() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_base_of_another_repository_has_its_submodules() {
+    let world = World::new();
+    let server = Server::start(world.root(), Setup::default());
+    let leaf = world.commit("leaf", &[("d.yaml", &cm("leaf"))], &[]);
+    let base = [
+        ("kustomization.yaml", "resources: [sub/d.yaml]".to_owned()),
+        (".gitmodules", module("sub", "../leaf")),
+    ];
+    let base = base.each_ref().map(|(path, text)| (*path, text.as_str()));
+    world.commit("base.git", &base, &[("sub", &leaf)]);
+    for (query, off, expected) in [
+        ("", false, true),
+        ("?submodules=false", false, false),
+        ("", true, false),
+    ] {
+        let text = format!("resources: [\"{}{query}\"]\n", server.url("/base.git"));
+        let sha = world.commit("own", &[("kustomization.yaml", &text)], &[]);
+        let access = RepoAccess::public(server.url("/own"));
+        let mut request = request(&access, &sha, ".");
+        request.source.directory = None;
+        request.no_submodules = off;
+        let found = world.repos.manifests(request).await;
+        match found {
+            Ok(found) => assert!(expected && names(&found) == ["leaf"], "{query} {off}"),
+            Err(e) => assert!(!expected && e.to_string().contains("sub/d.yaml"), "{e}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn submodules_can_be_switched_off_and_skipped() {
     for (submodules, update, expected) in [
         (false, "checkout", &["own"][..]),
