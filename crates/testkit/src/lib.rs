@@ -10,6 +10,7 @@ pub mod archive;
 pub mod charts;
 mod control_plane;
 pub mod differential;
+mod gpg;
 mod program;
 pub mod registry;
 mod repo;
@@ -19,6 +20,7 @@ mod skip;
 
 pub use api::{Answer, Api, TransportError, apps_path, namespaced};
 pub use control_plane::{ControlPlane, Running};
+pub use gpg::Gpg;
 pub use program::{Ended, Options, Tiphys, output_of};
 pub use repo::Repo;
 pub use rng::{Rng, first_seed};
