@@ -11,6 +11,7 @@ mod http;
 mod limits;
 mod modules;
 mod refs;
+mod signed;
 mod ssh;
 mod tree;
 mod write;
@@ -21,6 +22,8 @@ pub(crate) use fetch::{Remote, remove_stale_locks};
 pub(crate) use limits::Guard;
 pub use limits::{GitLimit, GitLimits};
 pub(crate) use modules::{FILE as MODULES, Submodule, absolute, submodules};
+pub use signed::Signatures;
+pub(crate) use signed::{NoAnswer, Question, Tag};
 pub(crate) use tree::{Found, GitFiles};
 pub(crate) use write::{commit_files, init_bare};
 
