@@ -21,6 +21,8 @@ use tiphys_gocompat::glob::Glob;
 const CHECK: &str = "GIT/GPG";
 /// Problems that are told of one source.
 const MAX_PROBLEMS: usize = 10;
+/// Lines of git's output that are read.
+const MAX_LINES: usize = 40;
 /// Of local manifests in a project that demands signatures.
 pub const NO_LOCAL_MANIFESTS: &str = "Cannot use local manifests when source integrity is enforced";
 
@@ -208,13 +210,17 @@ fn is_key(allowed: &str, key: &str) -> bool {
     if allowed.starts_with("SHA256:") {
         return allowed == key;
     }
-    let is_hex = allowed.bytes().all(|b| b.is_ascii_hexdigit());
-    let id = match allowed.len() {
-        40 if is_hex => &allowed[24..],
-        16 if is_hex => allowed,
-        _ => return false,
-    };
-    id == key
+    key_id(allowed) == Some(key)
+}
+
+/// The id of a key that is given by its id or its fingerprint.
+fn key_id(text: &str) -> Option<&str> {
+    let is_hex = text.bytes().all(|b| b.is_ascii_hexdigit());
+    match text.len() {
+        40 if is_hex => text.get(24..),
+        16 if is_hex => Some(text),
+        _ => None,
+    }
 }
 
 /// The result of the check of a source.
@@ -227,6 +233,15 @@ pub fn result(problems: Vec<String>) -> SourceIntegrityCheckResult {
     }
 }
 
+/// The same, of the deprecated check, which has no name.
+pub fn legacy_result(problems: Vec<String>) -> SourceIntegrityCheckResult {
+    let mut result = result(problems);
+    for check in &mut result.checks {
+        check.name = None;
+    }
+    result
+}
+
 /// The text of a condition for a result, if it found problems. `source`: how the source is called, if
 /// there are several.
 pub fn fault(result: &SourceIntegrityCheckResult, source: Option<&str>) -> Option<String> {
@@ -234,10 +249,11 @@ pub fn fault(result: &SourceIntegrityCheckResult, source: Option<&str>) -> Optio
         .checks
         .iter()
         .flat_map(|check| {
-            let name = check.name.as_deref().unwrap_or_default();
-            check.problems.iter().map(move |problem| match source {
-                Some(source) => format!("{name}: {source}: {problem}"),
-                None => format!("{name}: {problem}"),
+            let parts = [check.name.as_deref(), source];
+            check.problems.iter().map(move |problem| {
+                let before = parts.into_iter().flatten();
+                let all: Vec<&str> = before.chain([problem.as_str()]).collect();
+                all.join(": ")
             })
         })
         .collect();
@@ -279,6 +295,62 @@ pub fn description(demand: &Demand, revision: &str, first: &Signed) -> String {
     }
     let word = if first.is_good { "Good" } else { "Invalid" };
     format!("{word} signature from {} key {key}", first.author)
+}
+
+/// What is wrong with a commit according to what git printed about its signature.
+pub fn by_output(demand: &Demand, revision: &str, output: &str) -> Option<String> {
+    if output.is_empty() {
+        return Some(format!(
+            "Target revision {revision} in Git is not signed, but a signature is required"
+        ));
+    }
+    let unclear = || {
+        Some(format!(
+            "Could not verify commit signature on revision '{revision}', check logs for more information."
+        ))
+    };
+    let mut lines = output.lines().take(MAX_LINES);
+    if !lines.any(|line| line.starts_with("gpg: Signature made ")) {
+        return unclear();
+    }
+    // gpg:                using RSA key 4AEE18F83AFDEB23
+    let used = lines.next().and_then(|line| {
+        let mut words = line.strip_prefix("gpg:")?.split_whitespace();
+        let fixed = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let is_used = fixed.0 == "using" && fixed.2 == "key" && words.next().is_none();
+        is_used.then_some((fixed.1, key_id(fixed.3)?))
+    });
+    let Some((cipher, key)) = used else {
+        return unclear();
+    };
+    let is_more = |line: &&str| {
+        let rest = line.strip_prefix("gpg:").unwrap_or_default();
+        rest.starts_with(' ') && rest.trim_start().starts_with("issuer ")
+    };
+    let Some(state) = lines.find(|line| !is_more(line)) else {
+        return unclear();
+    };
+    let invalid = |why: &str| {
+        Some(format!(
+            "Found signature made with {cipher} key {key}, but verification result was invalid: '{why}'"
+        ))
+    };
+    if state.starts_with("gpg: Can't check signature: ") {
+        return invalid(state);
+    }
+    let word = state.strip_prefix("gpg: ").and_then(|rest| {
+        let (word, rest) = rest.split_once(" signature from \"")?;
+        let has_trust = rest.ends_with(']') && rest.contains("\" [");
+        (has_trust && word.bytes().all(|b| b.is_ascii_alphabetic())).then_some(word)
+    });
+    match word.map(str::to_lowercase).as_deref() {
+        Some("good") if demand.keys.iter().any(|allowed| is_key(allowed, key)) => None,
+        Some("good") => Some(format!(
+            "Found good signature made with {cipher} key {key}, but this key is not allowed in AppProject"
+        )),
+        Some("bad") | None => unclear(),
+        Some(_) => invalid("Success verifying the commit signature."),
+    }
 }
 
 #[cfg(test)]
@@ -447,6 +519,52 @@ mod tests {
             problems(&demand(&[]), &[tag, signed("signed", KEY)]).len(),
             2
         );
+    }
+
+    #[test]
+    fn the_output_of_git_is_read_as_argo_cd_does() {
+        let demand = Demand {
+            deep: false,
+            keys: vec![KEY.to_owned()],
+        };
+        let made = "gpg: Signature made Wed Feb 26 23:22:34 2020 CET\n";
+        let by = |key: &str, state: &str| {
+            format!("{made}gpg:                using RSA key {key}\n{state}\n")
+        };
+        let good = "gpg: Good signature from \"GitHub <noreply@github.com>\" [ultimate]";
+        let issuer = format!("gpg:                issuer \"x@y\"\n{good}");
+        let unclear =
+            "Could not verify commit signature on revision 'abc', check logs for more information.";
+        let missing = "gpg: Can't check signature: No public key";
+        let invalid = format!(
+            "Found signature made with RSA key {KEY}, but verification result was invalid: '{missing}'"
+        );
+        let other = "Found good signature made with RSA key 0000000000000000, but this key is not allowed in AppProject";
+        for (output, expected) in [
+            (by(KEY, good), None),
+            (by(KEY, &issuer), None),
+            (by(&format!("{}{KEY}", "A".repeat(24)), good), None),
+            (by("0000000000000000", good), Some(other)),
+            (by(KEY, missing), Some(invalid.as_str())),
+            (by(KEY, &good.replace("Good", "BAD")), Some(unclear)),
+            (by(KEY, "gpg: something else"), Some(unclear)),
+            (by("ABC", good), Some(unclear)),
+            (made.to_owned(), Some(unclear)),
+            ("gpg: nothing\n".repeat(50) + &by(KEY, good), Some(unclear)),
+            (good.to_owned(), Some(unclear)),
+            (
+                String::new(),
+                Some("Target revision abc in Git is not signed, but a signature is required"),
+            ),
+        ] {
+            assert_eq!(
+                by_output(&demand, "abc", &output).as_deref(),
+                expected,
+                "{output}"
+            );
+        }
+        let result = legacy_result(vec!["a".to_owned()]);
+        assert_eq!(fault(&result, None).as_deref(), Some("a"));
     }
 
     #[test]

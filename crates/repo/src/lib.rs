@@ -31,7 +31,7 @@ mod web;
 pub use access::{RepoAccess, Trust};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
-pub use manifests::{ManifestRequest, Manifests, RefSource};
+pub use manifests::{ManifestRequest, Manifests, RefSource, Told};
 pub use needs::{OtherRepository, Others, Reach};
 #[doc(hidden)]
 pub use oci::{read_challenge, read_layer, read_manifest};

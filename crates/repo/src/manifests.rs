@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tiphys_api::source::ApplicationSource;
+use tiphys_api::{project::SourceIntegrityCheckResult, source::ApplicationSource};
 use tiphys_apimachinery::Kept;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
@@ -153,7 +153,17 @@ pub struct Manifests {
     pub source_type: String,
     /// Results with equal digests have equal objects.
     pub digest: String,
+    /// What a repo-server said of the signature of the commit.
+    pub told: Told,
     pub(crate) basis: Option<Arc<Basis>>,
+}
+
+/// What a repo-server found out about the signature of a commit.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    pub integrity: Option<SourceIntegrityCheckResult>,
+    /// What git printed.
+    pub verify_result: String,
 }
 
 /// The inputs of rendered manifests; equal inputs give equal manifests.
@@ -169,6 +179,16 @@ pub(crate) struct Basis {
 }
 
 impl Manifests {
+    /// No objects of a revision.
+    pub fn empty(revision: impl Into<String>) -> Self {
+        answer(
+            revision.into(),
+            &remember(Rendered::default()),
+            String::new(),
+            None,
+        )
+    }
+
     /// The inputs at another commit, if everything that was read is cached and equal there.
     pub(crate) fn at(&self, (store, id): &Commit, request: &ManifestRequest) -> Option<Self> {
         let basis = self
@@ -233,12 +253,7 @@ impl Renderer {
             !request.source.path.is_empty() || !request.source.chart.is_empty() || request.is_oci();
         if request.several && !has_content {
             // It only provides files for other sources.
-            return Ok(answer(
-                revision,
-                &remember(Rendered::default()),
-                String::new(),
-                None,
-            ));
+            return Ok(Manifests::empty(revision));
         }
         let folder = app_folder(&request.source.path)?;
         let files = files(commits, &folder);
@@ -492,6 +507,7 @@ fn answer(
         warnings: Arc::clone(&found.warnings),
         source_type: found.kind.to_owned(),
         digest,
+        told: Told::default(),
         basis,
     }
 }

@@ -86,6 +86,8 @@ pub struct RepoOptions {
     pub parallelism: usize,
     /// Fetch the submodules of a commit that is rendered.
     pub submodules: bool,
+    /// Check signatures where projects demand them.
+    pub signatures: bool,
 }
 
 impl Default for RepoOptions {
@@ -101,6 +103,7 @@ impl Default for RepoOptions {
             ssh_program: "ssh".to_owned(),
             parallelism: 0,
             submodules: true,
+            signatures: true,
         }
     }
 }
@@ -458,6 +461,11 @@ impl Repos {
         };
         let found = futures::future::join_all(needed.iter().map(fetch)).await;
         Ok(before.with(needed.into_iter().zip(found)))
+    }
+
+    /// Whether signatures are checked at all.
+    pub fn verifies(&self) -> bool {
+        self.inner.options.signatures
     }
 
     /// Whether the repository responds and the credentials are valid.

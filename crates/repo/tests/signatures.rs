@@ -1,16 +1,10 @@
 //! Commits and tags signed by the real git with the real gpg and ssh-keygen, from a server on loopback.
 
 use crate::server::{Server, Setup};
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::Arc,
-    time::SystemTime,
-};
+use std::{collections::BTreeMap, path::PathBuf, process::Command, sync::Arc, time::SystemTime};
 use tiphys_repo::{RepoAccess, RepoError, Repos, Signature, SignatureQuestion, Signatures, Since};
 use tiphys_signatures::{Keyring, Verdict, key_id};
-use tiphys_testkit::Gpg;
+use tiphys_testkit::{Gpg, signed};
 
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -352,10 +346,7 @@ async fn ssh_signatures_of_git_are_known() {
 /// Recorded once from the real programs: they must be judged so wherever the tests run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn recorded_commits_are_judged_as_ever() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/signed");
-    let read = |name: &str| std::fs::read(fixtures.join(name)).expect(name);
-    let public = String::from_utf8(read("key.asc")).expect("text");
-    let key = tiphys_signatures::parse(&public, now())
+    let key = tiphys_signatures::parse(signed::KEY, now())
         .expect("a key")
         .remove(0);
     let (keyring, faults) = Keyring::new(&BTreeMap::from([(key.id.clone(), key.data)]), now());
@@ -374,12 +365,10 @@ async fn recorded_commits_are_judged_as_ever() {
     };
     assert_eq!(empty.len(), 40);
     git(&["hash-object", "-w", "-t", "tree", "--stdin"]);
-    for (name, verdict) in [("good", Verdict::Good), ("bad", Verdict::Bad)] {
-        let file = fixtures
-            .join(format!("{name}.commit"))
-            .display()
-            .to_string();
-        let sha = git(&["hash-object", "-w", "-t", "commit", &file]);
+    for (commit, verdict) in [(signed::GOOD, Verdict::Good), (signed::BAD, Verdict::Bad)] {
+        let file = dir.path().join("commit");
+        std::fs::write(&file, commit).expect("a file");
+        let sha = git(&["hash-object", "-w", "-t", "commit", "commit"]);
         let question = SignatureQuestion {
             sha: sha.clone(),
             named: sha,
@@ -394,6 +383,6 @@ async fn recorded_commits_are_judged_as_ever() {
             .signatures(&access, question)
             .await;
         let check = found.expect("an answer").first.check;
-        assert_eq!((check.verdict, &check.key), (verdict, &key.id), "{name}");
+        assert_eq!((check.verdict, &check.key), (verdict, &key.id), "{commit}");
     }
 }

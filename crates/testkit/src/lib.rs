@@ -16,6 +16,7 @@ pub mod registry;
 mod repo;
 mod rng;
 pub mod scenario;
+pub mod signed;
 mod skip;
 
 pub use api::{Answer, Api, TransportError, apps_path, namespaced};

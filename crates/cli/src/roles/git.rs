@@ -41,6 +41,16 @@ pub struct GitArgs {
         env = "ARGOCD_GIT_MODULES_ENABLED"
     )]
     git_submodules: bool,
+    /// Whether signatures are verified where projects demand them; false: nothing is demanded
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value = "true",
+        action = clap::ArgAction::Set,
+        value_parser = clap::builder::BoolishValueParser::new(),
+        env = "ARGOCD_GPG_ENABLED"
+    )]
+    git_signatures: bool,
     /// Longest time for one contact with a Git server, in seconds
     #[arg(
         long,
@@ -74,6 +84,7 @@ impl GitArgs {
             allow_local: false,
             limits,
             submodules: self.git_submodules,
+            signatures: self.git_signatures,
             timeout: Duration::from_secs(self.git_timeout_seconds),
             render_timeout: Duration::from_secs(self.render_timeout_seconds),
             ..RepoOptions::default()
