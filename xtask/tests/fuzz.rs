@@ -39,6 +39,7 @@ targets! {
     crd_schema "crd-schema" "3"
     template "template" "3"
     chart "chart" "3"
+    pgp "pgp" "3"
     strvals "strvals" "1"
     yaml "yaml" "2"
     jq "jq" "2"

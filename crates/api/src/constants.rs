@@ -38,6 +38,8 @@ pub const SECRET_TYPE_LABEL: &str = "argocd.argoproj.io/secret-type";
 /// The ConfigMaps with the host keys and certificates of repository servers.
 pub const KNOWN_HOSTS_CM: &str = "argocd-ssh-known-hosts-cm";
 pub const TLS_CERTS_CM: &str = "argocd-tls-certs-cm";
+/// Public keys, armored, by their ids.
+pub const GPG_KEYS_CM: &str = "argocd-gpg-keys-cm";
 pub const KNOWN_HOSTS_KEY: &str = "ssh_known_hosts";
 pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
 pub const MANAGED_BY: &str = "managed-by";

@@ -44,13 +44,33 @@ fn policies_are_tried_before_they_are_used() {
         ),
     ]);
     for (args, code, out, err) in [
-        ("can alice sync app web/a --policy-file p.csv", 0, "Yes\n", ""),
+        (
+            "can alice sync app web/a --policy-file p.csv",
+            0,
+            "Yes\n",
+            "",
+        ),
         ("can alice sync app db/a --policy-file p.csv", 1, "No\n", ""),
-        ("can alice sync app web/a --policy-file p.csv --quiet", 0, "", ""),
-        ("can bob create cluster x --policy-file cm.yaml", 0, "Yes\n", ""),
+        (
+            "can alice sync app web/a --policy-file p.csv --quiet",
+            0,
+            "",
+            "",
+        ),
+        (
+            "can bob create cluster x --policy-file cm.yaml",
+            0,
+            "Yes\n",
+            "",
+        ),
         ("can carl get proj x --policy-file cm.yaml", 0, "Yes\n", ""),
         ("can carl get proj x --policy-file p.csv", 1, "No\n", ""),
-        ("can alice fly app web/a --policy-file p.csv", 20, "", "'fly' is not a valid action"),
+        (
+            "can alice fly app web/a --policy-file p.csv",
+            20,
+            "",
+            "'fly' is not a valid action",
+        ),
         ("can alice get app web/a --policy-file none", 20, "", "none"),
         ("validate --policy-file p.csv", 0, "Policy is valid.\n", ""),
         (
@@ -70,25 +90,42 @@ fn policies_are_tried_before_they_are_used() {
 /// The command line's cases of suite `rbac`. Where Argo CD crashes or prints `<nil>`, ours answers.
 #[test]
 fn recorded_answers_are_given() {
-    let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/rbac.jsonl");
+    let cases =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/rbac.jsonl");
     let Ok(cases) = fs::read_to_string(cases) else {
         return tiphys_testkit::skip("shared", "there are no recorded cases");
     };
     let mut compared = 0;
-    let all = cases.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let all = cases
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     for case in all.filter(|case| case["kind"] == "cli") {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, text) in case["files"].as_object().into_iter().flatten() {
-            fs::write(folder.path().join(name), text.as_str().unwrap_or_default()).expect("written");
+            fs::write(folder.path().join(name), text.as_str().unwrap_or_default())
+                .expect("written");
         }
-        let args: Vec<&str> = case["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let args: Vec<&str> = case["args"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let (code, stdout, stderr) = run(&folder, &args);
         let want = case["stdout"].as_str().unwrap_or_default();
         let id = &case["id"];
         match case["exit"].as_i64() {
             // A crash.
-            Some(2) => assert_eq!((code, stdout.as_str()), (0, "Yes\n"), "{id} {args:?}: {stderr}"),
-            Some(0) => assert_eq!((code, stdout.as_str()), (0, want), "{id} {args:?}: {stderr}"),
+            Some(2) => assert_eq!(
+                (code, stdout.as_str()),
+                (0, "Yes\n"),
+                "{id} {args:?}: {stderr}"
+            ),
+            Some(0) => assert_eq!(
+                (code, stdout.as_str()),
+                (0, want),
+                "{id} {args:?}: {stderr}"
+            ),
             _ => {
                 assert_ne!(code, 0, "{id} {args:?}");
                 if matches!(want, "No\n" | "") {

@@ -13,6 +13,7 @@ pub mod error;
 pub mod generate_paths;
 mod gojson;
 pub mod health;
+pub mod integrity;
 pub mod marks;
 pub mod normalize;
 mod pattern;

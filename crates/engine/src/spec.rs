@@ -116,9 +116,6 @@ pub fn validate(
                 .to_owned(),
         )];
     }
-    if let Some(message) = unverifiable(project) {
-        return vec![invalid(message)];
-    }
     for (n, source) in sources(spec).into_iter().enumerate() {
         if let Some(message) = incomplete(source, several) {
             return vec![invalid(message)];
@@ -246,21 +243,6 @@ pub fn source_permitted(project: &AppProject, url: &str) -> bool {
             .ok()
             .map(|pattern| pattern.matches(&url)),
     })
-}
-
-/// Why nothing in the project may be rendered or synced: it requires signature verification, which
-/// is not implemented, and an unverified commit must not pass as a verified one.
-pub fn unverifiable(project: &AppProject) -> Option<String> {
-    let integrity = project.spec.source_integrity.is_some();
-    let field = match (project.spec.signature_keys.is_empty(), integrity) {
-        (false, _) => "signatureKeys",
-        (true, true) => "sourceIntegrity",
-        (true, false) => return None,
-    };
-    Some(format!(
-        "project '{}' demands verified sources (spec.{field}), and signatures cannot be verified yet: nothing of it is rendered or synced",
-        project.metadata.name
-    ))
 }
 
 /// The first invalid field of a source: its URL, or a path or name in it. `at` is `spec.source` or
@@ -666,32 +648,6 @@ mod tests {
             json!({"project": "p", "source": {"repoURL": "https://h/r", "path": "./a/../b", "helm": {"valueFiles": ["../common/v.yaml", "$ref/../x.yaml"]}}, "destination": {"server": IN_CLUSTER, "namespace": "a"}}),
         );
         assert_eq!(validate(&fine, &everything, &[in_cluster()]), []);
-    }
-
-    #[test]
-    fn a_project_that_demands_signatures_renders_nothing() {
-        let good = spec(
-            json!({"project": "team", "source": {"repoURL": "https://example.org/team/a.git", "path": "p"}, "destination": {"server": IN_CLUSTER, "namespace": "team-a"}}),
-        );
-        for (field, value) in [
-            ("signatureKeys", json!([{"keyID": "4AEE18F83AFDEB23"}])),
-            ("sourceIntegrity", json!({"git": {"policies": []}})),
-            ("sourceIntegrity", json!({})),
-        ] {
-            let mut demanding = serde_json::to_value(project()).expect("JSON");
-            demanding["spec"][field] = value;
-            let demanding: AppProject = serde_json::from_value(demanding).expect("a project");
-            let found: Vec<_> = validate(&good, &demanding, &[in_cluster()])
-                .into_iter()
-                .map(|c| c.message)
-                .collect();
-            assert_eq!(
-                found,
-                [format!(
-                    "project 'team' demands verified sources (spec.{field}), and signatures cannot be verified yet: nothing of it is rendered or synced"
-                )]
-            );
-        }
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub enum SourceRef {
         url: String,
         /// A branch, a tag or a commit; empty: what HEAD is.
         revision: String,
+        /// With the repositories inside of it.
+        submodules: bool,
     },
     /// One file, fetched over http or https. It is [`SourceRef::FILE`] of its [`SourceFiles`].
     File { url: String },
@@ -36,8 +38,8 @@ impl SourceRef {
 impl std::fmt::Display for SourceRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Git { url, revision } if revision.is_empty() => write!(f, "{url}"),
-            Self::Git { url, revision } => write!(f, "{url} at {revision}"),
+            Self::Git { url, revision, .. } if revision.is_empty() => write!(f, "{url}"),
+            Self::Git { url, revision, .. } => write!(f, "{url} at {revision}"),
             Self::File { url } => write!(f, "{url}"),
             Self::Chart {
                 repository,

@@ -71,6 +71,7 @@ fn git(url: &str, revision: &str) -> SourceRef {
     SourceRef::Git {
         url: url.into(),
         revision: revision.into(),
+        submodules: true,
     }
 }
 

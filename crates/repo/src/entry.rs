@@ -199,6 +199,7 @@ pub(crate) fn no_look_ups() -> LookUps {
             + r.name.len()
             + r.sha.len()
             + r.target.as_ref().map_or(0, String::len)
+            + r.tag.as_ref().map_or(0, String::len)
     };
     let bytes = move |looked: &Looked| {
         500 + looked
@@ -481,6 +482,19 @@ impl Entry {
             Ok(store.commit(&sha)?.map(|id| (store, id)))
         })
         .await
+    }
+
+    /// Fetches the whole history; a local repository has it.
+    pub async fn fetch_history(self: &Arc<Self>) -> Result<(), RepoError> {
+        if self.is_local() {
+            return Ok(());
+        }
+        let _one = self.copy.fetching.lock().await;
+        let entry = Arc::clone(self);
+        self.in_time(move |stop| entry.remote().fetch_history(&entry.copy.path(), stop))
+            .await?;
+        self.copy.forget();
+        Ok(())
     }
 
     async fn fetch(self: &Arc<Self>, sha: &str) -> Result<(), RepoError> {

@@ -64,6 +64,11 @@ pub enum RepoError {
     NoTag { revision: String, reason: String },
     #[error("revision {sha} is not in repository {url}")]
     CommitMissing { url: String, sha: String },
+    /// What `.gitmodules` says is refused.
+    #[error("failed to update submodules: repository {url}: {reason}")]
+    Submodules { url: String, reason: String },
+    #[error("failed to update submodules: {path}: {cause}")]
+    Submodule { path: String, cause: Box<Self> },
     #[error("repository {url} is broken: {reason}")]
     Corrupt { url: String, reason: String },
     /// It exceeds a limit; nothing of it is kept.
@@ -91,6 +96,7 @@ impl RepoError {
             | Self::NoVersion { .. }
             | Self::Artifact { .. }
             | Self::CommitMissing { .. }
+            | Self::Submodules { .. }
             | Self::Render(_)
             | Self::Unsupported(_)
             | Self::NoProject { .. }
@@ -111,6 +117,7 @@ impl RepoError {
             | Self::Timeout { .. }
             | Self::Busy { .. }
             | Self::Corrupt { .. } => ErrorKind::Upstream,
+            Self::Submodule { cause, .. } => cause.kind(),
             Self::Internal(_) => ErrorKind::Internal,
         }
     }

@@ -290,12 +290,16 @@ impl Downloads {
     }
 }
 
-const LINK_LOCAL: &str = "its address is link-local, where cloud providers serve credentials";
+pub(crate) const LINK_LOCAL: &str =
+    "its address is link-local, where cloud providers serve credentials";
 
 /// Whether the host is an address that only means something to this machine, such as that of a
 /// cloud's metadata: nobody's charts are there, but whoever names a URL could read it.
 fn is_link_local(url: &reqwest::Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
+    is_link_local_host(url.host_str().unwrap_or_default())
+}
+
+pub(crate) fn is_link_local_host(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.parse().is_ok_and(is_link_local_address)
 }
@@ -313,7 +317,7 @@ fn is_link_local_address(address: IpAddr) -> bool {
 }
 
 /// Looks names up as the system does, without link-local addresses.
-struct Names;
+pub(crate) struct Names;
 
 impl reqwest::dns::Resolve for Names {
     fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {

@@ -21,6 +21,8 @@ mod repos;
 pub mod revision;
 mod secret;
 mod shares;
+mod signatures;
+mod submodules;
 mod traced;
 mod unpacked;
 mod url;
@@ -29,15 +31,16 @@ mod web;
 
 pub use access::{RepoAccess, Trust};
 pub use error::{ErrorKind, RepoError};
-pub use git::{GitLimit, GitLimits};
+pub use git::{GitLimit, GitLimits, Signatures};
 pub use isolation::{Isolation, work as work_in_isolation};
-pub use manifests::{ManifestRequest, Manifests, RefSource};
+pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};
 pub use needs::{OtherRepository, Others, Reach};
 #[doc(hidden)]
 pub use oci::{read_challenge, read_layer, read_manifest};
 pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved, Since};
 pub use secret::Secret;
+pub use signatures::{Signature, SignatureQuestion};
 pub use tiphys_render::{
     ClusterFacts, Details, HelmDetails, ManifestError, RenderError, SourceKind,
 };

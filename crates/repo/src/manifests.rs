@@ -20,7 +20,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tiphys_api::source::ApplicationSource;
+use tiphys_api::{project::SourceIntegrityCheckResult, source::ApplicationSource};
 use tiphys_apimachinery::Kept;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
@@ -61,6 +61,8 @@ pub struct ManifestRequest {
     pub no_cache: bool,
     /// How other repositories that it needs are reached.
     pub others: Others,
+    /// Leave the folders of submodules empty.
+    pub no_submodules: bool,
 }
 
 /// A source that others reference, at a resolved revision.
@@ -154,7 +156,17 @@ pub struct Manifests {
     pub source_type: String,
     /// Results with equal digests have equal objects.
     pub digest: String,
+    /// What a repo-server said of the signature of the commit.
+    pub told: RemoteVerdict,
     pub(crate) basis: Option<Arc<Basis>>,
+}
+
+/// What a repo-server found out about the signature of a commit.
+#[derive(Clone, Debug, Default)]
+pub struct RemoteVerdict {
+    pub integrity: Option<SourceIntegrityCheckResult>,
+    /// What git printed.
+    pub verify_result: String,
 }
 
 /// The inputs of rendered manifests; equal inputs give equal manifests.
@@ -170,6 +182,16 @@ pub(crate) struct Basis {
 }
 
 impl Manifests {
+    /// No objects of a revision.
+    pub fn empty(revision: impl Into<String>) -> Self {
+        answer(
+            revision.into(),
+            &remember(Rendered::default()),
+            String::new(),
+            None,
+        )
+    }
+
     /// The inputs at another commit, if everything that was read is cached and equal there.
     pub(crate) fn at(&self, (store, id): &Commit, request: &ManifestRequest) -> Option<Self> {
         let basis = self
@@ -237,12 +259,7 @@ impl Renderer {
             !request.source.path.is_empty() || !request.source.chart.is_empty() || request.is_oci();
         if request.several && !has_content {
             // It only provides files for other sources.
-            return Ok(answer(
-                revision,
-                &remember(Rendered::default()),
-                String::new(),
-                None,
-            ));
+            return Ok(Manifests::empty(revision));
         }
         let folder = app_folder(&request.source.path)?;
         let files = files(commits, &folder);
@@ -524,6 +541,7 @@ fn answer(
         warnings: Arc::clone(&found.warnings),
         source_type: found.kind.to_owned(),
         digest,
+        told: RemoteVerdict::default(),
         basis,
     }
 }

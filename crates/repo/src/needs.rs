@@ -3,7 +3,12 @@
 //!
 //! Main type: [`Fetched`], which grows until nothing more is needed.
 
-use crate::{ManifestRequest, RepoAccess, RepoError, git::Commit, url::refuse};
+use crate::{
+    ManifestRequest, RepoAccess, RepoError,
+    git::Commit,
+    http::{LINK_LOCAL, is_link_local_host},
+    url::refuse,
+};
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     access::shown_url,
@@ -181,6 +186,9 @@ fn other(
 ) -> Result<Reach, RepoError> {
     let check = |parsed: Result<RepoUrl, UrlFault>, url: &str| {
         let parsed = parsed.map_err(|e| refuse(url, &e.to_string()))?;
+        if is_link_local_host(&parsed.host) {
+            return Err(refuse(url, LINK_LOCAL));
+        }
         if kinds.contains(&parsed.form) {
             Ok(parsed)
         } else {
@@ -266,6 +274,7 @@ mod tests {
         SourceRef::Git {
             url: url.to_owned(),
             revision: "v1".to_owned(),
+            submodules: true,
         }
     }
 

@@ -5,7 +5,7 @@
 //! requests.
 
 use crate::{
-    Manifests, RepoError,
+    Manifests, RemoteVerdict, RepoError,
     manifests::{hex, weight},
     net::{self, Tls},
     repos::blocking,
@@ -133,6 +133,10 @@ impl RepoServer {
                 warnings: Arc::default(),
                 source_type: answer.source_type,
                 digest: hex(&key),
+                told: RemoteVerdict {
+                    integrity: answer.source_integrity_result,
+                    verify_result: answer.verify_result,
+                },
                 basis: None,
             }))
         };

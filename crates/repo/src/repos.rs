@@ -12,6 +12,7 @@ use crate::{
     oci::{self, Oci},
     revision::{self, Reference, Target},
     shares::Shares,
+    submodules::Submodules,
     unpacked::Unpacked,
     url::locate,
     web::WebFiles,
@@ -86,6 +87,10 @@ pub struct RepoOptions {
     pub parallelism: usize,
     /// Evaluate Jsonnet in other processes; `None`: in this one, whose memory it can use up.
     pub isolation: Option<Isolation>,
+    /// Fetch the submodules of a commit that is rendered.
+    pub submodules: bool,
+    /// Check signatures where projects demand them.
+    pub signatures: bool,
 }
 
 impl Default for RepoOptions {
@@ -101,6 +106,8 @@ impl Default for RepoOptions {
             ssh_program: "ssh".to_owned(),
             parallelism: 0,
             isolation: None,
+            submodules: true,
+            signatures: true,
         }
     }
 }
@@ -123,6 +130,7 @@ struct Inner {
     charts: Charts,
     web: WebFiles,
     oci: Arc<Oci>,
+    submodules: Submodules,
 }
 
 impl std::fmt::Debug for Repos {
@@ -178,6 +186,7 @@ impl Repos {
                 oci,
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
+                submodules: Submodules::default(),
                 renderer: Renderer::new(options.manifest_bytes, options.isolation.clone()),
                 common,
                 options,
@@ -185,7 +194,7 @@ impl Repos {
         }
     }
 
-    fn entry(&self, access: &RepoAccess) -> Result<Arc<Entry>, RepoError> {
+    pub(crate) fn entry(&self, access: &RepoAccess) -> Result<Arc<Entry>, RepoError> {
         let key = access.fingerprint();
         let mut entries = self
             .inner
@@ -308,7 +317,13 @@ impl Repos {
         let now = match request.chart() {
             Some(chart) => self.inner.charts.last(chart, &request.sha)?,
             None if request.is_oci() => self.inner.oci.last(&request.access, &request.sha)?,
-            None => self.entry(&request.access).ok()?.last(&request.sha)?,
+            None => {
+                let found = self.entry(&request.access).ok()?.last(&request.sha)?;
+                match self.submodules(request) {
+                    Some(known) => known.in_memory(found, &request.access, request)?,
+                    None => found,
+                }
+            }
         };
         before.at(&now, request).map(Arc::new)
     }
@@ -352,8 +367,7 @@ impl Repos {
             let commit = if oci::is_source(&source.access.url) {
                 self.inner.oci.files(&source.access, &source.sha).await?
             } else {
-                let entry = self.entry(&source.access)?;
-                self.commit(&entry, &source.sha).await?
+                self.whole(&source.access, &source.sha, &request).await?
             };
             refs.insert(name.clone(), commit);
         }
@@ -399,8 +413,7 @@ impl Repos {
             return self.inner.oci.files(&request.access, &request.sha).await;
         }
         let Some(chart) = request.chart() else {
-            let entry = self.entry(&request.access)?;
-            return self.commit(&entry, &request.sha).await;
+            return self.whole(&request.access, &request.sha, request).await;
         };
         let since = since(request);
         self.inner.charts.files(chart, &request.sha, since).await
@@ -416,10 +429,20 @@ impl Repos {
         let needed = before.next(needed)?;
         let since = since(request);
         let fetch = async |needed: &SourceRef| match needed {
-            SourceRef::Git { url, revision } => {
+            SourceRef::Git {
+                url,
+                revision,
+                submodules,
+            } => {
                 let reach = needs::repository(url, request)?;
                 let commit = self.commit_at(&reach.access, revision, since).await;
-                commit.map_err(|e| needs::unless_permitted(e, &reach, &request.project, false))
+                let commit = commit
+                    .map_err(|e| needs::unless_permitted(e, &reach, &request.project, false))?;
+                if *submodules {
+                    self.with_submodules(commit, &reach.access, request).await
+                } else {
+                    Ok(commit)
+                }
             }
             SourceRef::Chart {
                 repository,
@@ -442,6 +465,11 @@ impl Repos {
         };
         let found = futures::future::join_all(needed.iter().map(fetch)).await;
         Ok(before.with(needed.into_iter().zip(found)))
+    }
+
+    /// Whether signatures are checked at all.
+    pub fn verifies(&self) -> bool {
+        self.inner.options.signatures
     }
 
     /// Whether the repository responds and the credentials are valid.
@@ -577,6 +605,24 @@ impl Repos {
     ) -> Result<Commit, RepoError> {
         let resolved = self.resolve(access, revision, since).await?;
         self.commit(&self.entry(access)?, &resolved.sha).await
+    }
+
+    /// None if they are switched off.
+    pub(crate) fn submodules(&self, request: &ManifestRequest) -> Option<&Submodules> {
+        let inner = &self.inner;
+        let is_on = inner.options.submodules && !request.no_submodules;
+        is_on.then_some(&inner.submodules)
+    }
+
+    /// The commit with its submodules.
+    async fn whole(
+        &self,
+        access: &RepoAccess,
+        sha: &str,
+        request: &ManifestRequest,
+    ) -> Result<Commit, RepoError> {
+        let commit = self.commit(&self.entry(access)?, sha).await?;
+        self.with_submodules(commit, access, request).await
     }
 
     /// The commit, fetched if it is missing.

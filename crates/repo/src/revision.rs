@@ -13,6 +13,8 @@ pub struct Reference {
     pub sha: String,
     /// The target of a symbolic ref.
     pub target: Option<String>,
+    /// The object of an annotated tag itself.
+    pub tag: Option<String>,
 }
 
 /// 40 hexadecimal digits.
@@ -79,14 +81,49 @@ pub(crate) fn candidates(revision: &str) -> Vec<String> {
         .collect()
 }
 
+fn named<'a>(refs: &'a [Reference], revision: &str) -> Option<&'a Reference> {
+    let names = candidates(revision);
+    names
+        .iter()
+        .find_map(|name| refs.iter().find(|r| r.name == *name))
+}
+
+/// The annotated tag that a target revision resolves to, if it is one: its name and itself.
+pub(crate) fn annotated_tag<'a>(
+    refs: &'a [Reference],
+    revision: &str,
+    tag_prefix: &str,
+) -> Option<(&'a str, &'a Reference)> {
+    if is_full_sha(revision) {
+        return None;
+    }
+    let found = match Target::new(revision, tag_prefix) {
+        Target::Name(name) => named(refs, &name),
+        Target::Highest {
+            constraint,
+            tag_prefix,
+        } => {
+            let tags: Vec<&str> = refs
+                .iter()
+                .filter_map(|r| r.name.strip_prefix("refs/tags/"))
+                .collect();
+            match versions::pick_tag(constraint, &tags, tag_prefix) {
+                Ok(picked) => refs
+                    .iter()
+                    .find(|r| r.name.strip_prefix("refs/tags/") == Some(&*picked)),
+                Err(_) => named(refs, constraint),
+            }
+        }
+    };
+    let found = found.filter(|r| r.tag.is_some())?;
+    Some((found.name.strip_prefix("refs/tags/")?, found))
+}
+
 /// The SHA of a revision: HEAD (or empty), a tag, a branch, a full ref name, else the revision
 /// itself if it looks like a SHA.
 pub(crate) fn resolve(refs: &[Reference], revision: &str) -> Result<String, RepoError> {
     let revision = or_head(revision);
-    let found = candidates(revision)
-        .iter()
-        .find_map(|name| refs.iter().find(|r| r.name == *name));
-    if let Some(found) = found {
+    if let Some(found) = named(refs, revision) {
         return Ok(found.sha.clone());
     }
     if is_abbreviated_sha(revision) {
@@ -158,6 +195,7 @@ mod tests {
             name: name.to_owned(),
             sha: digit.repeat(40),
             target: None,
+            tag: None,
         };
         let refs = [
             reference("HEAD", "1"),
@@ -220,6 +258,7 @@ mod tests {
             name: name.to_owned(),
             sha: digit.repeat(40),
             target: None,
+            tag: None,
         };
         let refs = [
             reference("HEAD", "1"),

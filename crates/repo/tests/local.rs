@@ -3,7 +3,8 @@
 use std::{path::Path, process::Command, sync::Arc, time::Instant};
 use tiphys_api::source::{ApplicationSource, ApplicationSourceDirectory};
 use tiphys_repo::{
-    ClusterFacts, ManifestRequest, Manifests, RepoAccess, RepoError, Repos, Since, SourceKind,
+    ClusterFacts, ManifestRequest, Manifests, RepoAccess, RepoError, RepoOptions, Repos, Since,
+    SourceKind,
 };
 
 fn cm(name: &str, value: &str) -> String {
@@ -531,7 +532,7 @@ async fn links_stay_inside() {
 }
 
 #[tokio::test]
-async fn submodules_are_ignored() {
+async fn submodules_of_this_machine_are_refused_and_without_submodules_ignored() {
     let (dir, _) = repository();
     let (sub, _) = repository();
     git(
@@ -553,15 +554,28 @@ async fn submodules_are_ignored() {
         directory: Some(recurse.into()),
         ..source("app")
     };
+    let error = manifests(&repos(), dir.path(), &sha, all.clone()).await;
+    let error = error.expect_err("a local submodule").to_string();
+    assert!(
+        error.starts_with("failed to update submodules: app/sub.yaml: repository URL "),
+        "{error}"
+    );
+    let repos = Repos::with_options(
+        std::env::temp_dir().join("tiphys-test-unused"),
+        RepoOptions {
+            submodules: false,
+            ..RepoOptions::default()
+        },
+    );
     assert_eq!(
         names(
-            &manifests(&repos(), dir.path(), &sha, all)
+            &manifests(&repos, dir.path(), &sha, all)
                 .await
                 .expect("manifests")
         ),
         ["a"]
     );
-    let error = manifests(&repos(), dir.path(), &sha, source("app/sub.yaml/app"))
+    let error = manifests(&repos, dir.path(), &sha, source("app/sub.yaml/app"))
         .await
         .expect_err("inside a submodule");
     assert_eq!(

@@ -9,3 +9,5 @@ mod oci_registry;
 mod remote;
 mod repo_server;
 mod server;
+mod signatures;
+mod submodules;

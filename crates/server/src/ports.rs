@@ -318,10 +318,12 @@ pub trait Sources: Send + Sync + 'static {
     async fn test(&self, repository: &Repository) -> Result<(), ApiError>;
     /// Branches and tags.
     async fn refs(&self, repository: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError>;
+    /// Of a commit, with what the project demands of its signature.
     async fn metadata(
         &self,
         repository: &Repository,
         revision: &str,
+        project: &AppProject,
     ) -> Result<RevisionMetadata, ApiError>;
     /// What a chart says about itself.
     async fn chart_details(

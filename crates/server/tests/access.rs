@@ -10,7 +10,7 @@ use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -24,6 +24,7 @@ use tiphys_server::{
     ports::Store as _,
     table::table,
 };
+use tiphys_testkit::signed;
 
 const REPO: &str = "https://example.org/r.git";
 const REPO_PATH: &str = "/api/v1/repositories/https%3A%2F%2Fexample.org%2Fr.git";
@@ -152,6 +153,7 @@ fn request(rpc: &str) -> (Method, String, Value) {
         "repository.RepositoryService" => of_repository(method),
         "repocreds.RepoCredsService" => of_credentials(method),
         "certificate.CertificateService" => of_certificate(method),
+        "gpgkey.GPGKeyService" => of_gpgkey(method),
         "cluster.ClusterService" => of_cluster(method),
         "account.AccountService" => of_account(method),
         _ => None,
@@ -284,6 +286,18 @@ fn of_certificate(method: &str) -> Option<(String, Value)> {
     })
 }
 
+fn of_gpgkey(method: &str) -> Option<(String, Value)> {
+    const PATH: &str = "/api/v1/gpgkeys";
+    let id = signed::KEY_ID;
+    Some(match method {
+        "List" => (format!("GET {PATH}"), Value::Null),
+        "Get" => (format!("GET {PATH}/{id}"), Value::Null),
+        "Create" => (format!("POST {PATH}"), json!({"keyData": signed::KEY})),
+        "Delete" => (format!("DELETE {PATH}?keyID={id}"), Value::Null),
+        _ => return None,
+    })
+}
+
 fn of_cluster(method: &str) -> Option<(String, Value)> {
     let server = "https%3A%2F%2Fkubernetes.default.svc";
     Some(match method {
@@ -358,6 +372,13 @@ async fn prepare(world: &World, rpc: &str) {
             let empty = json!({"metadata": {"name": "empty", "namespace": "argocd"}, "spec": {}});
             let empty = serde_json::from_value(empty).expect("a project");
             world.store.create_project(&empty).await.expect("stored");
+        }
+        "gpgkey.GPGKeyService/Get" | "gpgkey.GPGKeyService/Delete" => {
+            let keys = BTreeMap::from([(signed::KEY_ID.to_owned(), Some(signed::KEY.to_owned()))]);
+            let set = world
+                .store
+                .set_in_config_map("argocd-gpg-keys-cm", "", &keys);
+            set.await.expect("stored");
         }
         _ => {}
     }

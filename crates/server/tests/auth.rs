@@ -124,7 +124,10 @@ async fn an_unknown_rpc_is_named() {
         )
     );
     assert_eq!(
-        world.rest(Method::GET, "/api/v1/gpgkeys", None).await.0,
+        world
+            .rest(Method::GET, "/api/v1/applicationsets/a", None)
+            .await
+            .0,
         501
     );
     assert_eq!(

@@ -7,6 +7,7 @@ mod auth;
 mod certificates;
 mod common;
 mod connections;
+mod gpgkeys;
 mod permissions;
 mod policy;
 mod remote;

@@ -22,17 +22,6 @@ async fn get(world: &World, path: &str) -> Value {
 }
 
 /// Stores a project that the API would refuse.
-async fn demand_signatures(world: &World) {
-    let mut project = world
-        .store
-        .get_project("default")
-        .await
-        .expect("it is there");
-    project.spec.signature_keys =
-        serde_json::from_value(json!([{"keyID": "4AEE18F83AFDEB23"}])).expect("a key");
-    world.store.update_project(&project).await.expect("stored");
-}
-
 #[tokio::test]
 async fn no_answer_has_a_password_of_a_url() {
     let world = World::start().await;
@@ -190,39 +179,6 @@ async fn no_form_of_a_secret_is_shown() {
         assert_eq!(
             serde_json::from_str::<Value>(last).expect("last-applied stays JSON")["kind"],
             "Secret"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_project_that_demands_signatures_is_refused_everywhere() {
-    let world = World::start().await;
-    let (status, created) = world.rest(Method::POST, APPS, Some(app("a"))).await;
-    assert_eq!(status, 200, "{created}");
-    demand_signatures(&world).await;
-    let why = "project 'default' demands verified sources (spec.signatureKeys)";
-    let manifest =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "local"}}).to_string();
-    for (method, path, body) in [
-        (Method::POST, APPS.to_owned(), Some(app("b"))),
-        (Method::POST, format!("{APPS}/a/sync"), Some(json!({}))),
-        (
-            Method::POST,
-            format!("{APPS}/a/sync"),
-            Some(json!({"manifests": [manifest]})),
-        ),
-        (
-            Method::POST,
-            format!("{APPS}/a/sync"),
-            Some(json!({"revision": common::SHA})),
-        ),
-        (Method::GET, format!("{APPS}/a/manifests"), None),
-    ] {
-        let (status, answer) = world.rest(method, &path, body).await;
-        let error = answer["error"].as_str().unwrap_or_default();
-        assert!(
-            status == 400 && error.contains(why),
-            "{path}: {status} {answer}"
         );
     }
 }

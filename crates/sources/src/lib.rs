@@ -7,10 +7,12 @@
 //! `cluster`, which has them, must not know repositories: this crate depends on both. It must not
 //! know what the manifests are used for.
 
+mod integrity;
 mod local;
 mod remote;
 mod request;
 
+pub use integrity::SignatureTrust;
 pub use request::{AppRequest, Before, SourceRequest, is_only_referred_to};
 
 use std::sync::Arc;
@@ -38,6 +40,7 @@ pub struct Sources {
     server: Option<RepoServer>,
     settings: Known<Settings>,
     project: KnownProject,
+    keys: integrity::Keys,
 }
 
 impl Sources {
@@ -64,6 +67,7 @@ impl Sources {
             server,
             settings: Arc::new(settings),
             project: Arc::new(project),
+            keys: integrity::Keys::default(),
         }
     }
 

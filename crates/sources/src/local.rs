@@ -47,6 +47,7 @@ pub fn request(sources: &Sources, request: &SourceRequest) -> ManifestRequest {
         several: app.several,
         no_cache: app.no_cache,
         others: others(sources, &app.project),
+        no_submodules: !settings.takes_submodules(),
     }
 }
 

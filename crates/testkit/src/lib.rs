@@ -10,15 +10,18 @@ pub mod archive;
 pub mod charts;
 mod control_plane;
 pub mod differential;
+mod gpg;
 mod program;
 pub mod registry;
 mod repo;
 mod rng;
 pub mod scenario;
+pub mod signed;
 mod skip;
 
 pub use api::{Answer, Api, TransportError, apps_path, namespaced};
 pub use control_plane::{ControlPlane, Running};
+pub use gpg::Gpg;
 pub use program::{Ended, Options, Tiphys, output_of};
 pub use repo::Repo;
 pub use rng::{Rng, first_seed};

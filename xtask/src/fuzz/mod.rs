@@ -9,6 +9,7 @@ mod helm;
 mod inputs;
 mod mutate;
 mod nested;
+mod signed;
 mod targets;
 
 use anyhow::{Context, bail};
@@ -35,7 +36,7 @@ const STACK: usize = 2 << 20;
 #[derive(Args, Clone)]
 pub struct Fuzz {
     /// json, json-patch, strategic-merge, fields-v1, crd-schema, template, chart-archive, chart,
-    /// oci-manifest, oci-layer, oci-challenge, strvals, yaml, jq, lua, selector, values-schema, toml, query or kube-body; all of them
+    /// oci-manifest, oci-layer, oci-challenge, pgp, strvals, yaml, jq, lua, selector, values-schema, toml, query or kube-body; all of them
     /// without it
     target: Option<String>,
     /// How long, for each target

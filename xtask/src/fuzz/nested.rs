@@ -48,6 +48,7 @@ pub fn of(target: &str) -> &'static [Nested] {
         "selector" => SELECTOR,
         "values-schema" => VALUES_SCHEMA,
         "toml" => TOML,
+        "pgp" => &[super::signed::nested],
         "query" => QUERY,
         "kube-body" => KUBE_BODY,
         _ => &[],

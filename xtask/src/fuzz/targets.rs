@@ -1,7 +1,7 @@
 //! The fuzz targets: a name, seeds, and the invariants for every input. A panic, an endless loop or
 //! too much memory is a failure as well.
 
-use super::{helm, inputs};
+use super::{helm, inputs, signed};
 use crate::parity::template::world;
 use serde_json::Value;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> Result<(), String>,
 }
 
-pub static ALL: [Target; 20] = [
+pub static ALL: [Target; 21] = [
     Target {
         name: "json",
         seeds: include_str!("seeds/json.txt"),
@@ -81,6 +81,11 @@ pub static ALL: [Target; 20] = [
         name: "oci-challenge",
         seeds: include_str!("seeds/oci-challenge.txt"),
         run: tiphys_repo::read_challenge,
+    },
+    Target {
+        name: "pgp",
+        seeds: include_str!("seeds/pgp.txt"),
+        run: signed::run,
     },
     Target {
         name: "strvals",

@@ -7,12 +7,13 @@ use std::{path::Path, process::Command};
 
 /// Imports go only up this list: a crate may import those before it. Some do not exist yet, see
 /// docs/decisions/0019-homes-for-what-comes.md.
-pub const ORDER: [&str; 20] = [
+pub const ORDER: [&str; 21] = [
     "gocompat",
     "apimachinery",
     "kube-schema",
     "api",
     "lua",
+    "signatures",
     "engine",
     "rbac",
     "appset",
@@ -31,12 +32,13 @@ pub const ORDER: [&str; 20] = [
 ];
 
 /// Crates without a clock, network, files or randomness of their own.
-pub const PURE: [&str; 10] = [
+pub const PURE: [&str; 11] = [
     "gocompat",
     "apimachinery",
     "kube-schema",
     "api",
     "lua",
+    "signatures",
     "engine",
     "rbac",
     "appset",

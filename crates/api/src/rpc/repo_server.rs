@@ -3,7 +3,7 @@
 
 use crate::{
     operation::RefTarget,
-    project::SourceIntegrity,
+    project::{SourceIntegrity, SourceIntegrityCheckResult},
     repository::{HelmOptions, KustomizeOptions, RepoCreds, Repository},
     source::ApplicationSource,
 };
@@ -80,6 +80,8 @@ pub struct ManifestResponse {
     pub verify_result: String,
     #[prost(string, repeated, tag = "8")]
     pub commands: Vec<String>,
+    #[prost(message, optional, tag = "9")]
+    pub source_integrity_result: Option<SourceIntegrityCheckResult>,
 }
 
 /// Requests the commit or chart version that a revision resolves to.

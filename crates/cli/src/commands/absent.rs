@@ -87,7 +87,6 @@ const VERBS: &[(&str, &str)] = &[
         "configure",
         "tiphys --prompts-enabled, or prompts-enabled in the config file",
     ),
-    ("gpg", "signatures are not verified yet"),
     (
         "proj",
         "projects are AppProject objects: kubectl edit appproject NAME -n argocd",
@@ -216,7 +215,6 @@ mod tests {
         "completion",
         "configure",
         "context",
-        "gpg add",
         "login",
         "logout",
         "proj add-destination",

@@ -13,6 +13,7 @@ mod context;
 mod diff;
 mod examples;
 mod files;
+mod gpg;
 mod helm;
 mod install;
 mod kustomize;
@@ -55,6 +56,9 @@ pub enum ClientCommand {
     /// Manage repository certificates and SSH known hosts entries
     #[command(subcommand)]
     Cert(cert::CertCommand),
+    /// Manage GPG keys used for signature verification
+    #[command(subcommand)]
+    Gpg(gpg::GpgCommand),
     /// Manage cluster credentials
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
@@ -114,6 +118,7 @@ pub async fn run(
         ClientCommand::Repo(c) => c.run(connect).await,
         ClientCommand::Repocreds(c) => c.run(connect).await,
         ClientCommand::Cert(c) => c.run(connect).await,
+        ClientCommand::Gpg(c) => c.run(connect).await,
         ClientCommand::Cluster(c) => c.run(connect).await,
         ClientCommand::Account(c) => c.run(connect).await,
         ClientCommand::Admin(c) => c.run().await,

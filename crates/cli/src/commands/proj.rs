@@ -6,8 +6,8 @@ use crate::{
     output::{self, table},
 };
 use tiphys_api::{
-    project::{AppProject, AppProjectList},
-    rpc::project::{DetailedProjectsResponse, ProjectQuery},
+    project::{AppProject, AppProjectList, SignatureKey},
+    rpc::project::{DetailedProjectsResponse, ProjectQuery, ProjectUpdateRequest},
 };
 
 #[derive(clap::Subcommand)]
@@ -26,13 +26,88 @@ pub enum ProjCommand {
         #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
         output: String,
     },
+    /// Add GnuPG signature key to project
+    AddSignatureKey {
+        /// The project
+        #[arg(value_name = "PROJECT")]
+        name: String,
+        #[arg(value_name = "KEY-ID")]
+        key: String,
+    },
+    /// Remove GnuPG signature key from project
+    RemoveSignatureKey {
+        /// The project
+        #[arg(value_name = "PROJECT")]
+        name: String,
+        #[arg(value_name = "KEY-ID")]
+        key: String,
+    },
+}
+
+/// What Argo CD's command line says of these verbs.
+const DEPRECATED: &str = "deprecated, Managing project signature keys through CLI is deprecated, migrate to Source Integrity defined in AppProject manifest";
+
+/// Changes the signature keys of a project.
+async fn change_keys(
+    args: &ConnectArgs,
+    name: String,
+    verb: &str,
+    change: impl FnOnce(&mut Vec<SignatureKey>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    eprintln!("Command {verb:?} is {DEPRECATED}");
+    let client = connect(args).await?;
+    let query = ProjectQuery { name };
+    let mut project: AppProject = client.unary("/project.ProjectService/Get", query).await?;
+    change(&mut project.spec.signature_keys)?;
+    let request = ProjectUpdateRequest {
+        project: Some(project),
+    };
+    let _: AppProject = client
+        .unary("/project.ProjectService/Update", request)
+        .await?;
+    Ok(())
+}
+
+async fn add_key(args: &ConnectArgs, name: String, key: String) -> Result<(), Failure> {
+    let is_hex = key.bytes().all(|b| b.is_ascii_hexdigit());
+    if !(is_hex && matches!(key.len(), 16 | 40)) {
+        return Err(Failure::error(format!(
+            "'{key}' is not a valid GnuPG key ID"
+        )));
+    }
+    let key = Some(key);
+    let add = |keys: &mut Vec<SignatureKey>| {
+        if keys.iter().any(|known| known.key_id == key) {
+            return Err(Failure::error(
+                "Specified signature key is already defined in project",
+            ));
+        }
+        keys.push(SignatureKey { key_id: key });
+        Ok(())
+    };
+    change_keys(args, name, "add-signature-key", add).await
+}
+
+async fn remove_key(args: &ConnectArgs, name: String, key: String) -> Result<(), Failure> {
+    let key = Some(key);
+    let remove = |keys: &mut Vec<SignatureKey>| {
+        let index = keys.iter().position(|known| known.key_id == key);
+        let index = index.ok_or_else(|| {
+            Failure::error("Specified signature key is not configured for project")
+        })?;
+        keys.remove(index);
+        Ok(())
+    };
+    change_keys(args, name, "remove-signature-key", remove).await
 }
 
 impl ProjCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
-        let client = connect(args).await?;
         let text = match self {
+            Self::AddSignatureKey { name, key } => return add_key(args, name, key).await,
+            Self::RemoveSignatureKey { name, key } => return remove_key(args, name, key).await,
             Self::List { output } => {
+                let client = connect(args).await?;
                 let list: AppProjectList = client
                     .unary("/project.ProjectService/List", ProjectQuery::default())
                     .await?;
@@ -48,6 +123,7 @@ impl ProjCommand {
                 }
             }
             Self::Get { name, output } => {
+                let client = connect(args).await?;
                 let all: DetailedProjectsResponse = client
                     .unary(
                         "/project.ProjectService/GetDetailedProject",

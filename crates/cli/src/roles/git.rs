@@ -30,6 +30,27 @@ pub struct GitArgs {
     /// Most folders inside each other
     #[arg(long, value_name = "N", default_value_t = LIMITS.depth, env = "TIPHYS_GIT_MAX_FOLDER_DEPTH")]
     git_max_folder_depth: u64,
+    /// Whether submodules are fetched; reposerver.enable.git.submodule of argocd-cmd-params-cm
+    /// switches them off, too
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value = "true",
+        action = clap::ArgAction::Set,
+        value_parser = clap::builder::BoolishValueParser::new(),
+        env = "ARGOCD_GIT_MODULES_ENABLED"
+    )]
+    git_submodules: bool,
+    /// Whether signatures are verified where projects demand them; false: nothing is demanded
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value = "true",
+        action = clap::ArgAction::Set,
+        value_parser = clap::builder::BoolishValueParser::new(),
+        env = "ARGOCD_GPG_ENABLED"
+    )]
+    git_signatures: bool,
     /// Longest time for one contact with a Git server, in seconds
     #[arg(
         long,
@@ -95,6 +116,8 @@ impl GitArgs {
         RepoOptions {
             allow_local: false,
             limits,
+            submodules: self.git_submodules,
+            signatures: self.git_signatures,
             timeout: Duration::from_secs(self.git_timeout_seconds),
             render_timeout: Duration::from_secs(self.render_timeout_seconds),
             isolation: Some(self.isolation()),

@@ -2,7 +2,7 @@
 //! options, and the repositories that sources may need.
 
 use super::Settings;
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 use tiphys_api::{
     AppProject,
     repo_url::RepoUrl,
@@ -10,7 +10,7 @@ use tiphys_api::{
     rpc::repo_server::ManifestRequest,
     source::ApplicationSource,
 };
-use tiphys_engine::{spec, types::TrackingMethod};
+use tiphys_engine::{integrity, spec, types::TrackingMethod};
 
 impl Settings {
     /// The settings of a repository: its own Secret, completed by the best matching credential
@@ -85,6 +85,7 @@ impl Settings {
     /// instance name.
     pub fn manifest_request(&self, project: &AppProject, instance: &str) -> ManifestRequest {
         let tracking = self.tracking(instance);
+        let integrity = integrity::effective(project).map(Cow::into_owned);
         // Charts may depend on charts in these.
         let (repos, helm_repo_creds) = self.permitted_repositories(project, "helm");
         ManifestRequest {
@@ -101,8 +102,8 @@ impl Settings {
             helm_repo_creds,
             project_source_repos: project.spec.source_repos.clone(),
             project_name: project.metadata.name.clone(),
-            source_integrity: project.spec.source_integrity.clone(),
-            verify_signature: project.spec.source_integrity.is_some(),
+            verify_signature: integrity.is_some(),
+            source_integrity: integrity,
             ..ManifestRequest::default()
         }
     }

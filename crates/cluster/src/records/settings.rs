@@ -207,6 +207,13 @@ impl Settings {
             .collect()
     }
 
+    /// `reposerver.enable.git.submodule`: whether submodules are fetched.
+    pub fn takes_submodules(&self) -> bool {
+        // As Go parses it; what is no boolean leaves it on.
+        let off = ["0", "f", "F", "false", "False", "FALSE"];
+        !off.contains(&self.param("reposerver.enable.git.submodule"))
+    }
+
     /// `kustomize.buildOptions`: flags of `kustomize build`.
     pub fn kustomize_build_options(&self) -> String {
         let options = self.config.get("kustomize.buildOptions");

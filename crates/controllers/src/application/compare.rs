@@ -18,7 +18,7 @@ use tiphys_apimachinery::{Kept, Object, ResourceKey};
 use tiphys_cluster::{Executor, Known, clusters::LiveCluster, scripts::heavy};
 use tiphys_engine::{
     compare::compare,
-    marks, spec, track,
+    integrity, marks, spec, track,
     types::{
         CompareRules, Comparison, Condition, ConditionType, Desired, DryRuns, KindInfo,
         NamespaceMetadata, ServerSideDiff,
@@ -56,9 +56,10 @@ pub async fn run(
             .memo
             .untold_outage()
             .is_some_and(|outage| ctx.now < outage.next);
+    let trust = ctx.controller.sources.trust(spec::project_name(&ctx.app));
     let remembered = ctx
         .memo
-        .loaded(&wanted)
+        .loaded(&wanted, &trust)
         .filter(|_| rests || (refresh.level <= Level::Recent && !refresh.hard));
     let (loaded, reconciled) = match remembered {
         Some(loaded) => (loaded, false),
@@ -98,6 +99,7 @@ pub async fn run(
                         objects: Vec::new(),
                         errors: vec![condition],
                     },
+                    Vec::new(),
                 )
                 .await?,
                 facts,
@@ -189,11 +191,12 @@ async fn load(
     ctx.memo.outage = Some(Outage::goes_on(ctx.memo.outage, ctx.now, patience));
     let may_pass =
         refresh.level < Level::ForceResolve && ctx.memo.unloadable.is_none() && ctx.now < patience;
+    let trust = ctx.controller.sources.trust(spec::project_name(&ctx.app));
     let before = ctx
         .memo
         .desired
         .clone()
-        .filter(|d| may_pass && d.wanted == *wanted);
+        .filter(|d| may_pass && d.wanted == *wanted && d.trust == trust);
     if before.is_some() || (may_pass && status::is_compared(&ctx.app)) {
         tracing::warn!(
             error = why,
@@ -220,22 +223,39 @@ pub async fn with_live(
     desired: Option<&RenderedSources>,
     local: &[String],
 ) -> Result<Arc<Comparison>, CompareError> {
-    let target = match desired.filter(|_| local.is_empty()) {
-        Some(desired) => Desired {
-            objects: desired.objects(),
-            errors: desired.broken(),
-        },
-        None => Desired::from(local_objects(local)?),
+    let (target, denied) = match desired.filter(|_| local.is_empty()) {
+        Some(desired) => {
+            let target = Desired {
+                objects: desired.objects(),
+                errors: desired.broken(),
+            };
+            (target, desired.denied())
+        }
+        None => {
+            unsigned_permitted(ctx)?;
+            (Desired::from(local_objects(local)?), Vec::new())
+        }
     };
-    with_target(ctx, cluster, target).await
+    with_target(ctx, cluster, target, denied).await
+}
+
+/// Whether local manifests, which nobody signed, may be used.
+fn unsigned_permitted(ctx: &ReconcileContext<'_>) -> Result<(), String> {
+    let project = ctx.controller.project_of(&ctx.app)?;
+    let sources = spec::sources(&ctx.app.spec);
+    if integrity::has_criteria(&project, sources) {
+        return Err(integrity::NO_LOCAL_MANIFESTS.to_owned());
+    }
+    Ok(())
 }
 
 /// Compares with the cluster. With errors in the target, the live objects are reported as far as
-/// possible without the desired ones.
+/// possible without the desired ones. `denied`: why the target may not be synced.
 async fn with_target(
     ctx: &mut ReconcileContext<'_>,
     cluster: &LiveCluster,
     desired: Desired,
+    denied: Vec<Condition>,
 ) -> Result<Arc<Comparison>, CompareError> {
     let rules = rules(ctx)?;
     let kinds = cluster.cache.kinds();
@@ -286,6 +306,7 @@ async fn with_target(
         })
         .await;
     }
+    comparison.conditions.extend(denied);
     let comparison = Arc::new(comparison);
     ctx.memo.comparison = Some(comparison.clone());
     Ok(comparison)

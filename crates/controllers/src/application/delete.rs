@@ -127,9 +127,10 @@ async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Next, Error> {
 /// Shows what still exists and what is being deleted, as far as that is known without Git, which a
 /// deletion does not wait for.
 async fn show(ctx: &mut ReconcileContext<'_>) -> Result<(), Error> {
+    let trust = ctx.controller.sources.trust(spec::project_name(&ctx.app));
     let known = RequestedSources::of(&ctx.app).is_ok_and(|wanted| {
         ctx.memo
-            .loaded(&wanted)
+            .loaded(&wanted, &trust)
             .is_some_and(|loaded| loaded.is_ok())
     });
     if known {

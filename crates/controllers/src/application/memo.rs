@@ -14,6 +14,7 @@ use std::sync::Arc;
 use tiphys_apimachinery::ResourceKey;
 use tiphys_cluster::clusters::PAUSE_AFTER_FAILURE;
 use tiphys_engine::types::Comparison;
+use tiphys_sources::SignatureTrust;
 
 /// What is remembered about an Application between reconciles. Losing it costs time, and at most
 /// one automatic sync that should have waited.
@@ -132,13 +133,18 @@ impl Memo {
     }
 
     /// The last result of loading these sources.
-    pub fn loaded(&self, wanted: &RequestedSources) -> Option<Result<RenderedSources, String>> {
+    pub fn loaded(
+        &self,
+        wanted: &RequestedSources,
+        trust: &SignatureTrust,
+    ) -> Option<Result<RenderedSources, String>> {
         let failed = self
             .unloadable
             .as_ref()
             .filter(|(sources, _)| sources == wanted)
             .map(|(_, why)| Err(why.clone()));
-        failed.or_else(|| self.desired.clone().filter(|d| d.wanted == *wanted).map(Ok))
+        let is_same = |d: &RenderedSources| d.wanted == *wanted && d.trust == *trust;
+        failed.or_else(|| self.desired.clone().filter(is_same).map(Ok))
     }
 }
 

@@ -12,6 +12,7 @@ use tiphys_api::{
 use tiphys_apimachinery::Kept;
 use tiphys_engine::types::{Condition, ConditionType};
 use tiphys_repo::Manifests;
+use tiphys_sources::SignatureTrust;
 
 /// The sources of an Application or of an operation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -127,6 +128,10 @@ pub struct RenderedSources {
     pub wanted: RequestedSources,
     /// Of each source.
     pub manifests: Vec<Arc<Manifests>>,
+    /// What is wrong with the signatures of their commits: nothing of them may be synced then.
+    pub denials: Vec<String>,
+    /// What that was decided by.
+    pub trust: SignatureTrust,
 }
 
 impl RenderedSources {
@@ -158,6 +163,14 @@ impl RenderedSources {
         self.manifests
             .iter()
             .flat_map(|m| m.objects.iter().cloned())
+            .collect()
+    }
+
+    /// A condition for each source whose commit is not signed as demanded.
+    pub fn denied(&self) -> Vec<Condition> {
+        self.denials
+            .iter()
+            .map(|why| Condition::new(ConditionType::ComparisonError, why.clone()))
             .collect()
     }
 

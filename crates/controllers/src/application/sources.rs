@@ -13,7 +13,7 @@ use tiphys_api::{
     constants, operation::RefTarget, repository::Repository, source::ApplicationSource,
 };
 use tiphys_cluster::clusters::LiveCluster;
-use tiphys_engine::spec;
+use tiphys_engine::{integrity, spec};
 use tiphys_repo::{Manifests, RepoError};
 use tiphys_sources::{AppRequest, Before, SourceRequest};
 
@@ -31,9 +31,13 @@ pub async fn load(
     let failed = |e: String| format!("Failed to load target state: {e}");
     permitted(ctx, wanted).map_err(failed)?;
     let manifests = standing(Box::pin(rendered(ctx, cluster, wanted, revisions, refresh)));
+    let trust = ctx.controller.sources.trust(spec::project_name(&ctx.app));
+    let (manifests, denials) = manifests.await.map_err(failed)?;
     Ok(RenderedSources {
         wanted: wanted.clone(),
-        manifests: manifests.await.map_err(failed)?,
+        manifests,
+        denials,
+        trust,
     })
 }
 
@@ -50,7 +54,7 @@ async fn rendered(
     wanted: &RequestedSources,
     revisions: &[String],
     refresh: &Refresh,
-) -> Result<Vec<Arc<Manifests>>, String> {
+) -> Result<(Vec<Arc<Manifests>>, Vec<String>), String> {
     let (sources, all) = (&ctx.controller.sources, wanted.list.len());
     let mut questions = Questions::new(ctx, cluster, wanted, revisions)?;
     let app = Arc::make_mut(&mut questions.app);
@@ -75,7 +79,8 @@ async fn rendered(
     }
     questions.pin_refs(revisions, &pinned);
     let mut manifests = Vec::with_capacity(all);
-    for (i, revision) in pinned.iter().enumerate() {
+    let mut denials = Vec::new();
+    for (i, (revision, named)) in pinned.iter().zip(revisions).enumerate() {
         let request = questions.source(i, revision);
         let before = ctx.memo.desired.as_ref().and_then(|d| d.manifests.get(i));
         let rendered = sources.manifests(&request, before.map(Arc::as_ref)).await;
@@ -86,12 +91,18 @@ async fn rendered(
                 i + 1
             )
         };
-        manifests.push(rendered.map_err(failed)?);
+        let rendered = rendered.map_err(failed)?;
+        let found = sources.integrity(&request, named, &rendered).await;
+        if let Some(found) = found.map_err(failed)? {
+            let name = (all > 1).then(|| integrity::source_name(&request.source, i, all));
+            denials.extend(integrity::fault(&found, name.as_deref()));
+        }
+        manifests.push(rendered);
     }
     ctx.controller
         .states
         .set_lasting(ctx.key, manifests.iter().any(|m| !m.errors.is_empty()));
-    Ok(manifests)
+    Ok((manifests, denials))
 }
 
 /// The text of an error. Readers in the process are informed whether waiting may help.

@@ -200,6 +200,7 @@ impl<'a> Loader<'a> {
         let files = build.fetched(&SourceRef::Git {
             url: spec.clone.clone(),
             revision: spec.revision.clone(),
+            submodules: spec.submodules,
         })?;
         let root = clean(&format!("/{}", spec.folder));
         let root = root.trim_start_matches('/').to_owned();

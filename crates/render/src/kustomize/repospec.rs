@@ -15,6 +15,8 @@ pub(super) struct RepoSpec {
     pub folder: String,
     /// HEAD if empty.
     pub revision: String,
+    /// Whether its submodules are cloned, too.
+    pub submodules: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +74,7 @@ impl RepoSpec {
             clone: format!("{host}{repo}"),
             folder,
             revision: revision(query),
+            submodules: submodules(query),
         })
     }
 }
@@ -155,20 +158,28 @@ fn user(text: &str) -> (&str, &str) {
 }
 
 fn revision(query: &str) -> String {
-    let value = |name: &str| {
-        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        let mut values = pairs.filter(|(key, _)| *key == name);
-        values
-            .next()
-            .map(|(_, value)| unescaped(value))
-            .unwrap_or_default()
-    };
-    let revision = value("ref");
+    let revision = value(query, "ref");
     if revision.is_empty() {
-        value("version")
+        value(query, "version")
     } else {
         revision
     }
+}
+
+/// On, unless Go parses the value as false.
+fn submodules(query: &str) -> bool {
+    let off = ["0", "f", "F", "false", "False", "FALSE"];
+    !off.contains(&value(query, "submodules").as_str())
+}
+
+/// The first value of a name; empty if there is none.
+fn value(query: &str, name: &str) -> String {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let mut values = pairs.filter(|(key, _)| *key == name);
+    values
+        .next()
+        .map(|(_, value)| unescaped(value))
+        .unwrap_or_default()
 }
 
 fn unescaped(text: &str) -> String {
@@ -214,6 +225,20 @@ pub(super) fn clean(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn submodules_are_cloned_unless_the_query_says_no() {
+        for (query, expected) in [
+            ("", true),
+            ("ref=v1&submodules=false", false),
+            ("submodules=0", false),
+            ("submodules=true", true),
+            ("submodules=no", true),
+        ] {
+            let spec = RepoSpec::parse(&format!("https://github.com/org/repo?{query}"));
+            assert_eq!(spec.expect(query).submodules, expected, "{query}");
+        }
+    }
 
     #[test]
     fn urls_are_taken_apart_as_kustomize_does_it() {

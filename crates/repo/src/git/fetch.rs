@@ -73,6 +73,12 @@ impl Remote<'_> {
         Ok(refs.iter().filter_map(reference).collect())
     }
 
+    /// Fetches all branches and tags with their history.
+    pub fn fetch_history(&self, copy: &Path, stop: &Arc<AtomicBool>) -> Result<(), RepoError> {
+        let store = open_or_init(copy, &self.location.shown(), self.limits)?;
+        self.fetch_want(&store, &Want::Everything, stop)
+    }
+
     /// Fetches a commit into the copy: by its SHA, else by a ref that points to it, else by
     /// fetching everything.
     pub fn fetch(
@@ -310,29 +316,30 @@ impl Remote<'_> {
 }
 
 fn reference(r: &Ref) -> Option<Reference> {
-    let new = |name: &BString, id: &ObjectId, target: Option<&BString>| {
+    let new = |name: &BString, id: &ObjectId, target: Option<&BString>, tag: Option<&ObjectId>| {
         Some(Reference {
             name: name.to_string(),
             sha: id.to_string(),
             target: target.map(ToString::to_string),
+            tag: tag.map(ToString::to_string),
         })
     };
     match r {
         Ref::Direct {
             full_ref_name,
             object,
-        }
-        | Ref::Peeled {
+        } => new(full_ref_name, object, None, None),
+        Ref::Peeled {
             full_ref_name,
             object,
-            ..
-        } => new(full_ref_name, object, None),
+            tag,
+        } => new(full_ref_name, object, None, Some(tag)),
         Ref::Symbolic {
             full_ref_name,
             target,
             object,
             ..
-        } => new(full_ref_name, object, Some(target)),
+        } => new(full_ref_name, object, Some(target), None),
         Ref::Unborn { .. } => None,
     }
 }

@@ -1,6 +1,9 @@
 //! Settings of the https client that gix uses.
 
-use crate::{RepoAccess, http::configured};
+use crate::{
+    RepoAccess,
+    http::{Names, configured},
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use gix::protocol::transport::client::blocking_io::http::{self, options::FollowRedirects};
 use std::{
@@ -49,5 +52,5 @@ fn client(
     timeout: Duration,
     builder: reqwest::blocking::ClientBuilder,
 ) -> reqwest::Result<reqwest::blocking::ClientBuilder> {
-    Ok(configured!(builder, access, timeout))
+    Ok(configured!(builder, access, timeout).dns_resolver(Arc::new(Names)))
 }

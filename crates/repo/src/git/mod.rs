@@ -4,19 +4,26 @@
 //! [`tiphys_render::SourceFiles`]. All functions block.
 
 mod changes;
+mod compose;
 mod error;
 mod fetch;
 mod http;
 mod limits;
+mod modules;
 mod refs;
+mod signed;
 mod ssh;
 mod tree;
 mod write;
 
 pub(crate) use changes::any_changed;
+pub(crate) use compose::compose;
 pub(crate) use fetch::{Remote, remove_stale_locks};
 pub(crate) use limits::Guard;
 pub use limits::{GitLimit, GitLimits};
+pub(crate) use modules::{FILE as MODULES, Submodule, absolute, submodules};
+pub use signed::Signatures;
+pub(crate) use signed::{NoAnswer, Question, Tag};
 pub(crate) use tree::{Found, GitFiles};
 pub(crate) use write::{commit_files, init_bare};
 
@@ -38,6 +45,8 @@ pub(crate) struct Store {
     limits: GitLimits,
     /// The last commit found: after a push all callers ask for the same one.
     last: Arc<Mutex<Option<CommitId>>>,
+    /// For a commit with its submodules.
+    composed: Option<Arc<compose::Composed>>,
 }
 
 impl std::fmt::Debug for Store {
@@ -80,7 +89,16 @@ impl Store {
             trees: tree::no_trees(),
             limits,
             last: Arc::default(),
+            composed: None,
         })
+    }
+
+    /// Whether its files, and those of the repositories composed with it, have not been removed.
+    pub fn is_there(&self) -> bool {
+        let parts = self.composed.iter().flat_map(|composed| &composed.parts);
+        std::iter::once(self)
+            .chain(parts)
+            .all(|store| store.repo.refs.git_dir().join("HEAD").exists())
     }
 
     pub(super) fn local(&self) -> gix::Repository {

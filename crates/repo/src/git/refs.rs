@@ -30,6 +30,7 @@ impl Store {
             };
             let name = reference.name().as_bstr().to_string();
             // Only a tag may be an object that refers to a commit.
+            let direct = reference.target().try_id().map(|id| id.to_string());
             let sha = match reference.target().try_id() {
                 Some(id) if !name.starts_with("refs/tags/") && repo.has_object(id) => {
                     id.to_string()
@@ -40,6 +41,7 @@ impl Store {
                 },
             };
             out.push(Reference {
+                tag: direct.filter(|id| *id != sha && name.starts_with("refs/tags/")),
                 name,
                 sha,
                 target: None,
@@ -58,6 +60,7 @@ impl Store {
                     name: "HEAD".to_owned(),
                     sha,
                     target,
+                    tag: None,
                 },
             );
         }

@@ -1,6 +1,7 @@
 //! The tree of a commit as files, read directly from the object database. Nothing is checked out.
 
 use super::{GitLimit, Store};
+use crate::RepoError;
 use gix::{ObjectId, bstr::ByteSlice, objs::tree::EntryKind};
 use std::{
     collections::BTreeMap,
@@ -43,12 +44,12 @@ pub(super) fn no_trees() -> Trees {
 }
 
 /// Read-only files of one tree. Links are followed only inside the tree; submodules are neither
-/// read nor entered.
+/// read nor entered, except where [`super::compose`] put their trees.
 pub(crate) struct GitFiles {
     store: Store,
     /// One thread at a time: gix repositories are not shared. Opened at the first read that is not
     /// cached.
-    repo: OnceLock<Mutex<gix::Repository>>,
+    repos: OnceLock<Mutex<Opened>>,
     root: ObjectId,
     /// Files in this folder need not be recorded, because the caller knows the folder's tree.
     base: Option<String>,
@@ -56,6 +57,23 @@ pub(crate) struct GitFiles {
     noted: Mutex<BTreeMap<String, Found>>,
     /// Use only cached trees.
     in_memory: bool,
+}
+
+/// The repositories of one reader.
+struct Opened {
+    own: gix::Repository,
+    parts: Vec<gix::Repository>,
+}
+
+impl Opened {
+    /// The repository that has an object, or else the first one, for its error.
+    fn with(&self, id: ObjectId) -> &gix::Repository {
+        if self.parts.is_empty() || self.own.has_object(id) {
+            return &self.own;
+        }
+        let part = self.parts.iter().find(|part| part.has_object(id));
+        part.unwrap_or(&self.own)
+    }
 }
 
 /// The target of a path with links followed.
@@ -74,7 +92,7 @@ impl GitFiles {
     pub fn new(store: &Store, root: ObjectId, base: Option<&str>) -> Self {
         Self {
             store: store.clone(),
-            repo: OnceLock::new(),
+            repos: OnceLock::new(),
             root,
             base: base.map(str::to_owned),
             noted: Mutex::default(),
@@ -145,12 +163,27 @@ impl GitFiles {
         }
     }
 
-    fn repo(&self, path: &str) -> Result<MutexGuard<'_, gix::Repository>, FileError> {
+    /// A broken repository.
+    pub(super) fn broken(&self, e: &FileError) -> RepoError {
+        RepoError::Corrupt {
+            url: self.store.url.to_string(),
+            reason: e.to_string(),
+        }
+    }
+
+    fn repos(&self, path: &str) -> Result<MutexGuard<'_, Opened>, FileError> {
         if self.in_memory {
             return Err(Self::unreadable(path, "it was not read before"));
         }
-        let repo = self.repo.get_or_init(|| Mutex::new(self.store.local()));
-        repo.lock()
+        let repos = self.repos.get_or_init(|| {
+            let parts = self.store.composed.iter().flat_map(|c| &c.parts);
+            Mutex::new(Opened {
+                own: self.store.local(),
+                parts: parts.map(Store::local).collect(),
+            })
+        });
+        repos
+            .lock()
             .map_err(|_| Self::unreadable(path, "an earlier read failed"))
     }
 
@@ -158,8 +191,15 @@ impl GitFiles {
         if let Some(tree) = self.store.trees.get(&id) {
             return Ok(tree);
         }
-        let repo = self.repo(path)?;
-        let tree = repo.find_tree(id).map_err(|e| self.failed(path, &e))?;
+        let composed = self.store.composed.as_ref();
+        if let Some(tree) = composed.and_then(|composed| composed.trees.get(&id)) {
+            return Ok(Arc::clone(tree));
+        }
+        let repos = self.repos(path)?;
+        let tree = repos
+            .with(id)
+            .find_tree(id)
+            .map_err(|e| self.failed(path, &e))?;
         let mut nodes = Vec::new();
         for entry in tree.iter() {
             let entry = entry.map_err(|e| Self::unreadable(path, e))?;
@@ -183,8 +223,9 @@ impl GitFiles {
         Ok(nodes)
     }
 
-    fn blob(&self, id: ObjectId, path: &str, limit: u64) -> Result<Vec<u8>, FileError> {
-        let repo = self.repo(path)?;
+    pub(super) fn blob(&self, id: ObjectId, path: &str, limit: u64) -> Result<Vec<u8>, FileError> {
+        let repos = self.repos(path)?;
+        let repo = repos.with(id);
         let header = repo.find_header(id).map_err(|e| self.failed(path, &e))?;
         if header.size() > limit {
             return Err(FileError::TooLarge {
@@ -291,8 +332,9 @@ impl GitFiles {
     }
 
     fn size(&self, id: ObjectId, path: &str) -> Result<u64, FileError> {
-        let repo = self.repo(path)?;
-        Ok(repo
+        let repos = self.repos(path)?;
+        Ok(repos
+            .with(id)
             .find_header(id)
             .map_err(|e| self.failed(path, &e))?
             .size())

@@ -18,6 +18,7 @@ mod applications;
 mod clusters;
 mod enforcer;
 mod guard;
+mod keys;
 mod live;
 mod policy;
 mod projects;
@@ -38,6 +39,7 @@ pub(crate) use action::{
 };
 pub(crate) use applications::{Seen, SeenEvents, app_in_project, find, find_to};
 pub(crate) use guard::{Authorized, Guard};
+pub(crate) use keys::PublicKeys;
 pub(crate) use projects::find as find_project;
 pub(crate) use repositories::Stored;
 pub(crate) use templates::CredentialUse;

@@ -8,6 +8,7 @@ use crate::{
     ports::{RenderRequest, RenderedManifests, Sources},
 };
 use tiphys_api::{
+    AppProject,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     rpc::repository::{HelmChart, RepoAppDetailsResponse},
     source::ApplicationSource,
@@ -62,8 +63,14 @@ impl<A> SourcesOf<'_, A> {
         self.sources.refs(self.repository).await
     }
 
-    pub async fn metadata(&self, revision: &str) -> Result<RevisionMetadata, ApiError> {
-        self.sources.metadata(self.repository, revision).await
+    /// Of a commit, with what the project demands of its signature.
+    pub async fn metadata(
+        &self,
+        revision: &str,
+        project: &AppProject,
+    ) -> Result<RevisionMetadata, ApiError> {
+        let found = self.sources.metadata(self.repository, revision, project);
+        found.await
     }
 
     pub async fn chart_details(

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
 use tiphys_api::{
+    AppProject,
     operation::RefTarget,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     rpc::repository::{
@@ -153,8 +154,12 @@ impl Sources for RepoSources {
         &self,
         repository: &Repository,
         revision: &str,
+        project: &AppProject,
     ) -> Result<RevisionMetadata, ApiError> {
-        self.0.metadata(repository, revision).await.map_err(of_repo)
+        let metadata = self.0.metadata(repository, revision).await;
+        let metadata = metadata.map_err(of_repo)?;
+        let signed = self.0.signed(metadata, project, repository, revision);
+        signed.await.map_err(of_repo)
     }
 
     async fn chart_details(

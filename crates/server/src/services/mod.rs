@@ -5,6 +5,7 @@ pub mod account;
 pub mod application;
 pub mod certificate;
 pub mod cluster;
+pub mod gpgkey;
 pub mod links;
 pub mod project;
 pub mod project_tokens;

@@ -7,8 +7,8 @@ use crate::{
     access::{Access, Action::*, Ask, CredentialUse, Resource::*},
     server::State,
     services::{
-        account, application, certificate, cluster, project, project_tokens, repocreds, repository,
-        session, settings, version,
+        account, application, certificate, cluster, gpgkey, project, project_tokens, repocreds,
+        repository, session, settings, version,
     },
 };
 use tiphys_rpc::{Call, table::Session};
@@ -721,25 +721,29 @@ fn trust() -> Vec<Call<State>> {
             needs(&[Ask(Certificates, Delete)]),
             certificate::delete,
         ),
-        missing(
+        unary(
             "gpgkey.GPGKeyService/List",
             &["GET /api/v1/gpgkeys"],
             needs(&[Ask(GpgKeys, Get)]),
+            gpgkey::list,
         ),
-        missing(
+        unary(
             "gpgkey.GPGKeyService/Get",
             &["GET /api/v1/gpgkeys/{keyID}"],
             needs(&[Ask(GpgKeys, Get)]),
+            gpgkey::get,
         ),
-        missing(
+        unary(
             "gpgkey.GPGKeyService/Create",
             &["POST /api/v1/gpgkeys publickey"],
             needs(&[Ask(GpgKeys, Create)]),
+            gpgkey::create,
         ),
-        missing(
+        unary(
             "gpgkey.GPGKeyService/Delete",
             &["DELETE /api/v1/gpgkeys"],
             needs(&[Ask(GpgKeys, Delete)]),
+            gpgkey::delete,
         ),
     ]
 }

@@ -20,8 +20,8 @@ use tiphys_api::{
     },
     resource::ApplicationTree,
     rpc::{
-        account, application as app, events::EventList, project, repocreds, repository as repo,
-        session, settings, version,
+        account, application as app, events::EventList, gpgkey, project, repocreds,
+        repository as repo, session, settings, version,
     },
     source::ApplicationSource,
 };
@@ -60,6 +60,10 @@ without_secrets!(
     app::ManagedResourcesResponse,
     app::OperationTerminateResponse,
     app::ResourceActionsListResponse,
+    gpgkey::GnuPGPublicKey,
+    gpgkey::GnuPGPublicKeyCreateResponse,
+    gpgkey::GnuPGPublicKeyList,
+    gpgkey::GnuPGPublicKeyResponse,
     project::EmptyResponse,
     project::GlobalProjectsResponse,
     project::ProjectTokenResponse,

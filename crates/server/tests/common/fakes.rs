@@ -606,7 +606,12 @@ impl Sources for FakeSources {
         Ok((vec!["main".into()], vec!["v1".into()]))
     }
 
-    async fn metadata(&self, _: &Repository, _: &str) -> Result<RevisionMetadata, ApiError> {
+    async fn metadata(
+        &self,
+        _: &Repository,
+        _: &str,
+        _: &AppProject,
+    ) -> Result<RevisionMetadata, ApiError> {
         Ok(RevisionMetadata {
             author: "a".into(),
             message: "m".into(),

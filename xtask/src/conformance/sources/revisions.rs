@@ -80,6 +80,7 @@ fn references(case: &Value) -> Vec<Reference> {
         name: name.to_owned(),
         sha: sha.to_owned(),
         target: (name == "HEAD").then(|| head.to_owned()),
+        tag: None,
     };
     refs.into_iter().map(reference).collect()
 }

@@ -243,7 +243,8 @@ pub async fn revision_metadata(
         .map_err(|e| e.context("error getting app source by source index and version ID"))?;
     validate::permitted(&project, &source.repo_url)?;
     let repository = state.reach.repository_of(&app, &source.repo_url).await?;
-    state.reach.sources(&repository).metadata(&q.revision).await
+    let sources = state.reach.sources(&repository);
+    sources.metadata(&q.revision, &project).await
 }
 
 pub async fn chart_details(

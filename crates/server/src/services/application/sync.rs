@@ -20,7 +20,7 @@ use tiphys_api::{
     },
     source::ApplicationSource,
 };
-use tiphys_engine::{spec, sync::window::Windows};
+use tiphys_engine::{integrity, spec, sync::window::Windows};
 
 const TRIES: usize = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
@@ -42,6 +42,9 @@ pub async fn sync(
     let app: Authorized<Application, Sync> = guard.also(&app)?;
     if !q.manifests.is_empty() {
         guard.also::<Override, _, _>(&app)?;
+    }
+    if !q.manifests.is_empty() && integrity::has_criteria(&project, spec::sources(&app.spec)) {
+        return Err(ApiError::precondition(integrity::NO_LOCAL_MANIFESTS));
     }
     let dry_run = q.dry_run.unwrap_or(false);
     if !q.manifests.is_empty() && syncs_itself(&app) && !dry_run {
@@ -111,11 +114,8 @@ pub async fn sync(
     Ok(with_health(&state, started).await)
 }
 
-/// Checks that the project lets a user sync now: sync windows, and requirements on sources.
+/// Checks that the project lets a user sync now.
 fn may_sync_now(app: &Application, project: &AppProject) -> Result<(), ApiError> {
-    if let Some(why) = spec::unverifiable(project) {
-        return Err(ApiError::precondition(why));
-    }
     let denied = |why: String| ApiError::new(Code::PermissionDenied, format!("cannot sync: {why}"));
     match Windows::of(&project.spec.sync_windows, app).can_sync(true, None, Timestamp::now()) {
         Ok(true) => Ok(()),

@@ -1,0 +1,128 @@
+//! A commit with its submodules as one tree: the folders on the way to a submodule get a new tree in
+//! memory, everything else stays in the object databases of the repositories it is from. The ids of
+//! the new trees are those that git would give them, so what is rendered is known by its content.
+//!
+//! Main function: [`compose`].
+
+use super::{Commit, CommitId, GitFiles, Store, tree::Node};
+use crate::RepoError;
+use gix::{
+    ObjectId,
+    objs::tree::{Entry, EntryKind},
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+/// What a commit with submodules has besides its own repository.
+#[derive(Default)]
+pub(super) struct Composed {
+    /// The trees that are in no repository.
+    pub trees: HashMap<ObjectId, Arc<[Node]>>,
+    /// The repositories of the submodules.
+    pub parts: Vec<Store>,
+}
+
+/// The submodules of one folder, and of the folders in it.
+#[derive(Default)]
+struct Mounts {
+    here: BTreeMap<String, ObjectId>,
+    folders: BTreeMap<String, Self>,
+}
+
+impl Mounts {
+    fn add(&mut self, path: &str, tree: ObjectId) {
+        match path.split_once('/') {
+            None => {
+                self.here.insert(path.to_owned(), tree);
+            }
+            Some((folder, rest)) => {
+                let folder = self.folders.entry(folder.to_owned()).or_default();
+                folder.add(rest, tree);
+            }
+        }
+    }
+}
+
+/// The commit with other commits in place of its submodules, by path. Blocks.
+pub(crate) fn compose(
+    (store, id): &Commit,
+    parts: &[(String, Commit)],
+) -> Result<Commit, RepoError> {
+    let mut mounts = Mounts::default();
+    let mut composed = Composed::default();
+    for (path, (part, at)) in parts {
+        mounts.add(path, at.tree);
+        if let Some(inner) = &part.composed {
+            let trees = inner.trees.iter().map(|(id, tree)| (*id, Arc::clone(tree)));
+            composed.trees.extend(trees);
+            composed.parts.extend(inner.parts.iter().cloned());
+        }
+        composed.parts.push(Store {
+            composed: None,
+            ..part.clone()
+        });
+    }
+    let files = GitFiles::new(store, id.tree, Some(""));
+    let tree = replace(&files, id.tree, &mounts, &mut composed)?;
+    let whole = Store {
+        // Its own: what others read from the repository alone must not be found here, nor the other
+        // way round.
+        trees: super::tree::no_trees(),
+        last: Arc::default(),
+        composed: Some(Arc::new(composed)),
+        ..store.clone()
+    };
+    Ok((whole, CommitId { tree, ..*id }))
+}
+
+/// The id of a tree with everything mounted. The recursion is as deep as the path of a submodule,
+/// which was found in a tree of limited depth.
+fn replace(
+    files: &GitFiles,
+    tree: ObjectId,
+    mounts: &Mounts,
+    composed: &mut Composed,
+) -> Result<ObjectId, RepoError> {
+    let nodes = files
+        .tree(tree, super::modules::FILE)
+        .map_err(|e| files.broken(&e))?;
+    let mut new = Vec::with_capacity(nodes.len());
+    for node in nodes.iter() {
+        let (mut kind, mut id) = (node.kind, node.id);
+        if let (EntryKind::Commit, Some(mounted)) = (kind, mounts.here.get(&*node.name)) {
+            (kind, id) = (EntryKind::Tree, *mounted);
+        } else if let (EntryKind::Tree, Some(inner)) = (kind, mounts.folders.get(&*node.name)) {
+            id = replace(files, id, inner, composed)?;
+        }
+        new.push(Node {
+            name: node.name.clone(),
+            kind,
+            id,
+        });
+    }
+    let mut entries: Vec<Entry> = new
+        .iter()
+        .map(|node| Entry {
+            mode: node.kind.into(),
+            filename: node.name.as_bytes().into(),
+            oid: node.id,
+        })
+        .collect();
+    entries.sort();
+    let id =
+        hash(entries).map_err(|reason| RepoError::Internal(format!("a tree's id: {reason}")))?;
+    composed.trees.insert(id, new.into());
+    Ok(id)
+}
+
+fn hash(entries: Vec<Entry>) -> Result<ObjectId, String> {
+    use gix::objs::WriteTo as _;
+    let mut bytes = Vec::new();
+    gix::objs::Tree { entries }
+        .write_to(&mut bytes)
+        .map_err(|e| e.to_string())?;
+    gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Tree, &bytes)
+        .map_err(|e| e.to_string())
+}
