@@ -6,6 +6,7 @@ pub mod application;
 pub mod certificate;
 pub mod cluster;
 pub mod events;
+pub mod plugin;
 pub mod project;
 pub mod repo_server;
 pub mod repocreds;
