@@ -7,7 +7,7 @@ use std::{path::Path, process::Command};
 
 /// Imports go only up this list: a crate may import those before it. Some do not exist yet, see
 /// docs/decisions/0019-homes-for-what-comes.md.
-pub const ORDER: [&str; 20] = [
+pub const ORDER: [&str; 21] = [
     "gocompat",
     "apimachinery",
     "kube-schema",
@@ -20,6 +20,7 @@ pub const ORDER: [&str; 20] = [
     "render",
     "listen",
     "rpc",
+    "cmp",
     "repo",
     "cluster",
     "sources",
