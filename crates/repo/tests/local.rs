@@ -6,11 +6,11 @@ use tiphys_repo::{
     ClusterFacts, ManifestRequest, Manifests, RepoAccess, RepoError, Repos, Since, SourceKind,
 };
 
-fn cm(name: &str, value: &str) -> String {
+pub fn cm(name: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  v: \"{value}\"\n")
 }
 
-fn git(dir: &Path, args: &[&str]) -> String {
+pub fn git(dir: &Path, args: &[&str]) -> String {
     let out = Command::new("git")
         .current_dir(dir)
         .args([
@@ -39,13 +39,13 @@ fn git(dir: &Path, args: &[&str]) -> String {
         .to_owned()
 }
 
-fn write(dir: &Path, path: &str, text: &str) {
+pub fn write(dir: &Path, path: &str, text: &str) {
     let path = dir.join(path);
     std::fs::create_dir_all(path.parent().expect("a parent")).expect("mkdir");
     std::fs::write(path, text).expect("write");
 }
 
-fn commit(dir: &Path, message: &str) -> String {
+pub fn commit(dir: &Path, message: &str) -> String {
     git(dir, &["add", "-A"]);
     git(dir, &["commit", "-q", "--allow-empty", "-m", message]);
     git(dir, &["rev-parse", "HEAD"])

@@ -11,6 +11,7 @@ mod limits;
 mod refs;
 mod ssh;
 mod tree;
+mod walk;
 mod write;
 
 pub(crate) use changes::any_changed;
@@ -18,6 +19,7 @@ pub(crate) use fetch::{Remote, remove_stale_locks};
 pub(crate) use limits::Guard;
 pub use limits::{GitLimit, GitLimits};
 pub(crate) use tree::{Found, GitFiles};
+pub(crate) use walk::{Item, Visitor, walk};
 pub(crate) use write::{commit_files, init_bare};
 
 use crate::RepoError;

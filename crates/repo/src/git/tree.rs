@@ -11,9 +11,9 @@ use tiphys_render::{FileEntry, FileError, FileKind, SourceFiles};
 /// Links followed for one path.
 const MAX_LINKS: usize = 40;
 /// Largest file that is read.
-const MAX_FILE: u64 = 64 << 20;
+pub(super) const MAX_FILE: u64 = 64 << 20;
 /// Longest target of a link.
-const MAX_LINK_TEXT: u64 = 4096;
+pub(super) const MAX_LINK_TEXT: u64 = 4096;
 
 /// Cache size for trees, per repository.
 const TREE_BYTES: u64 = 4 << 20;
@@ -132,6 +132,15 @@ impl GitFiles {
         }
     }
 
+    /// # Errors
+    /// A folder is deeper than the limit.
+    pub(super) fn check_depth(&self, path: &str, depth: u64) -> Result<(), FileError> {
+        if depth > self.store.limits.depth {
+            return Err(self.over(path, GitLimit::Depth));
+        }
+        Ok(())
+    }
+
     fn over(&self, path: &str, limit: GitLimit) -> FileError {
         Self::unreadable(path, self.store.limits.exceeded(limit, &*self.store.url))
     }
@@ -183,7 +192,7 @@ impl GitFiles {
         Ok(nodes)
     }
 
-    fn blob(&self, id: ObjectId, path: &str, limit: u64) -> Result<Vec<u8>, FileError> {
+    pub(super) fn blob(&self, id: ObjectId, path: &str, limit: u64) -> Result<Vec<u8>, FileError> {
         let repo = self.repo(path)?;
         let header = repo.find_header(id).map_err(|e| self.failed(path, &e))?;
         if header.size() > limit {
