@@ -6,5 +6,6 @@ mod helm;
 mod kill;
 mod kubectl;
 mod kustomize;
+mod plugins;
 mod scenarios;
 mod transcript;

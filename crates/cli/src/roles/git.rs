@@ -1,5 +1,6 @@
 //! Flags for the limits on repositories.
 
+use super::plugins::PluginArgs;
 use clap::Args;
 use std::time::Duration;
 use tiphys_repo::{GitLimits, RepoOptions};
@@ -38,7 +39,7 @@ pub struct GitArgs {
         env = "TIPHYS_GIT_TIMEOUT_SECONDS"
     )]
     git_timeout_seconds: u64,
-    /// Longest time for the templates of one render, in seconds
+    /// Longest time for the templates of one render, and for each call of a plugin, in seconds
     #[arg(
         long,
         value_name = "SECONDS",
@@ -46,6 +47,8 @@ pub struct GitArgs {
         env = "TIPHYS_RENDER_TIMEOUT_SECONDS"
     )]
     render_timeout_seconds: u64,
+    #[command(flatten)]
+    plugins: PluginArgs,
 }
 
 impl GitArgs {
@@ -64,6 +67,7 @@ impl GitArgs {
             limits,
             timeout: Duration::from_secs(self.git_timeout_seconds),
             render_timeout: Duration::from_secs(self.render_timeout_seconds),
+            plugins: self.plugins.settings(),
             ..RepoOptions::default()
         }
     }
