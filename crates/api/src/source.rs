@@ -345,23 +345,56 @@ pub struct ApplicationSourcePlugin {
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(from = "PluginParameterFields", into = "PluginParameterFields")]
 pub struct ApplicationSourcePluginParameter {
     #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(string, optional, tag = "5")]
+    pub string: Option<String>,
+    #[prost(message, optional, tag = "3")]
+    pub map: Option<OptionalMap>,
+    #[prost(message, optional, tag = "4")]
+    pub array: Option<OptionalArray>,
+}
+
+/// A parameter in JSON: what is empty differs from what is not there.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "ApplicationSourcePluginParameter")]
+struct PluginParameterFields {
     #[serde(
         skip_serializing_if = "String::is_empty",
         deserialize_with = "crate::null_default"
     )]
-    pub name: String,
-    #[prost(string, optional, tag = "5")]
+    name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub string: Option<String>,
-    #[prost(message, optional, tag = "3")]
-    #[serde(flatten)]
-    pub map: Option<OptionalMap>,
-    #[prost(message, optional, tag = "4")]
-    #[serde(flatten)]
-    pub array: Option<OptionalArray>,
+    string: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    array: Option<Vec<String>>,
+}
+
+impl From<PluginParameterFields> for ApplicationSourcePluginParameter {
+    fn from(fields: PluginParameterFields) -> Self {
+        Self {
+            name: fields.name,
+            string: fields.string,
+            map: fields.map.map(|map| OptionalMap { map }),
+            array: fields.array.map(|array| OptionalArray { array }),
+        }
+    }
+}
+
+impl From<ApplicationSourcePluginParameter> for PluginParameterFields {
+    fn from(parameter: ApplicationSourcePluginParameter) -> Self {
+        Self {
+            name: parameter.name,
+            string: parameter.string,
+            map: parameter.map.map(|map| map.map),
+            array: parameter.array.map(|array| array.array),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]

@@ -44,6 +44,7 @@ struct Cli<C: Subcommand = Command> {
 enum Command {
     Up(Box<roles::up::UpArgs>),
     ControlPlane(Box<roles::control_plane::ControlPlaneArgs>),
+    CmpServer(Box<roles::cmp_server::CmpServerArgs>),
     #[command(flatten)]
     Client(commands::ClientCommand),
 }
@@ -164,10 +165,24 @@ fn runtime(streams: bool) -> Result<tokio::runtime::Runtime, ExitCode> {
 fn start_called(called: &Called<'_>) -> ExitCode {
     let words = match called {
         Called::Controller(words) => words,
+        Called::CmpServer(words) => return start_cmp_server(words),
+        Called::AskPass(words) => {
+            return runtime(false).map_or_else(
+                |code| code,
+                |runtime| match runtime.block_on(roles::cmp_server::ask_pass(words)) {
+                    Ok(text) => {
+                        output::print(&format!("{text}\n"));
+                        ExitCode::SUCCESS
+                    }
+                    Err(e) => role_ended(Err(e)),
+                },
+            );
+        }
         Called::NotThere(role) => {
             eprintln!(
-                "error: {role} is not a role of this program yet; {} is",
-                argocd::CONTROLLER
+                "error: {role} is not a role of this program yet; {} and {} are",
+                argocd::CONTROLLER,
+                roles::cmp_server::NAME
             );
             return ExitCode::FAILURE;
         }
@@ -188,11 +203,28 @@ fn start_called(called: &Called<'_>) -> ExitCode {
     }
 }
 
+/// The plugin's server under Argo CD's name.
+fn start_cmp_server(words: &[String]) -> ExitCode {
+    let called = match roles::cmp_server::Called::try_parse_from(words) {
+        Ok(called) => called,
+        Err(e) => return told(&e),
+    };
+    runtime(false).map_or_else(
+        |code| code,
+        |runtime| {
+            let (format, level) = (called.logformat.clone(), called.loglevel.clone());
+            let _logs = Logs::start(Some(format), Some(level));
+            called.warn();
+            role_ended(runtime.block_on(roles::cmp_server::run(called.args)))
+        },
+    )
+}
+
 fn start(cli: Cli) -> ExitCode {
     let streams = match &cli.command {
         Command::Up(args) => args.kubeconfig.is_some(),
         Command::ControlPlane(_) => true,
-        Command::Client(_) => false,
+        Command::CmpServer(_) | Command::Client(_) => false,
     };
     let runtime = match runtime(streams) {
         Ok(runtime) => runtime,
@@ -212,6 +244,11 @@ fn start(cli: Cli) -> ExitCode {
         Command::ControlPlane(args) => {
             let logs = Logs::start(cli.connect.log_format(), cli.loglevel);
             runtime.block_on(roles::control_plane::run(*args, logs))
+        }
+        Command::CmpServer(args) => {
+            let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
+            let _logs = Logs::start(cli.connect.log_format(), Some(level));
+            runtime.block_on(roles::cmp_server::run(*args))
         }
         Command::Client(command) => {
             log_plainly(cli.loglevel.as_deref());

@@ -7,6 +7,7 @@ mod isolation;
 mod kill;
 mod kubectl;
 mod kustomize;
+mod plugins;
 mod rbac;
 mod scenarios;
 mod transcript;

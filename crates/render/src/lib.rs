@@ -2,7 +2,7 @@
 //!
 //! Main functions: [`prepare`] and [`render`]; files are read through [`SourceFiles`]. Plain
 //! directories are rendered by Argo CD's rules (their Jsonnet by go-jsonnet's), charts by Helm's and
-//! kustomizations by Kustomize's. Plugins are refused by name, never rendered as nothing. Pure: no file
+//! kustomizations by Kustomize's; what plugins make is asked for. Pure: no file
 //! system, network, clock or process. It must not know where the files come from or what the
 //! objects are used for.
 
@@ -15,6 +15,7 @@ mod jsonnet;
 pub mod kustomize;
 mod manifest;
 mod need;
+mod plugin;
 pub mod tar;
 
 pub use app::{
@@ -31,6 +32,7 @@ pub use jsonnet::{
 };
 pub use manifest::{Failed, ManifestError, objects_of_text};
 pub use need::SourceRef;
+pub use plugin::{PluginAnswer, PluginOptions, PluginQuestion, PluginTask, Plugins};
 
 use tiphys_apimachinery::Object;
 
@@ -143,5 +145,6 @@ pub fn render(
         Tool::Kustomize(options) => {
             app::render_kustomization(sources, &prepared.folder, options, charts, budget)
         }
+        Tool::Plugin(options) => plugin::render(sources, &prepared.folder, options, budget),
     }
 }

@@ -5,7 +5,7 @@
 //! is not there, ends with [`RenderError::Need`], naming as many as it can find at once. So
 //! rendering stays free of IO, and what was fetched is part of what the result is remembered by.
 
-use crate::{RenderError, SourceFiles, SourceSet};
+use crate::{PluginQuestion, PluginTask, RenderError, SourceFiles, SourceSet};
 
 /// Something outside of the source and of the sources that it has a `ref` to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,6 +28,8 @@ pub enum SourceRef {
         /// As it is written: it may be a range.
         version: String,
     },
+    /// What a plugin answers. It has no files: it is in [`crate::Plugins::answers`].
+    Plugin(Box<PluginQuestion>),
 }
 
 impl SourceRef {
@@ -46,6 +48,17 @@ impl std::fmt::Display for SourceRef {
                 name,
                 version,
             } => write!(f, "chart {name} {version} of {repository}"),
+            Self::Plugin(question) => {
+                let what = match question.task {
+                    PluginTask::Detect => "whether it is for these files",
+                    PluginTask::Generate => "the manifests",
+                    PluginTask::Announce => "the parameters",
+                };
+                match question.plugin.as_str() {
+                    "" => write!(f, "what a plugin says: {what}"),
+                    name => write!(f, "what plugin {name} says: {what}"),
+                }
+            }
         }
     }
 }

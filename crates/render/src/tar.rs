@@ -3,7 +3,7 @@
 //! Main type: [`Tar`]. What the names mean, and which kinds of entries are accepted, is decided by
 //! whoever reads the archive. Sparse files are not understood.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 
 const BLOCK: usize = 512;
 /// Longest extended header. It holds little more than a name.
@@ -43,6 +43,8 @@ pub enum Kind {
 pub struct Entry {
     pub name: String,
     pub kind: Kind,
+    /// Who may read, write and run it.
+    pub mode: u32,
     /// Of the data that follow; they are read or skipped before the next entry.
     pub size: u64,
 }
@@ -102,7 +104,13 @@ impl<R: Read, A: Allowance> Tar<R, A> {
                         b'2' => Kind::Symlink(target.unwrap_or_else(|| text(&block[157..257]))),
                         _ => Kind::Other,
                     };
-                    return Ok(Some(Entry { name, kind, size }));
+                    let mode = header.mode();
+                    return Ok(Some(Entry {
+                        name,
+                        kind,
+                        mode,
+                        size,
+                    }));
                 }
             }
         }
@@ -135,6 +143,36 @@ impl<R: Read, A: Allowance> Tar<R, A> {
         let rest = (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64;
         std::io::copy(&mut (&mut self.input).take(rest), &mut std::io::sink()).map_err(fault)?;
         Ok(data)
+    }
+
+    /// The same, for data that need not fit into memory.
+    ///
+    /// # Errors
+    /// The archive cannot be read; inside, the other side cannot be written.
+    pub fn copy(
+        &mut self,
+        size: u64,
+        out: &mut impl Write,
+    ) -> Result<std::io::Result<()>, A::Error> {
+        self.allowance.bytes(size)?;
+        let mut left = size;
+        let mut buffer = [0; 16 * BLOCK];
+        while left > 0 {
+            let most = buffer
+                .len()
+                .min(usize::try_from(left).unwrap_or(usize::MAX));
+            let read = self.input.read(&mut buffer[..most]).map_err(fault)?;
+            if read == 0 {
+                return Err(TarFault::Truncated.into());
+            }
+            if let Err(e) = out.write_all(&buffer[..read]) {
+                return Ok(Err(e));
+            }
+            left -= read as u64;
+        }
+        let rest = (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64;
+        std::io::copy(&mut (&mut self.input).take(rest), &mut std::io::sink()).map_err(fault)?;
+        Ok(Ok(()))
     }
 
     pub fn skip(&mut self, size: u64) -> Result<(), A::Error> {
@@ -198,6 +236,11 @@ impl Header<'_> {
         } else {
             format!("{prefix}/{name}")
         }
+    }
+
+    fn mode(&self) -> u32 {
+        let mode = octal(&self.0[100..108]).unwrap_or_default();
+        u32::try_from(mode & 0o777).unwrap_or_default()
     }
 
     /// The size, after the checksum was verified.

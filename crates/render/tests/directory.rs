@@ -191,7 +191,7 @@ fn other_tools_are_refused_and_never_rendered_as_nothing() {
         (
             "a.yaml",
             &plugin,
-            "app: Plugin sources are not supported yet",
+            "app: Plugin sources are rendered by servers of plugins, which are not asked here",
         ),
         (
             "a.yaml",

@@ -79,6 +79,9 @@ pub enum RepoError {
     /// The error of a repo-server, or that it did not respond.
     #[error("{message}")]
     RepoServer { message: String, retryable: bool },
+    /// A plugin could not be found, failed, or did not answer as it should.
+    #[error("{message}")]
+    Plugin { message: String, retryable: bool },
     #[error("appproject.argoproj.io {name:?} not found")]
     NoProject { name: String },
     #[error("{0}")]
@@ -107,11 +110,15 @@ impl RepoError {
             | Self::NotPermitted { .. } => ErrorKind::Config,
             Self::RepoServer {
                 retryable: false, ..
+            }
+            | Self::Plugin {
+                retryable: false, ..
             } => ErrorKind::User,
             Self::Status { status, .. } if !matches!(status, 408 | 429 | 500..) => {
                 ErrorKind::Config
             }
             Self::RepoServer { .. }
+            | Self::Plugin { .. }
             | Self::Status { .. }
             | Self::Unreachable { .. }
             | Self::Timeout { .. }

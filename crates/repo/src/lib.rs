@@ -1,7 +1,7 @@
 //! From a repository URL and a revision to manifests: combines git, caches and rendering.
 //!
 //! Main type: [`Repos`], a cheap handle used by everything else. The only crate that opens
-//! repositories or starts a process (`ssh`). It must not know of clusters, Application status or
+//! repositories or starts a process (`ssh`); it also asks the servers of plugins. It must not know of clusters, Application status or
 //! the API server.
 
 mod access;
@@ -16,6 +16,7 @@ mod manifests;
 mod needs;
 pub mod net;
 mod oci;
+mod plugin;
 pub mod repo_server;
 mod repos;
 pub mod revision;
@@ -37,6 +38,7 @@ pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};
 pub use needs::{OtherRepository, Others, Reach};
 #[doc(hidden)]
 pub use oci::{read_challenge, read_layer, read_manifest};
+pub use plugin::{ASK_PASS_NONCE, ASK_PASS_SOCKET, ArchiveLimits, PluginSettings, ask_pass};
 pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved, Since};
 pub use secret::Secret;

@@ -8,7 +8,7 @@ use crate::{
     git::{Commit, CommitId, Found, GitFiles},
     isolation::{self, Isolation, Workers},
     needs::{Fetched, Others},
-    oci,
+    oci, plugin,
     traced::{Files, Key, Traced},
 };
 use rand::RngCore as _;
@@ -25,8 +25,8 @@ use tiphys_apimachinery::Kept;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
     AppFacts, Budget, Charts, ClusterFacts, Details, EvaluateJsonnet, InProcess, JsonnetError,
-    JsonnetFile, ManifestError, Prepared, RenderError, RenderParams, Rendered, SourceFiles,
-    SourceRef, SourceSet, Tool, app_folder, details,
+    JsonnetFile, ManifestError, PluginAnswer, PluginQuestion, Plugins, Prepared, RenderError,
+    RenderParams, Rendered, SourceFiles, SourceRef, SourceSet, Tool, app_folder, details,
     helm::{
         Deadline, HelmError, Limits, ParsedChart, chart::Chart, dependencies,
         values::missing_dependencies,
@@ -211,6 +211,7 @@ pub(crate) struct Commits {
     /// Of the sources that the request refers to.
     pub refs: BTreeMap<String, Commit>,
     pub fetched: Fetched,
+    pub plugins: plugin::State,
 }
 
 /// Renders, and remembers what came of it.
@@ -263,7 +264,8 @@ impl Renderer {
         }
         let folder = app_folder(&request.source.path)?;
         let files = files(commits, &folder);
-        let sources = sources(&files, request);
+        let answers = commits.fetched.answers();
+        let sources = sources(&files, commits, &answers, request);
         let prepared = prepare(&sources, &request.params(revision.clone()))?;
         let charts = ReadyCharts {
             renderer: self,
@@ -273,7 +275,7 @@ impl Renderer {
             begun: Instant::now(),
         };
         let own = files.own.look(&folder);
-        let key = key(own, &prepared, budget);
+        let key = key(own, &prepared, &answers, budget);
         let known = self.needs.get(&key).unwrap_or_default();
         let missing = commits.fetched.missing(&known);
         if !missing.is_empty() {
@@ -329,8 +331,9 @@ impl Renderer {
             limit,
             begun: Instant::now(),
         };
+        let answers = commits.fetched.answers();
         Ok(details(
-            &sources(&files, request),
+            &sources(&files, commits, &answers, request),
             &request.params(request.revision(*id)),
             &charts,
             budget,
@@ -363,11 +366,23 @@ fn dynamic<K: Ord + Clone>(files: &BTreeMap<K, GitFiles>) -> BTreeMap<K, &dyn So
         .collect()
 }
 
-fn sources<'a>(files: &'a Files, request: &ManifestRequest) -> SourceSet<'a> {
+type Answers = BTreeMap<PluginQuestion, Arc<PluginAnswer>>;
+
+fn sources<'a>(
+    files: &'a Files,
+    commits: &Commits,
+    answers: &'a Answers,
+    request: &ManifestRequest,
+) -> SourceSet<'a> {
     SourceSet {
         files: &files.own,
         refs: dynamic(&files.refs),
         fetched: dynamic(&files.fetched),
+        plugins: Plugins {
+            is_open: commits.plugins.is_open,
+            is_any: commits.plugins.is_any,
+            answers: Some(answers),
+        },
         several: request.several,
     }
 }
@@ -580,9 +595,15 @@ pub(crate) fn weight(map: &serde_json::Map<String, serde_json::Value>) -> usize 
 }
 
 /// Everything that the result depends on except files outside of the folder.
-fn key(folder: Found, prepared: &Prepared, budget: &Budget) -> Key {
+fn key(folder: Found, prepared: &Prepared, answers: &Answers, budget: &Budget) -> Key {
     let mut options = Digester(Sha256::new());
     prepared.hash(&mut options);
+    for answer in answers.values() {
+        // Which plugin it is from is among the options.
+        if let PluginAnswer::Generated { digest, .. } = &**answer {
+            options.0.update(digest);
+        }
+    }
     let options: Key = options.0.finalize().into();
     digest(&[
         RENDERER.as_bytes(),

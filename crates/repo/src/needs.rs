@@ -14,16 +14,23 @@ use tiphys_api::{
     access::shown_url,
     repo_url::{Form, RepoUrl, UrlFault},
 };
-use tiphys_render::{RenderError, SourceRef};
+use tiphys_render::{PluginAnswer, PluginQuestion, RenderError, SourceRef};
 
 /// Maximum number of references in one render. Bases may refer to further bases, in repositories
 /// that other people can write to.
 const MAX_NEEDS: usize = 200;
 
-/// The commits fetched for a render, or the errors: a reference needed by an earlier commit may be
+/// What a reference leads to.
+#[derive(Clone)]
+pub(crate) enum Got {
+    Files(Commit),
+    Answer(Arc<PluginAnswer>),
+}
+
+/// What was fetched for a render, or the errors: a reference needed by an earlier commit may be
 /// gone, and its error matters only if it is still needed.
 #[derive(Clone, Default)]
-pub(crate) struct Fetched(BTreeMap<SourceRef, Result<Commit, RepoError>>);
+pub(crate) struct Fetched(BTreeMap<SourceRef, Result<Got, RepoError>>);
 
 impl Fetched {
     pub fn is_empty(&self) -> bool {
@@ -31,8 +38,22 @@ impl Fetched {
     }
 
     pub fn commits(&self) -> impl Iterator<Item = (&SourceRef, &Commit)> {
-        let there = self.0.iter();
-        there.filter_map(|(needed, found)| Some((needed, found.as_ref().ok()?)))
+        self.0.iter().filter_map(|(needed, found)| match found {
+            Ok(Got::Files(commit)) => Some((needed, commit)),
+            _ => None,
+        })
+    }
+
+    /// What plugins answered.
+    pub fn answers(&self) -> BTreeMap<PluginQuestion, Arc<PluginAnswer>> {
+        let answer = |(needed, found): (&SourceRef, &Result<Got, RepoError>)| match (needed, found)
+        {
+            (SourceRef::Plugin(question), Ok(Got::Answer(answer))) => {
+                Some(((**question).clone(), Arc::clone(answer)))
+            }
+            _ => None,
+        };
+        self.0.iter().filter_map(answer).collect()
     }
 
     /// The references that have not been tried yet.
@@ -68,7 +89,7 @@ impl Fetched {
 
     pub fn with(
         &self,
-        found: impl IntoIterator<Item = (SourceRef, Result<Commit, RepoError>)>,
+        found: impl IntoIterator<Item = (SourceRef, Result<Got, RepoError>)>,
     ) -> Self {
         let mut all = self.0.clone();
         all.extend(found);

@@ -20,9 +20,13 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tiphys_api::rpc::repo_server::{
-    ManifestRequest, ManifestResponse, ResolveRevisionRequest, ResolveRevisionResponse,
-    UpdateRevisionForPathsRequest, UpdateRevisionForPathsResponse,
+use tiphys_api::rpc::{
+    plugin::Nothing,
+    repo_server::{
+        ManifestRequest, ManifestResponse, ResolveRevisionRequest, ResolveRevisionResponse,
+        UpdateRevisionForPathsRequest, UpdateRevisionForPathsResponse,
+    },
+    repository::PluginList,
 };
 use tiphys_apimachinery::{Kept, Object};
 use tonic::{Code, Status, client::Grpc, transport::Channel};
@@ -149,6 +153,14 @@ impl RepoServer {
     ) -> Result<ResolveRevisionResponse, RepoError> {
         self.call("/repository.RepoServerService/ResolveRevision", request)
             .await
+    }
+
+    /// The names of the plugins beside the server.
+    pub async fn plugins(&self) -> Result<Vec<String>, RepoError> {
+        let list: PluginList = self
+            .call("/repository.RepoServerService/ListPlugins", &Nothing {})
+            .await?;
+        Ok(list.items.into_iter().map(|plugin| plugin.name).collect())
     }
 
     /// Whether the files that matter differ between two revisions.

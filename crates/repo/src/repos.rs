@@ -8,8 +8,9 @@ use crate::{
     http::Downloads,
     isolation::Isolation,
     manifests::{Commits, ManifestRequest, Manifests, Renderer},
-    needs::{self, Fetched},
+    needs::{self, Fetched, Got},
     oci::{self, Oci},
+    plugin::{PluginSettings, Plugins},
     revision::{self, Reference, Target},
     shares::Shares,
     submodules::Submodules,
@@ -83,6 +84,8 @@ pub struct RepoOptions {
     pub limits: GitLimits,
     /// The program for ssh URLs, searched in PATH.
     pub ssh_program: String,
+    /// Where plugins are.
+    pub plugins: PluginSettings,
     /// Concurrent renders; 0 means twice the number of processors.
     pub parallelism: usize,
     /// Evaluate Jsonnet in other processes; `None`: in this one, whose memory it can use up.
@@ -104,6 +107,7 @@ impl Default for RepoOptions {
             manifest_bytes: 256 << 20,
             limits: GitLimits::default(),
             ssh_program: "ssh".to_owned(),
+            plugins: PluginSettings::default(),
             parallelism: 0,
             isolation: None,
             submodules: true,
@@ -131,6 +135,7 @@ struct Inner {
     web: WebFiles,
     oci: Arc<Oci>,
     submodules: Submodules,
+    plugins: Plugins,
 }
 
 impl std::fmt::Debug for Repos {
@@ -179,11 +184,14 @@ impl Repos {
         let oci = Oci::new(options.timeout, Arc::clone(&common), Arc::clone(&unpacked));
         let (oci, indexes) = (Arc::new(oci), cache_dir.join("indexes"));
         let charts = Charts::new(downloads, Arc::clone(&oci), unpacked, indexes);
+        let limit = options.render_timeout;
+        let plugins = Plugins::new(&options.plugins, limit, Arc::clone(&common));
         Self {
             inner: Arc::new(Inner {
                 charts,
                 web,
                 oci,
+                plugins,
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
                 submodules: Submodules::default(),
@@ -314,6 +322,10 @@ impl Repos {
         request: &ManifestRequest,
         before: &Manifests,
     ) -> Option<Arc<Manifests>> {
+        if self.inner.plugins.is_any() {
+            // One of them may be for these files now.
+            return None;
+        }
         let now = match request.chart() {
             Some(chart) => self.inner.charts.last(chart, &request.sha)?,
             None if request.is_oci() => self.inner.oci.last(&request.access, &request.sha)?,
@@ -375,6 +387,7 @@ impl Repos {
             own,
             refs,
             fetched: Fetched::default(),
+            plugins: self.inner.plugins.state(),
         });
         let request = Arc::new(request);
         loop {
@@ -398,9 +411,10 @@ impl Repos {
             let Err(RepoError::Render(RenderError::Need(needed))) = outcome else {
                 return outcome;
             };
-            let fetched = self.fetch_needs(&request, &commits.fetched, needed).await?;
+            let fetched = self.fetch_needs(&request, &commits, needed).await?;
             commits = Arc::new(Commits {
                 fetched,
+                plugins: commits.plugins,
                 own: commits.own.clone(),
                 refs: commits.refs.clone(),
             });
@@ -423,12 +437,30 @@ impl Repos {
     async fn fetch_needs(
         &self,
         request: &ManifestRequest,
-        before: &Fetched,
+        commits: &Commits,
         needed: Vec<SourceRef>,
     ) -> Result<Fetched, RepoError> {
+        let before = &commits.fetched;
         let needed = before.next(needed)?;
         let since = since(request);
         let fetch = async |needed: &SourceRef| match needed {
+            SourceRef::Plugin(question) => {
+                let answer = self.inner.plugins.ask(question, &commits.own, request);
+                answer.await.map(Got::Answer)
+            }
+            other => self.fetch(request, other, since).await.map(Got::Files),
+        };
+        let found = futures::future::join_all(needed.iter().map(fetch)).await;
+        Ok(before.with(needed.into_iter().zip(found)))
+    }
+
+    async fn fetch(
+        &self,
+        request: &ManifestRequest,
+        needed: &SourceRef,
+        since: Since,
+    ) -> Result<Commit, RepoError> {
+        match needed {
             SourceRef::Git {
                 url,
                 revision,
@@ -462,9 +494,13 @@ impl Repos {
                 let access = needs::web(url, request)?;
                 self.inner.web.get(&access, url, since).await
             }
-        };
-        let found = futures::future::join_all(needed.iter().map(fetch)).await;
-        Ok(before.with(needed.into_iter().zip(found)))
+            SourceRef::Plugin(_) => Err(RepoError::Internal(format!("{needed} has no files"))),
+        }
+    }
+
+    /// The names of the plugins, sorted.
+    pub fn plugins(&self) -> Result<Vec<String>, RepoError> {
+        self.inner.plugins.names()
     }
 
     /// Whether signatures are checked at all.

@@ -7,11 +7,11 @@ use tiphys_repo::{
     SourceKind,
 };
 
-fn cm(name: &str, value: &str) -> String {
+pub fn cm(name: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  v: \"{value}\"\n")
 }
 
-fn git(dir: &Path, args: &[&str]) -> String {
+pub fn git(dir: &Path, args: &[&str]) -> String {
     let out = Command::new("git")
         .current_dir(dir)
         .args([
@@ -40,13 +40,13 @@ fn git(dir: &Path, args: &[&str]) -> String {
         .to_owned()
 }
 
-fn write(dir: &Path, path: &str, text: &str) {
+pub fn write(dir: &Path, path: &str, text: &str) {
     let path = dir.join(path);
     std::fs::create_dir_all(path.parent().expect("a parent")).expect("mkdir");
     std::fs::write(path, text).expect("write");
 }
 
-fn commit(dir: &Path, message: &str) -> String {
+pub fn commit(dir: &Path, message: &str) -> String {
     git(dir, &["add", "-A"]);
     git(dir, &["commit", "-q", "--allow-empty", "-m", message]);
     git(dir, &["rev-parse", "HEAD"])

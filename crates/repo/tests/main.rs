@@ -6,6 +6,7 @@ mod charts;
 mod local;
 mod oci;
 mod oci_registry;
+mod plugins;
 mod remote;
 mod repo_server;
 mod server;

@@ -20,4 +20,5 @@ pub use transport::{
     text,
     tls::{Tls, TlsError},
     token::{found as token, set_cookie},
+    unix,
 };

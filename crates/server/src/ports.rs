@@ -315,6 +315,8 @@ pub trait Sources: Send + Sync + 'static {
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError>;
     /// The parameters that can be set in a source.
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError>;
+    /// The names of the plugins that render.
+    async fn plugins(&self) -> Result<Vec<String>, ApiError>;
     async fn test(&self, repository: &Repository) -> Result<(), ApiError>;
     /// Branches and tags.
     async fn refs(&self, repository: &Repository) -> Result<(Vec<String>, Vec<String>), ApiError>;

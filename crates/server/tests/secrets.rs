@@ -206,3 +206,12 @@ async fn replacing_may_be_switched_off() {
         200
     );
 }
+
+#[tokio::test]
+async fn the_plugins_are_listed() {
+    let world = World::start_with(&[], &[]).await;
+    assert_eq!(
+        get(&world, "/api/v1/settings/plugins").await,
+        json!({"plugins": [{"name": "cmp-v1.0"}]})
+    );
+}

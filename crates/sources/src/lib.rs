@@ -169,6 +169,14 @@ impl Sources {
         self.repos.details(local::request(self, request)).await
     }
 
+    /// The names of the plugins, sorted.
+    pub async fn plugins(&self) -> Result<Vec<String>, RepoError> {
+        match &self.server {
+            Some(server) => server.plugins().await,
+            None => self.repos.plugins(),
+        }
+    }
+
     /// Tests that a repository is reachable and accepts the credentials.
     pub async fn test(&self, repository: &Repository) -> Result<(), RepoError> {
         // Only the repo-server contacts chart repositories and registries then.

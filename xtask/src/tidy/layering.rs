@@ -21,6 +21,7 @@ pub const ORDER: [&str; 21] = [
     "render",
     "listen",
     "rpc",
+    "cmp",
     "repo",
     "cluster",
     "sources",

@@ -1,5 +1,6 @@
 //! Flags for the limits on repositories and renders, and the process that evaluates Jsonnet.
 
+use super::plugins::PluginArgs;
 use clap::Args;
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 use tiphys_repo::{GitLimits, Isolation, RepoOptions, work_in_isolation};
@@ -59,7 +60,7 @@ pub struct GitArgs {
         env = "TIPHYS_GIT_TIMEOUT_SECONDS"
     )]
     git_timeout_seconds: u64,
-    /// Longest time for the templates of one render, in seconds
+    /// Longest time for the templates of one render, and for each call of a plugin, in seconds
     #[arg(
         long,
         value_name = "SECONDS",
@@ -76,6 +77,8 @@ pub struct GitArgs {
         env = "TIPHYS_JSONNET_MEMORY_MIB"
     )]
     jsonnet_memory_mib: u64,
+    #[command(flatten)]
+    plugins: PluginArgs,
 }
 
 /// The role of a process that evaluates Jsonnet for another one. Not for users.
@@ -121,6 +124,7 @@ impl GitArgs {
             timeout: Duration::from_secs(self.git_timeout_seconds),
             render_timeout: Duration::from_secs(self.render_timeout_seconds),
             isolation: Some(self.isolation()),
+            plugins: self.plugins.settings(),
             ..RepoOptions::default()
         }
     }

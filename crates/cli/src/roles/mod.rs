@@ -1,6 +1,7 @@
 //! The roles of the program, which run until they are stopped.
 
 pub mod argocd;
+pub mod cmp_server;
 mod connections;
 pub mod control_plane;
 mod controller;
@@ -8,6 +9,7 @@ pub mod git;
 pub mod logs;
 mod metrics;
 mod page;
+mod plugins;
 mod redis;
 mod replicas;
 mod repo_server;

@@ -268,7 +268,10 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
     );
     bad.suffers(
         &json!({"source": {"plugin": {"name": "p"}}}),
-        &["ComparisonError", "Plugin", "not supported yet"],
+        &[
+            "ComparisonError",
+            "could not find cmp-server plugin with name \"p\" supporting the given repository",
+        ],
     );
 }
 

@@ -17,7 +17,7 @@ mod renderer;
 mod rules;
 mod startup;
 mod takeover;
-mod world;
+pub mod world;
 
 /// Each scenario against both kinds of cluster, or the real one alone.
 macro_rules! scenarios {

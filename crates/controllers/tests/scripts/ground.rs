@@ -29,7 +29,7 @@ use tiphys_embedded_kube::{
     sim::{Clock, SimOptions},
 };
 use tiphys_gocompat::yaml;
-use tiphys_repo::{RepoOptions, Repos};
+use tiphys_repo::{PluginSettings, RepoOptions, Repos};
 use tiphys_sources::Sources;
 use tokio::{
     sync::Notify,
@@ -100,6 +100,8 @@ pub struct Ground {
     pub fault: Arc<AtomicBool>,
     /// The script uses servers on loopback.
     pub network: AtomicBool,
+    /// The folder with the sockets of plugins.
+    pub plugins: Arc<TempDir>,
     stop: CancellationToken,
     /// Kills the controller of a real control plane.
     killed: Arc<Notify>,
@@ -170,11 +172,13 @@ impl Ground {
                 clock()
             }
         });
+        let plugins = Arc::new(TempDir::new().expect("a temporary folder"));
         let process = Process {
             namespace: namespace.clone(),
             clock,
             states: Arc::clone(&states),
             stop: stop.clone(),
+            plugins: Arc::clone(&plugins),
         };
         let is_external = embedded.is_none()
             && std::env::var("TIPHYS_SCRIPTS_CONTROLLER").as_deref() == Ok("external");
@@ -196,6 +200,7 @@ impl Ground {
             is_external,
             fault,
             network: AtomicBool::new(false),
+            plugins,
             stop,
             killed,
             controller,
@@ -352,6 +357,7 @@ struct Process {
     clock: Now,
     states: Arc<Mutex<AppStates>>,
     stop: CancellationToken,
+    plugins: Arc<TempDir>,
 }
 
 impl Process {
@@ -396,6 +402,10 @@ impl Process {
         *self.states.lock().expect("no panic") = states.clone();
         let options = RepoOptions {
             allow_local: true,
+            plugins: PluginSettings {
+                dir: Some(self.plugins.path().to_owned()),
+                ..PluginSettings::default()
+            },
             ..RepoOptions::default()
         };
         let repos = Repos::with_options(repositories.path(), options);

@@ -29,6 +29,7 @@ mod faults;
 mod ground;
 mod notation;
 mod play;
+mod plugins;
 mod recorded;
 mod repository;
 mod script;

@@ -4,7 +4,9 @@
 use crate::scripts::{
     charts::ChartRepository,
     ground::Ground,
-    notation, recorded,
+    notation,
+    plugins::PluginServers,
+    recorded,
     script::{Script, Step},
     transcript::{self, Section, Transcript},
 };
@@ -34,6 +36,7 @@ pub struct Play<'a> {
     pub repo: Repo,
     /// The script's chart repository, once it has one.
     pub charts: Option<ChartRepository>,
+    pub plugins: PluginServers,
     /// The values of `$APP`, `$NS`, ….
     names: Vec<(&'static str, String)>,
     pub commits: Vec<String>,
@@ -119,6 +122,7 @@ impl<'a> Play<'a> {
             ground,
             repo,
             charts: None,
+            plugins: PluginServers::default(),
             names,
             commits: Vec::new(),
             kinds,

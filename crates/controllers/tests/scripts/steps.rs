@@ -47,6 +47,10 @@ impl Play<'_> {
                 self.charts(rest)?;
                 self.refresh_all().await
             }
+            "plugin" => {
+                self.plugin(rest, &body)?;
+                self.refresh_all().await
+            }
             "restart" => {
                 self.ground.restart();
                 Ok(Vec::new())

@@ -2,11 +2,15 @@
 //!
 //! Main function: [`details`].
 
-use super::{Charts, Environment, RenderParams, SourceSet, kustomize, recognise, value_files};
-use crate::{Budget, FileKind, RenderError, SourceFiles, SourceKind, files::join, helm::Limits};
+use super::{
+    Charts, Environment, Recognised, RenderParams, SourceSet, kustomize, recognise, value_files,
+};
+use crate::{
+    Budget, FileKind, RenderError, SourceFiles, SourceKind, files::join, helm::Limits, plugin,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tiphys_api::source::ApplicationSource;
+use tiphys_api::{rpc::repository::ParameterAnnouncement, source::ApplicationSource};
 use tiphys_gocompat::{json, text, yaml};
 
 /// How deep values files are searched for.
@@ -19,6 +23,8 @@ pub struct Details {
     pub helm: Option<HelmDetails>,
     /// The images that a kustomization uses, sorted.
     pub images: Vec<String>,
+    /// What a plugin takes.
+    pub parameters: Vec<ParameterAnnouncement>,
 }
 
 /// A chart as `GetAppDetails` reports it.
@@ -40,7 +46,12 @@ pub fn details(
     charts: &dyn Charts,
     budget: &Budget,
 ) -> Result<Details, RenderError> {
-    let (folder, source, kind) = recognise(sources.files, params)?;
+    let Recognised {
+        folder,
+        source,
+        kind,
+        plugin,
+    } = recognise(sources, params)?;
     let helm = match kind {
         SourceKind::Helm => Some(helm(
             sources,
@@ -58,7 +69,19 @@ pub fn details(
         }
         _ => Vec::new(),
     };
-    Ok(Details { kind, helm, images })
+    let parameters = match kind {
+        SourceKind::Plugin => {
+            let options = plugin::options(&source, plugin, params)?;
+            plugin::parameters(sources, &folder, &options)?
+        }
+        _ => Vec::new(),
+    };
+    Ok(Details {
+        kind,
+        helm,
+        images,
+        parameters,
+    })
 }
 
 fn helm(

@@ -35,6 +35,17 @@ impl Environment {
         ]))
     }
 
+    pub fn add(&mut self, name: &'static str, value: String) {
+        self.0.insert(name, value);
+    }
+
+    pub fn pairs(&self) -> Vec<(String, String)> {
+        let pairs = self.0.iter();
+        pairs
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect()
+    }
+
     /// Replaces `$NAME` and `${NAME}`; `$$` becomes `$`.
     pub fn expand(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());

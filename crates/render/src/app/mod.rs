@@ -19,8 +19,9 @@ pub use kustomize::KustomizeOptions;
 pub(crate) use kustomize::render as render_kustomization;
 
 use crate::{
-    DirectoryOptions, ExplicitKind, FileKind, JsonnetOptions, JsonnetVariable, RenderError,
-    SourceFiles, SourceKind, SourceRef, detect, files::clean_app_path,
+    DirectoryOptions, ExplicitKind, FileKind, JsonnetOptions, JsonnetVariable, PluginOptions,
+    Plugins, RenderError, SourceFiles, SourceKind, SourceRef, detect, files::clean_app_path,
+    plugin,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::source::{ApplicationSource, JsonnetVar};
@@ -33,6 +34,8 @@ pub struct SourceSet<'a> {
     pub refs: BTreeMap<String, &'a dyn SourceFiles>,
     /// What earlier renders of the same needed ([`RenderError::Need`]).
     pub fetched: BTreeMap<SourceRef, &'a dyn SourceFiles>,
+    /// The servers of plugins, and what they answered to earlier renders of the same.
+    pub plugins: Plugins<'a>,
     /// The Application has `spec.sources`: a `$name` that nobody has is an error.
     pub several: bool,
 }
@@ -43,6 +46,7 @@ impl<'a> SourceSet<'a> {
             files,
             refs: BTreeMap::new(),
             fetched: BTreeMap::new(),
+            plugins: Plugins::default(),
             several: false,
         }
     }
@@ -101,6 +105,7 @@ pub enum Tool {
     Directory(DirectoryOptions),
     Helm(Box<HelmOptions>),
     Kustomize(Box<KustomizeOptions>),
+    Plugin(Box<PluginOptions>),
 }
 
 impl Tool {
@@ -109,36 +114,43 @@ impl Tool {
             Self::Directory(_) => SourceKind::Directory,
             Self::Helm(_) => SourceKind::Helm,
             Self::Kustomize(_) => SourceKind::Kustomize,
+            Self::Plugin(_) => SourceKind::Plugin,
         }
     }
 }
 
 /// Reads the overrides in the repository and detects the tool. Cheap: it lists one folder.
+///
+/// # Errors
+/// [`RenderError::Need`], until it is known whether the source is for a plugin.
 pub fn prepare(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Prepared, RenderError> {
-    let (folder, source, kind) = recognise(sources.files, params)?;
+    let Recognised {
+        folder,
+        source,
+        kind,
+        plugin,
+    } = recognise(sources, params)?;
     let tool = match kind {
         SourceKind::Directory => Tool::Directory(directory_options(&source, params)),
         SourceKind::Helm => Tool::Helm(Box::new(chart::options(sources, &source, params)?)),
         SourceKind::Kustomize => Tool::Kustomize(Box::new(kustomize::options(&source, params)?)),
-        kind @ SourceKind::Plugin => {
-            let shown = if source.path.is_empty() {
-                "."
-            } else {
-                &source.path
-            };
-            return Err(RenderError::Unsupported(format!(
-                "{shown}: {kind} sources are"
-            )));
-        }
+        SourceKind::Plugin => Tool::Plugin(Box::new(plugin::options(&source, plugin, params)?)),
     };
     Ok(Prepared { folder, tool })
 }
 
-/// The folder, the source with its overrides, and its type.
-fn recognise(
-    files: &dyn SourceFiles,
-    params: &RenderParams,
-) -> Result<(String, ApplicationSource, SourceKind), RenderError> {
+/// A source, as far as it is known before its tool reads it.
+struct Recognised {
+    folder: String,
+    /// With its overrides.
+    source: ApplicationSource,
+    kind: SourceKind,
+    /// The plugin that said that the source is for it.
+    plugin: Option<String>,
+}
+
+fn recognise(sources: &SourceSet<'_>, params: &RenderParams) -> Result<Recognised, RenderError> {
+    let files = sources.files;
     let path = params.folder.as_ref().unwrap_or(&params.source.path);
     let folder = clean_app_path(path)?;
     match files.kind(&folder)? {
@@ -153,13 +165,23 @@ fn recognise(
         directory: source.directory.is_some(),
         plugin: source.plugin.is_some(),
     };
-    let kind = detect(files, &folder, Some(explicit))?;
+    // Plugins are asked first, as one may be for what another tool would recognise, too.
+    let plugin = if explicit == ExplicitKind::default() {
+        plugin::detect(sources, &folder, &source, params)?
+    } else {
+        None
+    };
+    let kind = match plugin {
+        Some(_) => SourceKind::Plugin,
+        None => detect(files, &folder, Some(explicit))?,
+    };
     let off = params.cluster_facts.switched_off.contains(&kind);
-    Ok((
+    Ok(Recognised {
         folder,
         source,
-        if off { SourceKind::Directory } else { kind },
-    ))
+        kind: if off { SourceKind::Directory } else { kind },
+        plugin,
+    })
 }
 
 fn directory_options(source: &ApplicationSource, params: &RenderParams) -> DirectoryOptions {

@@ -14,6 +14,7 @@ mod refs;
 mod signed;
 mod ssh;
 mod tree;
+mod walk;
 mod write;
 
 pub(crate) use changes::any_changed;
@@ -25,6 +26,7 @@ pub(crate) use modules::{FILE as MODULES, Submodule, absolute, submodules};
 pub use signed::Signatures;
 pub(crate) use signed::{NoAnswer, Question, Tag};
 pub(crate) use tree::{Found, GitFiles};
+pub(crate) use walk::{Item, Visitor, walk};
 pub(crate) use write::{commit_files, init_bare};
 
 use crate::RepoError;

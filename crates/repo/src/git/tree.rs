@@ -12,9 +12,9 @@ use tiphys_render::{FileEntry, FileError, FileKind, SourceFiles};
 /// Links followed for one path.
 const MAX_LINKS: usize = 40;
 /// Largest file that is read.
-const MAX_FILE: u64 = 64 << 20;
+pub(super) const MAX_FILE: u64 = 64 << 20;
 /// Longest target of a link.
-const MAX_LINK_TEXT: u64 = 4096;
+pub(super) const MAX_LINK_TEXT: u64 = 4096;
 
 /// Cache size for trees, per repository.
 const TREE_BYTES: u64 = 4 << 20;
@@ -148,6 +148,15 @@ impl GitFiles {
             path: path.to_owned(),
             reason: reason.to_string(),
         }
+    }
+
+    /// # Errors
+    /// A folder is deeper than the limit.
+    pub(super) fn check_depth(&self, path: &str, depth: u64) -> Result<(), FileError> {
+        if depth > self.store.limits.depth {
+            return Err(self.over(path, GitLimit::Depth));
+        }
+        Ok(())
     }
 
     fn over(&self, path: &str, limit: GitLimit) -> FileError {

@@ -1,12 +1,14 @@
 //! The transports: connections and TLS (`listen`, `tls`), gRPC and gRPC-web (`grpc`), REST
 //! (`rest`). They use the table, but know no individual calls.
 
+mod authority;
 mod grpc;
 pub mod listen;
 mod rest;
 pub mod source;
 pub mod tls;
 pub mod token;
+pub mod unix;
 
 use crate::Role;
 use bytes::Bytes;

@@ -21,6 +21,11 @@ pub(crate) struct SourcesOf<'a, A> {
 }
 
 impl Reach {
+    /// The names of the plugins that render. Whoever has an account may know them.
+    pub(crate) async fn plugins(&self) -> Result<Vec<String>, ApiError> {
+        self.sources.plugins().await
+    }
+
     pub(crate) fn sources<'a, A>(
         &'a self,
         repository: &'a Authorized<Repository, A>,

@@ -12,7 +12,8 @@ use tiphys_api::{
     operation::RefTarget,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     rpc::repository::{
-        DirectoryAppSpec, HelmAppSpec, HelmChart, KustomizeAppSpec, RepoAppDetailsResponse,
+        DirectoryAppSpec, HelmAppSpec, HelmChart, KustomizeAppSpec, PluginAppSpec,
+        RepoAppDetailsResponse,
     },
     source::{ApplicationSource, HelmParameter},
 };
@@ -130,15 +131,22 @@ impl Sources for RepoSources {
         let kustomize = (details.kind == SourceKind::Kustomize).then_some(KustomizeAppSpec {
             images: details.images,
         });
-        let is_directory = helm.is_none() && kustomize.is_none();
+        let plugin = (details.kind == SourceKind::Plugin).then_some(PluginAppSpec {
+            parameters_announcement: details.parameters,
+        });
+        let is_directory = details.kind == SourceKind::Directory;
         let directory = is_directory.then(DirectoryAppSpec::default);
         Ok(RepoAppDetailsResponse {
             type_: details.kind.as_str().to_owned(),
             helm,
             kustomize,
             directory,
-            ..Default::default()
+            plugin,
         })
+    }
+
+    async fn plugins(&self) -> Result<Vec<String>, ApiError> {
+        self.0.plugins().await.map_err(of_repo)
     }
 
     async fn test(&self, repository: &Repository) -> Result<(), ApiError> {

@@ -6,7 +6,7 @@ use tiphys_api::{
     constants::INSTANCE_LABEL,
     repository::KustomizeOptions,
     rpc::settings::{
-        GoogleAnalyticsConfig, Help, Settings, SettingsPluginsResponse, SettingsQuery,
+        GoogleAnalyticsConfig, Help, Plugin, Settings, SettingsPluginsResponse, SettingsQuery,
     },
 };
 
@@ -94,11 +94,18 @@ pub async fn get(
     Ok(reply)
 }
 
-/// There are no plugins yet.
 pub async fn plugins(
-    _: Arc<State>,
+    state: Arc<State>,
     _: Caller,
     _: SettingsQuery,
 ) -> Result<SettingsPluginsResponse, ApiError> {
-    Ok(SettingsPluginsResponse::default())
+    let names = state
+        .reach
+        .plugins()
+        .await
+        .map_err(|e| e.context("failed to list sidecar plugins from reposerver"))?;
+    let plugins = names.into_iter().map(|name| Plugin { name });
+    Ok(SettingsPluginsResponse {
+        plugins: plugins.collect(),
+    })
 }

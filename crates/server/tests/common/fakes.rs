@@ -547,6 +547,10 @@ pub struct FakeSources;
 
 #[async_trait]
 impl Sources for FakeSources {
+    async fn plugins(&self) -> Result<Vec<String>, ApiError> {
+        Ok(vec!["cmp-v1.0".into()])
+    }
+
     async fn resolve(
         &self,
         _: &Repository,

@@ -8,8 +8,10 @@ mod line;
 pub use controller::run;
 pub use line::{Line, read, usage};
 
-/// The role that is implemented, and those that are not.
+/// The roles that are implemented, and those that are not.
 pub const CONTROLLER: &str = "argocd-application-controller";
+const CMP_SERVER: &str = super::cmp_server::NAME;
+const ASK_PASS: &str = "argocd-git-ask-pass";
 const OTHERS: [&str; 6] = [
     "argocd-server",
     "argocd-repo-server",
@@ -24,6 +26,10 @@ const OTHERS: [&str; 6] = [
 pub enum Called<'a> {
     /// [`CONTROLLER`], with these arguments.
     Controller(&'a [String]),
+    /// [`CMP_SERVER`].
+    CmpServer(&'a [String]),
+    /// [`ASK_PASS`].
+    AskPass(&'a [String]),
     NotThere(&'static str),
 }
 
@@ -32,7 +38,7 @@ pub enum Called<'a> {
 pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        [CONTROLLER]
+        [CONTROLLER, CMP_SERVER, ASK_PASS]
             .iter()
             .chain(&OTHERS)
             .copied()
@@ -45,10 +51,11 @@ pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<
         Some(role) => (role, words.get(1..)?),
         None => (role(words.get(1)?)?, words.get(2..)?),
     };
-    Some(if role == CONTROLLER {
-        Called::Controller(rest)
-    } else {
-        Called::NotThere(role)
+    Some(match role {
+        CONTROLLER => Called::Controller(rest),
+        CMP_SERVER => Called::CmpServer(rest),
+        ASK_PASS => Called::AskPass(rest),
+        role => Called::NotThere(role),
     })
 }
 
@@ -62,6 +69,8 @@ mod tests {
             let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
             match called(&words, variable) {
                 Some(Called::Controller(rest)) => format!("controller {}", rest.join(" ")),
+                Some(Called::CmpServer(rest)) => format!("cmp-server {}", rest.join(" ")),
+                Some(Called::AskPass(rest)) => format!("ask-pass {}", rest.join(" ")),
                 Some(Called::NotThere(role)) => format!("no {role}"),
                 None => "command line".to_owned(),
             }
@@ -91,6 +100,17 @@ mod tests {
                 ],
                 None,
                 "controller --redis a",
+            ),
+            (
+                &["/var/run/argocd/argocd-cmp-server", "--loglevel", "debug"],
+                None,
+                "cmp-server --loglevel debug",
+            ),
+            // As git calls it for a plugin.
+            (
+                &["argocd", "Password for 'https://h': "],
+                Some("argocd-git-ask-pass"),
+                "ask-pass Password for 'https://h': ",
             ),
             (&["argocd-server"], None, "no argocd-server"),
             (&["tiphys", "app", "list"], None, "command line"),
