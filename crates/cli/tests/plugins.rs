@@ -110,7 +110,7 @@ impl World {
     }
 
     /// `tiphys up` until all is deployed: its exit code, and what it says.
-    fn up(&self, more: &[&str]) -> (Option<i32>, String) {
+    fn up(&self, seconds: u64, more: &[&str]) -> (Option<i32>, String) {
         let mut up = Command::new(program());
         up.args([
             "up",
@@ -119,7 +119,7 @@ impl World {
             "--port",
             "0",
             "--timeout",
-            "90",
+            &seconds.to_string(),
         ])
         .args(["--repo", &text(&self.path("repository")), "--path", "app"])
         .args(["--plugins-dir", &text(&self.path("sockets"))])
@@ -142,17 +142,17 @@ fn text(path: &Path) -> String {
 fn what_a_plugin_makes_is_deployed() {
     let world = World::new();
     let server = world.serve();
-    let (code, said) = world.up(&[]);
+    let (code, said) = world.up(90, &[]);
     assert_eq!(code, Some(0), "{said}");
     assert!(!world.path("asked").exists());
-    let (code, said) = world.up(&["--username", "u", "--password", "hunter2"]);
+    let (code, said) = world.up(90, &["--username", "u", "--password", "hunter2"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(!said.contains("hunter2"), "{said}");
     assert!(world.path("asked").exists(), "the plugin had no password");
 
     // A process that is told to end takes its socket along; then the folder has no objects.
     drop(server);
-    let (code, said) = world.up(&["--timeout", "5"]);
+    let (code, said) = world.up(5, &[]);
     assert_eq!(code, Some(1), "{said}");
     assert!(
         said.contains("could not find out whether a plugin is for this source"),

@@ -6,6 +6,7 @@
 use crate::config::Command;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
+    io,
     os::unix::process::ExitStatusExt as _,
     path::Path,
     process::{ExitStatus, Stdio},
@@ -16,6 +17,7 @@ use tempfile::TempDir;
 use tiphys_gocompat::text;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
+    process::Child,
     sync::oneshot,
     time::Instant,
 };
@@ -69,55 +71,9 @@ pub async fn run(command: &Command, place: &Place) -> Result<Vec<u8>, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let mut child = started.spawn().map_err(|e| unstarted(program, &e))?;
-    let group = child
-        .id()
-        .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    let (out, errors) = (child.stdout.take(), child.stderr.take());
-    let (max, root, begun) = (place.max_output, Arc::clone(&place.root), Instant::now());
-
-    let (cancel, cancelled) = oneshot::channel::<()>();
-    let (done, outcome) = oneshot::channel();
-    // By itself, so that it is ended properly whatever becomes of the caller.
-    tokio::spawn(async move {
-        let work = async {
-            let (out, errors) = tokio::join!(read(out, max, true), read(errors, MAX_ERRORS, false));
-            (out, errors)
-        };
-        let mut work = std::pin::pin!(work);
-        let (out, errors) = tokio::select! {
-            read = &mut work => read,
-            _ = cancelled => {
-                end(group, Signal::TERM);
-                match tokio::time::timeout(LAST_WORK, &mut work).await {
-                    Ok(read) => read,
-                    Err(_) => {
-                        end(group, Signal::KILL);
-                        work.await
-                    }
-                }
-            }
-        };
-        if out.is_err() {
-            // It still prints.
-            end(group, Signal::KILL);
-        }
-        let status = match tokio::time::timeout(LAST_WORK, child.wait()).await {
-            Ok(status) => status,
-            // It closed its output and went on.
-            Err(_) => {
-                end(group, Signal::KILL);
-                child.wait().await
-            }
-        };
-        // What it left behind would work in a folder that is gone.
-        end(group, Signal::KILL);
-        drop(root);
-        let _ = done.send((out, errors, status));
-    });
-
-    let mut cancel = Cancel(Some(cancel));
-    let mut outcome = std::pin::pin!(outcome);
+    let child = started.spawn().map_err(|e| unstarted(program, &e))?;
+    let (mut cancel, outcome) = supervise(child, place);
+    let (mut outcome, begun) = (std::pin::pin!(outcome), Instant::now());
     let in_time = match place.deadline {
         None => outcome.as_mut().await.ok(),
         Some(deadline) => match tokio::time::timeout_at(deadline, outcome.as_mut()).await {
@@ -158,6 +114,67 @@ pub async fn run(command: &Command, place: &Place) -> Result<Vec<u8>, String> {
     }
     out.pop_if(|last| *last == b'\n');
     Ok(out)
+}
+
+/// What a command printed, and how it ended.
+type Outcome = (
+    Result<Vec<u8>, String>,
+    Result<Vec<u8>, String>,
+    io::Result<ExitStatus>,
+);
+
+/// Reads what a command prints until it ends, or ends it. By itself, so that this is done properly
+/// whatever becomes of the caller.
+fn supervise(mut child: Child, place: &Place) -> (Cancel, oneshot::Receiver<Outcome>) {
+    let group = child
+        .id()
+        .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let (out, errors) = (child.stdout.take(), child.stderr.take());
+    let (max, root) = (place.max_output, Arc::clone(&place.root));
+    let (cancel, cancelled) = oneshot::channel::<()>();
+    let (done, outcome) = oneshot::channel();
+    tokio::spawn(async move {
+        let work = async {
+            let out = async {
+                let out = read(out, max, true).await;
+                if out.is_err() {
+                    // It still prints.
+                    end(group, Signal::KILL);
+                }
+                out
+            };
+            tokio::join!(out, read(errors, MAX_ERRORS, false))
+        };
+        let mut work = std::pin::pin!(work);
+        let (out, errors) = tokio::select! {
+            read = &mut work => read,
+            _ = cancelled => {
+                end(group, Signal::TERM);
+                match tokio::time::timeout(LAST_WORK, &mut work).await {
+                    Ok(read) => read,
+                    Err(_) => {
+                        end(group, Signal::KILL);
+                        let last = tokio::time::timeout(LAST_WORK, work).await;
+                        // A process that left the group may keep the output open.
+                        last.unwrap_or_else(|_| (Ok(Vec::new()), Ok(Vec::new())))
+                    }
+                }
+            }
+        };
+        let status = match tokio::time::timeout(LAST_WORK, child.wait()).await {
+            Ok(status) => status,
+            // It closed its output and went on.
+            Err(_) => {
+                end(group, Signal::KILL);
+                child.wait().await
+            }
+        };
+        // What it left behind would work in a folder that is gone.
+        end(group, Signal::KILL);
+        drop(root);
+        let _ = done.send((out, errors, status));
+    });
+    (Cancel(Some(cancel)), outcome)
 }
 
 impl Cancel {
