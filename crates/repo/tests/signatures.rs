@@ -4,7 +4,7 @@ use crate::server::{Server, Setup};
 use std::{collections::BTreeMap, path::PathBuf, process::Command, sync::Arc, time::SystemTime};
 use tiphys_repo::{RepoAccess, RepoError, Repos, Signature, SignatureQuestion, Signatures, Since};
 use tiphys_signatures::{Keyring, Verdict, key_id};
-use tiphys_testkit::{Gpg, signed};
+use tiphys_testkit::{Gpg, signed, ssh_keygen};
 
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -45,18 +45,7 @@ impl World {
     }
 
     fn git(&self, arguments: &[&str]) -> String {
-        let out = Command::new("git")
-            .current_dir(self.tree())
-            .env("GNUPGHOME", self.gpg.home())
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .args(["-c", "user.name=A U Thor", "-c", "user.email=a@example.org"])
-            .args(arguments)
-            .output()
-            .expect("git runs");
-        let error = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.success(), "git {arguments:?}: {error}");
-        String::from_utf8_lossy(&out.stdout).trim().to_owned()
+        self.gpg.git(&self.tree(), arguments)
     }
 
     /// A commit, signed by a key or by none.
@@ -318,17 +307,16 @@ async fn without_the_history_or_the_commit_there_is_no_answer() {
 async fn ssh_signatures_of_git_are_known() {
     let Some(world) = World::new() else { return };
     let key = world.dir.path().join("ssh");
-    let run = |arguments: &[&str]| {
-        let output = Command::new("ssh-keygen").args(arguments).output().ok()?;
-        assert!(output.status.success(), "{arguments:?}");
-        String::from_utf8(output.stdout).ok()
-    };
     let path = key.display().to_string();
-    if run(&["-q", "-t", "ed25519", "-N", "", "-f", &path]).is_none() {
-        tiphys_testkit::skip("ssh-keygen", "there is no ssh-keygen here");
+    let made = ssh_keygen(
+        world.dir.path(),
+        &["-q", "-t", "ed25519", "-N", "", "-f", &path],
+    );
+    if made.is_none() {
         return;
     }
-    let listed = run(&["-l", "-f", &path]).expect("its fingerprint");
+    let listed = ssh_keygen(world.dir.path(), &["-l", "-f", &path]);
+    let listed = listed.expect("its fingerprint");
     let fingerprint = listed.split(' ').nth(1).expect("a fingerprint").to_owned();
     let signing = format!("user.signingkey={path}.pub");
     let ssh = ["-c", "gpg.format=ssh", "-c", &signing];

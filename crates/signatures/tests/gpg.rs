@@ -2,11 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    process::{Command, Stdio},
     time::{Duration, SystemTime},
 };
 use tiphys_signatures::{Check, Keyring, Verdict, check, key_id, parse};
-use tiphys_testkit::Gpg;
+use tiphys_testkit::{Gpg, ssh_keygen};
 
 const TEXT: &[u8] = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nA change\n";
 
@@ -190,23 +189,12 @@ fn one_text_may_have_several_keys() {
 fn ssh_signatures_are_known_by_the_fingerprint_of_their_key() {
     let dir = std::env::temp_dir().join(format!("tiphys-ssh-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a folder");
-    if Command::new("ssh-keygen").arg("-?").output().is_err() {
-        tiphys_testkit::skip("ssh-keygen", "there is no ssh-keygen here");
-        return;
-    }
-    let run = |arguments: &[&str]| {
-        let output = Command::new("ssh-keygen")
-            .current_dir(&dir)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .output()
-            .expect("ssh-keygen runs");
-        assert!(output.status.success(), "{arguments:?}");
-        String::from_utf8(output.stdout).expect("text")
-    };
+    let run = |arguments: &[&str]| ssh_keygen(&dir, arguments);
     for kind in ["ed25519", "ecdsa", "rsa"] {
-        run(&["-q", "-t", kind, "-N", "", "-f", kind]);
-        let listed = run(&["-l", "-f", kind]);
+        if run(&["-q", "-t", kind, "-N", "", "-f", kind]).is_none() {
+            return;
+        }
+        let listed = run(&["-l", "-f", kind]).expect("its fingerprint");
         let fingerprint = listed.split(' ').nth(1).expect("a fingerprint").to_owned();
         assert!(tiphys_signatures::is_fingerprint(&fingerprint));
         std::fs::write(dir.join("text"), TEXT).expect("a file");

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    process::Command,
     sync::{Arc, Mutex},
 };
 use tiphys_api::{
@@ -63,18 +62,7 @@ impl World {
     }
 
     fn git(&self, arguments: &[&str]) -> String {
-        let out = Command::new("git")
-            .current_dir(self.tree())
-            .env("GNUPGHOME", self.gpg.home())
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .args(["-c", "user.name=A", "-c", "user.email=a@example.org"])
-            .args(arguments)
-            .output()
-            .expect("git runs");
-        let error = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.success(), "git {arguments:?}: {error}");
-        String::from_utf8_lossy(&out.stdout).trim().to_owned()
+        self.gpg.git(&self.tree(), arguments)
     }
 
     fn commit(&self, key: Option<&str>) -> String {
@@ -147,7 +135,7 @@ async fn a_project_gets_only_what_is_signed_as_it_demands() {
     let keys = serde_json::json!({"signatureKeys": [{"keyID": id}]});
     let text = |sha: &str, what: &str, key: &str| {
         Some(format!(
-            "GIT/GPG: Failed verifying revision {sha} by 'A <a@example.org>': {what} (key_id={key})"
+            "GIT/GPG: Failed verifying revision {sha} by 'A U Thor <a@example.org>': {what} (key_id={key})"
         ))
     };
     // Nothing is demanded.
@@ -175,8 +163,7 @@ async fn a_project_gets_only_what_is_signed_as_it_demands() {
         assert_eq!(world.fault(named).await.expect("an answer"), expected);
     }
     world.git(&["tag", "-a", "-m", "x", "v1"]);
-    let of_tag =
-        "GIT/GPG: Failed verifying revision v1 by 'A \"<a@example.org>\"': unsigned (key_id=)";
+    let of_tag = "GIT/GPG: Failed verifying revision v1 by 'A U Thor \"<a@example.org>\"': unsigned (key_id=)";
     assert_eq!(
         world.fault("v1").await.expect("an answer").as_deref(),
         Some(of_tag)
@@ -255,7 +242,7 @@ async fn the_metadata_of_a_commit_says_who_signed_it() {
     );
     assert_eq!(info(&signed).await, (missing, Some(1)));
     world.know(&[&key]);
-    let good = format!("Good signature from A <a@example.org> key {id}");
+    let good = format!("Good signature from A U Thor <a@example.org> key {id}");
     assert_eq!(info(&signed).await, (good, Some(0)));
     let none =
         format!("Target revision {unsigned} in Git is not signed, but a signature is required");

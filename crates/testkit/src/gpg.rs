@@ -57,6 +57,25 @@ impl Gpg {
         output.stdout
     }
 
+    /// Runs git in a folder, where it signs with these keys.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn git(&self, tree: &Path, arguments: &[&str]) -> String {
+        let out = Command::new("git")
+            .current_dir(tree)
+            .env("GNUPGHOME", self.home())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .args(["-c", "user.name=A U Thor", "-c", "user.email=a@example.org"])
+            .args(arguments)
+            .output()
+            .expect("git runs");
+        let error = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "git {arguments:?}: {error}");
+        String::from_utf8_lossy(&out.stdout).trim().to_owned()
+    }
+
     /// Makes a key and returns its fingerprint. `options`: such as `--faked-system-time`.
     pub fn generate(&self, user: &str, algorithm: &str, expire: &str, options: &[&str]) -> String {
         let mut arguments = options.to_vec();
@@ -104,6 +123,26 @@ impl Gpg {
             text.replace(":-----BEGIN", "-----BEGIN").as_bytes(),
         );
     }
+}
+
+/// Runs ssh-keygen in a folder and returns what it printed; None if there is none and the test may
+/// be skipped.
+///
+/// # Panics
+/// If it fails.
+pub fn ssh_keygen(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("ssh-keygen")
+        .current_dir(folder)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = output else {
+        crate::skip("ssh-keygen", "there is no ssh-keygen here");
+        return None;
+    };
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ssh-keygen {arguments:?}: {error}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 impl Drop for Gpg {

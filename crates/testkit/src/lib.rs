@@ -21,7 +21,7 @@ mod skip;
 
 pub use api::{Answer, Api, TransportError, apps_path, namespaced};
 pub use control_plane::{ControlPlane, Running};
-pub use gpg::Gpg;
+pub use gpg::{Gpg, ssh_keygen};
 pub use program::{Ended, Options, Tiphys, output_of};
 pub use repo::Repo;
 pub use rng::{Rng, first_seed};

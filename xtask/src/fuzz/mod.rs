@@ -251,6 +251,9 @@ fn figures(rest: Option<&str>) -> String {
 /// The shell sets the limit, which needs no unsafe code.
 fn worker(program: &Path, target: &Target, args: &Fuzz) -> Command {
     let mut command = Command::new("sh");
+    // Errors of libraries with a backtrace would load this program's debug information, which takes
+    // half of the memory.
+    command.env("RUST_LIB_BACKTRACE", "0");
     command
         .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")])
         .arg(program);
