@@ -42,7 +42,7 @@ fn ours(workers: usize) -> Repos {
 
 async fn render(repos: &Repos, repo: &Repo, path: &str) -> Result<Arc<Manifests>, RepoError> {
     let request = ManifestRequest {
-        access: RepoAccess::public(&repo.url()),
+        access: RepoAccess::public(repo.url()),
         source: ApplicationSource {
             path: path.to_owned(),
             repo_url: repo.url(),

@@ -86,10 +86,15 @@ pub async fn run(command: &Command, place: &Place) -> Result<Vec<u8>, String> {
         },
     };
     tracing::debug!(seconds = begun.elapsed().as_secs_f64(), "{shown} is done");
-    let Some((out, errors, status)) = in_time else {
+    let Some(outcome) = in_time else {
         return Err(format!("`{shown}` failed signal: terminated"));
     };
     cancel.0 = None;
+    printed(&shown, outcome)
+}
+
+/// The output of a command that has ended; the error if it failed.
+fn printed(shown: &str, (out, errors, status): Outcome) -> Result<Vec<u8>, String> {
     let failed = |cause: String, errors: &[u8]| {
         let errors = String::from_utf8_lossy(errors);
         match errors.trim() {

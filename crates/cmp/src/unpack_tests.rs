@@ -1,3 +1,5 @@
+//! What of an archive is unpacked, and what is refused.
+
 use super::*;
 
 const LIMITS: Limits = Limits {

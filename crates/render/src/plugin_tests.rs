@@ -1,3 +1,5 @@
+//! What a source asks plugins for, and what becomes of their answers.
+
 use super::*;
 use crate::{
     AppFacts, Charts, ClusterFacts, Details, FileError, MemoryFiles, details, prepare,

@@ -11,6 +11,7 @@ const WORDS: [(&str, &[&str], &str); 8] = [
     (
         "Command::new",
         &[
+            "crates/cmp/src/run.rs",
             "crates/repo/",
             "crates/cli/src/commands/prompt.rs",
             "crates/cli/src/commands/app/diff.rs",
@@ -21,7 +22,7 @@ const WORDS: [(&str, &[&str], &str); 8] = [
             "crates/repo/tests/",
             "xtask/",
         ],
-        "only repo runs processes",
+        "only repo runs processes, and cmp the commands of plugins",
     ),
     (
         "todo!(",
