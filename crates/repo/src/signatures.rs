@@ -68,7 +68,8 @@ impl Repos {
             let refs = entry.refs(Since::Recently).await?;
             let found = annotated_tag(&refs, &question.named, &question.tag_prefix);
             // A tag that has moved meanwhile says nothing of this commit.
-            let found = found.filter(|(_, r)| r.sha == id.commit.to_string());
+            let commit = id.commit.to_string();
+            let found = found.filter(|(_, r)| r.sha == commit);
             found.and_then(|(name, r)| Some((name.to_owned(), r.tag.clone()?)))
         };
         let tag = match tag {
