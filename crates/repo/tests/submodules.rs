@@ -319,6 +319,13 @@ async fn what_a_submodule_must_not_be_is_refused_by_name() {
             format!("failed to update submodules: sub: {expected}")
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_gitmodules_must_not_say_is_refused_by_name() {
+    let world = World::new();
+    let server = Server::start(world.root(), Setup::default());
+    let leaf = world.commit("leaf", &[("d.yaml", &cm("leaf"))], &[]);
     // Commands, line breaks, options: with a text that names the submodule.
     for url in [
         "ext::sh -c x",
@@ -343,7 +350,7 @@ async fn what_a_submodule_must_not_be_is_refused_by_name() {
     }
     let whole = format!(
         "failed to update submodules: repository {}: ",
-        url("/parent")
+        server.url("/parent")
     );
     for (modules, expected) in [
         (

@@ -172,7 +172,10 @@ fn one_text_may_have_several_keys() {
         assert_eq!(keys.len(), 2);
         // Each by itself is read again.
         for key in &keys {
-            assert_eq!(&parse(&key.data, now()).expect("one"), &[key.clone()]);
+            assert_eq!(
+                &parse(&key.data, now()).expect("one"),
+                std::slice::from_ref(key)
+            );
         }
         let texts = BTreeMap::from([(keys[0].id.clone(), text)]);
         let (_, faults) = Keyring::new(&texts, now());

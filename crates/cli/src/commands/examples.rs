@@ -151,8 +151,20 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["login localhost:8080 --plaintext --username admin"],
     ),
     ("logout", &["logout localhost:8080"]),
+    ("gpg add", &["gpg add --from key.asc"]),
+    ("gpg get", &["gpg get 4AEE18F83AFDEB23"]),
+    ("gpg list", &["gpg list", "gpg list -o json"]),
+    ("gpg rm", &["gpg rm 4AEE18F83AFDEB23"]),
+    (
+        "proj add-signature-key",
+        &["proj add-signature-key team 4AEE18F83AFDEB23"],
+    ),
     ("proj get", &["proj get default"]),
     ("proj list", &["proj list"]),
+    (
+        "proj remove-signature-key",
+        &["proj remove-signature-key team 4AEE18F83AFDEB23"],
+    ),
     (
         "repo add",
         &["repo add https://git.example.com/team/deploy.git --username me --password secret"],
