@@ -121,9 +121,11 @@ impl Workers {
         state.busy += 1;
         while let Some(mut worker) = state.idle.pop() {
             // One may have been ended from outside while it waited.
-            if matches!(worker.process.try_wait(), Ok(None)) {
+            drop(state);
+            if worker.answers() {
                 return Ok(worker);
             }
+            state = self.lock();
         }
         drop(state);
         let (worker, why_open) = Worker::start(&self.isolation).inspect_err(|_| {
@@ -203,6 +205,16 @@ impl Worker {
             Ok(_) => Err(Lost::Ended("its process is not a worker".to_owned())),
             Err(lost) => Err(worker.end(lost)),
         }
+    }
+
+    /// Whether it is still there. Asked of itself: an ended process is not known as such at once.
+    fn answers(&mut self) -> bool {
+        let deadline = Deadline {
+            begun: Instant::now(),
+            limit: START,
+        };
+        self.send(&Order::Check, &[], deadline).is_ok()
+            && matches!(self.receive(deadline), Ok((Report::Ready { .. }, _)))
     }
 
     /// The answer; a worker that gave none cannot be used any more.

@@ -13,6 +13,8 @@ const MAX_BODY: usize = 512 << 20;
 /// From the owner.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
+    /// Say [`Report::Ready`].
+    Check,
     /// Evaluate the file in the body.
     Jsonnet {
         folder: String,

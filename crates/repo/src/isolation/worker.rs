@@ -52,6 +52,10 @@ pub fn work(memory: u64) -> io::Result<()> {
 fn serve(mut socket: UnixStream, why_open: Option<String>) -> io::Result<()> {
     send(&mut socket, &Report::Ready { why_open }, &[])?;
     while let Some((order, content)) = receive(&mut socket)? {
+        if matches!(order, Order::Check) {
+            send(&mut socket, &Report::Ready { why_open: None }, &[])?;
+            continue;
+        }
         let Order::Jsonnet {
             folder,
             path,
