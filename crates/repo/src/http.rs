@@ -45,7 +45,8 @@ macro_rules! configured {
             builder = builder.tls_danger_accept_invalid_certs(true);
         }
         if !access.proxy.is_empty() {
-            builder = builder.proxy(reqwest::Proxy::all(&access.proxy)?);
+            let except = reqwest::NoProxy::from_string(&access.no_proxy);
+            builder = builder.proxy(reqwest::Proxy::all(&access.proxy)?.no_proxy(except));
         }
         builder
     }};

@@ -24,6 +24,7 @@ mod secret;
 mod shares;
 mod signatures;
 mod submodules;
+mod tokens;
 mod traced;
 mod unpacked;
 mod url;
@@ -46,3 +47,4 @@ pub use signatures::{Signature, SignatureQuestion};
 pub use tiphys_render::{
     ClusterFacts, Details, HelmDetails, ManifestError, RenderError, SourceKind,
 };
+pub use tokens::{Identity, Workload as AzureWorkload};
