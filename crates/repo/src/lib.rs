@@ -32,6 +32,8 @@ pub mod versions;
 mod web;
 
 pub use access::{RepoAccess, Trust};
+#[doc(hidden)]
+pub use charts::read_index;
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
 pub use isolation::{Isolation, work as work_in_isolation};

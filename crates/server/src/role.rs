@@ -1,7 +1,13 @@
 //! The API server's [`Role`]: its table, its callers, the session cookie of the web UI, and the
 //! requests it answers besides calls.
 
-use crate::{ApiError, access::Access, auth::Caller, server::State, webhook};
+use crate::{
+    ApiError,
+    access::Access,
+    auth::{Caller, NO_SESSION},
+    server::State,
+    webhook,
+};
 use futures::{
     future::{BoxFuture, ready},
     stream::BoxStream,
@@ -33,12 +39,13 @@ impl Role for State {
         access: Option<&Access>,
     ) -> Result<Caller, ApiError> {
         let verified = match token(headers, COOKIE) {
-            None => Err(ApiError::unauthenticated("no session information")),
+            None => Err(ApiError::unauthenticated(NO_SESSION)),
             Some(token) => self.auth.verify(&token, Timestamp::now()).await,
         };
         let claims = match (verified, access) {
             (Ok(claims), _) => Some(claims),
             (Err(_), Some(Access::Public)) => None,
+            (Err(e), Some(_)) if self.auth.admits_anonymous(&e).await => None,
             // An unknown path gets the same answer as any other request without a session.
             (Err(e), _) => return Err(e),
         };

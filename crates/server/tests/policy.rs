@@ -147,6 +147,57 @@ async fn an_account_may_do_what_the_policy_says() {
     assert_eq!(names(&apps), ["db", "web"]);
 }
 
+/// `users.anonymous.enabled`: who has no session, or a bad one, has what the default role has.
+#[tokio::test]
+async fn anonymous_callers_have_the_default_role() {
+    let world = world().await;
+    let apps = "/api/v1/applications";
+    let get = async |token: &str, path: &str| world.rest_as(token, Method::GET, path, None).await;
+    for (enabled, role, listed) in [
+        ("", "role:readonly", None),
+        ("false", "role:readonly", None),
+        ("True", "role:readonly", None),
+        ("true", "", Some(&[][..])),
+        ("true", "role:nobody", Some(&[])),
+        ("true", "role:readonly", Some(&["db", "web"])),
+        ("true", "role:dev", Some(&["db", "web"])),
+        ("false", "role:dev", None),
+    ] {
+        world.set("users.anonymous.enabled", enabled);
+        world.set("policy.default", role);
+        for token in ["", "no.to.ken"] {
+            let (status, answer) = get(token, apps).await;
+            let found = (status == 200).then(|| names(&answer));
+            let expected = listed.map(|l| l.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+            assert_eq!(found, expected, "{enabled} {role} {token:?}: {answer}");
+            assert_eq!(status, if listed.is_some() { 200 } else { 401 });
+        }
+    }
+    world.set("users.anonymous.enabled", "true");
+    world.set("policy.default", "role:readonly");
+    let user = get("", "/api/v1/session/userinfo").await.1;
+    assert_ne!(user["loggedIn"], true, "{user}");
+    for (method, path, body) in [
+        (Method::POST, "/api/v1/applications/web/sync", json!({})),
+        (Method::DELETE, "/api/v1/applications/web", Value::Null),
+        (Method::POST, "/api/v1/applications", app("more")),
+        (
+            Method::PUT,
+            "/api/v1/account/password",
+            json!({"currentPassword": PASSWORD, "newPassword": "yet another", "name": "dev"}),
+        ),
+        (Method::POST, "/api/v1/account/ci/token", json!({})),
+    ] {
+        let (status, answer) = world.rest_as("", method.clone(), path, Some(body)).await;
+        assert_eq!(status, 403, "{method} {path}: {answer}");
+    }
+    // An account that signed in has what it has.
+    let dev = token(&world.login("dev").await.1);
+    world.set("policy.default", "");
+    assert_eq!(names(&get(&dev, apps).await.1), ["db", "web"]);
+    assert!(names(&get("", apps).await.1).is_empty());
+}
+
 #[tokio::test]
 async fn accounts_sign_in_and_out() {
     let world = world().await;

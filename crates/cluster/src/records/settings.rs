@@ -560,7 +560,12 @@ mod tests {
                         &r.azure_service_principal_client_id,
                         &r.azure_service_principal_tenant_id,
                     );
-                    (ids, r.github_app_id, r.use_azure_workload_identity, &r.no_proxy)
+                    (
+                        ids,
+                        r.github_app_id,
+                        r.use_azure_workload_identity,
+                        &r.no_proxy,
+                    )
                 });
                 let templates = s.repo_creds.iter().map(|r| {
                     let r = &r.value;
@@ -568,7 +573,12 @@ mod tests {
                         &r.azure_service_principal_client_id,
                         &r.azure_service_principal_tenant_id,
                     );
-                    (ids, r.github_app_id, r.use_azure_workload_identity, &r.no_proxy)
+                    (
+                        ids,
+                        r.github_app_id,
+                        r.use_azure_workload_identity,
+                        &r.no_proxy,
+                    )
                 });
                 let found: Vec<_> = repositories.chain(templates).collect();
                 let (c, t, h) = ("c".to_owned(), "t".to_owned(), "h".to_owned());

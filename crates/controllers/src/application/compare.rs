@@ -5,7 +5,7 @@ use super::{
     context::ReconcileContext,
     error::CompareError,
     impersonation, known,
-    memo::Outage,
+    memo::{Outage, Unloadable},
     refresh::{Level, Refresh},
     requested::{RenderedSources, RequestedSources},
     sources::{self},
@@ -189,14 +189,18 @@ async fn load(
     let since = ctx.memo.outage.map_or(ctx.now, |known| known.since);
     let patience = since + timeouts::repo_error_grace(&ctx.controller.records.settings());
     ctx.memo.outage = Some(Outage::goes_on(ctx.memo.outage, ctx.now, patience));
-    let may_pass =
-        refresh.level < Level::ForceResolve && ctx.memo.unloadable.is_none() && ctx.now < patience;
     let trust = ctx.controller.sources.trust(spec::project_name(&ctx.app));
+    // What was true under the former demands of the project must not stand for the present ones.
+    let demands_changed = ctx.memo.desired.as_ref().is_some_and(|d| d.trust != trust);
+    let may_pass = refresh.level < Level::ForceResolve
+        && ctx.memo.unloadable.is_none()
+        && ctx.now < patience
+        && !demands_changed;
     let before = ctx
         .memo
         .desired
         .clone()
-        .filter(|d| may_pass && d.wanted == *wanted && d.trust == trust);
+        .filter(|d| may_pass && d.wanted == *wanted);
     if before.is_some() || (may_pass && status::is_compared(&ctx.app)) {
         tracing::warn!(
             error = why,
@@ -204,7 +208,11 @@ async fn load(
         );
         return (before.ok_or(why), false);
     }
-    ctx.memo.unloadable = Some((wanted.clone(), why.clone()));
+    ctx.memo.unloadable = Some(Unloadable {
+        wanted: wanted.clone(),
+        trust,
+        why: why.clone(),
+    });
     (Err(why), true)
 }
 

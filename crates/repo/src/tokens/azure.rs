@@ -8,12 +8,12 @@ use super::{
 };
 use crate::{RepoAccess, RepoError, repos::blocking, secret::Secret};
 use reqwest::Method;
-use tiphys_api::repo_url::{Form, RepoUrl};
 use std::{
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
 };
+use tiphys_api::repo_url::{Form, RepoUrl};
 
 const PUBLIC: &str = "https://login.microsoftonline.com";
 /// Azure DevOps.
@@ -62,7 +62,9 @@ impl Workload {
         let Ok(url) = RepoUrl::parse(url) else {
             return false;
         };
-        let mut hosts = HOSTS.into_iter().chain(self.hosts.iter().map(String::as_str));
+        let mut hosts = HOSTS
+            .into_iter()
+            .chain(self.hosts.iter().map(String::as_str));
         url.form == Form::Https && hosts.any(|host| is_of(&url.host, host))
             || url.form == Form::Http && self.hosts.contains(&url.host)
     }

@@ -519,10 +519,8 @@ fn another_host_is_not_reached_with_what_belongs_to_the_repository() {
 
 #[tokio::test]
 async fn the_token_of_a_workload_is_for_azure() {
-    let server = Server::start(|_, _| {
-        (200, "", json!({"access_token": "ey", "expires_in": 3600}))
-    })
-    .await;
+    let server =
+        Server::start(|_, _| (200, "", json!({"access_token": "ey", "expires_in": 3600}))).await;
     let dir = tempfile::tempdir().expect("a folder");
     let file = dir.path().join("token");
     std::fs::write(&file, "projected").expect("written");
