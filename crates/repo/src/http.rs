@@ -272,9 +272,10 @@ impl Downloads {
         match answer.status() {
             StatusCode::NOT_MODIFIED if question.known.is_some() => return Ok(None),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let withheld = !question.with_credentials && access.has_credentials();
                 return Err(RepoError::AuthFailed {
                     url: shown_url(question.url),
-                    hint: "",
+                    hint: if withheld { WITHHELD } else { "" },
                 });
             }
             status if !status.is_success() => {
@@ -290,6 +291,8 @@ impl Downloads {
         Ok(Some(Document { content, version }))
     }
 }
+
+const WITHHELD: &str = " (it is not on the server of the chart repository, whose credentials go nowhere else unless helm.passCredentials is set)";
 
 pub(crate) const LINK_LOCAL: &str =
     "its address is link-local, where cloud providers serve credentials";

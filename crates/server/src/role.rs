@@ -5,6 +5,7 @@ use crate::{
     ApiError,
     access::Access,
     auth::{Caller, NO_SESSION},
+    logout,
     server::State,
     webhook,
 };
@@ -18,7 +19,7 @@ use std::{net::IpAddr, sync::Arc};
 use tiphys_rpc::{Call, Network, Role, Table, set_cookie, text, token};
 use tonic::body::Body;
 
-const COOKIE: &str = "argocd.token";
+pub const COOKIE: &str = "argocd.token";
 /// Maximum size of a request message, in either encoding.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
 /// The same for callers who are not logged in.
@@ -78,7 +79,7 @@ impl Role for State {
         set_cookie(COOKIE, token, &options.root_path, options.secure_cookie)
     }
 
-    /// The webhook and the web UI, which need no login: the webhook checks the sender's secret and
+    /// The webhook, the end of a session and the web UI, which need no login: the webhook checks the sender's secret and
     /// can only request refreshes, and the web UI's files are the same for everybody.
     fn other(
         self: &Arc<Self>,
@@ -88,6 +89,11 @@ impl Role for State {
         if path == webhook::PATH {
             let state = self.clone();
             return Box::pin(async move { Ok(webhook::handle(state, request).await) });
+        }
+        let is_logout = path == logout::PATH;
+        if is_logout && matches!(*request.method(), Method::GET | Method::POST) {
+            let (state, headers) = (self.clone(), request.into_parts().0.headers);
+            return Box::pin(async move { Ok(logout::handle(state, headers).await) });
         }
         let answer = if path.starts_with("/api/") {
             Err(request)
