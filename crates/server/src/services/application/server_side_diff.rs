@@ -37,8 +37,7 @@ pub async fn server_side_diff(
         &q.app_name,
         q.project.as_deref(),
     )
-    .await
-    .map_err(|e| e.context("error getting application"))?;
+    .await?;
     let count = q.live_resources.len().max(q.target_manifests.len());
     if count > MOST {
         return Err(ApiError::invalid(format!(
