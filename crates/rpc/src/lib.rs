@@ -18,7 +18,7 @@ pub use transport::{
     listen::serve,
     source::{Network, NetworkError},
     text,
-    tls::{Tls, TlsError},
+    tls::{Tls, TlsError, TlsRules, TlsVersion},
     token::{found as token, set_cookie},
     unix,
 };
