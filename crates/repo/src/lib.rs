@@ -12,6 +12,7 @@ mod error;
 mod git;
 mod http;
 mod isolation;
+mod listing;
 mod manifests;
 mod needs;
 pub mod net;
@@ -34,6 +35,7 @@ pub use access::{RepoAccess, Trust};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
 pub use isolation::{Isolation, work as work_in_isolation};
+pub use listing::FilePattern;
 pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};
 pub use needs::{OtherRepository, Others, Reach};
 #[doc(hidden)]

@@ -651,7 +651,7 @@ impl Repos {
     }
 
     /// The commit with its submodules.
-    async fn whole(
+    pub(crate) async fn whole(
         &self,
         access: &RepoAccess,
         sha: &str,
