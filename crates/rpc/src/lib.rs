@@ -5,12 +5,14 @@
 //! state is the type that implements [`Role`]; its handlers get that state, the caller and a
 //! message. The crate knows no individual calls, and nothing about Argo CD.
 
+pub mod counts;
 mod error;
 pub mod heavy;
 mod role;
 pub mod table;
 mod transport;
 
+pub use counts::CallCounts;
 pub use error::{ApiError, Code};
 pub use role::Role;
 pub use table::{Call, Table};
