@@ -7,6 +7,7 @@
 mod access;
 mod busy;
 mod charts;
+mod contacts;
 mod entry;
 mod error;
 mod git;
@@ -24,6 +25,7 @@ pub mod revision;
 mod secret;
 mod shares;
 mod signatures;
+mod streamed;
 mod submodules;
 mod traced;
 mod unpacked;
@@ -32,6 +34,7 @@ pub mod versions;
 mod web;
 
 pub use access::{RepoAccess, Trust};
+pub use contacts::{Contact, ContactKind, ContactWatch};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
 pub use isolation::{Isolation, work as work_in_isolation};
@@ -45,6 +48,7 @@ pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved, Since};
 pub use secret::Secret;
 pub use signatures::{Signature, SignatureQuestion};
+pub use streamed::{STREAMED, UnpackLimits};
 pub use tiphys_render::{
     ClusterFacts, Details, HelmDetails, ManifestError, RenderError, SourceKind,
 };
