@@ -8,6 +8,7 @@ use crate::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
+    access::shown_url,
     rpc::{
         repo_server::{ManifestRequest, RepoAppDetailsResponse, RepoServerAppDetailsQuery},
         repository::{DirectoryAppSpec, HelmAppSpec, KustomizeAppSpec, PluginAppSpec},
@@ -34,6 +35,7 @@ impl Server {
     ) -> Result<RepoAppDetailsResponse, ApiError> {
         let repo = repository(query.repo.clone())?;
         let source = source(query.source.clone(), &repo)?;
+        let _pending = self.pending.begin(&shown_url(&repo.repo));
         let servers = self.trust.servers().await?;
         let access = servers.access(&repo, &repo.project);
         let since = since(query.no_cache || query.no_revision_cache);

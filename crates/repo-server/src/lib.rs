@@ -12,9 +12,13 @@ mod errors;
 mod files;
 mod integrity;
 mod manifests;
+mod metrics;
 mod revisions;
 mod server;
+mod streamed;
 mod trust;
 
+pub use metrics::GitMetrics;
 pub use server::{Server, ServerOptions};
+pub use streamed::StreamLimits;
 pub use trust::TrustPaths;

@@ -12,6 +12,7 @@ use crate::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
+    access::shown_url,
     operation::RefTarget,
     repository::{KustomizeOptions, Repository},
     rpc::repo_server::{ManifestRequest, ManifestResponse},
@@ -141,6 +142,7 @@ impl Server {
     ) -> Result<ManifestResponse, ApiError> {
         let repo = repository(request.repo.clone())?;
         let source = source(request.application_source.clone(), &repo)?;
+        let _pending = self.pending.begin(&shown_url(&repo.repo));
         let servers = self.trust.servers().await?;
         let access = servers.access(&repo, &request.project_name);
         let named = first([&request.revision, &source.target_revision]);

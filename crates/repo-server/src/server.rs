@@ -3,7 +3,11 @@
 //! Main type: [`Server`], a role of `rpc`. Who may call is decided below it: by the network, or by
 //! the certificates of clients.
 
-use crate::trust::{TrustPaths, Trusted};
+use crate::{
+    metrics::Pending,
+    streamed::StreamLimits,
+    trust::{TrustPaths, Trusted},
+};
 use http::HeaderMap;
 use std::{io, net::IpAddr, sync::Arc};
 use tiphys_api::{
@@ -13,12 +17,14 @@ use tiphys_api::{
 use tiphys_listen::Connections;
 use tiphys_repo::Repos;
 use tiphys_rpc::{
-    ApiError, Call, Role, Table, Tls,
-    table::{Answer, Query, unary},
+    ApiError, Call, CallCounts, Role, Table, Tls,
+    table::{Answer, Query, client_stream, unary},
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 
+/// Each of them may take a hundred megabytes of disk space; more wait.
+const MAX_UPLOADS: usize = 8;
 const SERVICE: &str = "repository.RepoServerService";
 
 #[derive(Clone, Debug)]
@@ -28,6 +34,8 @@ pub struct ServerOptions {
     pub trust: TrustPaths,
     /// As `version` tells it, with a `v`.
     pub version: String,
+    /// What GenerateManifestWithFiles takes.
+    pub streamed: StreamLimits,
     /// List folders whose names begin with a dot, too.
     pub hidden_folders: bool,
 }
@@ -37,7 +45,11 @@ pub struct Server {
     table: Table<Self>,
     pub(crate) repos: Repos,
     pub(crate) trust: Trusted,
+    /// Archives that are received at a time.
+    pub(crate) uploads: Semaphore,
     pub(crate) options: ServerOptions,
+    calls: CallCounts,
+    pub(crate) pending: Pending,
 }
 
 impl Role for Server {
@@ -54,6 +66,14 @@ impl Role for Server {
 
     fn max_request(&self, (): &()) -> usize {
         self.options.max_message
+    }
+
+    fn started(&self, call: &Call<Self>) {
+        self.calls.started(call);
+    }
+
+    fn handled(&self, call: &Call<Self>, error: Option<&ApiError>) {
+        self.calls.handled(call, error);
     }
 }
 
@@ -75,10 +95,14 @@ where
 }
 
 fn calls() -> Vec<Call<Server>> {
-    let missing = |method: &str| Call::missing(&format!("{SERVICE}/{method}"), &[], ());
     vec![
         call("GenerateManifest", Server::generate),
-        missing("GenerateManifestWithFiles"),
+        client_stream(
+            &format!("{SERVICE}/GenerateManifestWithFiles"),
+            (),
+            |_| {},
+            async |server: Arc<Server>, (), messages| server.generate_with_files(messages).await,
+        ),
         call("TestRepository", Server::test),
         call("ResolveRevision", Server::resolve),
         call("ListRefs", Server::list_refs),
@@ -108,8 +132,11 @@ impl Server {
         Self {
             table: Table::new(calls()),
             trust: Trusted::new(options.trust.clone()),
+            uploads: Semaphore::new(MAX_UPLOADS),
             repos,
             options,
+            calls: CallCounts::default(),
+            pending: Pending::default(),
         }
     }
 
@@ -125,6 +152,14 @@ impl Server {
         stop: CancellationToken,
     ) -> io::Result<()> {
         tiphys_rpc::serve(self, listener, tls, connections, stop).await
+    }
+
+    /// What the calls are, and how many wait for which repository, in Prometheus text format.
+    pub fn metrics(&self) -> String {
+        let mut out = String::new();
+        self.calls.write(&mut out);
+        self.pending.write(&mut out);
+        out
     }
 
     fn version(&self) -> VersionMessage {

@@ -1,25 +1,20 @@
 //! What ApplicationSets ask for: files, folders, and the folders of tools.
 
-use crate::world::{World, repo, text};
-use std::{os::unix::fs::symlink, process::Command};
+use crate::world::{World, repo};
 use tiphys_api::rpc::repo_server::{
     AppList, GitDirectoriesRequest, GitDirectoriesResponse, GitFilesRequest, GitFilesResponse,
     ListAppsRequest,
 };
+use tiphys_testkit::Repo;
 
-/// A repository with links, which a bare one of one commit cannot be made with. Returns its path.
-fn with_links(world: &World) -> String {
-    let path = world.dir.path().join("linked");
-    let git = |words: &[&str]| {
-        let done = Command::new("git")
-            .current_dir(&path)
-            .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
-            .args(words)
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .status();
-        assert!(done.expect("git runs").success(), "{words:?}");
-    };
-    for (file, content) in [
+fn with_links() -> Repo {
+    let repo = Repo::new();
+    repo.link(&[
+        ("envs/a/link.json", "config.json"),
+        ("envs/a/out.json", "/etc/passwd"),
+        ("folder", "envs/b"),
+    ]);
+    let files = [
         ("envs/a/config.json", "{\"a\": 1}"),
         ("envs/b/config.json", "{\"b\": 1}"),
         ("envs/b/deep/config.json", "{\"deep\": 1}"),
@@ -27,24 +22,16 @@ fn with_links(world: &World) -> String {
         ("chart/Chart.yaml", "name: c"),
         ("overlay/kustomization.yaml", ""),
         ("kustomization.yml", ""),
-    ] {
-        let place = path.join(file);
-        std::fs::create_dir_all(place.parent().expect("a folder")).expect("made");
-        std::fs::write(place, content).expect("written");
-    }
-    symlink("config.json", path.join("envs/a/link.json")).expect("linked");
-    symlink("/etc/passwd", path.join("envs/a/out.json")).expect("linked");
-    symlink("envs/b", path.join("folder")).expect("linked");
-    git(&["init", "-q", "-b", "main"]);
-    git(&["add", "-A"]);
-    git(&["commit", "-q", "-m", "first"]);
-    text(&path)
+    ];
+    repo.commit(&files, &[]);
+    repo
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_by_both_kinds_of_patterns() {
     let world = World::plain().await;
-    let url = with_links(&world);
+    let linked = with_links();
+    let url = linked.url();
     let ask = async |pattern: &str, is_new: bool| {
         let asked = GitFilesRequest {
             repo: repo(&url),
@@ -101,7 +88,8 @@ async fn files_by_both_kinds_of_patterns() {
 #[tokio::test(flavor = "multi_thread")]
 async fn folders_and_tools() {
     let world = World::plain().await;
-    let url = with_links(&world);
+    let linked = with_links();
+    let url = linked.url();
     let asked = GitDirectoriesRequest {
         repo: repo(&url),
         revision: "HEAD".to_owned(),

@@ -9,6 +9,7 @@ mod manifests;
 mod plugins;
 mod revisions;
 mod signatures;
+mod streamed;
 mod tls;
 mod wire;
 mod world;

@@ -1,7 +1,9 @@
 //! A running server, and a repository for it.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use futures::StreamExt as _;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::Frame;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use std::{
@@ -15,7 +17,7 @@ use tiphys_api::{
 };
 use tiphys_listen::{Connections, Limits};
 use tiphys_repo::{PluginSettings, RepoOptions, RepoServer, RepoServerOptions, Repos};
-use tiphys_repo_server::{Server, ServerOptions, TrustPaths};
+use tiphys_repo_server::{Server, ServerOptions, StreamLimits, TrustPaths};
 use tiphys_rpc::Tls;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -43,6 +45,10 @@ pub fn options(dir: &Path) -> ServerOptions {
             keys: dir.join("keys"),
         },
         version: "v1.2.3".to_owned(),
+        streamed: StreamLimits {
+            archive: 1 << 20,
+            bytes: 4 << 20,
+        },
         hidden_folders: false,
     }
 }
@@ -67,7 +73,10 @@ impl World {
         let repos = Repos::with_options(dir.path().join("cache"), options);
         let server = Arc::new(Server::new(repos, self::options(dir.path())));
         let stop = CancellationToken::new();
-        let connections = Connections::new(Limits::default());
+        let connections = Connections::new(Limits {
+            body: Duration::from_secs(3),
+            ..Limits::default()
+        });
         let serving = server.serve(listener, tls, connections, stop.clone());
         tokio::spawn(async move { serving.await.expect("usable certificates") });
         Self { dir, port, stop }
@@ -109,8 +118,29 @@ impl World {
         }
     }
 
+    /// The response of a method that takes several messages. `ends`: nothing follows them.
+    pub async fn stream<Q: Message, R: Message + Default>(
+        &self,
+        method: &str,
+        messages: &[Q],
+        ends: bool,
+    ) -> Result<R, (String, String)> {
+        let method = format!("repository.RepoServerService/{method}");
+        let messages: Vec<Vec<u8>> = messages.iter().map(Message::encode_to_vec).collect();
+        let found = self.send(&method, &messages, ends).await;
+        if found.status == "0" {
+            Ok(R::decode(found.body.as_slice()).expect("a message"))
+        } else {
+            Err((found.status, found.message))
+        }
+    }
+
     /// The response to encoded bytes: status code, message, and the body without its frame.
     pub async fn raw(&self, method: &str, message: &[u8]) -> Raw {
+        self.send(method, &[message.to_vec()], true).await
+    }
+
+    async fn send(&self, method: &str, messages: &[Vec<u8>], ends: bool) -> Raw {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).await;
         let io = TokioIo::new(stream.expect("it listens"));
         let (mut send, connection) =
@@ -118,14 +148,24 @@ impl World {
                 .await
                 .expect("HTTP/2");
         tokio::spawn(connection);
-        let mut framed = vec![0];
-        let size = u32::try_from(message.len()).expect("small");
-        framed.extend(size.to_be_bytes());
-        framed.extend(message);
+        let framed = messages.iter().map(|message| {
+            let mut framed = vec![0];
+            let size = u32::try_from(message.len()).expect("small");
+            framed.extend(size.to_be_bytes());
+            framed.extend(message);
+            Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from(framed)))
+        });
+        let framed: Vec<_> = framed.collect();
+        let frames = futures::stream::iter(framed);
+        let body = if ends {
+            StreamBody::new(frames.boxed())
+        } else {
+            StreamBody::new(frames.chain(futures::stream::pending()).boxed())
+        };
         let request = hyper::Request::post(format!("http://localhost/{method}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
-            .body(Full::new(Bytes::from(framed)))
+            .body(body)
             .expect("a request");
         let response = send.send_request(request).await.expect("a response");
         let (head, body) = response.into_parts();
