@@ -9,5 +9,6 @@ mod kubectl;
 mod kustomize;
 mod plugins;
 mod rbac;
+mod repo_server;
 mod scenarios;
 mod transcript;

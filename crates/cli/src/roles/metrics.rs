@@ -16,6 +16,9 @@ use tiphys_server::Server;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
+/// Prometheus' text format.
+const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 #[derive(Args, Debug)]
 pub struct MetricsArgs {
     /// Port of /metrics, without TLS; 0 for none
@@ -102,10 +105,7 @@ pub async fn of_api(
     })?;
     let text = move || {
         let requests = report.requests().unwrap_or_else(|e| format!("# {e}\n"));
-        std::future::ready((
-            [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-            server.metrics() + &requests,
-        ))
+        std::future::ready(([(CONTENT_TYPE, PLAIN)], server.metrics() + &requests))
     };
     let router = Router::new()
         .route("/metrics", get(text))
@@ -114,11 +114,12 @@ pub async fn of_api(
     Ok(())
 }
 
-/// `/healthz` of a repo-server, until stopped. With `full=true` it says whether the port of the
+/// `/metrics` and `/healthz` of a repo-server, until stopped. With `full=true` it says whether the port of the
 /// service takes connections.
 pub async fn of_repo_server(
     (address, port): (IpAddr, u16),
     service: (IpAddr, u16),
+    text: impl Fn() -> String + Clone + Send + Sync + 'static,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     if port == 0 {
@@ -142,7 +143,11 @@ pub async fn of_repo_server(
             Err(e) => (StatusCode::SERVICE_UNAVAILABLE, format!("{e}\n")),
         }
     };
-    serve(listener, Router::new().route("/healthz", get(health)), stop);
+    let metrics = move || std::future::ready(([(CONTENT_TYPE, PLAIN)], text()));
+    let router = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(health));
+    serve(listener, router, stop);
     Ok(())
 }
 

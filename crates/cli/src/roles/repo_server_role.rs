@@ -18,8 +18,8 @@ use std::{
 use tiphys_apimachinery::quantity::Quantity;
 use tiphys_gocompat::duration;
 use tiphys_listen::{Connections, Limits};
-use tiphys_repo::{RepoOptions, Repos};
-use tiphys_repo_server::{Server, ServerOptions, TrustPaths};
+use tiphys_repo::{ContactWatch, RepoOptions, Repos};
+use tiphys_repo_server::{GitMetrics, Server, ServerOptions, StreamLimits, TrustPaths};
 use tiphys_rpc::{Tls, TlsRules, TlsVersion};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -80,6 +80,22 @@ pub struct RepoServerRoleArgs {
         env = "ARGOCD_REPO_SERVER_MAX_COMBINED_DIRECTORY_MANIFESTS_SIZE"
     )]
     combined: String,
+    /// Most bytes of an archive that a client sends to be rendered
+    #[arg(
+        long = "streamed-manifest-max-tar-size",
+        value_name = "QUANTITY",
+        default_value = "100M",
+        env = "ARGOCD_REPO_SERVER_STREAMED_MANIFEST_MAX_TAR_SIZE"
+    )]
+    streamed: String,
+    /// Most bytes that it may unpack to, in memory
+    #[arg(
+        long = "streamed-manifest-max-extracted-size",
+        value_name = "QUANTITY",
+        default_value = "256Mi",
+        env = "ARGOCD_REPO_SERVER_STREAMED_MANIFEST_MAX_EXTRACTED_SIZE"
+    )]
+    extracted: String,
     /// List folders whose names begin with a dot, too, where the folders of a repository are asked
     /// for
     #[arg(long, env = "ARGOCD_REPO_SERVER_INCLUDE_HIDDEN_DIRECTORIES")]
@@ -184,7 +200,13 @@ pub async fn run(args: RepoServerRoleArgs, logs: Logs) -> anyhow::Result<()> {
     args.traces.begin(SERVICE, &logs.traces)?;
     let tls = args.tls.read(&args.trust.config)?;
     let repositories = args.repositories.folder()?;
-    let repos = Repos::with_options(&repositories.path, args.repo_options()?);
+    let git = GitMetrics::default();
+    let counted = git.clone();
+    let options = RepoOptions {
+        contacts: ContactWatch::new(move |contact| counted.add(contact)),
+        ..args.repo_options()?
+    };
+    let repos = Repos::with_options(&repositories.path, options);
     let server = Arc::new(Server::new(repos, args.options()?));
     let listener = TcpListener::bind((args.address, args.port))
         .await
@@ -194,7 +216,11 @@ pub async fn run(args: RepoServerRoleArgs, logs: Logs) -> anyhow::Result<()> {
         })?;
     let stop = CancellationToken::new();
     let place = (args.metrics_address, args.metrics_port);
-    metrics::of_repo_server(place, (args.address, args.port), stop.clone()).await?;
+    let text = {
+        let server = Arc::clone(&server);
+        move || server.metrics() + &git.text()
+    };
+    metrics::of_repo_server(place, (args.address, args.port), text, stop.clone()).await?;
     let serving = {
         let (stop, connections) = (stop.clone(), Connections::new(limits()));
         tokio::spawn(async move { server.serve(listener, tls, connections, stop).await })
@@ -250,6 +276,10 @@ impl RepoServerRoleArgs {
                 keys: self.trust.gpg.clone(),
             },
             version: wire::version().version,
+            streamed: StreamLimits {
+                archive: bytes("streamed-manifest-max-tar-size", &self.streamed)?,
+                bytes: bytes("streamed-manifest-max-extracted-size", &self.extracted)?,
+            },
             hidden_folders: self.include_hidden_directories,
         })
     }
