@@ -8,20 +8,10 @@ use crate::{
     server::Server,
 };
 use futures::{StreamExt as _, stream::BoxStream};
-use sha2::{Digest, Sha256};
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    fs::File,
-    io::{BufWriter, Write as _},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fs::File, sync::Arc};
 use tiphys_api::rpc::repo_server::{ManifestRequest, ManifestRequestWithFiles, ManifestResponse};
 use tiphys_repo::UnpackLimits;
-use tiphys_rpc::ApiError;
-
-/// Files and links of an archive.
-const MAX_ENTRIES: usize = 100_000;
+use tiphys_rpc::{ApiError, upload};
 
 /// What a client may send.
 #[derive(Clone, Copy, Debug)]
@@ -53,39 +43,17 @@ async fn receive(mut messages: Messages, limit: u64) -> Result<Received, String>
     let request = request.ok_or("error getting stream request: request is nil")?;
     let metadata = header(&mut messages).await?.metadata;
     let metadata = metadata.ok_or("error getting stream metadata: metadata is nil")?;
-    let archive = archive(messages, &metadata.checksum, limit).await;
+    let chunks = messages.map(|message| {
+        let message = message.map_err(|e| format!("stream Recv error: {}", e.message))?;
+        let chunk = message.chunk.ok_or("stream request chunk is nil")?;
+        Ok(chunk.chunk)
+    });
+    let archive = upload::receive(chunks, &metadata.checksum, limit).await;
     Ok(Received {
         request,
         archive: archive.map_err(|e| format!("error receiving tgz file: {e}"))?,
         checksum: metadata.checksum,
     })
-}
-
-/// The archive in a file without a name.
-async fn archive(mut messages: Messages, checksum: &str, limit: u64) -> Result<File, String> {
-    let written = |e: std::io::Error| format!("error writing file: {e}");
-    let file = tempfile::tempfile().map_err(|e| format!("error creating file: {e}"))?;
-    // Small pieces that the system keeps in memory: writing them does not wait.
-    let (mut file, mut hash, mut size) = (BufWriter::new(file), Sha256::new(), 0u64);
-    while let Some(message) = messages.next().await {
-        let message = message.map_err(|e| format!("stream Recv error: {}", e.message))?;
-        let chunk = message.chunk.ok_or("stream request chunk is nil")?.chunk;
-        size += chunk.len() as u64;
-        if size > limit {
-            return Err(format!("file exceeded max size of {limit} bytes"));
-        }
-        hash.update(&chunk);
-        file.write_all(&chunk).map_err(written)?;
-    }
-    let mut found = String::new();
-    for byte in hash.finalize() {
-        let _ = write!(found, "{byte:02x}");
-    }
-    if found != checksum {
-        let text = "file checksum validation error";
-        return Err(format!("{text}: calc {found} sent {checksum}"));
-    }
-    file.into_inner().map_err(|e| written(e.into_error()))
 }
 
 impl Server {
@@ -120,7 +88,7 @@ impl Server {
         let render = render_request(&request, (access, &source), refs, &servers);
         let unpacked = UnpackLimits {
             bytes: limits.bytes,
-            entries: MAX_ENTRIES,
+            ..UnpackLimits::default()
         };
         let files = (archive, checksum.as_str());
         let manifests = self.repos.manifests_of_files(files, unpacked, render).await;

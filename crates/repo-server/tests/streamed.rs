@@ -190,3 +190,28 @@ async fn broken_streams_are_refused() {
     let (status, message) = endless.expect_err("it does not end");
     assert_ne!(status, "0", "{message}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_client_sends_files() {
+    let world = World::plain().await;
+    let large = format!("{CONFIG_MAP}data: {{text: {}}}\n", "x".repeat(300_000));
+    let archive = gzip(&tar(&[TarEntry::file("app/a.yaml", &large)]));
+    let path = world.dir.path().join("archive.tgz");
+    std::fs::write(&path, &archive).expect("written");
+    let asked = request(Path::new("https://git.example.com/r.git"), "app");
+    let send = async |checksum: &str| {
+        let file = std::fs::File::open(&path).expect("it is there");
+        let client = world.client();
+        client
+            .manifests_of_files(asked.clone(), (file, checksum))
+            .await
+    };
+    let found = send(&checksum(&archive)).await.expect("manifests");
+    assert_eq!(
+        (found.revision.as_str(), found.objects.len()),
+        ("streamed", 1)
+    );
+    let e = send("0000").await.expect_err("another checksum");
+    let expected = "rpc error: code = Unknown desc = error receiving manifest file stream: error receiving tgz file: file checksum validation error: ";
+    assert!(e.to_string().starts_with(expected), "{e}");
+}

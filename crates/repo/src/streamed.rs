@@ -31,6 +31,15 @@ pub struct UnpackLimits {
     pub entries: usize,
 }
 
+impl Default for UnpackLimits {
+    fn default() -> Self {
+        Self {
+            bytes: 256 << 20,
+            entries: 100_000,
+        }
+    }
+}
+
 /// The archives that clients sent.
 pub(crate) struct Streamed {
     unpacked: Arc<Unpacked>,

@@ -11,6 +11,7 @@ pub mod heavy;
 mod role;
 pub mod table;
 mod transport;
+pub mod upload;
 
 pub use counts::CallCounts;
 pub use error::{ApiError, Code};
