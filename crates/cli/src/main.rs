@@ -45,6 +45,7 @@ enum Command {
     Up(Box<roles::up::UpArgs>),
     ControlPlane(Box<roles::control_plane::ControlPlaneArgs>),
     CmpServer(Box<roles::cmp_server::CmpServerArgs>),
+    RepoServer(Box<roles::repo_server_role::RepoServerRoleArgs>),
     #[command(flatten)]
     Client(commands::ClientCommand),
 }
@@ -163,8 +164,8 @@ fn runtime(streams: bool) -> Result<tokio::runtime::Runtime, ExitCode> {
 
 /// Starts the role that the program is called by, with Argo CD's name.
 fn start_called(called: &Called<'_>) -> ExitCode {
-    let words = match called {
-        Called::Controller(words) => words,
+    let (program, words) = match called {
+        Called::Role(program, words) => (*program, *words),
         Called::CmpServer(words) => return start_cmp_server(words),
         Called::AskPass(words) => {
             return runtime(false).map_or_else(
@@ -180,24 +181,25 @@ fn start_called(called: &Called<'_>) -> ExitCode {
         }
         Called::NotThere(role) => {
             eprintln!(
-                "error: {role} is not a role of this program yet; {} and {} are",
+                "error: {role} is not a role of this program yet; {}, {} and {} are",
                 argocd::CONTROLLER,
+                argocd::REPO_SERVER,
                 roles::cmp_server::NAME
             );
             return ExitCode::FAILURE;
         }
     };
-    match argocd::read(words, |name| env::var(name).ok()) {
-        Ok(Line::Run(said)) => runtime(true).map_or_else(
+    match argocd::read(program, words, |name| env::var(name).ok()) {
+        Ok(Line::Run(said)) => runtime(program.name == argocd::CONTROLLER).map_or_else(
             |code| code,
-            |runtime| role_ended(runtime.block_on(argocd::run(said))),
+            |runtime| role_ended(runtime.block_on(argocd::run(program, said))),
         ),
         Ok(Line::Help) => {
-            output::print(&argocd::usage());
+            output::print(&argocd::usage(program));
             ExitCode::SUCCESS
         }
         Err(wrong) => {
-            eprint!("Error: {wrong}\n{}", argocd::usage());
+            eprint!("Error: {wrong}\n{}", argocd::usage(program));
             ExitCode::FAILURE
         }
     }
@@ -224,7 +226,7 @@ fn start(cli: Cli) -> ExitCode {
     let streams = match &cli.command {
         Command::Up(args) => args.kubeconfig.is_some(),
         Command::ControlPlane(_) => true,
-        Command::CmpServer(_) | Command::Client(_) => false,
+        Command::CmpServer(_) | Command::RepoServer(_) | Command::Client(_) => false,
     };
     let runtime = match runtime(streams) {
         Ok(runtime) => runtime,
@@ -249,6 +251,11 @@ fn start(cli: Cli) -> ExitCode {
             let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
             let _logs = Logs::start(cli.connect.log_format(), Some(level));
             runtime.block_on(roles::cmp_server::run(*args))
+        }
+        Command::RepoServer(args) => {
+            let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
+            let logs = Logs::start(cli.connect.log_format(), Some(level));
+            runtime.block_on(roles::repo_server_role::run(*args, logs))
         }
         Command::Client(command) => {
             log_plainly(cli.loglevel.as_deref());

@@ -9,5 +9,7 @@ mod kubectl;
 mod kustomize;
 mod plugins;
 mod rbac;
+mod repo_server;
+mod repo_server_peer;
 mod scenarios;
 mod transcript;

@@ -2,7 +2,7 @@
 //! each fetched once for all waiters.
 
 use crate::{
-    RepoAccess, RepoError, RepoOptions,
+    Contact, ContactKind, ContactWatch, RepoAccess, RepoError, RepoOptions,
     git::{self, CommitId, GitLimits, Remote, Store},
     repos::{Since, blocking},
     revision::Reference,
@@ -220,6 +220,7 @@ pub(crate) fn no_look_ups() -> LookUps {
 pub(crate) struct Common {
     pub shares: Shares,
     pub look_ups: LookUps,
+    pub contacts: ContactWatch,
 }
 
 /// The resolved commit of a revision, with the time of the look-up.
@@ -345,8 +346,9 @@ impl Entry {
         let refs = match &self.location {
             Location::Local(_) => blocking(move || entry.open()?.references()).await?,
             _ => {
-                self.in_time(move |remote, stop| remote.list_refs(&entry.copy.path(), stop))
-                    .await?
+                let list =
+                    move |remote: &Remote<'_>, stop: &_| remote.list_refs(&entry.copy.path(), stop);
+                self.contact((ContactKind::LsRemote, ""), list).await?
             }
         };
         self.proved.store(true, Ordering::Relaxed);
@@ -361,6 +363,24 @@ impl Entry {
             ssh_program: &self.ssh_program,
             limits: self.limits,
         }
+    }
+
+    /// A contact with the remote, which is told of: see [`Self::in_time`].
+    async fn contact<T: Send + 'static>(
+        self: &Arc<Self>,
+        (kind, revision): (ContactKind, &str),
+        work: impl FnOnce(&Remote<'_>, &Arc<AtomicBool>) -> Result<T, RepoError> + Send + 'static,
+    ) -> Result<T, RepoError> {
+        let begun = Instant::now();
+        let outcome = self.in_time(work).await;
+        self.common.contacts.tell(&Contact {
+            repository: &self.location.shown(),
+            kind,
+            revision,
+            took: begun.elapsed(),
+            is_failed: outcome.is_err(),
+        });
+        outcome
     }
 
     /// Runs blocking work on the remote with the allowed timeout. Work that exceeds it is told to
@@ -502,8 +522,9 @@ impl Entry {
         }
         let _one = self.copy.fetching.lock().await;
         let entry = Arc::clone(self);
-        self.in_time(move |remote, stop| remote.fetch_history(&entry.copy.path(), stop))
-            .await?;
+        let fetch =
+            move |remote: &Remote<'_>, stop: &_| remote.fetch_history(&entry.copy.path(), stop);
+        self.contact((ContactKind::Fetch, ""), fetch).await?;
         self.copy.forget();
         Ok(())
     }
@@ -512,12 +533,12 @@ impl Entry {
         // Refs for servers that do not serve commits by SHA; without them only this method is
         // unavailable.
         let refs = self.refs(Since::Recently).await.unwrap_or_default();
-        let (entry, sha) = (Arc::clone(self), sha.to_owned());
-        self.in_time(move |remote, stop| {
+        let (entry, wanted) = (Arc::clone(self), sha.to_owned());
+        let fetch = move |remote: &Remote<'_>, stop: &_| {
             // Large enough for the previous fetch and the current one together.
             entry.copy.rotate(entry.limits.pack_bytes.saturating_mul(2));
-            remote.fetch(&entry.copy.path(), &sha, &refs, stop)
-        })
-        .await
+            remote.fetch(&entry.copy.path(), &wanted, &refs, stop)
+        };
+        self.contact((ContactKind::Fetch, sha), fetch).await
     }
 }

@@ -7,11 +7,13 @@
 mod access;
 mod busy;
 mod charts;
+mod contacts;
 mod entry;
 mod error;
 mod git;
 mod http;
 mod isolation;
+mod listing;
 mod manifests;
 mod needs;
 pub mod net;
@@ -23,6 +25,7 @@ pub mod revision;
 mod secret;
 mod shares;
 mod signatures;
+mod streamed;
 mod submodules;
 mod tokens;
 mod traced;
@@ -34,9 +37,11 @@ mod web;
 pub use access::{RepoAccess, Trust};
 #[doc(hidden)]
 pub use charts::read_index;
+pub use contacts::{Contact, ContactKind, ContactWatch};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
 pub use isolation::{Isolation, work as work_in_isolation};
+pub use listing::FilePattern;
 pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};
 pub use needs::{OtherRepository, Others, Reach};
 #[doc(hidden)]
@@ -46,6 +51,7 @@ pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved, Since};
 pub use secret::Secret;
 pub use signatures::{Signature, SignatureQuestion};
+pub use streamed::{STREAMED, UnpackLimits};
 pub use tiphys_render::{
     ClusterFacts, Details, HelmDetails, ManifestError, RenderError, SourceKind,
 };

@@ -9,6 +9,7 @@ use crate::{
     isolation::{self, Isolation, Workers},
     needs::{Fetched, Others},
     oci, plugin,
+    streamed::STREAMED,
     traced::{Files, Key, Traced},
 };
 use rand::RngCore as _;
@@ -85,9 +86,10 @@ impl ManifestRequest {
         paths.any(|path| path.starts_with('$'))
     }
 
-    /// The revision of what is rendered: a chart's version, an artifact's digest, else a commit.
+    /// The revision of what is rendered: a chart's version, an artifact's digest, that of files that
+    /// were sent, else a commit.
     fn revision(&self, id: CommitId) -> String {
-        if self.source.chart.is_empty() && !self.is_oci() {
+        if self.source.chart.is_empty() && !self.is_oci() && self.sha != STREAMED {
             id.commit.to_string()
         } else {
             self.sha.clone()

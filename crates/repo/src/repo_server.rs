@@ -10,11 +10,16 @@ use crate::{
     net::{self, Tls},
     repos::blocking,
 };
+use futures::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
 use http::{Uri, uri::PathAndQuery};
 use hyper_util::rt::TokioIo;
 use sha2::{Digest, Sha256};
 use std::{
     error::Error as _,
+    fs::File,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -23,12 +28,14 @@ use std::{
 use tiphys_api::rpc::{
     plugin::Nothing,
     repo_server::{
-        ManifestRequest, ManifestResponse, ResolveRevisionRequest, ResolveRevisionResponse,
+        ManifestFileChunk, ManifestFileMetadata, ManifestRequest, ManifestRequestWithFiles,
+        ManifestResponse, ResolveRevisionRequest, ResolveRevisionResponse,
         UpdateRevisionForPathsRequest, UpdateRevisionForPathsResponse,
     },
     repository::PluginList,
 };
 use tiphys_apimachinery::{Kept, Object};
+use tokio::io::AsyncReadExt as _;
 use tonic::{Code, Status, client::Grpc, transport::Channel};
 use tonic_prost::ProstCodec;
 use tracing::{Instrument as _, field};
@@ -38,6 +45,8 @@ const MAX_MESSAGE: usize = 100 << 20;
 /// How often a call is tried if the server is unreachable or busy, and the delay between attempts.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
+/// Bytes of an archive in one message.
+const CHUNK: usize = 64 << 10;
 /// Cache size for parsed responses (estimated): a repeated response is not parsed again.
 const KNOWN_BYTES: u64 = 256 << 20;
 
@@ -118,8 +127,46 @@ impl RepoServer {
         let answer: ManifestResponse = self
             .call("/repository.RepoServerService/GenerateManifest", request)
             .await?;
+        self.read(answer).await
+    }
+
+    /// Renders the files of an archive (tar, packed with gzip) in place of those of the repository.
+    /// `checksum`: its SHA-256 in hexadecimal. The call is not repeated.
+    pub async fn manifests_of_files(
+        &self,
+        request: ManifestRequest,
+        (archive, checksum): (File, &str),
+    ) -> Result<Arc<Manifests>, RepoError> {
+        let answer = self.send(messages(request, archive, checksum)).await;
+        let answer = answer.map_err(|status| RepoError::RepoServer {
+            message: shown(&status),
+            retryable: is_of_moment(status.code()),
+        })?;
+        self.read(answer).await
+    }
+
+    async fn send(
+        &self,
+        messages: BoxStream<'static, ManifestRequestWithFiles>,
+    ) -> Result<ManifestResponse, Status> {
+        const METHOD: &str = "/repository.RepoServerService/GenerateManifestWithFiles";
+        let work = async {
+            let mut grpc = Grpc::new(self.channel.clone())
+                .max_decoding_message_size(MAX_MESSAGE)
+                .max_encoding_message_size(MAX_MESSAGE);
+            grpc.ready().await.map_err(|e| unreached(&e))?;
+            let codec = ProstCodec::<ManifestRequestWithFiles, ManifestResponse>::default();
+            let request = tonic::Request::new(messages);
+            let path = PathAndQuery::from_static(METHOD);
+            let reply = grpc.client_streaming(request, path, codec).await;
+            Ok(reply.map_err(of_reply)?.into_inner())
+        };
+        self.in_time(work).await
+    }
+
+    /// The objects of an answer, which may have a hundred megabytes.
+    async fn read(&self, answer: ManifestResponse) -> Result<Arc<Manifests>, RepoError> {
         let known = self.known.clone();
-        // It may be a hundred megabytes.
         let read = move || {
             let key = key(&answer);
             let objects = match known.get(&key) {
@@ -230,16 +277,12 @@ impl RepoServer {
             let reply = grpc
                 .unary(request, PathAndQuery::from_static(method), codec)
                 .await;
-            // Without a connection there is no reply, only tonic's description of the failure.
-            let reply = reply.map_err(|status| {
-                if status.source().is_some() {
-                    unreached(&status)
-                } else {
-                    status
-                }
-            })?;
-            Ok(reply.into_inner())
+            Ok(reply.map_err(of_reply)?.into_inner())
         };
+        self.in_time(work).await
+    }
+
+    async fn in_time<R>(&self, work: impl Future<Output = Result<R, Status>>) -> Result<R, Status> {
         if self.timeout.is_zero() {
             return work.await;
         }
@@ -279,6 +322,47 @@ async fn read(path: &Path) -> io::Result<Vec<u8>> {
     tokio::fs::read(path)
         .await
         .map_err(|e| io::Error::new(e.kind(), format!("{}: {}", path.display(), net::reason(&e))))
+}
+
+/// Without a connection there is no reply, only tonic's description of the failure.
+fn of_reply(status: Status) -> Status {
+    if status.source().is_some() {
+        unreached(&status)
+    } else {
+        status
+    }
+}
+
+/// The request, what is said of the archive, and the archive in chunks. If it cannot be read, the
+/// stream ends early, and the checksum is wrong.
+fn messages(
+    request: ManifestRequest,
+    archive: File,
+    checksum: &str,
+) -> BoxStream<'static, ManifestRequestWithFiles> {
+    let first = ManifestRequestWithFiles {
+        request: Some(request),
+        ..ManifestRequestWithFiles::default()
+    };
+    let metadata = ManifestRequestWithFiles {
+        metadata: Some(ManifestFileMetadata {
+            checksum: checksum.to_owned(),
+            size: 0,
+        }),
+        ..ManifestRequestWithFiles::default()
+    };
+    let archive = tokio::fs::File::from_std(archive);
+    let chunks = stream::unfold(archive, |mut archive| async move {
+        let mut chunk = vec![0; CHUNK];
+        let read = archive.read(&mut chunk).await.unwrap_or_default();
+        chunk.truncate(read);
+        let message = ManifestRequestWithFiles {
+            chunk: Some(ManifestFileChunk { chunk }),
+            ..ManifestRequestWithFiles::default()
+        };
+        (read > 0).then_some((message, archive))
+    });
+    stream::iter([first, metadata]).chain(chunks).boxed()
 }
 
 /// The cause of tonic's "transport error", as Go's client words it.

@@ -1,7 +1,7 @@
 //! The handle that the rest of the program uses.
 
 use crate::{
-    RepoAccess, RepoError,
+    ContactWatch, RepoAccess, RepoError,
     charts::{ChartName, Charts},
     entry::{Common, Copies, Entry, no_look_ups},
     git::{self, Commit, CommitId, GitFiles, GitLimits, Store},
@@ -13,6 +13,7 @@ use crate::{
     plugin::{PluginSettings, Plugins},
     revision::{self, Reference, Target},
     shares::Shares,
+    streamed::Streamed,
     submodules::Submodules,
     tokens::{Tokens, Workload as AzureWorkload},
     unpacked::Unpacked,
@@ -97,6 +98,8 @@ pub struct RepoOptions {
     pub submodules: bool,
     /// Check signatures where projects demand them.
     pub signatures: bool,
+    /// Is told of contacts with Git servers.
+    pub contacts: ContactWatch,
 }
 
 impl Default for RepoOptions {
@@ -116,6 +119,7 @@ impl Default for RepoOptions {
             isolation: None,
             submodules: true,
             signatures: true,
+            contacts: ContactWatch::default(),
         }
     }
 }
@@ -141,6 +145,19 @@ struct Inner {
     submodules: Submodules,
     plugins: Plugins,
     tokens: Arc<Tokens>,
+    streamed: Streamed,
+}
+
+impl Inner {
+    fn manifests(
+        &self,
+        commits: &Commits,
+        request: &ManifestRequest,
+    ) -> Result<Arc<Manifests>, RepoError> {
+        let (budget, limit) = (&self.options.budget, self.options.render_timeout);
+        let made = self.renderer.manifests(commits, request, budget, limit);
+        made.map(Arc::new)
+    }
 }
 
 impl std::fmt::Debug for Repos {
@@ -182,7 +199,9 @@ impl Repos {
         let common = Arc::new(Common {
             shares: Shares::new(renders),
             look_ups: no_look_ups(),
+            contacts: options.contacts.clone(),
         });
+        let streamed = Streamed::new(cache_dir.join("streamed"));
         let downloads = Arc::new(Downloads::new(options.timeout, Arc::clone(&common)));
         let unpacked = Arc::new(Unpacked::new(cache_dir.join("unpacked")));
         let web = WebFiles::new(Arc::clone(&downloads), Arc::clone(&unpacked));
@@ -206,6 +225,7 @@ impl Repos {
                 oci,
                 plugins,
                 tokens,
+                streamed,
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
                 submodules: Submodules::default(),
@@ -362,14 +382,22 @@ impl Repos {
             revision = request.sha,
             path = request.source.path
         );
-        let render = self.render(request, |inner, commits, request| {
-            let (budget, limit) = (&inner.options.budget, inner.options.render_timeout);
-            inner
-                .renderer
-                .manifests(commits, request, budget, limit)
-                .map(Arc::new)
-        });
-        render.instrument(span).await
+        self.render(request, Inner::manifests)
+            .instrument(span)
+            .await
+    }
+
+    /// The same, of files that are not those of the source.
+    pub(crate) async fn manifests_of(
+        &self,
+        files: Commit,
+        request: ManifestRequest,
+    ) -> Result<Arc<Manifests>, RepoError> {
+        self.render_from(files, request, Inner::manifests).await
+    }
+
+    pub(crate) fn streamed(&self) -> &Streamed {
+        &self.inner.streamed
     }
 
     /// The details and settable parameters of a source.
@@ -389,6 +417,15 @@ impl Repos {
         work: fn(&Inner, &Commits, &ManifestRequest) -> Result<T, RepoError>,
     ) -> Result<T, RepoError> {
         let own = self.own(&request).await?;
+        self.render_from(own, request, work).await
+    }
+
+    async fn render_from<T: Send + 'static>(
+        &self,
+        own: Commit,
+        request: ManifestRequest,
+        work: fn(&Inner, &Commits, &ManifestRequest) -> Result<T, RepoError>,
+    ) -> Result<T, RepoError> {
         let mut refs = BTreeMap::new();
         for (name, source) in request.refs.iter().filter(|_| request.refers()) {
             let commit = if oci::is_source(&source.access.url) {
@@ -666,7 +703,7 @@ impl Repos {
     }
 
     /// The commit with its submodules.
-    async fn whole(
+    pub(crate) async fn whole(
         &self,
         access: &RepoAccess,
         sha: &str,

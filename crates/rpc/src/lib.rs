@@ -5,12 +5,15 @@
 //! state is the type that implements [`Role`]; its handlers get that state, the caller and a
 //! message. The crate knows no individual calls, and nothing about Argo CD.
 
+pub mod counts;
 mod error;
 pub mod heavy;
 mod role;
 pub mod table;
 mod transport;
+pub mod upload;
 
+pub use counts::CallCounts;
 pub use error::{ApiError, Code};
 pub use role::Role;
 pub use table::{Call, Table};
@@ -18,7 +21,7 @@ pub use transport::{
     listen::serve,
     source::{Network, NetworkError},
     text,
-    tls::{Tls, TlsError},
+    tls::{Tls, TlsError, TlsRules, TlsVersion},
     token::{found as token, set_cookie},
     unix,
 };

@@ -6,7 +6,7 @@ use crate::{ApiError, Code};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde_json::Value;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fs::File, sync::Arc};
 use tiphys_api::{
     AppProject, Application,
     cluster::Cluster,
@@ -328,6 +328,12 @@ pub trait Sources: Send + Sync + 'static {
         revision: &str,
     ) -> Result<(String, String), ApiError>;
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError>;
+    /// The same of the files of an archive (tar, packed with gzip), with its SHA-256.
+    async fn render_files(
+        &self,
+        request: RenderRequest,
+        files: (File, &str),
+    ) -> Result<RenderedManifests, ApiError>;
     /// The parameters that can be set in a source.
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError>;
     /// The names of the plugins that render.

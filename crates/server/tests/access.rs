@@ -17,8 +17,15 @@ use std::{
     },
     time::Duration,
 };
-use tiphys_rpc::table::Kind;
+use tiphys_api::rpc::{
+    application::{
+        ApplicationManifestQueryWithFiles, ApplicationManifestQueryWithFilesWrapper, FileChunk,
+    },
+    repository::ManifestResponse,
+};
+use tiphys_rpc::{ApiError, Call, Code, table::Kind};
 use tiphys_server::{
+    State,
     access::{Access, Action, Ask, Enforcer, Question},
     auth::Claims,
     ports::Store as _,
@@ -142,6 +149,91 @@ async fn seen(world: &World) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the Applications are not seen");
+}
+
+/// The status and the body of a row's answer, over REST if there it can be.
+async fn answer(world: &World, call: &Call<State>) -> (u16, String) {
+    let rpc = call.rpc.trim_start_matches('/');
+    if call.kind != Kind::ClientStream {
+        return send(world, request(rpc)).await;
+    }
+    match sent(world, "a", b"files", FILES).await {
+        Ok(_) => (200, String::new()),
+        Err(e) => {
+            let error = ApiError::new(code(e.code()), e.message());
+            (error.code.http().as_u16(), error.json().to_string())
+        }
+    }
+}
+
+fn code(code: tonic::Code) -> Code {
+    match code {
+        tonic::Code::PermissionDenied => Code::PermissionDenied,
+        _ => Code::Unknown,
+    }
+}
+
+/// The SHA-256 of `files`.
+const FILES: &str = "3d7db37d08f9140fd09f12b9621cd0954b6d56a9d2f357fb2c7f5d62636d2fd1";
+
+/// What GetManifestsWithFiles answers for an archive, which the fake of the sources does not unpack.
+async fn sent(
+    world: &World,
+    app: &str,
+    archive: &[u8],
+    checksum: &str,
+) -> Result<ManifestResponse, tonic::Status> {
+    let query = ApplicationManifestQueryWithFiles {
+        name: app.to_owned(),
+        checksum: checksum.to_owned(),
+        ..Default::default()
+    };
+    let first = ApplicationManifestQueryWithFilesWrapper {
+        query: Some(query),
+        chunk: None,
+    };
+    let chunk = |bytes: &[u8]| ApplicationManifestQueryWithFilesWrapper {
+        query: None,
+        chunk: Some(FileChunk {
+            chunk: bytes.to_vec(),
+        }),
+    };
+    let mut messages = vec![first];
+    messages.extend(archive.chunks(2).map(chunk));
+    let rpc = "/application.ApplicationService/GetManifestsWithFiles";
+    world.grpc_send(rpc, messages).await
+}
+
+#[tokio::test]
+async fn files_are_rendered_as_the_applications() {
+    let world = world(Recorder::new(|_| true)).await;
+    let found = sent(&world, "a", b"files", FILES).await.expect("manifests");
+    assert_eq!(
+        (found.revision.as_str(), found.namespace.as_str()),
+        ("streamed", "n")
+    );
+    let object: Value = serde_json::from_str(&found.manifests[0]).expect("JSON");
+    let data = json!({"text": "files", "checksum": FILES, "path": "p"});
+    assert_eq!(object["data"], data);
+    let tracked = &object["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"];
+    assert_eq!(tracked, "a:/ConfigMap:n/c");
+    let refused = async |app, checksum| {
+        let refused = sent(&world, app, b"files", checksum).await;
+        refused.expect_err("refused").message().to_owned()
+    };
+    let wrong = refused("a", "0000").await;
+    assert!(
+        wrong.starts_with("error sending chunk: file checksum validation error"),
+        "{wrong}"
+    );
+    assert_eq!(
+        refused("", FILES).await,
+        "invalid request: application name is missing"
+    );
+    assert_eq!(refused("none", FILES).await, "permission denied");
+    let path = "/api/v1/applications/manifestsWithFiles";
+    let (status, body) = world.rest(Method::POST, path, Some(json!({}))).await;
+    assert_eq!(status, 501, "{body}");
 }
 
 /// A request for each row that has a handler: method, path, body.
@@ -412,7 +504,7 @@ async fn each_row_asks_for_what_it_names() {
         let recorder = Recorder::new(|_| true);
         let world = world(recorder.clone()).await;
         prepare(&world, rpc).await;
-        let (status, body) = send(&world, request(rpc)).await;
+        let (status, body) = answer(&world, call).await;
         let want = if is_of_another_account(rpc) { 404 } else { 200 };
         assert_eq!(status, want, "{rpc}: {body}");
         let asked = recorder.asks();
@@ -455,7 +547,7 @@ async fn the_refused_get_nothing_and_do_nothing() {
             Access::Lists(_) => true,
             Access::Asks { .. } => false,
         };
-        let (status, body) = send(&world, request(rpc)).await;
+        let (status, body) = answer(&world, call).await;
         if lists && call.kind == Kind::ServerStream {
             assert_eq!(body, "", "{rpc}");
         } else if rpc == "account.AccountService/ListAccounts" {

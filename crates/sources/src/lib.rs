@@ -15,7 +15,7 @@ mod request;
 pub use integrity::SignatureTrust;
 pub use request::{AppRequest, Before, SourceRequest, is_only_referred_to};
 
-use std::sync::Arc;
+use std::{fs::File, sync::Arc};
 use tiphys_api::{
     AppProject,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
@@ -24,6 +24,7 @@ use tiphys_api::{
 use tiphys_cluster::{Records, Settings};
 use tiphys_repo::{
     Details, Manifests, Refs, RepoAccess, RepoError, RepoServer, Repos, Resolved, Since, Trust,
+    UnpackLimits,
 };
 
 /// Reads the current state of an installation.
@@ -149,6 +150,24 @@ impl Sources {
             Some(same) => Ok(same),
             None => self.repos.manifests(request).await,
         }
+    }
+
+    /// The manifests of a source whose files are those of an archive (tar, packed with gzip), with
+    /// its SHA-256.
+    pub async fn manifests_of_files(
+        &self,
+        request: &SourceRequest,
+        (archive, checksum): (File, &str),
+    ) -> Result<Arc<Manifests>, RepoError> {
+        if let Some(server) = &self.server {
+            let message = remote::message(self, request)?;
+            return server
+                .manifests_of_files(message, (archive, checksum))
+                .await;
+        }
+        let (files, limits) = ((archive, checksum), UnpackLimits::default());
+        let request = local::request(self, request);
+        self.repos.manifests_of_files(files, limits, request).await
     }
 
     /// Whether a source, or a source whose files it reads, has changed in the paths that the

@@ -40,6 +40,15 @@ impl Repo {
         format!("file://{}", self.bare().display())
     }
 
+    /// Makes symbolic links, to be committed with the next change.
+    pub fn link(&self, links: &[(&str, &str)]) {
+        for (name, target) in links {
+            let path = self.tree().join(name);
+            fs::create_dir_all(path.parent().expect("it is in the tree")).expect("a folder");
+            std::os::unix::fs::symlink(target, path).expect("a link");
+        }
+    }
+
     /// Writes and deletes files, commits, and returns the commit's SHA.
     pub fn commit(&self, write: &[(&str, &str)], delete: &[&str]) -> String {
         for (name, text) in write {

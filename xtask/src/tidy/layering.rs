@@ -7,7 +7,7 @@ use std::{path::Path, process::Command};
 
 /// Imports go only up this list: a crate may import those before it. Some do not exist yet, see
 /// docs/decisions/0019-homes-for-what-comes.md.
-pub const ORDER: [&str; 22] = [
+pub const ORDER: [&str; 23] = [
     "gocompat",
     "apimachinery",
     "kube-schema",
@@ -23,6 +23,7 @@ pub const ORDER: [&str; 22] = [
     "rpc",
     "cmp",
     "repo",
+    "repo-server",
     "cluster",
     "sources",
     "catalog",

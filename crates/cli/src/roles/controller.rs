@@ -7,12 +7,12 @@ use super::{
     redis::RedisArgs,
     replicas::ReplicaArgs,
     repo_server::RepoServerArgs,
+    repositories::{Repositories, RepositoryArgs},
     traces::{TraceArgs, TraceContext},
     wire::ControlPlane,
 };
-use anyhow::Context;
 use clap::Args;
-use std::{net::IpAddr, os::unix::fs::DirBuilderExt, path::PathBuf};
+use std::net::IpAddr;
 use tiphys_cluster::{Cluster, RecordsOptions, records::SettingsOverrides};
 use tiphys_controllers::application::{self, Dependencies};
 use tiphys_repo::RepoOptions;
@@ -51,32 +51,10 @@ pub struct ControllerArgs {
     repo_server: RepoServerArgs,
     #[command(flatten)]
     traces: TraceArgs,
-    /// Folder for copies of repositories [default: a new one in the temporary folder]
-    #[arg(long, value_name = "DIR")]
-    repositories: Option<PathBuf>,
-    /// Let Applications name repositories of this machine (file:// URLs and absolute paths): for
-    /// tests; everybody who may create an Application can then read every repository that this
-    /// process can
-    #[arg(long)]
-    allow_file_repositories: bool,
+    #[command(flatten)]
+    repositories: RepositoryArgs,
     #[command(flatten, next_help_heading = "Limits of repositories")]
     git: GitArgs,
-}
-
-/// A folder for copies of repositories; one that was created for this process is removed with it.
-struct Repositories {
-    path: PathBuf,
-    temporary: bool,
-}
-
-impl Drop for Repositories {
-    fn drop(&mut self) {
-        if self.temporary
-            && let Err(error) = std::fs::remove_dir_all(&self.path)
-        {
-            tracing::warn!(path = %self.path.display(), %error, "the temporary folder of repositories is left behind");
-        }
-    }
 }
 
 /// A controller that is ready to start.
@@ -106,10 +84,10 @@ impl ControllerArgs {
             ..RecordsOptions::new(namespace)
         };
         let options = RepoOptions {
-            allow_local: self.allow_file_repositories,
+            allow_local: self.repositories.are_local_allowed(),
             ..self.git.options()
         };
-        let repositories = self.repositories()?;
+        let repositories = self.repositories.folder()?;
         let mut plane =
             ControlPlane::start(cluster, records, repositories.path.clone(), options).await?;
         let context = || TraceContext::here().map(|context| context.to_string());
@@ -149,31 +127,6 @@ impl ControllerArgs {
             .map(|n| n.trim().to_owned())
             .filter(|n| !n.is_empty());
         Some(given.collect()).filter(|given: &Vec<String>| !given.is_empty())
-    }
-
-    /// The given folder, else a new one that no one else can have created before.
-    fn repositories(&self) -> anyhow::Result<Repositories> {
-        let new = || {
-            std::env::temp_dir().join(format!(
-                "tiphys-repositories-{:016x}",
-                rand::random::<u64>()
-            ))
-        };
-        let path = self.repositories.clone().unwrap_or_else(new);
-        let made = std::fs::DirBuilder::new()
-            .recursive(self.repositories.is_some())
-            .mode(0o700)
-            .create(&path);
-        made.with_context(|| {
-            format!(
-                "folder {} cannot be made; choose another with --repositories",
-                path.display()
-            )
-        })?;
-        Ok(Repositories {
-            path,
-            temporary: self.repositories.is_none(),
-        })
     }
 }
 

@@ -1,17 +1,23 @@
 //! The port for Prometheus: `/metrics`, and `/healthz`. Main type: [`MetricsArgs`].
 
 use anyhow::Context;
-use axum::{Router, response::IntoResponse, routing::get};
+use axum::{Router, extract::RawQuery, response::IntoResponse, routing::get};
 use clap::Args;
 use http::{StatusCode, header::CONTENT_TYPE};
 use hyper_util::rt::TokioExecutor;
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
 use tiphys_cluster::Records;
 use tiphys_controllers::metrics::report::{self, Choice, Report};
 use tiphys_listen::{Builder, Connections, Limits};
 use tiphys_server::Server;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
+
+/// Prometheus' text format.
+const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Args, Debug)]
 pub struct MetricsArgs {
@@ -99,16 +105,59 @@ pub async fn of_api(
     })?;
     let text = move || {
         let requests = report.requests().unwrap_or_else(|e| format!("# {e}\n"));
-        std::future::ready((
-            [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-            server.metrics() + &requests,
-        ))
+        std::future::ready(([(CONTENT_TYPE, PLAIN)], server.metrics() + &requests))
     };
     let router = Router::new()
         .route("/metrics", get(text))
         .route("/healthz", get(|| async { "ok\n" }));
     serve(listener, router, stop);
     Ok(())
+}
+
+/// `/metrics` and `/healthz` of a repo-server, until stopped. With `full=true` it says whether the port of the
+/// service takes connections.
+pub async fn of_repo_server(
+    (address, port): (IpAddr, u16),
+    service: (IpAddr, u16),
+    text: impl Fn() -> String + Clone + Send + Sync + 'static,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    if port == 0 {
+        return Ok(());
+    }
+    let listener = TcpListener::bind((address, port)).await.with_context(|| {
+        format!("port {port} cannot be opened; choose another with --metrics-port, or 0 for none")
+    })?;
+    let health = move |query: RawQuery| async move {
+        let is_full = query
+            .0
+            .is_some_and(|query| query.split('&').any(|part| part == "full=true"));
+        let connected = if is_full {
+            let service = (reachable(service.0), service.1);
+            TcpStream::connect(service).await.map(drop)
+        } else {
+            Ok(())
+        };
+        match connected {
+            Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+            Err(e) => (StatusCode::SERVICE_UNAVAILABLE, format!("{e}\n")),
+        }
+    };
+    let metrics = move || std::future::ready(([(CONTENT_TYPE, PLAIN)], text()));
+    let router = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(health));
+    serve(listener, router, stop);
+    Ok(())
+}
+
+/// Where something that listens on an address is reached.
+fn reachable(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(v6) if v6.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    }
 }
 
 /// Metrics are requested rarely, and from few addresses.

@@ -13,6 +13,8 @@ mod plugins;
 mod redis;
 mod replicas;
 mod repo_server;
+pub mod repo_server_role;
+mod repositories;
 mod traces;
 pub mod up;
 pub mod wire;

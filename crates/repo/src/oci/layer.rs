@@ -11,6 +11,9 @@ use tiphys_render::tar::{Allowance, Kind, Tar, TarFault};
 pub(crate) struct LayerLimits {
     pub bytes: u64,
     pub entries: usize,
+    /// Paths and links that begin with a slash are below the root of the archive; else they are
+    /// refused.
+    pub rooted: bool,
 }
 
 impl Default for LayerLimits {
@@ -18,6 +21,7 @@ impl Default for LayerLimits {
         Self {
             bytes: 256 << 20,
             entries: 50_000,
+            rooted: true,
         }
     }
 }
@@ -91,7 +95,8 @@ pub(crate) fn files(
     }
 }
 
-fn unpacked(input: impl Read, limits: LayerLimits) -> Result<LayerFiles, LayerError> {
+pub(crate) fn unpacked(input: impl Read, limits: LayerLimits) -> Result<LayerFiles, LayerError> {
+    let is_refused = |path: &str| !limits.rooted && path.starts_with('/');
     let (bytes, entries) = (limits.bytes, limits.entries);
     let left = Left {
         limits,
@@ -102,13 +107,14 @@ fn unpacked(input: impl Read, limits: LayerLimits) -> Result<LayerFiles, LayerEr
     let mut files = LayerFiles::new();
     while let Some(entry) = tar.next()? {
         let illegal = || LayerError::Path(entry.name.clone());
-        let path = inside(&entry.name).ok_or_else(illegal)?;
+        let path = inside(&entry.name).filter(|_| !is_refused(&entry.name));
+        let path = path.ok_or_else(illegal)?;
         let file = match entry.kind {
             Kind::File if !path.is_empty() => LayerFile::File(tar.data(entry.size)?),
             Kind::Symlink(target) if !path.is_empty() => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 let leads = inside(&format!("{folder}/{target}"));
-                if leads.is_none() {
+                if leads.is_none() || is_refused(&target) {
                     return Err(LayerError::Link(entry.name));
                 }
                 LayerFile::Link(target.trim_start_matches('/').to_owned())
@@ -290,6 +296,7 @@ mod tests {
         let limits = LayerLimits {
             bytes: 1 << 20,
             entries: 10,
+            rooted: true,
         };
         let large = "0".repeat(2 << 20);
         let bomb = gzip(&tar(&[TarEntry::file("x", &large)]));

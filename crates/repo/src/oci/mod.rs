@@ -6,7 +6,7 @@
 
 mod address;
 mod auth;
-mod layer;
+pub(crate) mod layer;
 mod manifest;
 mod registry;
 
@@ -437,6 +437,7 @@ pub fn read_layer(layer: &[u8]) -> Result<(), String> {
     let limits = LayerLimits {
         bytes: 16 << 20,
         entries: 1000,
+        rooted: true,
     };
     for is_packed in [false, true] {
         let files = layer::files(layer, is_packed, false, limits).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The servers that give tokens are played by this process.
 
 use super::*;
-use crate::{ErrorKind, shares::Shares};
+use crate::{ContactWatch, ErrorKind, shares::Shares};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use reqwest::Url;
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
@@ -116,6 +116,7 @@ fn tokens(workload: Option<Workload>) -> Tokens {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let common = Common {
         shares: Shares::new(4),
+        contacts: ContactWatch::default(),
         look_ups: crate::entry::no_look_ups(),
     };
     Tokens::new(Duration::from_secs(10), Arc::new(common), workload)

@@ -107,6 +107,13 @@ impl<S: Role> Call<S> {
         Self::new(rpc, rest, access, Kind::Unary, None)
     }
 
+    /// REST bindings of a call that only gRPC has: they say so.
+    #[must_use]
+    pub fn with_rest(self, rest: &[&str]) -> Self {
+        let rest = rest.iter().map(|text| Rest::parse(text)).collect();
+        Self { rest, ..self }
+    }
+
     #[must_use]
     pub fn with_session(self, session: Session) -> Self {
         Self { session, ..self }
@@ -244,7 +251,8 @@ where
 {
     let handler: Handler<S> = Box::new(move |state, caller, request| {
         let Request::Stream(messages) = request else {
-            let e = ApiError::internal("one message where a stream was expected");
+            let text = "this call takes a stream of messages, which only gRPC has";
+            let e = ApiError::new(Code::Unimplemented, text);
             return Box::pin(std::future::ready(Err(e)));
         };
         let queries = messages.map(|bytes| Ok(decode(Request::Proto(bytes?))?.0));

@@ -7,6 +7,7 @@ use crate::{
     ApiError,
     ports::{RenderRequest, RenderedManifests, Sources},
 };
+use std::fs::File;
 use tiphys_api::{
     AppProject,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
@@ -50,6 +51,16 @@ impl<A> SourcesOf<'_, A> {
     /// Renders from this repository, regardless of the repository in the request.
     pub async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
         self.sources.render(self.of_repository(request)).await
+    }
+
+    /// The same of files that are sent.
+    pub async fn render_files(
+        &self,
+        request: RenderRequest,
+        files: (File, &str),
+    ) -> Result<RenderedManifests, ApiError> {
+        let request = self.of_repository(request);
+        self.sources.render_files(request, files).await
     }
 
     pub async fn details(

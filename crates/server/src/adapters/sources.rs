@@ -6,7 +6,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use serde_json::Value;
-use std::sync::Arc;
+use std::{fs::File, sync::Arc};
 use tiphys_api::{
     AppProject,
     operation::RefTarget,
@@ -17,7 +17,8 @@ use tiphys_api::{
     },
     source::{ApplicationSource, HelmParameter},
 };
-use tiphys_repo::{RenderError, RepoError, Since, SourceKind};
+use tiphys_apimachinery::Kept;
+use tiphys_repo::{Manifests, RenderError, RepoError, Since, SourceKind};
 use tiphys_sources::{AppRequest, SourceRequest};
 
 /// Git, or a repo-server.
@@ -78,6 +79,16 @@ pub(super) fn of_repo(e: RepoError) -> ApiError {
     ApiError::new(code, e.to_string())
 }
 
+fn rendered_manifests(rendered: &Manifests) -> RenderedManifests {
+    let object = |kept: &Arc<Kept>| Value::Object(kept.object().0.clone());
+    RenderedManifests {
+        revision: rendered.revision.clone(),
+        source_type: rendered.source_type.clone(),
+        objects: rendered.objects.iter().map(object).collect(),
+        errors: rendered.errors.iter().map(ToString::to_string).collect(),
+    }
+}
+
 #[async_trait]
 impl Sources for RepoSources {
     async fn resolve(
@@ -95,21 +106,17 @@ impl Sources for RepoSources {
     }
 
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
-        let rendered = self
-            .0
-            .manifests(&question(request), None)
-            .await
-            .map_err(of_repo)?;
-        Ok(RenderedManifests {
-            revision: rendered.revision.clone(),
-            source_type: rendered.source_type.clone(),
-            objects: rendered
-                .objects
-                .iter()
-                .map(|o| Value::Object(o.object().0.clone()))
-                .collect(),
-            errors: rendered.errors.iter().map(ToString::to_string).collect(),
-        })
+        let rendered = self.0.manifests(&question(request), None).await;
+        Ok(rendered_manifests(&*rendered.map_err(of_repo)?))
+    }
+
+    async fn render_files(
+        &self,
+        request: RenderRequest,
+        files: (File, &str),
+    ) -> Result<RenderedManifests, ApiError> {
+        let rendered = self.0.manifests_of_files(&question(request), files).await;
+        Ok(rendered_manifests(&*rendered.map_err(of_repo)?))
     }
 
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError> {

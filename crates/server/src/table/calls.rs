@@ -2,7 +2,7 @@
 //! that Argo CD requires, in its order. Rows without a handler list the permissions for a future
 //! implementation.
 
-use super::{missing, public, signed_in, stream, unary};
+use super::{client_stream, missing, public, signed_in, stream, unary};
 use crate::{
     access::{Access, Action::*, Ask, CredentialUse, Resource::*},
     server::State,
@@ -176,10 +176,11 @@ fn applications() -> Vec<Call<State>> {
             needs(&[Ask(Applications, Get)]),
             application::manifests::get,
         ),
-        missing(
+        client_stream(
             "application.ApplicationService/GetManifestsWithFiles",
             &["POST /api/v1/applications/manifestsWithFiles *"],
             needs(&[Ask(Applications, Get)]),
+            application::files::manifests,
         ),
     ]
 }

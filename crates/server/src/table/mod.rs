@@ -56,6 +56,25 @@ where
     table::server_stream(rpc, rest, access, Shown::conceal, guarded)
 }
 
+/// A row that takes a stream of messages, for callers with the permissions it names. Its REST
+/// bindings only say that REST has no such calls.
+fn client_stream<Q, R, F, Fut>(rpc: &str, rest: &[&str], access: Access, f: F) -> Call<State>
+where
+    Q: Query,
+    R: Answer + Shown,
+    F: Fn(Arc<State>, Guard, BoxStream<'static, Result<Q, ApiError>>) -> Fut
+        + Send
+        + Sync
+        + 'static,
+    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
+{
+    let guarded = move |state: Arc<State>, caller, messages| {
+        let guard = state.guard(caller, access);
+        f(state, guard, messages)
+    };
+    table::client_stream(rpc, access, Shown::conceal, guarded).with_rest(rest)
+}
+
 /// A public row.
 fn public<Q, R, F, Fut>(rpc: &str, rest: &[&str], f: F) -> Call<State>
 where

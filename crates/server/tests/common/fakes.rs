@@ -626,6 +626,24 @@ impl Sources for FakeSources {
         })
     }
 
+    async fn render_files(
+        &self,
+        request: RenderRequest,
+        (mut archive, checksum): (std::fs::File, &str),
+    ) -> Result<RenderedManifests, ApiError> {
+        use std::io::{Read as _, Seek as _};
+        let mut text = String::new();
+        archive.rewind().expect("a file");
+        archive.read_to_string(&mut text).expect("text");
+        let object = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"text": text, "checksum": checksum, "path": request.source.path}});
+        Ok(RenderedManifests {
+            revision: "streamed".into(),
+            source_type: "Directory".into(),
+            objects: vec![object],
+            errors: Vec::new(),
+        })
+    }
+
     async fn details(&self, _: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError> {
         Ok(RepoAppDetailsResponse {
             type_: "Directory".into(),

@@ -273,6 +273,25 @@ impl World {
             .map(tonic::Response::into_inner)
     }
 
+    /// A call that sends several messages.
+    pub async fn grpc_send<Q, R>(
+        &self,
+        rpc: &'static str,
+        messages: Vec<Q>,
+    ) -> Result<R, tonic::Status>
+    where
+        Q: prost::Message + Default + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let mut client = tonic::client::Grpc::new(self.channel().await);
+        client.ready().await.expect("a connection");
+        let codec = ProstCodec::<Q, R>::default();
+        let path = http::uri::PathAndQuery::from_static(rpc);
+        let messages = self.request(futures::stream::iter(messages));
+        let reply = client.client_streaming(messages, path, codec).await;
+        reply.map(tonic::Response::into_inner)
+    }
+
     pub async fn grpc_stream<Q, R>(&self, rpc: &'static str, message: Q) -> tonic::Streaming<R>
     where
         Q: prost::Message + Default + 'static,

@@ -1,11 +1,7 @@
 //! `argocd-application-controller`: only the Application controller, as a replacement for Argo
 //! CD's, next to its servers.
 
-use super::{
-    CONTROLLER,
-    flags::{LOG_FORMAT, LOG_LEVEL},
-    line::Said,
-};
+use super::{CONTROLLER, line::Said};
 use crate::{
     commands::{self, KubeArgs},
     roles::{
@@ -45,18 +41,7 @@ impl Role {
 }
 
 /// Runs until stopped.
-pub async fn run(said: Said) -> anyhow::Result<()> {
-    let logs = Logs::start(said.text(LOG_FORMAT), said.text(LOG_LEVEL));
-    said.broken
-        .iter()
-        .for_each(|broken| tracing::warn!("{broken}"));
-    let unused = said.without_effect();
-    if !unused.is_empty() {
-        tracing::info!(
-            names = unused.join(","),
-            "these flags and variables have no effect here"
-        );
-    }
+pub async fn run(said: Said, logs: Logs) -> anyhow::Result<()> {
     let Role { controller, kube } = Role::of(&said)?;
     let cluster = Cluster::connect(kube.options()).await?;
     let namespace = kube
@@ -80,7 +65,10 @@ pub async fn run(said: Said) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::{Line, read};
+    use super::super::{
+        flags,
+        line::{Line, read},
+    };
     use super::*;
 
     fn of(words: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<Role> {
@@ -91,7 +79,7 @@ mod tests {
                 .find(|(n, _)| *n == name)
                 .map(|(_, v)| (*v).to_owned())
         };
-        match read(&words, variable) {
+        match read(&flags::CONTROLLER, &words, variable) {
             Ok(Line::Run(said)) => Role::of(&said),
             _ => bail!("not to be run"),
         }
@@ -100,10 +88,8 @@ mod tests {
     #[test]
     fn every_flag_is_one_of_ours() {
         Role::flags().debug_assert();
-        for row in super::super::flags::ROWS {
-            if let super::super::flags::Here::Flag(flag) | super::super::flags::Here::Always(flag) =
-                row.here
-            {
+        for row in flags::CONTROLLER.rows {
+            if let flags::Here::Flag(flag) | flags::Here::Always(flag) = row.here {
                 assert!(
                     Role::flags()
                         .get_arguments()

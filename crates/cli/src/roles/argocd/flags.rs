@@ -1,10 +1,19 @@
-//! The command line of `argocd-application-controller` 3.6 as a table: each flag with its variable,
-//! its default, and its effect here.
+//! The command lines of Argo CD 3.6's roles as tables: each flag with its variable, its default, and
+//! its effect here. This file has what tables are made of, and that of
+//! `argocd-application-controller`.
 
 use Here::{Always, Config, Flag, Kube, NotThere, Nothing, Param};
 use Kind::{Bool, Duration, Each, Float, Int, List, Pairs, Seconds, Text};
 
+/// A role with its command line.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Program {
+    pub name: &'static str,
+    pub rows: &'static [Row],
+}
+
 /// A flag, a variable, or both.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Row {
     /// Empty: there is only a variable.
     pub flag: &'static str,
@@ -31,12 +40,16 @@ pub enum Kind {
     Each,
     /// As `List`, of `name=value`.
     Pairs,
+    /// The same as `Each`, with semicolons.
+    Globs,
+    /// A duration, for a flag of ours that takes seconds.
+    WholeSeconds,
 }
 
 /// The effect here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Here {
-    /// A flag of `tiphys control-plane`.
+    /// A flag of ours.
     Flag(&'static str),
     /// The same; upstream's default is passed if it is not set, because ours differs.
     Always(&'static str),
@@ -54,7 +67,7 @@ pub enum Here {
     NotThere,
 }
 
-const fn row(
+pub(super) const fn row(
     flag: &'static str,
     variable: &'static str,
     kind: Kind,
@@ -76,8 +89,13 @@ pub const LOG_LEVEL: &str = "loglevel";
 /// The only flag with a short form.
 pub const NAMESPACE: &str = "namespace";
 
+pub const CONTROLLER: Program = Program {
+    name: super::CONTROLLER,
+    rows: ROWS,
+};
+
 #[rustfmt::skip]
-pub const ROWS: &[Row] = &[
+const ROWS: &[Row] = &[
     row("app-resync", "ARGOCD_RECONCILIATION_TIMEOUT", Seconds, "120", Config("timeout.reconciliation")),
     row("app-hard-resync", "ARGOCD_HARD_RECONCILIATION_TIMEOUT", Seconds, "0", Config("timeout.hard.reconciliation")),
     row("app-resync-jitter", "ARGOCD_RECONCILIATION_JITTER", Seconds, "60", Config("timeout.reconciliation.jitter")),
@@ -215,10 +233,16 @@ mod tests {
 
     #[test]
     fn each_name_is_there_once() {
-        for names in [
-            ROWS.iter().map(|r| r.flag).collect::<Vec<_>>(),
-            ROWS.iter().map(|r| r.variable).collect(),
-        ] {
+        let programs = [
+            CONTROLLER.rows,
+            super::super::repo_server_flags::REPO_SERVER.rows,
+        ];
+        for names in programs.iter().flat_map(|rows| {
+            [
+                rows.iter().map(|r| r.flag).collect::<Vec<_>>(),
+                rows.iter().map(|r| r.variable).collect(),
+            ]
+        }) {
             let named: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
             assert_eq!(named.iter().collect::<BTreeSet<_>>().len(), named.len());
         }

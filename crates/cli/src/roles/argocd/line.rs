@@ -4,7 +4,7 @@
 //! It parses like Argo CD (cobra and pflag), with the same errors: an invalid flag ends the
 //! program, an invalid variable is ignored.
 
-use super::flags::{Here, Kind, NAMESPACE, ROWS, Row};
+use super::flags::{Here, Kind, NAMESPACE, Program, Row};
 use std::collections::BTreeMap;
 use tiphys_cluster::records::SettingsOverrides;
 use tiphys_gocompat::duration;
@@ -17,8 +17,8 @@ pub enum Line {
 }
 
 /// The values that were set, by index in the table.
-#[derive(Default)]
 pub struct Said {
+    rows: &'static [Row],
     values: BTreeMap<usize, String>,
     /// Invalid variables.
     pub broken: Vec<String>,
@@ -35,7 +35,7 @@ impl Said {
     fn iter(&self) -> impl Iterator<Item = (&'static Row, &str)> {
         self.values
             .iter()
-            .map(|(at, value)| (&ROWS[*at], value.as_str()))
+            .map(|(at, value)| (&self.rows[*at], value.as_str()))
     }
 
     /// The values that override the settings.
@@ -65,7 +65,7 @@ impl Said {
             };
             (!value.is_empty()).then(|| format!("--{flag}={value}"))
         };
-        ROWS.iter().enumerate().filter_map(word).collect()
+        self.rows.iter().enumerate().filter_map(word).collect()
     }
 
     /// The flags and variables that were set but are not applicable here.
@@ -95,7 +95,12 @@ impl Said {
 ///
 /// # Errors
 /// pflag's error message.
-pub fn read(words: &[String], variable: impl Fn(&str) -> Option<String>) -> Result<Line, String> {
+pub fn read(
+    program: &Program,
+    words: &[String],
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Line, String> {
+    let rows = program.rows;
     let mut given: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut words = words.iter();
     while let Some(word) = words.next().filter(|word| *word != "--") {
@@ -105,16 +110,16 @@ pub fn read(words: &[String], variable: impl Fn(&str) -> Option<String>) -> Resu
         if name == "help" {
             return Ok(Line::Help);
         }
-        let at = ROWS
+        let at = rows
             .iter()
             .position(|row| row.flag == name)
             .ok_or_else(|| format!("unknown flag: --{name}"))?;
         let value = match value {
             Some(value) => value.to_owned(),
-            None if ROWS[at].kind == Kind::Bool => "true".to_owned(),
+            None if rows[at].kind == Kind::Bool => "true".to_owned(),
             None => words.next().cloned().ok_or_else(|| needs_argument(word))?,
         };
-        let checked = checked(ROWS[at].kind, &value);
+        let checked = checked(rows[at].kind, &value);
         given.entry(at).or_default().push(checked.map_err(|why| {
             let shown = if name == NAMESPACE {
                 format!("-n, --{name}")
@@ -124,18 +129,19 @@ pub fn read(words: &[String], variable: impl Fn(&str) -> Option<String>) -> Resu
             format!("invalid argument {value:?} for {shown:?} flag: {why}")
         })?);
     }
-    let mut said = Said::default();
-    for (at, row) in ROWS.iter().enumerate() {
+    let mut said = Said {
+        rows,
+        values: BTreeMap::new(),
+        broken: Vec::new(),
+    };
+    for (at, row) in rows.iter().enumerate() {
         if let Some(values) = given.remove(&at) {
-            let many = matches!(row.kind, Kind::List | Kind::Each | Kind::Pairs);
-            said.values.insert(
-                at,
-                if many {
-                    values.join(",")
-                } else {
-                    values.last().cloned().unwrap_or_default()
-                },
-            );
+            let joined = match row.kind {
+                Kind::List | Kind::Each | Kind::Pairs => values.join(","),
+                Kind::Globs => values.join(";"),
+                _ => values.last().cloned().unwrap_or_default(),
+            };
+            said.values.insert(at, joined);
         } else if let Some(value) =
             variable(row.variable).filter(|value| !row.variable.is_empty() && !value.is_empty())
         {
@@ -202,11 +208,14 @@ fn checked(kind: Kind, value: &str) -> Result<String, String> {
         Kind::Duration => duration::parse(value)
             .map(|_| value.to_owned())
             .map_err(|e| e.to_string())?,
+        Kind::WholeSeconds => duration::parse(value)
+            .map(|nanos| (nanos / 1_000_000_000).to_string())
+            .map_err(|e| e.to_string())?,
         Kind::Pairs => match value.split(',').find(|pair| !pair.contains('=')) {
             Some(pair) => return Err(format!("{pair} must be formatted as key=value")),
             None => value.to_owned(),
         },
-        Kind::Text | Kind::List | Kind::Each => value.to_owned(),
+        Kind::Text | Kind::List | Kind::Each | Kind::Globs => value.to_owned(),
     })
 }
 
@@ -231,6 +240,7 @@ fn of_variable(row: &Row, value: &str) -> Option<String> {
             .find(|word| value.eq_ignore_ascii_case(word))
             .map(str::to_owned),
         Kind::Seconds | Kind::Duration => seconds().map(|seconds| format!("{seconds}s")),
+        Kind::WholeSeconds => seconds().map(|seconds| seconds.to_string()),
         Kind::Int | Kind::Float => checked(row.kind, value)
             .ok()
             .filter(|number| !number.starts_with('-')),
@@ -241,21 +251,21 @@ fn of_variable(row: &Row, value: &str) -> Option<String> {
                 .collect::<Vec<_>>()
                 .join(","),
         ),
-        Kind::Text | Kind::Pairs => Some(value.to_owned()),
+        Kind::Text | Kind::Pairs | Kind::Globs => Some(value.to_owned()),
     }
 }
 
 /// The list of flags with their variables.
-pub fn usage() -> String {
-    let mut text = format!("Usage:\n  {} [flags]\n\nFlags:\n", super::CONTROLLER);
-    for row in ROWS.iter().filter(|row| !row.flag.is_empty()) {
+pub fn usage(program: &Program) -> String {
+    let mut text = format!("Usage:\n  {} [flags]\n\nFlags:\n", program.name);
+    for row in program.rows.iter().filter(|row| !row.flag.is_empty()) {
         let kind = match row.kind {
             Kind::Bool => "",
             Kind::Int | Kind::Seconds => " int",
             Kind::Float => " float",
             Kind::Text => " string",
-            Kind::Duration => " duration",
-            Kind::List | Kind::Each | Kind::Pairs => " strings",
+            Kind::Duration | Kind::WholeSeconds => " duration",
+            Kind::List | Kind::Each | Kind::Pairs | Kind::Globs => " strings",
         };
         let default = if matches!(row.default, "" | "0" | "false") {
             String::new()

@@ -1,6 +1,6 @@
 //! Command lines and variables as upstream Argo CD parses them.
 
-use super::*;
+use super::{super::flags::CONTROLLER, *};
 
 fn read_with(words: &[&str], variables: &[(&str, &str)]) -> Result<Said, String> {
     let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
@@ -10,7 +10,7 @@ fn read_with(words: &[&str], variables: &[(&str, &str)]) -> Result<Said, String>
             .find(|(n, _)| *n == name)
             .map(|(_, value)| (*value).to_owned())
     };
-    match read(&words, of)? {
+    match read(&CONTROLLER, &words, of)? {
         Line::Run(said) => Ok(said),
         Line::Help => Err("help".to_owned()),
     }
@@ -182,7 +182,7 @@ fn what_would_matter_is_refused() {
 
 #[test]
 fn the_flags_are_told_with_their_variables() {
-    let usage = usage();
+    let usage = usage(&CONTROLLER);
     for line in [
         "  -n, --namespace string\n",
         "      --redis string (default argocd-redis:6379) [$REDIS_SERVER]\n",

@@ -4,17 +4,23 @@
 mod controller;
 mod flags;
 mod line;
+mod repo_server;
+mod repo_server_flags;
 
-pub use controller::run;
+pub use flags::Program;
 pub use line::{Line, read, usage};
+
+use super::logs::Logs;
+use flags::{LOG_FORMAT, LOG_LEVEL};
+use line::Said;
 
 /// The roles that are implemented, and those that are not.
 pub const CONTROLLER: &str = "argocd-application-controller";
+pub const REPO_SERVER: &str = "argocd-repo-server";
 const CMP_SERVER: &str = super::cmp_server::NAME;
 const ASK_PASS: &str = "argocd-git-ask-pass";
-const OTHERS: [&str; 6] = [
+const OTHERS: [&str; 5] = [
     "argocd-server",
-    "argocd-repo-server",
     "argocd-applicationset-controller",
     "argocd-notifications",
     "argocd-commit-server",
@@ -24,8 +30,8 @@ const OTHERS: [&str; 6] = [
 /// The role that the program was called by.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Called<'a> {
-    /// [`CONTROLLER`], with these arguments.
-    Controller(&'a [String]),
+    /// [`CONTROLLER`] or [`REPO_SERVER`], with these arguments.
+    Role(&'static Program, &'a [String]),
     /// [`CMP_SERVER`].
     CmpServer(&'a [String]),
     /// [`ASK_PASS`].
@@ -38,7 +44,7 @@ pub enum Called<'a> {
 pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        [CONTROLLER, CMP_SERVER, ASK_PASS]
+        [CONTROLLER, REPO_SERVER, CMP_SERVER, ASK_PASS]
             .iter()
             .chain(&OTHERS)
             .copied()
@@ -52,11 +58,37 @@ pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<
         None => (role(words.get(1)?)?, words.get(2..)?),
     };
     Some(match role {
-        CONTROLLER => Called::Controller(rest),
+        CONTROLLER => Called::Role(&flags::CONTROLLER, rest),
+        REPO_SERVER => Called::Role(&repo_server_flags::REPO_SERVER, rest),
         CMP_SERVER => Called::CmpServer(rest),
         ASK_PASS => Called::AskPass(rest),
         role => Called::NotThere(role),
     })
+}
+
+/// Runs a role until it is stopped.
+pub async fn run(program: &Program, said: Said) -> anyhow::Result<()> {
+    let logs = begin(&said);
+    match program.name {
+        REPO_SERVER => repo_server::run(said, logs).await,
+        _ => controller::run(said, logs).await,
+    }
+}
+
+/// Starts the log, and tells what of the command line does not count.
+fn begin(said: &Said) -> Logs {
+    let logs = Logs::start(said.text(LOG_FORMAT), said.text(LOG_LEVEL));
+    said.broken
+        .iter()
+        .for_each(|broken| tracing::warn!("{broken}"));
+    let unused = said.without_effect();
+    if !unused.is_empty() {
+        tracing::info!(
+            names = unused.join(","),
+            "these flags and variables have no effect here"
+        );
+    }
+    logs
 }
 
 #[cfg(test)]
@@ -68,7 +100,13 @@ mod tests {
         let of = |words: &[&str], variable: Option<&str>| {
             let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
             match called(&words, variable) {
-                Some(Called::Controller(rest)) => format!("controller {}", rest.join(" ")),
+                Some(Called::Role(program, rest)) => {
+                    format!(
+                        "{} {}",
+                        program.name.trim_start_matches("argocd-"),
+                        rest.join(" ")
+                    )
+                }
                 Some(Called::CmpServer(rest)) => format!("cmp-server {}", rest.join(" ")),
                 Some(Called::AskPass(rest)) => format!("ask-pass {}", rest.join(" ")),
                 Some(Called::NotThere(role)) => format!("no {role}"),
@@ -83,13 +121,17 @@ mod tests {
                     "a",
                 ][..],
                 None,
-                "controller --redis a",
+                "application-controller --redis a",
             ),
-            (&["argocd-application-controller"], Some(""), "controller "),
+            (
+                &["argocd-application-controller"],
+                Some(""),
+                "application-controller ",
+            ),
             (
                 &["tiphys", "--redis", "a"],
                 Some("argocd-application-controller"),
-                "controller --redis a",
+                "application-controller --redis a",
             ),
             (
                 &[
@@ -99,7 +141,7 @@ mod tests {
                     "a",
                 ],
                 None,
-                "controller --redis a",
+                "application-controller --redis a",
             ),
             (
                 &["/var/run/argocd/argocd-cmp-server", "--loglevel", "debug"],
@@ -111,6 +153,11 @@ mod tests {
                 &["argocd", "Password for 'https://h': "],
                 Some("argocd-git-ask-pass"),
                 "ask-pass Password for 'https://h': ",
+            ),
+            (
+                &["tiphys", "/usr/local/bin/argocd-repo-server", "--port=1"],
+                None,
+                "repo-server --port=1",
             ),
             (&["argocd-server"], None, "no argocd-server"),
             (&["tiphys", "app", "list"], None, "command line"),

@@ -88,13 +88,25 @@ struct Target {
 impl TraceArgs {
     /// Starts tracing, if configured. Must be called inside a tokio runtime.
     pub fn start(&self, settings: &Settings, traces: &Traces) -> anyhow::Result<()> {
-        match self.target(|key| settings.param(key).to_owned())? {
+        match self.target(SERVICE, |key| settings.param(key).to_owned())? {
             Some(target) => traces.send_to(&target),
             None => Ok(()),
         }
     }
 
-    fn target(&self, param: impl Fn(&str) -> String) -> anyhow::Result<Option<Target>> {
+    /// The same for a role that reads no settings.
+    pub fn begin(&self, service: &str, traces: &Traces) -> anyhow::Result<()> {
+        match self.target(service, |_| String::new())? {
+            Some(target) => traces.send_to(&target),
+            None => Ok(()),
+        }
+    }
+
+    fn target(
+        &self,
+        service: &str,
+        param: impl Fn(&str) -> String,
+    ) -> anyhow::Result<Option<Target>> {
         let or = |given: &Option<String>, key: &str| {
             given
                 .clone()
@@ -137,7 +149,7 @@ impl TraceArgs {
             .iter()
             .map(header)
             .collect::<anyhow::Result<_>>()?;
-        let mut attributes = BTreeMap::from([("service.name".to_owned(), SERVICE.to_owned())]);
+        let mut attributes = BTreeMap::from([("service.name".to_owned(), service.to_owned())]);
         for item in listed(or(&self.otlp_attrs, "otlp.attrs")) {
             match item.split(':').collect::<Vec<_>>().as_slice() {
                 [name, value] => drop(attributes.insert((*name).to_owned(), (*value).to_owned())),

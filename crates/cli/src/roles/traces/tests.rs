@@ -22,7 +22,7 @@ struct Line {
 
 fn target(line: &[&str], params: &[(&str, &str)]) -> anyhow::Result<Option<Target>> {
     let line = Line::try_parse_from(["x"].iter().chain(line)).expect("a command line");
-    line.traces.target(|key| {
+    line.traces.target(SERVICE, |key| {
         params
             .iter()
             .find(|(k, _)| *k == key)

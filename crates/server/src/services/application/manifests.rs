@@ -92,7 +92,7 @@ pub async fn get(
 
 /// Adds the tracking mark that the object would have in the cluster; without it, clients that
 /// compare would see a difference in every object.
-fn tracked(object: Value, tracking: &Tracking, app: &Application) -> Value {
+pub(super) fn tracked(object: Value, tracking: &Tracking, app: &Application) -> Value {
     match Object::from_value(object.clone()) {
         Ok(mut object) => {
             track::set(&mut object, tracking, &app.spec.destination.namespace);

@@ -4,6 +4,7 @@
 pub mod actions;
 pub mod audit;
 pub mod delete;
+pub mod files;
 pub mod live;
 pub mod logs;
 pub mod manifests;

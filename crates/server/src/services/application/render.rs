@@ -58,6 +58,28 @@ impl<'a, A> Asker<'a, A> {
             .sources(&repository)
             .resolve(&source, &source.target_revision)
             .await?;
+        Ok(self.at((repository, source), revision, no_cache))
+    }
+
+    /// The request for files that are sent in place of those of a source: its repository need not
+    /// answer.
+    pub async fn request_of_files(
+        &self,
+        source: ApplicationSource,
+    ) -> Result<(Authorized<Repository, Get>, RenderRequest), ApiError> {
+        let reach = &self.state.reach;
+        let repository = reach.repository_of(self.app, &source.repo_url).await?;
+        let repository = repository.typed_by(&source);
+        let revision = source.target_revision.clone();
+        Ok(self.at((repository, source), revision, false))
+    }
+
+    fn at(
+        &self,
+        (repository, source): (Authorized<Repository, Get>, ApplicationSource),
+        revision: String,
+        no_cache: bool,
+    ) -> (Authorized<Repository, Get>, RenderRequest) {
         let request = RenderRequest {
             repository: Repository::clone(&repository),
             source,
@@ -70,6 +92,6 @@ impl<'a, A> Asker<'a, A> {
             several: !self.app.spec.sources.is_empty(),
             no_cache,
         };
-        Ok((repository, request))
+        (repository, request)
     }
 }

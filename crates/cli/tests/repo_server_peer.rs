@@ -1,0 +1,235 @@
+//! The genuine argocd-repo-server and this program under its name are asked the same, and answer the
+//! same: `ARGOCD_CLI=<path of upstream argocd 3.6>`. The genuine one needs helm and kustomize, which
+//! the control plane's folder has.
+
+use crate::scenarios::world::program;
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    net::TcpStream,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tiphys_api::{
+    operation::RefTarget, repository::Repository, rpc::repo_server::ManifestRequest,
+    source::ApplicationSource,
+};
+use tiphys_repo::{RepoServer, RepoServerOptions};
+use tiphys_testkit::{PATIENCE, Repo, free_port, skip};
+
+const NAME: &str = "argocd-repo-server";
+
+/// A repo-server, ended with this value.
+struct Peer {
+    process: Child,
+    client: RepoServer,
+    _folder: TempDir,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The path of programs, with the folder that the control plane's programs were built into.
+fn path() -> OsString {
+    let folder = std::env::var_os("CONTROL_PLANE_DIR").map_or_else(
+        || {
+            let home = std::env::var_os("HOME").unwrap_or_default();
+            Path::new(&home).join(".cache/control-plane")
+        },
+        PathBuf::from,
+    );
+    let known = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(folder.join("bin")).chain(std::env::split_paths(&known));
+    std::env::join_paths(all).expect("a path of programs")
+}
+
+impl Peer {
+    fn start(program: &Path, words: &[&str]) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let name = folder.path().join(NAME);
+        symlink(program, &name).expect("a link");
+        let (port, metrics) = (free_port(), free_port());
+        let process = Command::new(name)
+            .args(["--port", &port.to_string()])
+            .args(["--metrics-port", &metrics.to_string()])
+            .args(["--address", "127.0.0.1", "--metrics-address", "127.0.0.1"])
+            .args(["--disable-tls", "--redis", "127.0.0.1:1"])
+            .args(words)
+            .env("PATH", path())
+            .env("TMPDIR", folder.path())
+            .env("ARGOCD_GPG_ENABLED", "false")
+            .env("ARGOCD_PLUGINSOCKFILEPATH", folder.path())
+            .env("HOME", folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "{} opens no port", program.display());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let client = RepoServer::new(RepoServerOptions {
+            address: format!("127.0.0.1:{port}"),
+            timeout: PATIENCE,
+            plaintext: true,
+            trusted: Vec::new(),
+            identity: None,
+        });
+        Self {
+            process,
+            client: client.expect("an address"),
+            _folder: folder,
+        }
+    }
+
+    /// Type, revision and objects of a source, the objects in the order of their names; or why
+    /// there are none.
+    async fn answer(&self, request: &ManifestRequest) -> Result<Value, String> {
+        let manifests = self.client.manifests(request).await;
+        let manifests = manifests.map_err(|e| e.to_string())?;
+        let mut objects: Vec<Value> = manifests
+            .objects
+            .iter()
+            .map(|object| Value::Object(object.object().0.clone()))
+            .collect();
+        let key = |o: &Value| format!("{} {} {}", o["apiVersion"], o["kind"], o["metadata"]["name"]);
+        objects.sort_by_key(key);
+        Ok(json!({
+            "type": manifests.source_type,
+            "revision": manifests.revision,
+            "objects": objects,
+        }))
+    }
+}
+
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  \
+    replicas: 0644\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    \
+    spec: {containers: [{name: web, image: nginx:1.25}]}\n";
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {color: blue}\n";
+
+fn repository() -> Repo {
+    Repo::with(&[
+        ("plain/web.yaml", DEPLOYMENT),
+        ("plain/two.yml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {k: v}}\n"),
+        ("plain/more/deep.json", r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "deep"}, "data": {"n": "1"}}"#),
+        ("plain/notes.txt", "no manifest"),
+        ("jsonnet/main.jsonnet", "local lib = import 'lib.libsonnet'; function(color='red') [lib.map('one', color), lib.map('two', std.extVar('who'))]"),
+        ("jsonnet/lib.libsonnet", "{map(name, color):: {apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: name}, data: {color: color}}}"),
+        ("chart/Chart.yaml", "apiVersion: v2\nname: demo\nversion: 1.2.3\nappVersion: '7'\n"),
+        ("chart/values.yaml", "replicas: 2\ncolor: green\nlist: [a, b]\n"),
+        ("chart/prod.yaml", "color: gold\n"),
+        ("chart/crds/thing.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.org}\nspec: {group: example.org, names: {kind: Thing, plural: things}, scope: Namespaced, versions: []}\n"),
+        ("chart/templates/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-map\n  namespace: {{ .Release.Namespace }}\ndata:\n  color: {{ .Values.color | quote }}\n  n: {{ .Values.replicas | quote }}\n  list: {{ .Values.list | join \",\" | quote }}\n  v: {{ .Chart.AppVersion | quote }}\n  kube: {{ .Capabilities.KubeVersion.Version | quote }}\n"),
+        ("chart/templates/hook.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}-test\n  annotations: {helm.sh/hook: test}\nspec: {containers: [{name: c, image: busybox}]}\n"),
+        ("values/override.yaml", "color: silver\nreplicas: 5\n"),
+        ("base/kustomization.yaml", "resources: [map.yaml, web.yaml]\n"),
+        ("base/map.yaml", MAP),
+        ("base/web.yaml", DEPLOYMENT),
+        ("overlay/kustomization.yaml", "resources: [../base]\nnamePrefix: dev-\ncommonLabels: {team: blue}\nconfigMapGenerator:\n- name: made\n  literals: [a=b]\npatches:\n- patch: |\n    - {op: replace, path: /data/color, value: red}\n  target: {kind: ConfigMap, name: settings}\n"),
+        ("broken/a.yaml", "apiVersion: v1\nkind: [\n"),
+        ("nothing/readme.md", "no manifests"),
+    ])
+}
+
+/// Sources of every kind, as an Application has them.
+fn good() -> Vec<(&'static str, Value)> {
+    vec![
+        ("a folder", json!({"path": "plain"})),
+        ("folders below it", json!({"path": "plain", "directory": {"recurse": true}})),
+        ("some files", json!({"path": "plain", "directory": {"recurse": true, "include": "{*.json,web.yaml}"}})),
+        ("but not those", json!({"path": "plain", "directory": {"recurse": true, "exclude": "more/*"}})),
+        ("jsonnet", json!({"path": "jsonnet", "directory": {"jsonnet": {
+            "tlas": [{"name": "color", "value": "black"}], "extVars": [{"name": "who", "value": "'me'", "code": true}]}}})),
+        ("a chart", json!({"path": "chart"})),
+        ("a chart with values", json!({"path": "chart", "helm": {
+            "releaseName": "rel", "valueFiles": ["prod.yaml"], "values": "list: [x]\n", "skipCrds": true,
+            "parameters": [{"name": "replicas", "value": "3", "forceString": true}]}})),
+        ("a chart with an object of values", json!({"path": "chart", "helm": {
+            "valuesObject": {"color": "pink"}, "ignoreMissingValueFiles": true, "valueFiles": ["none.yaml"],
+            "namespace": "elsewhere", "kubeVersion": "1.28.3", "skipTests": true}})),
+        ("values of another source", json!({"path": "chart", "helm": {"valueFiles": ["$other/values/override.yaml"]}})),
+        ("nothing in a folder", json!({"path": "nothing"})),
+        ("a kustomization", json!({"path": "overlay"})),
+        ("an edited kustomization", json!({"path": "overlay", "kustomize": {
+            "nameSuffix": "-x", "images": ["nginx:1.27"], "namespace": "ns", "commonAnnotations": {"a": "$ARGOCD_APP_NAME"},
+            "commonAnnotationsEnvsubst": true, "replicas": [{"name": "web", "count": 3}]}})),
+    ]
+}
+
+/// Sources without an answer.
+fn bad() -> Vec<(&'static str, Value)> {
+    vec![
+        ("a folder that is not there", json!({"path": "none"})),
+        ("a path that leads out", json!({"path": "../up"})),
+        ("a broken manifest", json!({"path": "broken"})),
+        ("values that are not there", json!({"path": "chart", "helm": {"valueFiles": ["none.yaml"]}})),
+    ]
+}
+
+fn request(repo: &Repo, commit: &str, source: Value) -> ManifestRequest {
+    let repository = Repository {
+        repo: repo.url(),
+        type_: "git".to_owned(),
+        ..Repository::default()
+    };
+    let mut source: ApplicationSource = serde_json::from_value(source).expect("a source");
+    source.repo_url = repo.url();
+    source.target_revision = "main".to_owned();
+    let other = RefTarget {
+        repo: Some(repository.clone()),
+        target_revision: Some("main".to_owned()),
+        chart: None,
+    };
+    ManifestRequest {
+        repo: Some(repository),
+        revision: commit.to_owned(),
+        app_label_key: "app.kubernetes.io/instance".to_owned(),
+        app_name: "web".to_owned(),
+        namespace: "prod".to_owned(),
+        application_source: Some(source),
+        kube_version: "1.33.0".to_owned(),
+        tracking_method: "annotation".to_owned(),
+        has_multiple_sources: true,
+        ref_sources: BTreeMap::from([("$other".to_owned(), other)]),
+        project_name: "default".to_owned(),
+        project_source_repos: vec!["*".to_owned()],
+        ..ManifestRequest::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_answers_as_the_genuine_one_does() {
+    let Some(genuine) = std::env::var_os("ARGOCD_CLI") else {
+        return skip("argocd", "ARGOCD_CLI does not name an argocd 3.6");
+    };
+    let genuine = Peer::start(Path::new(&genuine), &[]);
+    let ours = Peer::start(program(), &["--allow-file-repositories"]);
+    let repo = repository();
+    let commit = repo.commit(&[("more.txt", "more")], &[]);
+    let mut differing = Vec::new();
+    for (name, source) in good() {
+        let request = request(&repo, &commit, source);
+        let (theirs, own) = (genuine.answer(&request).await, ours.answer(&request).await);
+        if theirs.is_err() || theirs != own {
+            differing.push(format!("{name}:\n  genuine: {theirs:?}\n  ours:    {own:?}"));
+        }
+    }
+    for (name, source) in bad() {
+        let request = request(&repo, &commit, source);
+        let (theirs, own) = (genuine.answer(&request).await, ours.answer(&request).await);
+        // The words around a cause are each program's own.
+        if theirs.is_ok() || own.is_ok() {
+            differing.push(format!("{name}:\n  genuine: {theirs:?}\n  ours:    {own:?}"));
+        }
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+}

@@ -1,0 +1,24 @@
+//! The repo-server: it resolves revisions and renders sources for controllers and API servers, Argo
+//! CD's or ours, which ask it over gRPC (`repository.RepoServerService`).
+//!
+//! Main types: [`Server`] and [`ServerOptions`]. It keeps nothing but caches, so any number of them
+//! can run. All that it knows of an installation is in the requests and in a few mounted files
+//! ([`TrustPaths`]): it must not know clusters or the Kubernetes API.
+
+mod access;
+mod changes;
+mod details;
+mod errors;
+mod files;
+mod integrity;
+mod manifests;
+mod metrics;
+mod revisions;
+mod server;
+mod streamed;
+mod trust;
+
+pub use metrics::GitMetrics;
+pub use server::{Server, ServerOptions};
+pub use streamed::StreamLimits;
+pub use trust::TrustPaths;

@@ -1,0 +1,171 @@
+//! The calls of the repo-server, and how it serves them.
+//!
+//! Main type: [`Server`], a role of `rpc`. Who may call is decided below it: by the network, or by
+//! the certificates of clients.
+
+use crate::{
+    metrics::Pending,
+    streamed::StreamLimits,
+    trust::{TrustPaths, Trusted},
+};
+use http::HeaderMap;
+use std::{io, net::IpAddr, sync::Arc};
+use tiphys_api::{
+    meta::Empty,
+    rpc::{plugin::Nothing, version::VersionMessage},
+};
+use tiphys_listen::Connections;
+use tiphys_repo::Repos;
+use tiphys_rpc::{
+    ApiError, Call, CallCounts, Role, Table, Tls,
+    table::{Answer, Query, client_stream, unary},
+};
+use tokio::{net::TcpListener, sync::Semaphore};
+use tokio_util::sync::CancellationToken;
+
+/// Each of them may take a hundred megabytes of disk space; more wait.
+const MAX_UPLOADS: usize = 8;
+const SERVICE: &str = "repository.RepoServerService";
+
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Bytes of a message.
+    pub max_message: usize,
+    pub trust: TrustPaths,
+    /// As `version` tells it, with a `v`.
+    pub version: String,
+    /// What GenerateManifestWithFiles takes.
+    pub streamed: StreamLimits,
+    /// List folders whose names begin with a dot, too.
+    pub hidden_folders: bool,
+}
+
+/// Serves from repositories.
+pub struct Server {
+    table: Table<Self>,
+    pub(crate) repos: Repos,
+    pub(crate) trust: Trusted,
+    /// Archives that are received at a time.
+    pub(crate) uploads: Semaphore,
+    pub(crate) options: ServerOptions,
+    calls: CallCounts,
+    pub(crate) pending: Pending,
+}
+
+impl Role for Server {
+    type Caller = ();
+    type Access = ();
+
+    fn table(&self) -> &Table<Self> {
+        &self.table
+    }
+
+    async fn caller(&self, _: IpAddr, _: &HeaderMap, _: Option<&()>) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    fn max_request(&self, (): &()) -> usize {
+        self.options.max_message
+    }
+
+    fn started(&self, call: &Call<Self>) {
+        self.calls.started(call);
+    }
+
+    fn handled(&self, call: &Call<Self>, error: Option<&ApiError>) {
+        self.calls.handled(call, error);
+    }
+}
+
+fn call<Q, R, F, Fut>(method: &str, f: F) -> Call<Server>
+where
+    Q: Query,
+    R: Answer,
+    F: Fn(Arc<Server>, Q) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
+{
+    let name = format!("{SERVICE}/{method}");
+    unary(
+        &name,
+        &[],
+        (),
+        |_| {},
+        move |server, (), query| f(server, query),
+    )
+}
+
+fn calls() -> Vec<Call<Server>> {
+    vec![
+        call("GenerateManifest", Server::generate),
+        client_stream(
+            &format!("{SERVICE}/GenerateManifestWithFiles"),
+            (),
+            |_| {},
+            async |server: Arc<Server>, (), messages| server.generate_with_files(messages).await,
+        ),
+        call("TestRepository", Server::test),
+        call("ResolveRevision", Server::resolve),
+        call("ListRefs", Server::list_refs),
+        call("ListOCITags", Server::list_oci_tags),
+        call("ListApps", Server::list_apps),
+        call("ListPlugins", |server, Nothing {}| server.list_plugins()),
+        call("GetAppDetails", Server::app_details),
+        call("GetRevisionMetadata", Server::metadata),
+        call("GetOCIMetadata", Server::oci_metadata),
+        call("GetRevisionChartDetails", Server::chart_details),
+        call("GetHelmCharts", Server::charts),
+        call("GetGitFiles", Server::git_files),
+        call("GetGitDirectories", Server::git_directories),
+        call("UpdateRevisionForPaths", Server::update_revision),
+        unary(
+            "version.VersionService/Version",
+            &[],
+            (),
+            |_| {},
+            async |server: Arc<Server>, (), _: Empty| Ok(server.version()),
+        ),
+    ]
+}
+
+impl Server {
+    pub fn new(repos: Repos, options: ServerOptions) -> Self {
+        Self {
+            table: Table::new(calls()),
+            trust: Trusted::new(options.trust.clone()),
+            uploads: Semaphore::new(MAX_UPLOADS),
+            repos,
+            options,
+            calls: CallCounts::default(),
+            pending: Pending::default(),
+        }
+    }
+
+    /// Serves until `stop` is cancelled; then open calls may end.
+    ///
+    /// # Errors
+    /// The certificates cannot be used.
+    pub async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        tls: Tls,
+        connections: Connections,
+        stop: CancellationToken,
+    ) -> io::Result<()> {
+        tiphys_rpc::serve(self, listener, tls, connections, stop).await
+    }
+
+    /// What the calls are, and how many wait for which repository, in Prometheus text format.
+    pub fn metrics(&self) -> String {
+        let mut out = String::new();
+        self.calls.write(&mut out);
+        self.pending.write(&mut out);
+        out
+    }
+
+    fn version(&self) -> VersionMessage {
+        VersionMessage {
+            version: self.options.version.clone(),
+            ..VersionMessage::default()
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The integration tests of this crate, in one program: a server on a loopback socket, asked by our
+//! own client and byte by byte.
+
+mod changes;
+mod charts;
+mod details;
+mod files;
+mod manifests;
+mod plugins;
+mod revisions;
+mod signatures;
+mod streamed;
+mod tls;
+mod wire;
+mod world;
