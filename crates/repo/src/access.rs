@@ -17,6 +17,8 @@ pub struct RepoAccess {
     pub username: String,
     pub password: Secret,
     pub bearer_token: Secret,
+    /// The whole value of the Authorization header for http and https, in place of the above.
+    pub authorization: Secret,
     /// PEM text of the ssh key.
     pub ssh_private_key: Secret,
     /// The known_hosts text that ssh host keys are checked against; empty means the system's files.
@@ -63,6 +65,7 @@ impl RepoAccess {
         !(self.username.is_empty()
             && self.password.is_empty()
             && self.bearer_token.is_empty()
+            && self.authorization.is_empty()
             && self.ssh_private_key.is_empty()
             && self.tls_client_cert.is_empty())
     }
@@ -75,6 +78,7 @@ impl RepoAccess {
             &self.username,
             self.password.expose(),
             self.bearer_token.expose(),
+            self.authorization.expose(),
             self.ssh_private_key.expose(),
             &self.known_hosts,
             &self.tls_client_cert,
@@ -139,6 +143,7 @@ impl From<&Repository> for RepoAccess {
             username: repo.username.clone(),
             password: Secret::new(&repo.password),
             bearer_token: Secret::new(&repo.bearer_token),
+            authorization: Secret::default(),
             ssh_private_key: Secret::new(&repo.ssh_private_key),
             known_hosts: String::new(),
             tls_client_cert: repo.tls_client_cert_data.clone(),

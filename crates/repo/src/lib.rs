@@ -31,6 +31,9 @@ pub mod versions;
 mod web;
 
 pub use access::{RepoAccess, Trust};
+pub use charts::{
+    ChartRemote, Fetched, Known, RemoteOptions, index_limits, index_sections, whole_index,
+};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
 pub use isolation::{Isolation, work as work_in_isolation};
