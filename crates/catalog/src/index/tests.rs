@@ -1,3 +1,5 @@
+//! Tests of reading an index, entry by entry.
+
 use super::*;
 use crate::RepoId;
 

@@ -1,3 +1,5 @@
+//! Tests of the order and the numbers of results.
+
 use super::*;
 use crate::{RepoId, store::StoredChart};
 

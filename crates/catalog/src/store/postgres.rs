@@ -81,8 +81,15 @@ impl Postgres {
         work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
     ) -> Result<T, CatalogError> {
         let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.as_ref().is_none_or(|open| open.client.is_closed()) {
-            *kept = Some(self.runtime.block_on(self.connect())?);
+        // A connection that was lost meanwhile may show that only when it is used.
+        let begun = kept.as_ref().is_some_and(|open| {
+            let begin = open.client.batch_execute("BEGIN");
+            self.runtime.block_on(begin).is_ok()
+        });
+        if !begun {
+            let open = self.runtime.block_on(self.connect())?;
+            self.runtime.block_on(open.client.batch_execute("BEGIN"))?;
+            *kept = Some(open);
         }
         let open = kept.as_mut();
         let open = open.ok_or_else(|| CatalogError::Internal("no connection".to_owned()))?;
@@ -90,7 +97,6 @@ impl Postgres {
             open,
             runtime: &self.runtime,
         };
-        running.script("BEGIN")?;
         match work(&mut running) {
             Ok(done) => running.script("COMMIT").map(|()| done),
             Err(e) => {
