@@ -1,6 +1,6 @@
 //! The chart catalogue: from a chart repository to what people search, read and install.
 //!
-//! Main types: [`Repository`] (what to read), [`sync::Sync`] (one run of reading it) and [`Store`]
+//! Main types: [`Repository`] (what to read), [`sync::CatalogSync`] (one run of reading it) and [`Store`]
 //! (what is known, in SQLite or PostgreSQL). The tables and documents for charts and their files
 //! are those of kubeapps, so that its database can be taken over and given back. It must not know
 //! clusters, Applications or who asks.
@@ -14,12 +14,14 @@ pub mod index;
 pub mod model;
 mod repository;
 pub mod search;
+mod spec;
 pub mod store;
 pub mod sync;
 
 pub use error::CatalogError;
 pub use filter::Filter;
 pub use repository::{Form, RepoId, Repository};
+pub use spec::RepoSpec;
 pub use store::Store;
 
 /// Runs work that blocks on a thread for it.

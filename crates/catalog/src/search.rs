@@ -8,6 +8,7 @@ use crate::{
     model::Chart,
     store::{Row, Value},
 };
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
@@ -45,6 +46,23 @@ pub struct Token {
     repository: String,
 }
 
+impl std::fmt::Display for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = serde_json::to_string(self).map_err(|_| std::fmt::Error)?;
+        f.write_str(&URL_SAFE_NO_PAD.encode(text))
+    }
+}
+
+impl std::str::FromStr for Token {
+    type Err = CatalogError;
+
+    fn from_str(text: &str) -> Result<Self, CatalogError> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok();
+        let token = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        token.ok_or_else(|| CatalogError::Invalid("the page token is none of ours".to_owned()))
+    }
+}
+
 /// A chart as a list shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Found {
@@ -76,8 +94,12 @@ pub struct Page {
     pub total: usize,
     pub facets: Facets,
     /// Where the next page begins; `None`: this is the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     pub next: Option<Token>,
+}
+
+fn as_text<S: serde::Serializer>(token: &Option<Token>, out: S) -> Result<S::Ok, S::Error> {
+    token.as_ref().map(ToString::to_string).serialize(out)
 }
 
 /// Text without case and accents.

@@ -164,6 +164,6 @@ impl CatalogSync {
 }
 
 /// A URL without what may be secret in it.
-fn shown(url: &str) -> String {
+pub(crate) fn shown(url: &str) -> String {
     tiphys_api::access::shown_url(url)
 }
