@@ -268,7 +268,11 @@ fn chart_of(entries: &[Value], repository: &Repository) -> Parsed {
         places.insert(version.clone(), kept.len());
         kept.push((Version::parse(&version).ok(), entry));
     }
-    kept.sort_by(|(a, _), (b, _)| newest_first(a.as_ref(), b.as_ref()));
+    // Helm leaves what is no version in the opposite order.
+    let (mut good, bad): (Vec<_>, Vec<_>) = kept.into_iter().partition(|(v, _)| v.is_some());
+    good.sort_by(|(a, _), (b, _)| newest_first(a.as_ref(), b.as_ref()));
+    let kept: Vec<(Option<Version>, Entry)> =
+        good.into_iter().chain(bad.into_iter().rev()).collect();
     let deprecated = kept.first().is_some_and(|e| e.1.deprecated == Some(true));
     Parsed {
         chart: document(&kept, repository),

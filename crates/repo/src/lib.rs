@@ -39,6 +39,7 @@ pub use git::{GitLimit, GitLimits, Signatures};
 pub use isolation::{Isolation, work as work_in_isolation};
 pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};
 pub use needs::{OtherRepository, Others, Reach};
+pub use oci::{OciChart, OciRemote, version_of_tag};
 #[doc(hidden)]
 pub use oci::{read_challenge, read_layer, read_manifest};
 pub use plugin::{ASK_PASS_NONCE, ASK_PASS_SOCKET, ArchiveLimits, PluginSettings, ask_pass};

@@ -8,11 +8,12 @@ mod flags;
 pub use flags::Line;
 
 use crate::{
-    CatalogError, Filter, Form, RepoId, Repository, Store, blocking, store::PostgresOptions,
-    sync::CatalogSync,
+    CatalogError, Filter, Form, RepoId, Repository, Store, blocking,
+    store::PostgresOptions,
+    sync::{CatalogSync, Source},
 };
 use std::{path::PathBuf, sync::Arc, time::Duration};
-use tiphys_repo::{ChartRemote, RemoteOptions, RepoAccess, Secret};
+use tiphys_repo::{ChartRemote, OciRemote, RemoteOptions, RepoAccess, Secret};
 
 /// Where Jobs mount the authorities of a repository.
 pub const CA_FILE: &str = "/usr/local/share/ca-certificates/ca.crt";
@@ -163,10 +164,6 @@ async fn sync(
     let authorization = credentials::header(surroundings)?;
     let filter = Filter::parse(&line.filter_rules).map_err(failed)?;
     let url = url.trim();
-    if form != "helm" {
-        let why = CatalogError::Invalid(format!("repositories of type {form:?} are not read yet"));
-        return Err(failed(why));
-    }
     let access = RepoAccess {
         authorization,
         ca_data,
@@ -185,7 +182,23 @@ async fn sync(
         form: Form::Kubeapps,
         filter,
     };
-    let sync = CatalogSync::new(store, ChartRemote::new(access, options), repository);
+    let mut repository = repository;
+    let registry = if form == "helm" {
+        None
+    } else {
+        if let Some(rest) = url.strip_prefix("oci://") {
+            repository.url = format!("https://{rest}");
+        }
+        let remote = OciRemote::new(access.clone(), &options).map_err(failed)?;
+        Some(Source {
+            remote,
+            repositories: line.oci_repositories.clone(),
+        })
+    };
+    let mut sync = CatalogSync::new(store, ChartRemote::new(access, options), repository);
+    if let Some(registry) = registry {
+        sync = sync.with_registry(registry);
+    }
     let report = sync.run().await.map_err(|e| match e {
         CatalogError::Filter(_) => AssetSyncerError::new(e.to_string()),
         e => failed(e),

@@ -64,7 +64,7 @@ entries:
     let kubeapps = parse(index, Form::Kubeapps);
     assert_eq!(
         versions(&kubeapps[0].1),
-        ["v2.0.0-rc.1", "1.2.0", "1.1.0", "", "master"]
+        ["v2.0.0-rc.1", "1.2.0", "1.1.0", "master", ""]
     );
 }
 

@@ -118,7 +118,7 @@ impl Store {
                 .filter(|chart| !kept.contains(*chart))
                 .collect();
             for chart in &gone {
-                for table in ["charts", "tiphys_charts", "tiphys_problems"] {
+                for table in ["charts", "tiphys_charts", "tiphys_problems", "tiphys_tags"] {
                     sql.execute(
                         &format!(
                             "DELETE FROM {table}

@@ -10,6 +10,7 @@ mod repos;
 mod schema;
 mod sql;
 mod sqlite;
+mod tags;
 
 pub(crate) use charts::StoredChart;
 pub(crate) use files::{FilesOutcome, FilesRow, IconOutcome, IconState};

@@ -61,7 +61,7 @@ impl Store {
         self.transaction(|sql| {
             let theirs = "DELETE FROM repos WHERE namespace = $1 AND name = $2";
             let removed = sql.execute(theirs, key)?;
-            for table in ["tiphys_charts", "tiphys_problems"] {
+            for table in ["tiphys_charts", "tiphys_problems", "tiphys_tags"] {
                 let ours =
                     format!("DELETE FROM {table} WHERE repo_namespace = $1 AND repo_name = $2");
                 sql.execute(&ours, key)?;

@@ -91,6 +91,14 @@ CREATE TABLE tiphys_problems (
     at bigint NOT NULL,
     PRIMARY KEY (repo_namespace, repo_name, chart_id, version, kind)
 );
+CREATE TABLE tiphys_tags (
+    repo_namespace varchar NOT NULL,
+    repo_name varchar NOT NULL,
+    chart_id varchar NOT NULL,
+    tag varchar NOT NULL,
+    version varchar NOT NULL,
+    PRIMARY KEY (repo_namespace, repo_name, chart_id, tag)
+);
 "];
 
 /// Creates what is missing.
@@ -134,7 +142,7 @@ pub fn migrate(sql: &mut dyn Sql) -> Result<(), CatalogError> {
 pub fn invalidate(sql: &mut dyn Sql) -> Result<(), CatalogError> {
     sql.script(
         "DROP TABLE IF EXISTS files; DROP TABLE IF EXISTS charts; DROP TABLE IF EXISTS repos;
-        DELETE FROM tiphys_charts; DELETE FROM tiphys_problems;
+        DELETE FROM tiphys_charts; DELETE FROM tiphys_problems; DELETE FROM tiphys_tags;
         UPDATE tiphys_repos SET config_sha = '', checksum = '', etag = '', modified = '';",
     )?;
     migrate(sql)

@@ -8,6 +8,9 @@
 mod files;
 mod icons;
 mod import;
+mod registry;
+
+pub use registry::Source;
 
 use crate::{CatalogError, Repository, Store, blocking, repository::sha256, store::RepoState};
 use jiff::Timestamp;
@@ -42,6 +45,7 @@ pub struct CatalogSync {
     store: Arc<Store>,
     remote: Arc<ChartRemote>,
     repository: Arc<Repository>,
+    registry: Option<Source>,
 }
 
 impl CatalogSync {
@@ -50,7 +54,14 @@ impl CatalogSync {
             store,
             remote: Arc::new(remote),
             repository: Arc::new(repository),
+            registry: None,
         }
+    }
+
+    /// Reads a registry in place of an index; `remote` is for icons only.
+    pub fn with_registry(mut self, source: Source) -> Self {
+        self.registry = Some(source);
+        self
     }
 
     /// # Errors
@@ -76,6 +87,13 @@ impl CatalogSync {
             .with_store(|store, repository| store.state(&repository.id))
             .await?;
         let config = self.repository.config_sha();
+        if let Some(source) = &self.registry {
+            let state = RepoState {
+                config_sha: config,
+                ..RepoState::default()
+            };
+            return self.read_registry(source, state).await;
+        }
         // Else kubeapps, or other settings, left what is there.
         let is_ours = before.config_sha == config
             && !before.checksum.is_empty()

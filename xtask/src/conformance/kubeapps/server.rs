@@ -272,7 +272,12 @@ impl Shared {
             target: head.target.clone(),
             authorization: head.header("authorization").to_owned(),
         });
-        let (path, query) = head.target.split_once('?').unwrap_or((&head.target, ""));
+        // A proxy is asked for the whole address.
+        let target = match head.target.strip_prefix("http://") {
+            Some(rest) => rest.find('/').map_or("/", |at| &rest[at..]),
+            None => &head.target,
+        };
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let path = decoded(path);
         if path.starts_with(REGISTRY)
             && let Some(registry) = served.registry.clone()

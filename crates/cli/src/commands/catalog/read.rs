@@ -13,6 +13,7 @@ use tiphys_catalog::{
 
 /// Show a chart: what it is, and its README
 #[derive(clap::Args)]
+#[command(disable_version_flag = true)]
 pub struct Show {
     /// Name of the chart, or REPOSITORY/NAME
     chart: String,
@@ -51,6 +52,7 @@ pub struct Versions {
 
 /// Print the default values of a chart
 #[derive(clap::Args)]
+#[command(disable_version_flag = true)]
 pub struct Values {
     /// Name of the chart, or REPOSITORY/NAME
     chart: String,
