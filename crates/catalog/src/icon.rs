@@ -107,8 +107,29 @@ fn decoded(content: &[u8]) -> Result<DynamicImage, IconFault> {
     if (width, height) == (picture.width(), picture.height()) {
         return Ok(DynamicImage::ImageRgba8(picture.to_rgba8()));
     }
-    let rgba = DynamicImage::ImageRgba8(picture.to_rgba8());
-    Ok(rgba.resize_exact(width, height, FilterType::Lanczos3))
+    let picture = DynamicImage::ImageRgba8(picture.to_rgba8());
+    Ok(resized(&picture, width, height))
+}
+
+/// Colours count as much as they are seen: those of transparent pixels must not shine through.
+fn resized(picture: &DynamicImage, width: u32, height: u32) -> DynamicImage {
+    let small = picture.width().max(picture.height()) <= SIDE * 8;
+    let mut exact = if small {
+        picture.to_rgba32f()
+    } else {
+        picture.thumbnail(SIDE * 4, SIDE * 4).to_rgba32f()
+    };
+    for pixel in exact.pixels_mut() {
+        let [red, green, blue, alpha] = pixel.0;
+        pixel.0 = [red * alpha, green * alpha, blue * alpha, alpha];
+    }
+    let mut small = image::imageops::resize(&exact, width, height, FilterType::Lanczos3);
+    for pixel in small.pixels_mut() {
+        let [red, green, blue, alpha] = pixel.0.map(|value| value.clamp(0.0, 1.0));
+        let seen = if alpha > 0.0 { alpha } else { 1.0 };
+        pixel.0 = [red / seen, green / seen, blue / seen, alpha].map(|value| value.min(1.0));
+    }
+    DynamicImage::ImageRgba8(DynamicImage::ImageRgba32F(small).to_rgba8())
 }
 
 fn drawn_svg(content: &[u8]) -> Result<DynamicImage, IconFault> {

@@ -259,13 +259,8 @@ fn put_one(sql: &mut dyn Sql, id: &RepoId, row: &FilesRow, now: i64) -> Result<(
         }
         FilesOutcome::Read(files) => files,
     };
-    let holders = sql.query(
-        "SELECT repo_name, chart_id FROM files WHERE repo_namespace = $1 AND chart_files_id = $2",
-        values![&id.namespace, &first],
-    )?;
-    let is_ours = |holder: &Row| holder.text(0) == id.name && holder.text(1) == row.chart_id;
     let mut files = files.clone();
-    files.id = if holders.first().is_none_or(is_ours) {
+    files.id = if takes_first_id(sql, id, &row.chart_id, &first)? {
         first
     } else {
         second
@@ -292,4 +287,38 @@ fn put_one(sql: &mut dyn Sql, id: &RepoId, row: &FilesRow, now: i64) -> Result<(
         values![&id.namespace, &id.name, &row.chart_id, &row.version],
     )?;
     Ok(())
+}
+
+/// Whether files of a chart may have an id that those of another chart might have, too: the chart
+/// whose id comes first has it, whichever was read first.
+fn takes_first_id(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    chart_id: &str,
+    first: &str,
+) -> Result<bool, CatalogError> {
+    let holders = sql.query(
+        "SELECT repo_name, chart_id, info FROM files
+        WHERE repo_namespace = $1 AND chart_files_id = $2",
+        values![&id.namespace, first],
+    )?;
+    let Some(holder) = holders.first() else {
+        return Ok(true);
+    };
+    let (repo, other) = (holder.text(0), holder.text(1));
+    if repo != id.name || other <= chart_id {
+        return Ok(repo == id.name && other == chart_id);
+    }
+    let version = first
+        .strip_prefix(other)
+        .and_then(|rest| rest.strip_prefix('-'));
+    let [_, moved] = ids(other, version.unwrap_or_default());
+    let mut files: ChartFiles = serde_json::from_str(holder.text(2))?;
+    files.id.clone_from(&moved);
+    sql.execute(
+        "UPDATE files SET chart_files_id = $1, info = $2
+        WHERE repo_namespace = $3 AND chart_files_id = $4",
+        values![moved, serde_json::to_string(&files)?, &id.namespace, first],
+    )?;
+    Ok(true)
 }

@@ -91,7 +91,9 @@ impl Suite {
             let at = |why: String| format!("step {number}: {why}");
             let is_last = number + 1 == steps.len();
             let id = case["id"].as_str().unwrap_or_default();
-            // A registry that was filled by another program than ours is not here.
+            if id == "oci-new-tag" {
+                self.push_late(number > 0).map_err(|e| at(e.to_string()))?;
+            }
             self.servers.serve(step).map_err(|e| at(e.to_string()))?;
             let exit = self.step(step, target).map_err(at)?;
             let (requests, index) = self.servers.seen();
@@ -169,7 +171,7 @@ impl Suite {
             authorization: env("AUTHORIZATION_HEADER").into(),
             docker_config: env("DOCKER_CONFIG_JSON").into(),
             ca_file: self.ca_file(step)?,
-            proxy: self.servers.to_ours(env("https_proxy")),
+            proxy: self.proxy(step),
             version: "2.12.0".to_owned(),
             store: match target {
                 Target::Sqlite(_) if is_other => return Ok(Err("no server".to_owned())),
@@ -179,6 +181,36 @@ impl Suite {
         };
         let ended = self.runtime.block_on(run(&words, &surroundings));
         Ok(ended.map_err(|e| e.to_string()))
+    }
+
+    /// What was pushed between the steps of a scenario: a second version of a chart.
+    fn push_late(&self, is_pushed: bool) -> std::io::Result<()> {
+        let registry = self.folder.path().join("fixtures/registry");
+        let (from, to) = (registry.join("charts/demo"), registry.join("late/demo"));
+        for part in ["manifests", "blobs"] {
+            for file in std::fs::read_dir(from.join(part))? {
+                let file = file?;
+                std::fs::copy(file.path(), to.join(part).join(file.file_name()))?;
+            }
+        }
+        let tags: &[&str] = if is_pushed {
+            &["1.0.0", "1.1.0"]
+        } else {
+            &["1.0.0"]
+        };
+        let list = serde_json::json!({"name": "late/demo", "tags": tags});
+        std::fs::write(to.join("tags.json"), list.to_string())
+    }
+
+    /// The archives in the registry name icons at a recorded address: through a proxy they are
+    /// found at ours.
+    fn proxy(&self, step: &Value) -> String {
+        let named = step["env"]["https_proxy"].as_str();
+        let proxy = match named {
+            None if step["registry"] == Value::Bool(true) => "http://127.0.0.1:18471",
+            named => named.unwrap_or_default(),
+        };
+        self.servers.to_ours(proxy)
     }
 
     fn ca_file(&self, step: &Value) -> Result<std::path::PathBuf, String> {

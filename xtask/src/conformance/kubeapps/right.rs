@@ -115,6 +115,13 @@ pub fn of(id: &str) -> Option<Right> {
             text: "a\u{fffd}b",
             ..NOTHING
         },
+        _ => return in_registries(id),
+    })
+}
+
+/// The same for charts of registries.
+fn in_registries(id: &str) -> Option<Right> {
+    Some(match id {
         "oci-eight-versions" => Right {
             charts: &[(
                 "r/eight",

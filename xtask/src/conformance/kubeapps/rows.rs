@@ -128,18 +128,13 @@ fn raw_icon(wanted: &Value, found: &Value) -> Result<Value, String> {
     let (width, height) = picture.dimensions();
     let mut cells = Vec::new();
     for (row, column) in (0..4).flat_map(|row| (0..4).map(move |column| (row, column))) {
-        let (left, right) = (
-            column * width / 4,
-            ((column + 1) * width / 4).max(column * width / 4 + 1),
-        );
-        let (top, bottom) = (
-            row * height / 4,
-            ((row + 1) * height / 4).max(row * height / 4 + 1),
-        );
+        let from = |cell: u32, length: u32| (cell * length + 2) / 4;
+        let (left, right) = (from(column, width), from(column + 1, width));
+        let (top, bottom) = (from(row, height), from(row + 1, height));
         // Colours count as much as they are seen.
         let (mut sums, mut seen, mut count) = ([0_u64; 3], 0_u64, 0_u64);
-        for y in top..bottom.min(height) {
-            for x in left..right.min(width) {
+        for y in top..bottom {
+            for x in left..right {
                 let [red, green, blue, alpha] = picture.get_pixel(x, y).0.map(u64::from);
                 for (sum, value) in sums.iter_mut().zip([red, green, blue]) {
                     *sum += value * alpha;
