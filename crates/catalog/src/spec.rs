@@ -2,10 +2,14 @@
 //!
 //! It is kept with its secrets, in a database that only its owner may read.
 
-use crate::{CatalogError, Filter, Form, RepoId, Repository, store::RepoStatus};
+use crate::{
+    CatalogError, Filter, Form, RepoId, Repository, Store,
+    store::RepoStatus,
+    sync::{CatalogSync, Source},
+};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
-use tiphys_repo::{ChartRemote, RemoteOptions, RepoAccess, Secret};
+use std::{sync::Arc, time::Duration};
+use tiphys_repo::{ChartRemote, OciRemote, RemoteOptions, RepoAccess, Secret};
 
 /// For one request.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -13,8 +17,12 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RepoSpec {
-    /// http or https.
+    /// http or https for a repository with an index; `oci://` for a path of a registry.
     pub url: String,
+    /// Charts below the path of a registry; empty: those that the registry lists.
+    pub oci_repositories: Vec<String>,
+    /// The registry has no TLS.
+    pub plain_http: bool,
     pub username: String,
     pub password: String,
     /// PEM text.
@@ -34,43 +42,57 @@ impl RepoSpec {
             .url
             .split_once("://")
             .map(|(scheme, _)| scheme.to_lowercase());
-        if !matches!(scheme.as_deref(), Some("http" | "https")) {
+        let is_oci = scheme.as_deref() == Some("oci");
+        if !is_oci && !matches!(scheme.as_deref(), Some("http" | "https")) {
             return Err(CatalogError::Invalid(
-                "the URL of a chart repository begins with http:// or https://".to_owned(),
+                "the URL of a chart repository begins with http://, https:// or oci://".to_owned(),
+            ));
+        }
+        if !(is_oci || self.oci_repositories.is_empty() && !self.plain_http) {
+            return Err(CatalogError::Invalid(
+                "only registries, at oci://, have repositories to name".to_owned(),
             ));
         }
         self.filter.compile()?;
         Ok(serde_json::to_string(self)?)
     }
 
-    /// What is needed to read a repository that a user entered.
+    /// What reads a repository that a user entered.
     ///
     /// # Errors
     /// Nobody entered it, or what was stored cannot be read.
-    pub fn open(status: &RepoStatus) -> Result<(Repository, ChartRemote), CatalogError> {
-        let id = &status.id;
+    pub fn sync(store: Arc<Store>, status: &RepoStatus) -> Result<CatalogSync, CatalogError> {
         if status.spec.is_empty() {
             return Err(CatalogError::Invalid(format!(
                 "repository {:?} is synced by another program",
-                id.name
+                status.id.name
             )));
         }
         let spec: Self = serde_json::from_str(&status.spec)?;
-        Ok(spec.parts(id))
+        spec.opened(store, &status.id)
     }
 
-    fn parts(self, id: &RepoId) -> (Repository, ChartRemote) {
+    fn opened(self, store: Arc<Store>, id: &RepoId) -> Result<CatalogSync, CatalogError> {
+        let is_oci = self.url.to_lowercase().starts_with("oci://");
         let access = RepoAccess {
             username: self.username,
             password: Secret::new(self.password),
             ca_data: self.ca_data,
             insecure: self.insecure,
+            plain_http: self.plain_http,
             ..RepoAccess::public(&self.url)
         };
         let options = RemoteOptions {
             pass_credentials: self.pass_credentials,
             agent: String::new(),
             timeout: TIMEOUT,
+        };
+        let registry = match is_oci {
+            false => None,
+            true => Some(Source {
+                remote: OciRemote::new(access.clone(), &options)?,
+                repositories: self.oci_repositories,
+            }),
         };
         let repository = Repository {
             id: id.clone(),
@@ -79,6 +101,10 @@ impl RepoSpec {
             form: Form::Helm,
             filter: self.filter,
         };
-        (repository, ChartRemote::new(access, options))
+        let sync = CatalogSync::new(store, ChartRemote::new(access, options), repository);
+        Ok(match registry {
+            Some(registry) => sync.with_registry(registry),
+            None => sync,
+        })
     }
 }

@@ -3,9 +3,13 @@
 
 use crate::world::World;
 use serde_json::Value;
+use std::sync::Arc;
 use std::{collections::BTreeMap, path::PathBuf};
-use tiphys_catalog::{search::Query, store::ProblemKind};
-use tiphys_testkit::charts::plain_chart;
+use tiphys_catalog::{RepoId, RepoSpec, Store, search::Query, store::ProblemKind};
+use tiphys_testkit::{
+    charts::plain_chart,
+    registry::{HELM_LAYER, Registry},
+};
 
 /// The folder of a report; `None`: the cases are not here, and the test is skipped.
 fn report(name: &str) -> Option<PathBuf> {
@@ -247,4 +251,81 @@ async fn duplicates_and_digests() {
     );
     world.sync().await.expect("synced");
     assert_eq!(world.asked(), ["/charts/index.yaml"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tags_with_a_v() {
+    let Some(folder) = report("04-oci-v-tags") else {
+        return;
+    };
+    let registry = Registry::start();
+    let tags = json(&folder, "tags.json");
+    let tags: Vec<&str> = tags["tags"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let expected = json(&folder, "expected.json");
+    for tag in &tags {
+        let entries = expected.as_array().expect("a list");
+        let entry = entries
+            .iter()
+            .find(|entry| entry["tag"] == **tag)
+            .expect("the tag");
+        let version = entry["version"].as_str().expect("a version");
+        let chart = plain_chart("karpenter", version, &[("README.md", tag)]);
+        registry.push("acme/karpenter", tag, HELM_LAYER, &chart);
+    }
+    registry.tags("acme/karpenter", &tags);
+    let store = Arc::new(Store::in_memory().expect("a database"));
+    let id = RepoId::new("default", "acme");
+    let spec = RepoSpec {
+        url: format!(
+            "{}/acme",
+            registry.server.url().replace("http://", "oci://")
+        ),
+        oci_repositories: vec!["karpenter".to_owned()],
+        plain_http: true,
+        ..RepoSpec::default()
+    };
+    store
+        .put_spec(&id, &spec.url, &spec.text().expect("a spec"))
+        .expect("stored");
+    let sync = || {
+        let status = store.repos().expect("the database").remove(0);
+        RepoSpec::sync(Arc::clone(&store), &status).expect("a sync")
+    };
+    let report = sync().run().await.expect("synced");
+    assert_eq!((report.files, report.failed_files), (5, 0));
+    let chart = store
+        .chart(&id, "acme/karpenter")
+        .expect("the database")
+        .expect("a chart");
+    let shown: Vec<Value> = chart
+        .versions
+        .iter()
+        .map(|v| v.version.clone().into())
+        .collect();
+    let wanted: Vec<Value> = expected
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|e| e["version"].clone())
+        .collect();
+    assert_eq!(shown, wanted);
+    let files = store
+        .files(&id, "acme/karpenter", "0.27.0")
+        .expect("the database");
+    assert_eq!(files.expect("files").readme, "0.27.0");
+    registry.server.paths();
+    let report = sync().run().await.expect("synced");
+    assert_eq!((report.files, report.charts), (0, 1));
+    assert!(
+        registry
+            .server
+            .paths()
+            .iter()
+            .all(|path| path.contains("/tags/list"))
+    );
 }

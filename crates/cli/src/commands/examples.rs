@@ -101,6 +101,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "catalog repos add",
         &[
             "catalog repos add argo https://argoproj.github.io/argo-helm",
+            "catalog repos add podinfo oci://ghcr.io/stefanprodan/charts --oci-repositories podinfo",
             "catalog repos add team https://charts.example.com --username ci --password secret --filter '.category == \"Database\"'",
         ],
     ),

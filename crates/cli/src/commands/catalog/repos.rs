@@ -37,8 +37,14 @@ pub enum ReposCommand {
 pub struct Add {
     /// Name of the repository
     name: String,
-    /// URL of the folder that index.yaml is in
+    /// URL of the folder that index.yaml is in, or oci://HOST/PATH
     url: String,
+    /// Charts below the path of a registry [default: those that it lists]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    oci_repositories: Vec<String>,
+    /// Talk to the registry without TLS
+    #[arg(long)]
+    plain_http: bool,
     /// Username to the repository
     #[arg(long, default_value = "", hide_default_value = true)]
     username: String,
@@ -86,6 +92,8 @@ impl Add {
         };
         let spec = RepoSpec {
             url: self.url,
+            oci_repositories: self.oci_repositories,
+            plain_http: self.plain_http,
             username: self.username,
             password: self.password,
             ca_data,

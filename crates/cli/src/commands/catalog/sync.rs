@@ -3,7 +3,7 @@
 use super::{failed, named};
 use crate::{client::Failure, output};
 use std::sync::Arc;
-use tiphys_catalog::{RepoSpec, Store, sync::CatalogSync};
+use tiphys_catalog::{RepoSpec, Store};
 
 /// Read the repositories of the catalogue
 #[derive(clap::Args)]
@@ -17,10 +17,8 @@ impl Sync {
         let mut failures = 0;
         for repo in named(&store, &self.names)? {
             let name = &repo.id.name;
-            let (repository, remote) = RepoSpec::open(&repo).map_err(failed)?;
-            let report = CatalogSync::new(Arc::clone(&store), remote, repository)
-                .run()
-                .await;
+            let sync = RepoSpec::sync(Arc::clone(&store), &repo).map_err(failed)?;
+            let report = sync.run().await;
             let line = match report {
                 Err(e) => {
                     failures += 1;
