@@ -5,6 +5,7 @@
 //! are those of kubeapps, so that its database can be taken over and given back. It must not know
 //! clusters, Applications or who asks.
 
+pub mod apprepository;
 pub mod asset_syncer;
 mod error;
 pub mod files;
