@@ -46,6 +46,7 @@ enum Command {
     ControlPlane(Box<roles::control_plane::ControlPlaneArgs>),
     CmpServer(Box<roles::cmp_server::CmpServerArgs>),
     RepoServer(Box<roles::repo_server_role::RepoServerRoleArgs>),
+    AssetSyncer(roles::asset_syncer::AssetSyncerArgs),
     #[command(flatten)]
     Client(commands::ClientCommand),
 }
@@ -106,6 +107,12 @@ fn main() -> ExitCode {
     }
     if let Some(called) = argocd::called(&words, env::var("ARGOCD_BINARY_NAME").ok().as_deref()) {
         return start_called(&called);
+    }
+    // Its arguments are not in the form of ours.
+    if let [_, role, words @ ..] = &words[..]
+        && role == roles::asset_syncer::NAME
+    {
+        return start_asset_syncer(words);
     }
     // Scripts render charts by the hundred: building the whole command line, threads and logging
     // would take longer than rendering a small chart.
@@ -205,6 +212,15 @@ fn start_called(called: &Called<'_>) -> ExitCode {
     }
 }
 
+/// kubeapps' syncer, whose arguments are read by itself.
+fn start_asset_syncer(words: &[String]) -> ExitCode {
+    log_plainly(None);
+    runtime(false).map_or_else(
+        |code| code,
+        |runtime| runtime.block_on(roles::asset_syncer::start(words)),
+    )
+}
+
 /// The plugin's server under Argo CD's name.
 fn start_cmp_server(words: &[String]) -> ExitCode {
     let called = match roles::cmp_server::Called::try_parse_from(words) {
@@ -226,7 +242,10 @@ fn start(cli: Cli) -> ExitCode {
     let streams = match &cli.command {
         Command::Up(args) => args.kubeconfig.is_some(),
         Command::ControlPlane(_) => true,
-        Command::CmpServer(_) | Command::RepoServer(_) | Command::Client(_) => false,
+        Command::CmpServer(_)
+        | Command::RepoServer(_)
+        | Command::AssetSyncer(_)
+        | Command::Client(_) => false,
     };
     let runtime = match runtime(streams) {
         Ok(runtime) => runtime,
@@ -256,6 +275,10 @@ fn start(cli: Cli) -> ExitCode {
             let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
             let logs = Logs::start(cli.connect.log_format(), Some(level));
             runtime.block_on(roles::repo_server_role::run(*args, logs))
+        }
+        Command::AssetSyncer(args) => {
+            log_plainly(cli.loglevel.as_deref());
+            return runtime.block_on(roles::asset_syncer::start(&args.words));
         }
         Command::Client(command) => {
             log_plainly(cli.loglevel.as_deref());

@@ -74,7 +74,11 @@ impl Peer {
             .expect("it starts");
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed() < PATIENCE, "{} opens no port", program.display());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{} opens no port",
+                program.display()
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
         let client = RepoServer::new(RepoServerOptions {
@@ -101,7 +105,12 @@ impl Peer {
             .iter()
             .map(|object| Value::Object(object.object().0.clone()))
             .collect();
-        let key = |o: &Value| format!("{} {} {}", o["apiVersion"], o["kind"], o["metadata"]["name"]);
+        let key = |o: &Value| {
+            format!(
+                "{} {} {}",
+                o["apiVersion"], o["kind"], o["metadata"]["name"]
+            )
+        };
         objects.sort_by_key(key);
         Ok(json!({
             "type": manifests.source_type,
@@ -114,27 +123,61 @@ impl Peer {
 const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  \
     replicas: 0644\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    \
     spec: {containers: [{name: web, image: nginx:1.25}]}\n";
-const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {color: blue}\n";
+const MAP: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {color: blue}\n";
 
 fn repository() -> Repo {
     Repo::with(&[
         ("plain/web.yaml", DEPLOYMENT),
-        ("plain/two.yml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {k: v}}\n"),
-        ("plain/more/deep.json", r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "deep"}, "data": {"n": "1"}}"#),
+        (
+            "plain/two.yml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {k: v}}\n",
+        ),
+        (
+            "plain/more/deep.json",
+            r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "deep"}, "data": {"n": "1"}}"#,
+        ),
         ("plain/notes.txt", "no manifest"),
-        ("jsonnet/main.jsonnet", "local lib = import 'lib.libsonnet'; function(color='red') [lib.map('one', color), lib.map('two', std.extVar('who'))]"),
-        ("jsonnet/lib.libsonnet", "{map(name, color):: {apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: name}, data: {color: color}}}"),
-        ("chart/Chart.yaml", "apiVersion: v2\nname: demo\nversion: 1.2.3\nappVersion: '7'\n"),
-        ("chart/values.yaml", "replicas: 2\ncolor: green\nlist: [a, b]\n"),
+        (
+            "jsonnet/main.jsonnet",
+            "local lib = import 'lib.libsonnet'; function(color='red') [lib.map('one', color), lib.map('two', std.extVar('who'))]",
+        ),
+        (
+            "jsonnet/lib.libsonnet",
+            "{map(name, color):: {apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: name}, data: {color: color}}}",
+        ),
+        (
+            "chart/Chart.yaml",
+            "apiVersion: v2\nname: demo\nversion: 1.2.3\nappVersion: '7'\n",
+        ),
+        (
+            "chart/values.yaml",
+            "replicas: 2\ncolor: green\nlist: [a, b]\n",
+        ),
         ("chart/prod.yaml", "color: gold\n"),
-        ("chart/crds/thing.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.org}\nspec: {group: example.org, names: {kind: Thing, plural: things}, scope: Namespaced, versions: []}\n"),
-        ("chart/templates/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-map\n  namespace: {{ .Release.Namespace }}\ndata:\n  color: {{ .Values.color | quote }}\n  n: {{ .Values.replicas | quote }}\n  list: {{ .Values.list | join \",\" | quote }}\n  v: {{ .Chart.AppVersion | quote }}\n  kube: {{ .Capabilities.KubeVersion.Version | quote }}\n"),
-        ("chart/templates/hook.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}-test\n  annotations: {helm.sh/hook: test}\nspec: {containers: [{name: c, image: busybox}]}\n"),
+        (
+            "chart/crds/thing.yaml",
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.org}\nspec: {group: example.org, names: {kind: Thing, plural: things}, scope: Namespaced, versions: []}\n",
+        ),
+        (
+            "chart/templates/map.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-map\n  namespace: {{ .Release.Namespace }}\ndata:\n  color: {{ .Values.color | quote }}\n  n: {{ .Values.replicas | quote }}\n  list: {{ .Values.list | join \",\" | quote }}\n  v: {{ .Chart.AppVersion | quote }}\n  kube: {{ .Capabilities.KubeVersion.Version | quote }}\n",
+        ),
+        (
+            "chart/templates/hook.yaml",
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}-test\n  annotations: {helm.sh/hook: test}\nspec: {containers: [{name: c, image: busybox}]}\n",
+        ),
         ("values/override.yaml", "color: silver\nreplicas: 5\n"),
-        ("base/kustomization.yaml", "resources: [map.yaml, web.yaml]\n"),
+        (
+            "base/kustomization.yaml",
+            "resources: [map.yaml, web.yaml]\n",
+        ),
         ("base/map.yaml", MAP),
         ("base/web.yaml", DEPLOYMENT),
-        ("overlay/kustomization.yaml", "resources: [../base]\nnamePrefix: dev-\ncommonLabels: {team: blue}\nconfigMapGenerator:\n- name: made\n  literals: [a=b]\npatches:\n- patch: |\n    - {op: replace, path: /data/color, value: red}\n  target: {kind: ConfigMap, name: settings}\n"),
+        (
+            "overlay/kustomization.yaml",
+            "resources: [../base]\nnamePrefix: dev-\ncommonLabels: {team: blue}\nconfigMapGenerator:\n- name: made\n  literals: [a=b]\npatches:\n- patch: |\n    - {op: replace, path: /data/color, value: red}\n  target: {kind: ConfigMap, name: settings}\n",
+        ),
         ("broken/a.yaml", "apiVersion: v1\nkind: [\n"),
         ("nothing/readme.md", "no manifests"),
     ])
@@ -144,24 +187,48 @@ fn repository() -> Repo {
 fn good() -> Vec<(&'static str, Value)> {
     vec![
         ("a folder", json!({"path": "plain"})),
-        ("folders below it", json!({"path": "plain", "directory": {"recurse": true}})),
-        ("some files", json!({"path": "plain", "directory": {"recurse": true, "include": "{*.json,web.yaml}"}})),
-        ("but not those", json!({"path": "plain", "directory": {"recurse": true, "exclude": "more/*"}})),
-        ("jsonnet", json!({"path": "jsonnet", "directory": {"jsonnet": {
-            "tlas": [{"name": "color", "value": "black"}], "extVars": [{"name": "who", "value": "'me'", "code": true}]}}})),
+        (
+            "folders below it",
+            json!({"path": "plain", "directory": {"recurse": true}}),
+        ),
+        (
+            "some files",
+            json!({"path": "plain", "directory": {"recurse": true, "include": "{*.json,web.yaml}"}}),
+        ),
+        (
+            "but not those",
+            json!({"path": "plain", "directory": {"recurse": true, "exclude": "more/*"}}),
+        ),
+        (
+            "jsonnet",
+            json!({"path": "jsonnet", "directory": {"jsonnet": {
+            "tlas": [{"name": "color", "value": "black"}], "extVars": [{"name": "who", "value": "'me'", "code": true}]}}}),
+        ),
         ("a chart", json!({"path": "chart"})),
-        ("a chart with values", json!({"path": "chart", "helm": {
+        (
+            "a chart with values",
+            json!({"path": "chart", "helm": {
             "releaseName": "rel", "valueFiles": ["prod.yaml"], "values": "list: [x]\n", "skipCrds": true,
-            "parameters": [{"name": "replicas", "value": "3", "forceString": true}]}})),
-        ("a chart with an object of values", json!({"path": "chart", "helm": {
+            "parameters": [{"name": "replicas", "value": "3", "forceString": true}]}}),
+        ),
+        (
+            "a chart with an object of values",
+            json!({"path": "chart", "helm": {
             "valuesObject": {"color": "pink"}, "ignoreMissingValueFiles": true, "valueFiles": ["none.yaml"],
-            "namespace": "elsewhere", "kubeVersion": "1.28.3", "skipTests": true}})),
-        ("values of another source", json!({"path": "chart", "helm": {"valueFiles": ["$other/values/override.yaml"]}})),
+            "namespace": "elsewhere", "kubeVersion": "1.28.3", "skipTests": true}}),
+        ),
+        (
+            "values of another source",
+            json!({"path": "chart", "helm": {"valueFiles": ["$other/values/override.yaml"]}}),
+        ),
         ("nothing in a folder", json!({"path": "nothing"})),
         ("a kustomization", json!({"path": "overlay"})),
-        ("an edited kustomization", json!({"path": "overlay", "kustomize": {
+        (
+            "an edited kustomization",
+            json!({"path": "overlay", "kustomize": {
             "nameSuffix": "-x", "images": ["nginx:1.27"], "namespace": "ns", "commonAnnotations": {"a": "$ARGOCD_APP_NAME"},
-            "commonAnnotationsEnvsubst": true, "replicas": [{"name": "web", "count": 3}]}})),
+            "commonAnnotationsEnvsubst": true, "replicas": [{"name": "web", "count": 3}]}}),
+        ),
     ]
 }
 
@@ -171,7 +238,10 @@ fn bad() -> Vec<(&'static str, Value)> {
         ("a folder that is not there", json!({"path": "none"})),
         ("a path that leads out", json!({"path": "../up"})),
         ("a broken manifest", json!({"path": "broken"})),
-        ("values that are not there", json!({"path": "chart", "helm": {"valueFiles": ["none.yaml"]}})),
+        (
+            "values that are not there",
+            json!({"path": "chart", "helm": {"valueFiles": ["none.yaml"]}}),
+        ),
     ]
 }
 
@@ -220,7 +290,9 @@ async fn it_answers_as_the_genuine_one_does() {
         let request = request(&repo, &commit, source);
         let (theirs, own) = (genuine.answer(&request).await, ours.answer(&request).await);
         if theirs.is_err() || theirs != own {
-            differing.push(format!("{name}:\n  genuine: {theirs:?}\n  ours:    {own:?}"));
+            differing.push(format!(
+                "{name}:\n  genuine: {theirs:?}\n  ours:    {own:?}"
+            ));
         }
     }
     for (name, source) in bad() {
@@ -228,7 +300,9 @@ async fn it_answers_as_the_genuine_one_does() {
         let (theirs, own) = (genuine.answer(&request).await, ours.answer(&request).await);
         // The words around a cause are each program's own.
         if theirs.is_ok() || own.is_ok() {
-            differing.push(format!("{name}:\n  genuine: {theirs:?}\n  ours:    {own:?}"));
+            differing.push(format!(
+                "{name}:\n  genuine: {theirs:?}\n  ours:    {own:?}"
+            ));
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));

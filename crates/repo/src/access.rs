@@ -17,6 +17,8 @@ pub struct RepoAccess {
     pub username: String,
     pub password: Secret,
     pub bearer_token: Secret,
+    /// The whole value of the Authorization header for http and https, in place of the above.
+    pub authorization: Secret,
     /// PEM text of the ssh key.
     pub ssh_private_key: Secret,
     /// Where a token for Git over https comes from, in place of the above.
@@ -67,6 +69,7 @@ impl RepoAccess {
         !(self.username.is_empty()
             && self.password.is_empty()
             && self.bearer_token.is_empty()
+            && self.authorization.is_empty()
             && self.ssh_private_key.is_empty()
             && self.tls_client_cert.is_empty()
             && self.identity.is_none())
@@ -80,6 +83,7 @@ impl RepoAccess {
             &self.username,
             self.password.expose(),
             self.bearer_token.expose(),
+            self.authorization.expose(),
             self.ssh_private_key.expose(),
             &self.known_hosts,
             &self.tls_client_cert,
@@ -148,6 +152,7 @@ impl From<&Repository> for RepoAccess {
             username: repo.username.clone(),
             password: Secret::new(&repo.password),
             bearer_token: Secret::new(&repo.bearer_token),
+            authorization: Secret::default(),
             ssh_private_key: Secret::new(&repo.ssh_private_key),
             identity: Identity::of(repo),
             known_hosts: String::new(),

@@ -6,7 +6,10 @@
 use crate::{RepoAccess, RepoError, entry::Common, shares::Contact, url::refuse};
 use reqwest::{
     StatusCode,
-    header::{ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED},
+    header::{
+        AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE,
+        IF_NONE_MATCH, LAST_MODIFIED,
+    },
 };
 use std::{
     net::{IpAddr, SocketAddr},
@@ -59,6 +62,8 @@ pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     pub content: Vec<u8>,
+    /// Its content type as the server names it, or empty.
+    pub kind: String,
     pub version: Validators,
 }
 
@@ -70,6 +75,24 @@ pub(crate) struct Validators {
 }
 
 impl Validators {
+    /// From [`Self::texts`]; what cannot be a header is left out.
+    pub fn new(etag: &str, modified: &str) -> Self {
+        let header = |text: &str| (!text.is_empty()).then(|| HeaderValue::from_str(text).ok());
+        Self {
+            etag: header(etag).flatten(),
+            modified: header(modified).flatten(),
+        }
+    }
+
+    /// The ETag and the time of the last modification; empty where the server named none.
+    pub fn texts(&self) -> (String, String) {
+        let text = |header: &Option<HeaderValue>| {
+            let text = header.as_ref().and_then(|header| header.to_str().ok());
+            text.unwrap_or_default().to_owned()
+        };
+        (text(&self.etag), text(&self.modified))
+    }
+
     fn of(headers: &HeaderMap) -> Self {
         Self {
             etag: headers.get(ETAG).cloned(),
@@ -95,6 +118,8 @@ pub(crate) struct Clients {
     common: Arc<Common>,
     /// How many redirects a client follows itself.
     redirects: usize,
+    /// What the clients call themselves.
+    agent: String,
     clients: moka::sync::Cache<[u8; 32], reqwest::Client>,
 }
 
@@ -108,8 +133,15 @@ impl Clients {
             timeout,
             common,
             redirects,
+            agent: concat!("tiphys/", env!("CARGO_PKG_VERSION")).to_owned(),
             clients,
         }
+    }
+
+    /// Names the clients otherwise.
+    pub fn named(mut self, agent: String) -> Self {
+        self.agent = agent;
+        self
     }
 
     pub fn timeout(&self) -> Duration {
@@ -170,7 +202,7 @@ impl Clients {
             let builder = reqwest::Client::builder()
                 .redirect(redirects)
                 .dns_resolver(Arc::new(Names))
-                .user_agent(concat!("tiphys/", env!("CARGO_PKG_VERSION")));
+                .user_agent(&self.agent);
             configured!(builder, &access, self.timeout).build()
         };
         let client = built().map_err(|e| refuse(&access.url, &reason(&e)))?;
@@ -227,6 +259,11 @@ pub(crate) struct Downloads(Clients);
 impl Downloads {
     pub fn new(timeout: Duration, common: Arc<Common>) -> Self {
         Self(Clients::new(timeout, common, MAX_REDIRECTS))
+    }
+
+    /// With another User-Agent.
+    pub fn named(self, agent: String) -> Self {
+        Self(self.0.named(agent))
     }
 
     /// A document; `None` if the server says that it is the known version.
@@ -287,8 +324,15 @@ impl Downloads {
             _ => {}
         }
         let version = Validators::of(answer.headers());
+        let kind = answer.headers().get(CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().to_owned();
         let content = self.0.body(question.url, question.limit, answer).await?;
-        Ok(Some(Document { content, version }))
+        Ok(Some(Document {
+            content,
+            kind,
+            version,
+        }))
     }
 }
 
@@ -340,6 +384,9 @@ impl reqwest::dns::Resolve for Names {
 }
 
 fn signed(request: reqwest::RequestBuilder, access: &RepoAccess) -> reqwest::RequestBuilder {
+    if !access.authorization.is_empty() {
+        return request.header(AUTHORIZATION, access.authorization.expose());
+    }
     if !access.bearer_token.is_empty() {
         return request.bearer_auth(access.bearer_token.expose());
     }

@@ -37,6 +37,9 @@ mod web;
 pub use access::{RepoAccess, Trust};
 #[doc(hidden)]
 pub use charts::read_index;
+pub use charts::{
+    ChartRemote, Fetched, Known, RemoteOptions, index_limits, index_sections, whole_index,
+};
 pub use contacts::{Contact, ContactKind, ContactWatch};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
@@ -44,6 +47,7 @@ pub use isolation::{Isolation, work as work_in_isolation};
 pub use listing::FilePattern;
 pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};
 pub use needs::{OtherRepository, Others, Reach};
+pub use oci::{OciChart, OciRemote, version_of_tag};
 #[doc(hidden)]
 pub use oci::{read_challenge, read_layer, read_manifest};
 pub use plugin::{ASK_PASS_NONCE, ASK_PASS_SOCKET, ArchiveLimits, PluginSettings, ask_pass};

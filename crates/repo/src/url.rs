@@ -129,7 +129,7 @@ fn http(url: &RepoUrl, access: &mut RepoAccess) -> Location {
     }
 }
 
-fn percent_decode(text: &str) -> String {
+pub(crate) fn percent_decode(text: &str) -> String {
     let mut out = Vec::new();
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {

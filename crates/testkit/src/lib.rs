@@ -11,6 +11,7 @@ pub mod charts;
 mod control_plane;
 pub mod differential;
 mod gpg;
+pub mod postgres;
 mod program;
 pub mod registry;
 mod repo;

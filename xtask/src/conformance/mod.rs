@@ -10,6 +10,7 @@ mod actions;
 mod diff;
 mod health;
 mod helm;
+mod kubeapps;
 pub mod kustomize;
 mod rbac;
 mod smp;
@@ -121,7 +122,7 @@ pub fn run(root: &Path, args: &Conformance) -> anyhow::Result<()> {
 /// The suites by name, with their files.
 fn find(dir: &Path, wanted: Option<&str>) -> anyhow::Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
-    for prefix in ["", "diff/"] {
+    for prefix in ["", "diff/", "kubeapps/"] {
         let folder = dir.join(prefix);
         let Ok(entries) = fs::read_dir(&folder) else {
             continue;
@@ -156,6 +157,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         "rbac" => Box::new(rbac::run),
         "kustomize" => strict(kustomize::run),
         "sources" => sources::runner(&text)?,
+        "kubeapps/asset_syncer" => kubeapps::runner(dir)?,
         _ => match name.strip_prefix("diff/") {
             Some(_) => strict(diff::run),
             None => strict(|_| Err("nothing can run this suite yet".into())),

@@ -96,6 +96,53 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["apply -f deploy/", "apply -f web.yaml --dry-run=server"],
     ),
     (
+        "asset-syncer",
+        &[
+            "asset-syncer sync --database-url=postgres:5432 --database-user=postgres --namespace=kubeapps bitnami https://charts.bitnami.com/bitnami helm",
+            "asset-syncer delete bitnami --namespace=kubeapps",
+        ],
+    ),
+    (
+        "catalog repos add",
+        &[
+            "catalog repos add argo https://argoproj.github.io/argo-helm",
+            "catalog repos add podinfo oci://ghcr.io/stefanprodan/charts --oci-repositories podinfo",
+            "catalog repos add team https://charts.example.com --username ci --password secret --filter '.category == \"Database\"'",
+        ],
+    ),
+    (
+        "catalog repos list",
+        &["catalog repos list", "catalog repos list -o wide"],
+    ),
+    ("catalog repos rm", &["catalog repos rm argo"]),
+    (
+        "catalog search",
+        &[
+            "catalog search prometheus",
+            "catalog search database --repo bitnami --keyword sql -o wide",
+            "catalog search --facets",
+        ],
+    ),
+    (
+        "catalog show",
+        &["catalog show argo/argo-cd", "catalog show argo-cd --readme"],
+    ),
+    ("catalog sync", &["catalog sync", "catalog sync argo"]),
+    (
+        "catalog values",
+        &[
+            "catalog values argo-cd",
+            "catalog values argo-cd --version 7.0.0 --schema",
+        ],
+    ),
+    (
+        "catalog versions",
+        &[
+            "catalog versions argo-cd",
+            "catalog versions argo-cd -o name",
+        ],
+    ),
+    (
         "cert add-ssh",
         &["cert add-ssh --batch --from ~/.ssh/known_hosts"],
     ),

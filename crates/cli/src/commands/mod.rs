@@ -6,6 +6,7 @@ mod account;
 mod admin;
 mod app;
 mod apply;
+mod catalog;
 mod cert;
 mod cluster;
 mod completion;
@@ -59,6 +60,8 @@ pub enum ClientCommand {
     /// Manage GPG keys used for signature verification
     #[command(subcommand)]
     Gpg(gpg::GpgCommand),
+    /// Search the charts of repositories, on this machine
+    Catalog(Box<catalog::CatalogArgs>),
     /// Manage cluster credentials
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
@@ -119,6 +122,7 @@ pub async fn run(
         ClientCommand::Repocreds(c) => c.run(connect).await,
         ClientCommand::Cert(c) => c.run(connect).await,
         ClientCommand::Gpg(c) => c.run(connect).await,
+        ClientCommand::Catalog(c) => c.run().await,
         ClientCommand::Cluster(c) => c.run(connect).await,
         ClientCommand::Account(c) => c.run(connect).await,
         ClientCommand::Admin(c) => c.run().await,
@@ -156,7 +160,10 @@ fn adapt_flags(command: Command) -> Command {
         .mut_subcommands(|sub| match sub.get_name() {
             "up" => sub.mut_args(takes_any_value),
             "control-plane" => sub,
-            "admin" | "apply" | "diff" | "helm" | "install" => without(adapt_flags(sub), &global),
+            "asset-syncer" => sub,
+            "admin" | "apply" | "catalog" | "diff" | "helm" | "install" => {
+                without(adapt_flags(sub), &global)
+            }
             _ => adapt_flags(sub),
         })
 }

@@ -1,6 +1,7 @@
 //! The roles of the program, which run until they are stopped.
 
 pub mod argocd;
+pub mod asset_syncer;
 pub mod cmp_server;
 mod connections;
 pub mod control_plane;

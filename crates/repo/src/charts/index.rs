@@ -56,7 +56,7 @@ impl Entries {
 }
 
 /// Limits for parsing an index; the number of bytes is limited when it is fetched.
-fn limits() -> yaml::Limits {
+pub fn limits() -> yaml::Limits {
     yaml::Limits {
         bytes: 512 << 20,
         nodes: 20_000_000,
@@ -136,7 +136,11 @@ pub fn read_index(index: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn whole(text: &str) -> Result<serde_json::Map<String, Value>, String> {
+/// The entries of an index in any style, by the names of the charts.
+///
+/// # Errors
+/// Why the index cannot be read.
+pub fn whole(text: &str) -> Result<serde_json::Map<String, Value>, String> {
     let parsed = yaml::parse_document(text, &limits(), Duplicates::LastWins);
     let Value::Object(mut index) = parsed.map_err(|e| e.to_string())? else {
         return Err("it is not a map".to_owned());
@@ -201,7 +205,7 @@ fn entry_of(entry: &Value) -> Result<Entry, String> {
 
 /// The charts of an index and their lines. `None` if the index is not in the block style that Helm
 /// writes, so that it cannot be divided by indentation.
-fn sections(text: &str) -> Option<Vec<(String, &str)>> {
+pub fn sections(text: &str) -> Option<Vec<(String, &str)>> {
     let start = if text.starts_with("entries:") {
         0
     } else {

@@ -5,6 +5,10 @@
 //! what identifies them in the index.
 
 mod index;
+mod remote;
+
+pub use index::{limits as index_limits, sections as index_sections, whole as whole_index};
+pub use remote::{ChartRemote, Fetched, Known, RemoteOptions};
 
 pub use index::read_index;
 

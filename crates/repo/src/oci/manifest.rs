@@ -103,6 +103,14 @@ impl Manifest {
         }
     }
 
+    /// The one layer of an artifact, if it is of a kind.
+    pub fn only_layer(&self, kind: &str) -> Result<&Descriptor, String> {
+        match self.layers() {
+            [layer] if layer.media_type == kind => Ok(layer),
+            _ => Err(format!("the artifact is not one layer of the type {kind}")),
+        }
+    }
+
     /// The layer with a chart's archive.
     pub fn chart(&self) -> Result<&Descriptor, String> {
         let layers = self.layers();

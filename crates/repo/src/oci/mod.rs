@@ -9,8 +9,10 @@ mod auth;
 pub(crate) mod layer;
 mod manifest;
 mod registry;
+mod remote;
 
 pub(crate) use address::{has_charts, is_source};
+pub use remote::{OciChart, OciRemote, version_of_tag};
 
 use crate::{
     RepoAccess, RepoError, Since,

@@ -80,7 +80,8 @@ pub fn kubeconfig_of_default() -> Option<PathBuf> {
         .filter(|path| path.is_file())
 }
 
-fn default_folder() -> Option<PathBuf> {
+/// `$XDG_DATA_HOME/tiphys` or `~/.local/share/tiphys`.
+pub fn default_folder() -> Option<PathBuf> {
     let from = |name: &str| {
         std::env::var_os(name)
             .map(PathBuf::from)

@@ -13,7 +13,7 @@ mod table;
 mod workload;
 
 pub use args::UpArgs;
-pub use data::kubeconfig_of_default;
+pub use data::{default_folder, kubeconfig_of_default};
 pub use introduction::quoted;
 pub use signal::Interrupted;
 

@@ -1,0 +1,23 @@
+//! AppRepositories as kubeapps' controller turns them into CronJobs and Jobs: which objects a
+//! repository wants. Pure; who writes them is not known here.
+//!
+//! Main types: [`Options`] (the controller's flags) and [`Wanted`].
+
+mod names;
+mod objects;
+mod options;
+mod schedule;
+
+pub use names::{cleanup_prefix, cron_job_name};
+pub use objects::{AppRepository, Wanted};
+pub use options::{Options, OptionsError};
+pub use schedule::{Schedule, schedule};
+
+/// Keeps an AppRepository until its rows are gone.
+pub const FINALIZER: &str = "apprepositories.kubeapps.com/apprepo-cleanup-finalizer";
+/// On CronJobs and pods.
+pub const REPO_NAME: &str = "apprepositories.kubeapps.com/repo-name";
+pub const REPO_NAMESPACE: &str = "apprepositories.kubeapps.com/repo-namespace";
+
+#[cfg(test)]
+mod tests;

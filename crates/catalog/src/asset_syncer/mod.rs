@@ -1,0 +1,236 @@
+//! kubeapps' `asset-syncer`: its arguments, environment and messages, for our engine.
+//!
+//! Main function: [`run`]. It is what the Jobs of an AppRepository run.
+
+mod credentials;
+mod flags;
+
+pub use flags::Line;
+
+use crate::{
+    CatalogError, Filter, Form, RepoId, Repository, Store, blocking,
+    store::PostgresOptions,
+    sync::{CatalogSync, Source},
+};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use tiphys_repo::{ChartRemote, OciRemote, RemoteOptions, RepoAccess, Secret};
+
+/// Where Jobs mount the authorities of a repository.
+pub const CA_FILE: &str = "/usr/local/share/ca-certificates/ca.crt";
+/// For one request.
+const TIMEOUT: Duration = Duration::from_secs(180);
+
+/// What the program finds around it.
+#[derive(Clone, Default)]
+pub struct Surroundings {
+    /// `DB_PASSWORD`
+    pub database_password: Secret,
+    /// `AUTHORIZATION_HEADER`: the whole value of the header.
+    pub authorization: Secret,
+    /// `DOCKER_CONFIG_JSON`, which counts before the header.
+    pub docker_config: Secret,
+    /// Authorities besides the system's, if the file exists; usually [`CA_FILE`].
+    pub ca_file: PathBuf,
+    /// A proxy for everything; empty: what the process' environment says.
+    pub proxy: String,
+    /// Of this program, for the User-Agent.
+    pub version: String,
+    /// In place of the server that the command line names.
+    pub store: Option<Arc<Store>>,
+}
+
+/// Why the program fails, as it says so after `Error: `.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AssetSyncerError(String);
+
+impl AssetSyncerError {
+    fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+const USAGE: &str = "Asset Synchronization utility
+
+Usage:
+  asset-syncer sync [REPO NAME] [REPO URL] [REPO TYPE]
+  asset-syncer delete [REPO NAME]
+  asset-syncer invalidate-cache
+
+Flags:
+      --database-name string            Name of the database to use (default \"charts\")
+      --database-url string             Database URL: host:port (default \"localhost:5432\")
+      --database-user string            Database user
+      --debug                           no effect
+      --filter-rules string             JSON blob with the rules to filter assets
+      --global-repos-namespace string   Namespace for global repos (default \"kubeapps\")
+      --namespace string                Namespace of the repository being synced
+      --oci-repositories strings        List of OCI Repositories in case the type is OCI (sync)
+      --pass-credentials                pass credentials to all domains
+      --tls-insecure-skip-verify        Skip TLS verification
+      --user-agent-comment string       UserAgent comment used during outbound requests
+
+Environment: DB_PASSWORD, AUTHORIZATION_HEADER, DOCKER_CONFIG_JSON
+";
+
+/// Runs a command; returns what it says at its end.
+///
+/// # Errors
+/// What the program prints before it exits with 1.
+pub async fn run(
+    words: &[String],
+    surroundings: &Surroundings,
+) -> Result<String, AssetSyncerError> {
+    let line = Line::parse(words)?;
+    let Some((command, arguments)) = line.words.split_first() else {
+        return Ok(USAGE.to_owned());
+    };
+    if line.help {
+        return Ok(USAGE.to_owned());
+    }
+    let got = arguments.len();
+    match command.as_str() {
+        "sync" => match arguments {
+            [name, url, form] => sync(&line, surroundings, name, url, form).await,
+            _ => Err(AssetSyncerError::new(format!(
+                "need exactly three arguments: [REPO NAME] [REPO URL] [REPO TYPE] (got {got})"
+            ))),
+        },
+        "delete" => match arguments {
+            [name] => {
+                let id = RepoId::new(&line.namespace, name);
+                let store = open(&line, surroundings).await?;
+                let deleted = blocking(move || store.delete_repo(&id)).await;
+                deleted.map_err(|e| {
+                    let why = format!("can't delete chart repository {name} from database: {e}");
+                    AssetSyncerError::new(why)
+                })?;
+                Ok(format!(
+                    "Successfully deleted the chart repository {name} from database\n"
+                ))
+            }
+            _ => Err(AssetSyncerError::new(format!(
+                "exactly one argument: [REPO NAME] (got {got})"
+            ))),
+        },
+        "invalidate-cache" => match got {
+            0 => {
+                let store = open(&line, surroundings).await?;
+                blocking(move || store.invalidate()).await.map_err(failed)?;
+                Ok("Successfully invalidated cache\n".to_owned())
+            }
+            _ => Err(AssetSyncerError::new(format!(
+                "this command does not take any arguments (got {got})"
+            ))),
+        },
+        "help" => Ok(USAGE.to_owned()),
+        other => Err(AssetSyncerError::new(format!(
+            "unknown command {other:?} for \"asset-syncer\""
+        ))),
+    }
+}
+
+fn failed(e: impl std::fmt::Display) -> AssetSyncerError {
+    AssetSyncerError::new(format!("error: {e}"))
+}
+
+async fn open(line: &Line, surroundings: &Surroundings) -> Result<Arc<Store>, AssetSyncerError> {
+    let invalid = || failed(format!("can't parse database URL: {}", line.database_url));
+    let (host, port) = line.database_url.split_once(':').ok_or_else(invalid)?;
+    let port = port.parse().map_err(|_| invalid())?;
+    if let Some(store) = &surroundings.store {
+        return Ok(Arc::clone(store));
+    }
+    let options = PostgresOptions {
+        host: host.to_owned(),
+        port,
+        user: line.database_user.clone(),
+        password: surroundings.database_password.clone(),
+        database: line.database_name.clone(),
+    };
+    let store = blocking(move || Store::postgres(options)).await;
+    store.map(Arc::new).map_err(failed)
+}
+
+async fn sync(
+    line: &Line,
+    surroundings: &Surroundings,
+    name: &str,
+    url: &str,
+    form: &str,
+) -> Result<String, AssetSyncerError> {
+    let store = open(line, surroundings).await?;
+    let ca_data = authorities(surroundings)?;
+    let authorization = credentials::header(surroundings)?;
+    let filter = Filter::parse(&line.filter_rules).map_err(failed)?;
+    let url = url.trim();
+    let access = RepoAccess {
+        authorization,
+        ca_data,
+        insecure: line.skip_tls,
+        proxy: surroundings.proxy.clone(),
+        ..RepoAccess::public(url)
+    };
+    let options = RemoteOptions {
+        pass_credentials: line.pass_credentials,
+        agent: agent(&surroundings.version, &line.user_agent_comment),
+        timeout: TIMEOUT,
+    };
+    let repository = Repository {
+        id: RepoId::new(&line.namespace, name),
+        url: url.to_owned(),
+        form: Form::Kubeapps,
+        filter,
+    };
+    let mut repository = repository;
+    let registry = if form == "helm" {
+        None
+    } else {
+        if let Some(rest) = url.strip_prefix("oci://") {
+            repository.url = format!("https://{rest}");
+        }
+        let remote = OciRemote::new(access.clone(), &options).map_err(failed)?;
+        Some(Source {
+            remote,
+            repositories: line.oci_repositories.clone(),
+        })
+    };
+    let mut sync = CatalogSync::new(store, ChartRemote::new(access, options), repository);
+    if let Some(registry) = registry {
+        sync = sync.with_registry(registry);
+    }
+    let report = sync.run().await.map_err(|e| match e {
+        CatalogError::Filter(_) => AssetSyncerError::new(e.to_string()),
+        e => failed(e),
+    })?;
+    if report.unchanged {
+        return Ok("Skipping repository since checksum has not changed\n".to_owned());
+    }
+    Ok(format!(
+        "Successfully added the package repository {name} to database\n"
+    ))
+}
+
+fn authorities(surroundings: &Surroundings) -> Result<String, AssetSyncerError> {
+    let text = match std::fs::read_to_string(&surroundings.ca_file) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
+        Err(e) => {
+            let file = surroundings.ca_file.display();
+            return Err(failed(format!("failed to append {file} to RootCAs: {e}")));
+        }
+    };
+    if !text.contains("-----BEGIN CERTIFICATE-----") {
+        return Err(failed("failed to append certs to RootCAs"));
+    }
+    Ok(text)
+}
+
+fn agent(version: &str, comment: &str) -> String {
+    let version = if version.is_empty() { "devel" } else { version };
+    if comment.is_empty() {
+        format!("asset-syncer/{version}")
+    } else {
+        format!("asset-syncer/{version} ({comment})")
+    }
+}

@@ -1,0 +1,145 @@
+//! Tests of reading an index, entry by entry.
+
+use super::*;
+use crate::RepoId;
+
+fn repository(form: Form) -> Repository {
+    Repository {
+        id: RepoId::new("team", "r"),
+        url: "https://charts.example.com".to_owned(),
+        form,
+        ..Repository::default()
+    }
+}
+
+fn versions(parsed: &Parsed) -> Vec<&str> {
+    let chart = parsed.chart.as_ref();
+    let versions = chart.into_iter().flat_map(|chart| &chart.versions);
+    versions.map(|version| version.version.as_str()).collect()
+}
+
+fn parse(index: &str, form: Form) -> Vec<(String, Parsed)> {
+    let index = Index::read(index.as_bytes(), form).expect("an index");
+    let parsed = index.sections.iter().map(|section| {
+        let parsed = section.parse(&repository(form)).expect("a section");
+        (section.key.clone(), parsed)
+    });
+    parsed.collect()
+}
+
+#[test]
+fn a_bad_entry_is_skipped_by_itself() {
+    let index = r#"apiVersion: v1
+entries:
+  pump:
+  - {name: pump, version: 1.2.0, urls: [a.tgz]}
+  - {name: pump, urls: [a.tgz]}
+  - {version: 1.1.0}
+  - {name: pump, version: master}
+  - null
+  - {name: pump, version: 1.3.0, deprecated: "yes"}
+  - {name: pump, version: 1.4.0, maintainers: [Ann]}
+  - {name: pump, version: 1.5.0, created: yesterday}
+  - {name: pump, version: v2.0.0-rc.1, appVersion: "7"}
+"#;
+    let helm = parse(index, Form::Helm);
+    assert_eq!(versions(&helm[0].1), ["v2.0.0-rc.1", "1.2.0"]);
+    let notes: Vec<(&str, &str)> = helm[0]
+        .1
+        .notes
+        .iter()
+        .map(|note| (note.version.as_str(), note.reason.as_str()))
+        .collect();
+    assert_eq!(
+        notes[..4],
+        [
+            ("", "version is required"),
+            ("1.1.0", "name is required"),
+            ("master", "version is invalid"),
+            ("", "empty entry"),
+        ]
+    );
+    assert_eq!(notes.len(), 7);
+    // kubeapps keeps what has the right types.
+    let kubeapps = parse(index, Form::Kubeapps);
+    assert_eq!(
+        versions(&kubeapps[0].1),
+        ["v2.0.0-rc.1", "1.2.0", "1.1.0", "master", ""]
+    );
+}
+
+#[test]
+fn of_the_same_version_the_first_counts() {
+    let index = "apiVersion: v1\nentries:\n  a:\n  - {name: a, version: 1.0.0, digest: AB, urls: [x]}\n  - {name: a, version: 1.0.0, digest: 'sha256:ab', urls: [second]}\n  - {name: a, version: 1.0.0, digest: cd, urls: [z]}\n";
+    let parsed = &parse(index, Form::Helm)[0].1;
+    let chart = parsed.chart.as_ref().expect("a chart");
+    assert_eq!(chart.versions.len(), 1);
+    assert_eq!(chart.versions[0].urls, Some(vec!["x".to_owned()]));
+    assert_eq!(parsed.notes.len(), 1, "{:?}", parsed.notes);
+    assert!(parsed.notes[0].is_shown);
+    assert_eq!(
+        parsed.notes[0].reason,
+        "ambiguous: listed with the digests ab and cd"
+    );
+}
+
+#[test]
+fn a_divided_index_reads_as_the_whole_one() {
+    let index = "apiVersion: v1\nentries:\n  a:\n  - {name: a, version: 1.0.0}\n  b: null\n  a:\n  - {name: a, version: 2.0.0}\n  \"c\":\n  - name: c\n    version: 0.1.0\ngenerated: x\n";
+    let divided = parse(index, Form::Helm);
+    let whole = Index::read_whole(index, Form::Helm).expect("an index");
+    let mut whole: Vec<(String, Parsed)> = whole
+        .sections
+        .iter()
+        .map(|s| {
+            (
+                s.key.clone(),
+                s.parse(&repository(Form::Helm)).expect("parsed"),
+            )
+        })
+        .collect();
+    whole.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(divided, whole);
+    assert_eq!(versions(&divided[0].1), ["2.0.0"]);
+}
+
+#[test]
+fn what_is_no_index_is_an_error() {
+    for (index, why) in [
+        ("<html>", "it is not a map"),
+        ("entries: {}\n", "no API version specified"),
+        ("apiVersion: v1\nentries: [1]\n", "entries is not a map"),
+    ] {
+        let read = Index::read(index.as_bytes(), Form::Helm);
+        assert_eq!(read.err().as_deref(), Some(why), "{index}");
+    }
+    assert!(Index::read(b"\xff", Form::Helm).is_err());
+    // Around the charts, too.
+    assert!(Index::read(b"a: [\nentries:\n  a:\n  - {name: a}\n", Form::Helm).is_err());
+    assert!(Index::read(b"entries: {}\n", Form::Kubeapps).is_ok());
+}
+
+#[test]
+fn times_are_written_as_go_writes_them() {
+    for (written, again) in [
+        ("2024-02-03T04:05:06.789Z", Some("2024-02-03T04:05:06.789Z")),
+        ("2024-02-03T04:05:06.780Z", Some("2024-02-03T04:05:06.78Z")),
+        ("2024-02-03T04:05:06.000Z", Some("2024-02-03T04:05:06Z")),
+        (
+            "2024-02-03T04:05:06+02:00",
+            Some("2024-02-03T04:05:06+02:00"),
+        ),
+        ("2024-02-03T04:05:06+00:00", Some("2024-02-03T04:05:06Z")),
+        (
+            "2024-02-03T04:05:06.123456789123Z",
+            Some("2024-02-03T04:05:06.123456789Z"),
+        ),
+        ("2024-02-03", None),
+        ("2024-02-30T04:05:06Z", None),
+        ("2024-02-03 04:05:06Z", None),
+        ("yesterday", None),
+        ("", None),
+    ] {
+        assert_eq!(go_time(written).as_deref(), again, "{written}");
+    }
+}

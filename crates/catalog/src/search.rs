@@ -1,0 +1,270 @@
+//! What a search shows, and in which order.
+//!
+//! Main types: [`Query`] and [`Page`]. Every word of a query must be found somewhere in a chart.
+//! How well it was found decides the order, not how often; so a page can begin after a known chart.
+
+use crate::{
+    CatalogError, Store,
+    model::Chart,
+    store::{Row, Value},
+};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
+
+/// Words of a query that count.
+const WORDS: usize = 16;
+/// Charts on a page, if the query does not say.
+const PAGE: usize = 50;
+const LARGEST_PAGE: usize = 500;
+
+/// What is searched for. Empty lists and texts permit everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    pub text: String,
+    /// Only repositories of these namespaces.
+    pub namespaces: Vec<String>,
+    /// Only charts of these repositories.
+    pub repositories: Vec<String>,
+    pub categories: Vec<String>,
+    /// Charts with any of these.
+    pub keywords: Vec<String>,
+    /// Where the last page ended.
+    pub after: Option<Token>,
+    /// Charts on a page; 0 means 50.
+    pub size: usize,
+}
+
+/// The place of a chart in the order of results.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Token {
+    deprecated: bool,
+    rank: u8,
+    name: String,
+    namespace: String,
+    repository: String,
+}
+
+impl std::fmt::Display for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = serde_json::to_string(self).map_err(|_| std::fmt::Error)?;
+        f.write_str(&URL_SAFE_NO_PAD.encode(text))
+    }
+}
+
+impl std::str::FromStr for Token {
+    type Err = CatalogError;
+
+    fn from_str(text: &str) -> Result<Self, CatalogError> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok();
+        let token = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        token.ok_or_else(|| CatalogError::Invalid("the page token is none of ours".to_owned()))
+    }
+}
+
+/// A chart as a list shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Found {
+    pub namespace: String,
+    pub repository: String,
+    pub id: String,
+    pub name: String,
+    pub version: String,
+    pub app_version: String,
+    pub description: String,
+    pub category: String,
+    pub keywords: Vec<String>,
+    pub deprecated: bool,
+    pub versions: i64,
+}
+
+/// Charts by value of a property.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Facets {
+    pub repositories: BTreeMap<String, u64>,
+    pub categories: BTreeMap<String, u64>,
+    pub keywords: BTreeMap<String, u64>,
+}
+
+/// One page of results, and numbers for all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Page {
+    pub charts: Vec<Found>,
+    pub total: usize,
+    pub facets: Facets,
+    /// Where the next page begins; `None`: this is the last one.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub next: Option<Token>,
+}
+
+fn as_text<S: serde::Serializer>(token: &Option<Token>, out: S) -> Result<S::Ok, S::Error> {
+    token.as_ref().map(ToString::to_string).serialize(out)
+}
+
+/// Text without case and accents.
+pub(crate) fn folded(text: &str) -> String {
+    let letters = text.nfkd().filter(|letter| !is_combining_mark(*letter));
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+/// Everything but name and keywords that a word may be found in.
+pub(crate) fn searched_text(chart: &Chart) -> String {
+    let mut text = chart.description.clone();
+    for person in chart.maintainers.iter().flatten() {
+        text.push('\n');
+        text.push_str(&person.name);
+    }
+    text
+}
+
+const COLUMNS: &str = "t.repo_namespace, t.repo_name, t.chart_id, t.name, t.version, t.app_version,
+    t.description, t.category, t.keywords, t.deprecated, t.versions, t.folded_name,
+    t.folded_keywords";
+
+impl Store {
+    /// # Errors
+    /// The database fails.
+    pub fn search(&self, query: &Query) -> Result<Page, CatalogError> {
+        let text = folded(&query.text);
+        let words: Vec<&str> = text.split_whitespace().take(WORDS).collect();
+        let rows = self.transaction(|sql| {
+            let find = match sql.dialect() {
+                crate::store::Dialect::Sqlite => "instr",
+                crate::store::Dialect::Postgres => "strpos",
+            };
+            let (mut wanted, mut values) = (String::new(), Vec::new());
+            for word in &words {
+                let mut place = || {
+                    values.push(Value::from(*word));
+                    values.len()
+                };
+                wanted.push_str(&format!(
+                    " AND ({find}(t.folded_name, ${}) > 0 OR {find}(t.folded_keywords, ${}) > 0
+                    OR {find}(t.folded_text, ${}) > 0)",
+                    place(),
+                    place(),
+                    place()
+                ));
+            }
+            for (column, permitted) in [
+                ("t.repo_namespace", &query.namespaces),
+                ("t.repo_name", &query.repositories),
+                ("t.category", &query.categories),
+            ] {
+                if permitted.is_empty() {
+                    continue;
+                }
+                let mut place = |value: &String| {
+                    values.push(Value::from(value));
+                    format!("{column} = ${}", values.len())
+                };
+                let any: Vec<String> = permitted.iter().map(&mut place).collect();
+                wanted.push_str(&format!(" AND ({})", any.join(" OR ")));
+            }
+            let statement = format!(
+                "SELECT {COLUMNS} FROM tiphys_charts t JOIN charts c
+                ON c.repo_namespace = t.repo_namespace AND c.repo_name = t.repo_name
+                    AND c.chart_id = t.chart_id
+                WHERE true{wanted}"
+            );
+            sql.query(&statement, &values)
+        })?;
+        Ok(page(&rows, &words, query))
+    }
+}
+
+fn page(rows: &[Row], words: &[&str], query: &Query) -> Page {
+    let mut facets = Facets::default();
+    let mut found: Vec<(Token, &Row, Vec<String>)> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let keywords: Vec<String> = serde_json::from_str(row.text(8)).unwrap_or_default();
+        let permitted = query.keywords.is_empty()
+            || query
+                .keywords
+                .iter()
+                .any(|wanted| keywords.contains(wanted));
+        if !permitted {
+            continue;
+        }
+        let count = |facet: &mut BTreeMap<String, u64>, value: &str| {
+            if let Some(number) = facet.get_mut(value) {
+                *number += 1;
+            } else {
+                facet.insert(value.to_owned(), 1);
+            }
+        };
+        count(&mut facets.repositories, row.text(1));
+        count(&mut facets.categories, row.text(7));
+        for keyword in &keywords {
+            count(&mut facets.keywords, keyword);
+        }
+        let token = Token {
+            deprecated: row.int(9) != 0,
+            rank: rank(row.text(11), row.text(12), words),
+            name: row.text(3).to_owned(),
+            namespace: row.text(0).to_owned(),
+            repository: row.text(1).to_owned(),
+        };
+        found.push((token, row, keywords));
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    let total = found.len();
+    let size = match query.size {
+        0 => PAGE,
+        size => size.min(LARGEST_PAGE),
+    };
+    let start = query.after.as_ref().map_or(0, |after| {
+        found.partition_point(|(token, ..)| token <= after)
+    });
+    let rest = found.len().saturating_sub(start);
+    let next = (rest > size).then(|| found[start + size - 1].0.clone());
+    let charts = found
+        .into_iter()
+        .skip(start)
+        .take(size)
+        .map(|(token, row, keywords)| Found {
+            namespace: token.namespace,
+            repository: token.repository,
+            id: row.text(2).to_owned(),
+            name: token.name,
+            version: row.text(4).to_owned(),
+            app_version: row.text(5).to_owned(),
+            description: row.text(6).to_owned(),
+            category: row.text(7).to_owned(),
+            keywords,
+            deprecated: token.deprecated,
+            versions: row.int(10),
+        });
+    Page {
+        charts: charts.collect(),
+        total,
+        facets,
+        next,
+    }
+}
+
+/// How well a chart was found; 0 is best. The word that was found worst counts.
+fn rank(name: &str, keywords: &str, words: &[&str]) -> u8 {
+    let of = |word: &&str| {
+        if name == *word {
+            0
+        } else if name.starts_with(word) {
+            1
+        } else if name.split('-').any(|part| part == *word) {
+            2
+        } else if name.contains(word) {
+            3
+        } else if keywords.lines().any(|keyword| keyword == *word) {
+            4
+        } else if keywords.contains(word) {
+            5
+        } else {
+            6
+        }
+    };
+    words.iter().map(of).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! Files of versions and icons of charts: what is there, and what an attempt gave.
+
+use super::{ProblemKind, Row, Sql, Store, charts::put_problem, sql::values};
+use crate::{
+    CatalogError,
+    model::{Chart, ChartFiles},
+    repository::RepoId,
+};
+use std::collections::HashMap;
+
+/// What an attempt to read one version gave.
+#[derive(Clone, Debug)]
+pub struct FilesRow {
+    pub chart_id: String,
+    pub version: String,
+    pub outcome: FilesOutcome,
+}
+
+#[derive(Clone, Debug)]
+pub enum FilesOutcome {
+    Read(Box<ChartFiles>),
+    Failed {
+        reason: String,
+        /// The archive is another one than the index says: what was read before is not of it.
+        is_other: bool,
+    },
+}
+
+/// The icon of a chart, as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IconState {
+    pub chart_id: String,
+    /// As the repository writes it; never empty.
+    pub url: String,
+    pub etag: String,
+    pub modified: String,
+    /// When it was asked for, in seconds since 1970.
+    pub tried_at: Option<i64>,
+    pub failed: bool,
+}
+
+/// What an attempt to read an icon gave.
+#[derive(Clone, Debug)]
+pub enum IconOutcome {
+    Unchanged,
+    Drawn {
+        /// PNG, in base64.
+        png: String,
+        etag: String,
+        modified: String,
+    },
+    /// `keep`: an icon that was there before stays.
+    Failed {
+        reason: String,
+        keep: bool,
+    },
+}
+
+/// The ids that the files of a version may have. kubeapps knows the first; it is the same for two
+/// versions of two charts where a name ends like a version, and the second one of them gets the
+/// other.
+pub(super) fn ids(chart_id: &str, version: &str) -> [String; 2] {
+    [
+        format!("{chart_id}-{version}"),
+        format!("{chart_id}@{version}"),
+    ]
+}
+
+impl Store {
+    /// The digests of the files that are there, by version id.
+    pub(crate) fn file_digests(
+        &self,
+        id: &RepoId,
+        chart: &Chart,
+    ) -> Result<HashMap<String, String>, CatalogError> {
+        let rows = self.transaction(|sql| {
+            sql.query(
+                "SELECT chart_files_id, info->>'Digest' FROM files
+                WHERE repo_name = $1 AND repo_namespace = $2 AND chart_id = $3",
+                values![&id.name, &id.namespace, &chart.id],
+            )
+        })?;
+        let by_id: HashMap<&str, &str> =
+            rows.iter().map(|row| (row.text(0), row.text(1))).collect();
+        let versions = chart.versions.iter().filter_map(|version| {
+            let ids = ids(&chart.id, &version.version);
+            let found = ids.iter().find_map(|id| by_id.get(id.as_str()));
+            found.map(|digest| (version.version.clone(), (*digest).to_owned()))
+        });
+        Ok(versions.collect())
+    }
+
+    /// Stores what attempts gave, in one transaction.
+    pub(crate) fn put_files(
+        &self,
+        id: &RepoId,
+        rows: &[FilesRow],
+        now: i64,
+    ) -> Result<(), CatalogError> {
+        self.transaction(|sql| rows.iter().try_for_each(|row| put_one(sql, id, row, now)))
+    }
+
+    /// The files of a version.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn files(
+        &self,
+        id: &RepoId,
+        chart_id: &str,
+        version: &str,
+    ) -> Result<Option<ChartFiles>, CatalogError> {
+        let [first, second] = ids(chart_id, version);
+        let rows = self.transaction(|sql| {
+            sql.query(
+                "SELECT info FROM files WHERE repo_name = $1 AND repo_namespace = $2
+                AND chart_id = $3 AND (chart_files_id = $4 OR chart_files_id = $5)",
+                values![&id.name, &id.namespace, chart_id, first, second],
+            )
+        })?;
+        let row = rows.first();
+        row.map(|row| Ok(serde_json::from_str(row.text(0))?))
+            .transpose()
+    }
+
+    /// Versions whose files could not be read, those that were tried least first.
+    pub(crate) fn failed_files(
+        &self,
+        id: &RepoId,
+        most: i64,
+    ) -> Result<Vec<(String, String)>, CatalogError> {
+        let rows = self.transaction(|sql| {
+            sql.query(
+                "SELECT chart_id, version FROM tiphys_problems
+                WHERE repo_namespace = $1 AND repo_name = $2 AND kind = 'files'
+                ORDER BY attempts, chart_id, version LIMIT $3",
+                values![&id.namespace, &id.name, most],
+            )
+        })?;
+        let pair = |row: &Row| (row.text(0).to_owned(), row.text(1).to_owned());
+        Ok(rows.iter().map(pair).collect())
+    }
+
+    /// The charts of a repository that name an icon.
+    pub(crate) fn icons(&self, id: &RepoId) -> Result<Vec<IconState>, CatalogError> {
+        let rows = self.transaction(|sql| {
+            sql.query(
+                "SELECT c.chart_id, c.icon_url, c.icon_etag, c.icon_modified, c.icon_at, p.kind
+                FROM tiphys_charts c LEFT JOIN tiphys_problems p
+                ON p.repo_namespace = c.repo_namespace AND p.repo_name = c.repo_name
+                    AND p.chart_id = c.chart_id AND p.kind = 'icon'
+                WHERE c.repo_namespace = $1 AND c.repo_name = $2 AND c.icon_url <> ''
+                ORDER BY c.chart_id",
+                values![&id.namespace, &id.name],
+            )
+        })?;
+        let icon = |row: &Row| IconState {
+            chart_id: row.text(0).to_owned(),
+            url: row.text(1).to_owned(),
+            etag: row.text(2).to_owned(),
+            modified: row.text(3).to_owned(),
+            tried_at: row.optional_int(4),
+            failed: row.optional_text(5).is_some(),
+        };
+        Ok(rows.iter().map(icon).collect())
+    }
+
+    /// Stores what an attempt to read an icon gave.
+    pub(crate) fn put_icon(
+        &self,
+        id: &RepoId,
+        chart_id: &str,
+        outcome: &IconOutcome,
+        now: i64,
+    ) -> Result<(), CatalogError> {
+        self.transaction(|sql| {
+            let key = values![&id.namespace, &id.name, chart_id];
+            sql.execute(
+                "UPDATE tiphys_charts SET icon_at = $1
+                WHERE repo_namespace = $2 AND repo_name = $3 AND chart_id = $4",
+                values![now, &id.namespace, &id.name, chart_id],
+            )?;
+            let drawn = match outcome {
+                IconOutcome::Unchanged => None,
+                IconOutcome::Drawn { png, .. } => Some(png.as_str()),
+                IconOutcome::Failed { reason, keep } => {
+                    put_problem(sql, id, chart_id, ("", ProblemKind::Icon), reason, now)?;
+                    if !keep {
+                        set_icon(sql, id, chart_id, None)?;
+                    }
+                    return Ok(());
+                }
+            };
+            sql.execute(
+                "DELETE FROM tiphys_problems WHERE repo_namespace = $1 AND repo_name = $2
+                AND chart_id = $3 AND kind = 'icon'",
+                key,
+            )?;
+            if let IconOutcome::Drawn { etag, modified, .. } = outcome {
+                sql.execute(
+                    "UPDATE tiphys_charts SET icon_etag = $1, icon_modified = $2
+                    WHERE repo_namespace = $3 AND repo_name = $4 AND chart_id = $5",
+                    values![etag, modified, &id.namespace, &id.name, chart_id],
+                )?;
+                set_icon(sql, id, chart_id, drawn)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn set_icon(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    chart_id: &str,
+    png: Option<&str>,
+) -> Result<(), CatalogError> {
+    let rows = sql.query(
+        "SELECT info FROM charts WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
+        values![&id.namespace, &id.name, chart_id],
+    )?;
+    let Some(row) = rows.first() else {
+        return Ok(());
+    };
+    let mut chart: Chart = serde_json::from_str(row.text(0))?;
+    if chart.raw_icon.as_deref() == png {
+        return Ok(());
+    }
+    chart.raw_icon = png.map(str::to_owned);
+    let kind = png.map(|_| crate::icon::CONTENT_TYPE);
+    chart.icon_content_type = kind.unwrap_or_default().to_owned();
+    sql.execute(
+        "UPDATE charts SET info = $1
+        WHERE repo_namespace = $2 AND repo_name = $3 AND chart_id = $4",
+        values![
+            serde_json::to_string(&chart)?,
+            &id.namespace,
+            &id.name,
+            chart_id
+        ],
+    )?;
+    Ok(())
+}
+
+fn put_one(sql: &mut dyn Sql, id: &RepoId, row: &FilesRow, now: i64) -> Result<(), CatalogError> {
+    let [first, second] = ids(&row.chart_id, &row.version);
+    let files = match &row.outcome {
+        FilesOutcome::Failed { reason, is_other } => {
+            let of = (row.version.as_str(), ProblemKind::Files);
+            put_problem(sql, id, &row.chart_id, of, reason, now)?;
+            if *is_other {
+                sql.execute(
+                    "DELETE FROM files WHERE repo_namespace = $1 AND repo_name = $2
+                    AND chart_id = $3 AND (chart_files_id = $4 OR chart_files_id = $5)",
+                    values![&id.namespace, &id.name, &row.chart_id, first, second],
+                )?;
+            }
+            return Ok(());
+        }
+        FilesOutcome::Read(files) => files,
+    };
+    let mut files = files.clone();
+    files.id = if takes_first_id(sql, id, &row.chart_id, &first)? {
+        first
+    } else {
+        second
+    };
+    let text = serde_json::to_string(&files)?;
+    // The chart may have been removed since.
+    sql.execute(
+        "INSERT INTO files (chart_id, repo_name, repo_namespace, chart_files_id, info)
+        SELECT chart_id, repo_name, repo_namespace, $1, $2 FROM charts
+        WHERE repo_name = $3 AND repo_namespace = $4 AND chart_id = $5
+        ON CONFLICT (repo_namespace, chart_files_id) DO UPDATE SET info = $6",
+        values![
+            &files.id,
+            &text,
+            &id.name,
+            &id.namespace,
+            &row.chart_id,
+            &text
+        ],
+    )?;
+    sql.execute(
+        "DELETE FROM tiphys_problems WHERE repo_namespace = $1 AND repo_name = $2
+        AND chart_id = $3 AND version = $4 AND kind = 'files'",
+        values![&id.namespace, &id.name, &row.chart_id, &row.version],
+    )?;
+    Ok(())
+}
+
+/// Whether files of a chart may have an id that those of another chart might have, too: the chart
+/// whose id comes first has it, whichever was read first.
+fn takes_first_id(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    chart_id: &str,
+    first: &str,
+) -> Result<bool, CatalogError> {
+    let holders = sql.query(
+        "SELECT repo_name, chart_id, info FROM files
+        WHERE repo_namespace = $1 AND chart_files_id = $2",
+        values![&id.namespace, first],
+    )?;
+    let Some(holder) = holders.first() else {
+        return Ok(true);
+    };
+    let (repo, other) = (holder.text(0), holder.text(1));
+    if repo != id.name || other <= chart_id {
+        return Ok(repo == id.name && other == chart_id);
+    }
+    let version = first
+        .strip_prefix(other)
+        .and_then(|rest| rest.strip_prefix('-'));
+    let [_, moved] = ids(other, version.unwrap_or_default());
+    let mut files: ChartFiles = serde_json::from_str(holder.text(2))?;
+    files.id.clone_from(&moved);
+    sql.execute(
+        "UPDATE files SET chart_files_id = $1, info = $2
+        WHERE repo_namespace = $3 AND chart_files_id = $4",
+        values![moved, serde_json::to_string(&files)?, &id.namespace, first],
+    )?;
+    Ok(true)
+}

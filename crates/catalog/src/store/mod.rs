@@ -1,0 +1,134 @@
+//! What is known of repositories: in SQLite or PostgreSQL, with the same statements.
+//!
+//! Main type: [`Store`]. Its functions block: call them from a thread for that.
+
+mod charts;
+mod files;
+mod postgres;
+mod read;
+mod repos;
+mod schema;
+mod sql;
+mod sqlite;
+mod tags;
+
+pub(crate) use charts::StoredChart;
+pub(crate) use files::{FilesOutcome, FilesRow, IconOutcome, IconState};
+pub use postgres::PostgresOptions;
+pub use read::VersionOf;
+pub use repos::{RepoState, RepoStatus};
+
+use crate::CatalogError;
+pub(crate) use sql::{Dialect, Row, Sql, Value};
+use std::{
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+/// What is wrong with one chart, or one version of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The chart's id; of a chart without a usable entry, what its id would be.
+    pub chart_id: String,
+    pub version: String,
+    pub kind: ProblemKind,
+    pub reason: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The entry is not in the catalogue.
+    Skipped,
+    /// The version is listed more than once, with different archives.
+    Ambiguous,
+    /// The archive could not be read; it is tried again.
+    Files,
+    Icon,
+}
+
+impl ProblemKind {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Skipped => "skipped",
+            Self::Ambiguous => "ambiguous",
+            Self::Files => "files",
+            Self::Icon => "icon",
+        }
+    }
+
+    fn of(word: &str) -> Self {
+        match word {
+            "ambiguous" => Self::Ambiguous,
+            "files" => Self::Files,
+            "icon" => Self::Icon,
+            _ => Self::Skipped,
+        }
+    }
+}
+
+enum Database {
+    Sqlite(Mutex<rusqlite::Connection>),
+    Postgres(Box<postgres::Postgres>),
+}
+
+/// The database of the catalogue.
+pub struct Store(Database);
+
+impl Store {
+    /// A file of this machine; it and its folder are created when they are missing.
+    ///
+    /// # Errors
+    /// It cannot be opened, or was written by a newer program.
+    pub fn sqlite(path: &Path) -> Result<Self, CatalogError> {
+        Self::opened(Database::Sqlite(Mutex::new(sqlite::open(path)?)))
+    }
+
+    /// # Errors
+    /// SQLite fails.
+    pub fn in_memory() -> Result<Self, CatalogError> {
+        Self::opened(Database::Sqlite(Mutex::new(sqlite::in_memory()?)))
+    }
+
+    /// A server. Call it from a thread that may block, within a runtime.
+    ///
+    /// # Errors
+    /// It cannot be reached, or its tables were written by a newer program.
+    pub fn postgres(options: PostgresOptions) -> Result<Self, CatalogError> {
+        let runtime = tokio::runtime::Handle::current();
+        let postgres = postgres::Postgres::new(options, runtime);
+        Self::opened(Database::Postgres(Box::new(postgres)))
+    }
+
+    fn opened(database: Database) -> Result<Self, CatalogError> {
+        let store = Self(database);
+        store.transaction(|sql| schema::migrate(sql))?;
+        Ok(store)
+    }
+
+    /// Removes everything that was read from repositories.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn invalidate(&self) -> Result<(), CatalogError> {
+        self.transaction(|sql| schema::invalidate(sql))
+    }
+
+    pub(crate) fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
+    ) -> Result<T, CatalogError> {
+        match &self.0 {
+            Database::Sqlite(connection) => {
+                let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                // Without this, two processes that both read first would both be refused.
+                let begun = connection
+                    .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+                let mut running = sqlite::Running(begun);
+                let done = work(&mut running)?;
+                running.0.commit()?;
+                Ok(done)
+            }
+            Database::Postgres(postgres) => postgres.transaction(work),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! PostgreSQL: a server that other programs may share.
+//!
+//! Main types: [`Postgres`] and [`PostgresOptions`]. It is used from threads that may block.
+
+use super::sql::{Dialect, Row, Sql, Value};
+use crate::CatalogError;
+use bytes::{BufMut as _, BytesMut};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use tiphys_repo::Secret;
+use tokio::runtime::Handle;
+use tokio_postgres::{
+    Client, Config, NoTls, Statement,
+    types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
+};
+
+const CONNECT: Duration = Duration::from_secs(20);
+/// Prepared statements that are kept.
+const STATEMENTS: usize = 128;
+
+/// Where a server is, and who asks.
+#[derive(Clone, Debug, Default)]
+pub struct PostgresOptions {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub password: Secret,
+    pub database: String,
+}
+
+/// A connection that is opened again when it was lost.
+pub struct Postgres {
+    options: PostgresOptions,
+    runtime: Handle,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    client: Client,
+    statements: HashMap<String, Statement>,
+}
+
+impl Postgres {
+    /// Nothing is connected yet. `runtime` drives the connection.
+    pub fn new(options: PostgresOptions, runtime: Handle) -> Self {
+        Self {
+            options,
+            runtime,
+            open: Mutex::default(),
+        }
+    }
+
+    async fn connect(&self) -> Result<Open, CatalogError> {
+        let mut config = Config::new();
+        config
+            .host(&self.options.host)
+            .port(self.options.port)
+            .user(&self.options.user)
+            .password(self.options.password.expose())
+            .dbname(&self.options.database)
+            .application_name("tiphys-catalog")
+            .connect_timeout(CONNECT);
+        let (client, connection) = config.connect(NoTls).await?;
+        tokio::spawn(async move {
+            if let Err(e) = connection.await {
+                tracing::warn!(error = %CatalogError::from(e), "the database closed the connection");
+            }
+        });
+        Ok(Open {
+            client,
+            statements: HashMap::new(),
+        })
+    }
+
+    /// Runs work in a transaction; what it did is undone when it fails.
+    pub fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
+    ) -> Result<T, CatalogError> {
+        let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        // A connection that was lost meanwhile may show that only when it is used.
+        let begun = kept.as_ref().is_some_and(|open| {
+            let begin = open.client.batch_execute("BEGIN");
+            self.runtime.block_on(begin).is_ok()
+        });
+        if !begun {
+            let open = self.runtime.block_on(self.connect())?;
+            self.runtime.block_on(open.client.batch_execute("BEGIN"))?;
+            *kept = Some(open);
+        }
+        let open = kept.as_mut();
+        let open = open.ok_or_else(|| CatalogError::Internal("no connection".to_owned()))?;
+        let mut running = Running {
+            open,
+            runtime: &self.runtime,
+        };
+        match work(&mut running) {
+            Ok(done) => running.script("COMMIT").map(|()| done),
+            Err(e) => {
+                if running.script("ROLLBACK").is_err() {
+                    *kept = None;
+                }
+                Err(e)
+            }
+        }
+    }
+}
+
+/// A transaction of PostgreSQL.
+struct Running<'c> {
+    open: &'c mut Open,
+    runtime: &'c Handle,
+}
+
+impl Running<'_> {
+    fn prepared(&mut self, sql: &str) -> Result<Statement, CatalogError> {
+        if let Some(known) = self.open.statements.get(sql) {
+            return Ok(known.clone());
+        }
+        let statement = self.runtime.block_on(self.open.client.prepare(sql))?;
+        if self.open.statements.len() >= STATEMENTS {
+            self.open.statements.clear();
+        }
+        let kept = statement.clone();
+        self.open.statements.insert(sql.to_owned(), kept);
+        Ok(statement)
+    }
+}
+
+fn parameters(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
+    values.iter().map(|v| v as &(dyn ToSql + Sync)).collect()
+}
+
+impl Sql for Running<'_> {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, CatalogError> {
+        let statement = self.prepared(sql)?;
+        let values = parameters(values);
+        let run = self.open.client.execute(&statement, &values);
+        Ok(self.runtime.block_on(run)?)
+    }
+
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, CatalogError> {
+        let statement = self.prepared(sql)?;
+        let values = parameters(values);
+        let rows = self.open.client.query(&statement, &values);
+        let rows = self.runtime.block_on(rows)?;
+        let row = |row: &tokio_postgres::Row| {
+            let value = |column| {
+                Ok(row
+                    .try_get::<_, Option<Value>>(column)?
+                    .unwrap_or(Value::Null))
+            };
+            (0..row.len())
+                .map(value)
+                .collect::<Result<_, CatalogError>>()
+                .map(Row)
+        };
+        rows.iter().map(row).collect()
+    }
+
+    fn script(&mut self, sql: &str) -> Result<(), CatalogError> {
+        Ok(self.runtime.block_on(self.open.client.batch_execute(sql))?)
+    }
+}
+
+type Fault = Box<dyn std::error::Error + Sync + Send>;
+
+/// The version of the binary form of `jsonb`, which is its text.
+const JSONB: u8 = 1;
+
+impl ToSql for Value {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
+        match (self, kind) {
+            (Self::Null, _) => return Ok(IsNull::Yes),
+            (Self::Int(number), &Type::INT4) => out.put_i32(i32::try_from(*number)?),
+            (Self::Int(number), &Type::INT8) => out.put_i64(*number),
+            (Self::Text(text), &Type::JSONB) => {
+                out.put_u8(JSONB);
+                out.put_slice(text.as_bytes());
+            }
+            (Self::Text(text), &(Type::TEXT | Type::VARCHAR)) => out.put_slice(text.as_bytes()),
+            _ => return Err(format!("a parameter cannot be a {kind}").into()),
+        }
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Value {
+    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, Fault> {
+        match *kind {
+            Type::INT4 => i32::from_sql(kind, raw).map(|number| Self::Int(number.into())),
+            Type::INT8 => i64::from_sql(kind, raw).map(Self::Int),
+            Type::JSONB => match raw.split_first() {
+                Some((&JSONB, text)) => Ok(Self::Text(std::str::from_utf8(text)?.to_owned())),
+                _ => Err("jsonb of an unknown version".into()),
+            },
+            _ => Ok(Self::Text(std::str::from_utf8(raw)?.to_owned())),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}

@@ -1,0 +1,201 @@
+//! Repositories: what users entered, and the state of reading them.
+
+use super::{Store, sql::values};
+use crate::{CatalogError, repository::RepoId};
+
+/// What the last complete sync left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepoState {
+    /// SHA-256 of the index, as kubeapps keeps it.
+    pub checksum: String,
+    /// The same, as we left it. It differs once kubeapps synced.
+    pub our_checksum: String,
+    /// Of the settings; see [`crate::Repository`].
+    pub config_sha: String,
+    pub etag: String,
+    pub modified: String,
+    /// Entries of the index that are not in the catalogue.
+    pub skipped: i64,
+}
+
+/// A repository as users see it. Times are seconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepoStatus {
+    pub id: RepoId,
+    pub url: String,
+    /// What a user entered; empty if kubeapps or a syncer made the repository.
+    pub spec: String,
+    pub checksum: String,
+    pub attempted_at: Option<i64>,
+    pub succeeded_at: Option<i64>,
+    /// Why the last attempt failed.
+    pub error: Option<String>,
+    /// Entries of the index that are not in the catalogue.
+    pub skipped: i64,
+    pub charts: i64,
+    pub versions: i64,
+}
+
+impl Store {
+    /// Keeps what a user entered about a repository.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn put_spec(&self, id: &RepoId, url: &str, spec: &str) -> Result<(), CatalogError> {
+        self.transaction(|sql| {
+            sql.execute(
+                "INSERT INTO tiphys_repos (namespace, name, url, spec) VALUES ($1, $2, $3, $4)
+                ON CONFLICT (namespace, name) DO UPDATE SET url = $5, spec = $6",
+                values![&id.namespace, &id.name, url, spec, url, spec],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Removes a repository with all that is known of it. Returns whether there was one.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn delete_repo(&self, id: &RepoId) -> Result<bool, CatalogError> {
+        let key = values![&id.namespace, &id.name];
+        self.transaction(|sql| {
+            let theirs = "DELETE FROM repos WHERE namespace = $1 AND name = $2";
+            let removed = sql.execute(theirs, key)?;
+            for table in ["tiphys_charts", "tiphys_problems", "tiphys_tags"] {
+                let ours =
+                    format!("DELETE FROM {table} WHERE repo_namespace = $1 AND repo_name = $2");
+                sql.execute(&ours, key)?;
+            }
+            let ours = "DELETE FROM tiphys_repos WHERE namespace = $1 AND name = $2";
+            Ok(removed + sql.execute(ours, key)? > 0)
+        })
+    }
+
+    /// All repositories, by namespace and name.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn repos(&self) -> Result<Vec<RepoStatus>, CatalogError> {
+        let rows = self.transaction(|sql| {
+            sql.query(
+                "SELECT n.namespace, n.name, t.url, t.spec, r.checksum, t.attempted_at,
+                    t.succeeded_at, t.error, t.skipped,
+                    (SELECT count(*) FROM charts c
+                        WHERE c.repo_namespace = n.namespace AND c.repo_name = n.name),
+                    (SELECT CAST(sum(c.versions) AS bigint) FROM tiphys_charts c
+                        WHERE c.repo_namespace = n.namespace AND c.repo_name = n.name)
+                FROM (SELECT namespace, name FROM repos
+                    UNION SELECT namespace, name FROM tiphys_repos) n
+                LEFT JOIN repos r ON r.namespace = n.namespace AND r.name = n.name
+                LEFT JOIN tiphys_repos t ON t.namespace = n.namespace AND t.name = n.name
+                ORDER BY n.namespace, n.name",
+                &[],
+            )
+        })?;
+        let status = |row: &super::Row| RepoStatus {
+            id: RepoId::new(row.text(0), row.text(1)),
+            url: row.text(2).to_owned(),
+            spec: row.text(3).to_owned(),
+            checksum: row.text(4).to_owned(),
+            attempted_at: row.optional_int(5),
+            succeeded_at: row.optional_int(6),
+            error: row.optional_text(7),
+            skipped: row.int(8),
+            charts: row.int(9),
+            versions: row.int(10),
+        };
+        Ok(rows.iter().map(status).collect())
+    }
+
+    pub(crate) fn state(&self, id: &RepoId) -> Result<RepoState, CatalogError> {
+        let key = values![&id.namespace, &id.name];
+        self.transaction(|sql| {
+            let theirs = sql.query(
+                "SELECT checksum FROM repos WHERE namespace = $1 AND name = $2",
+                key,
+            )?;
+            let ours = sql.query(
+                "SELECT checksum, config_sha, etag, modified, skipped FROM tiphys_repos
+                WHERE namespace = $1 AND name = $2",
+                key,
+            )?;
+            let of = |column| ours.first().map(|row| row.text(column).to_owned());
+            Ok(RepoState {
+                checksum: theirs
+                    .first()
+                    .map(|row| row.text(0).to_owned())
+                    .unwrap_or_default(),
+                our_checksum: of(0).unwrap_or_default(),
+                config_sha: of(1).unwrap_or_default(),
+                etag: of(2).unwrap_or_default(),
+                modified: of(3).unwrap_or_default(),
+                skipped: ours.first().map_or(0, |row| row.int(4)),
+            })
+        })
+    }
+
+    /// Remembers how an attempt ended. `state` is that of a complete one.
+    pub(crate) fn finish(
+        &self,
+        id: &RepoId,
+        url: &str,
+        now: jiff::Timestamp,
+        ended: Result<&RepoState, &str>,
+    ) -> Result<(), CatalogError> {
+        let seconds = now.as_second();
+        self.transaction(|sql| {
+            sql.execute(
+                "INSERT INTO tiphys_repos (namespace, name, url) VALUES ($1, $2, $3)
+                ON CONFLICT (namespace, name) DO NOTHING",
+                values![&id.namespace, &id.name, url],
+            )?;
+            let state = match ended {
+                Ok(state) => state,
+                Err(reason) => {
+                    sql.execute(
+                        "UPDATE tiphys_repos SET attempted_at = $1, error = $2
+                        WHERE namespace = $3 AND name = $4",
+                        values![seconds, reason, &id.namespace, &id.name],
+                    )?;
+                    return Ok(());
+                }
+            };
+            sql.execute(
+                "UPDATE tiphys_repos SET url = $1, config_sha = $2, checksum = $3, etag = $4,
+                    modified = $5, attempted_at = $6, succeeded_at = $7, error = NULL, skipped = $8
+                WHERE namespace = $9 AND name = $10",
+                values![
+                    url,
+                    &state.config_sha,
+                    &state.checksum,
+                    &state.etag,
+                    &state.modified,
+                    seconds,
+                    seconds,
+                    state.skipped,
+                    &id.namespace,
+                    &id.name
+                ],
+            )?;
+            sql.execute(
+                "UPDATE tiphys_charts SET files_sha = entry_sha
+                WHERE repo_namespace = $1 AND repo_name = $2 AND files_sha <> entry_sha",
+                values![&id.namespace, &id.name],
+            )?;
+            let text = now.strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC").to_string();
+            sql.execute(
+                "INSERT INTO repos (namespace, name, checksum, last_update) VALUES ($1, $2, $3, $4)
+                ON CONFLICT (namespace, name) DO UPDATE SET checksum = $5, last_update = $6",
+                values![
+                    &id.namespace,
+                    &id.name,
+                    &state.checksum,
+                    &text,
+                    &state.checksum,
+                    &text
+                ],
+            )?;
+            Ok(())
+        })
+    }
+}

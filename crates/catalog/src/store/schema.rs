@@ -1,0 +1,149 @@
+//! The tables. kubeapps' three are as kubeapps makes them; ours have names of their own, and no
+//! reference to the others, which kubeapps must be able to drop.
+
+use super::sql::{Dialect, Sql};
+use crate::CatalogError;
+
+/// kubeapps' tables, with its column types.
+const OF_KUBEAPPS: &str = "
+CREATE TABLE IF NOT EXISTS repos (
+    id {serial},
+    namespace varchar NOT NULL,
+    name varchar NOT NULL,
+    checksum varchar,
+    last_update varchar,
+    UNIQUE(namespace, name)
+);
+CREATE TABLE IF NOT EXISTS charts (
+    id {serial},
+    repo_name varchar NOT NULL,
+    repo_namespace varchar NOT NULL,
+    chart_id varchar,
+    info {json} NOT NULL,
+    UNIQUE(repo_name, repo_namespace, chart_id),
+    FOREIGN KEY (repo_name, repo_namespace) REFERENCES repos (name, namespace) ON DELETE CASCADE
+);
+CREATE TABLE IF NOT EXISTS files (
+    id {serial},
+    chart_id varchar NOT NULL,
+    repo_name varchar NOT NULL,
+    repo_namespace varchar NOT NULL,
+    chart_files_id varchar NOT NULL,
+    info {json} NOT NULL,
+    UNIQUE(repo_namespace, chart_files_id),
+    FOREIGN KEY (repo_name, repo_namespace) REFERENCES repos (name, namespace) ON DELETE CASCADE,
+    FOREIGN KEY (repo_name, repo_namespace, chart_id)
+        REFERENCES charts (repo_name, repo_namespace, chart_id) ON DELETE CASCADE
+);
+CREATE INDEX IF NOT EXISTS tiphys_files ON files (repo_name, repo_namespace, chart_id);
+";
+
+/// Ours, by version of the schema. A step is never changed once it was released.
+const STEPS: &[&str] = &["
+CREATE TABLE tiphys_repos (
+    namespace varchar NOT NULL,
+    name varchar NOT NULL,
+    spec varchar NOT NULL DEFAULT '',
+    url varchar NOT NULL DEFAULT '',
+    config_sha varchar NOT NULL DEFAULT '',
+    checksum varchar NOT NULL DEFAULT '',
+    etag varchar NOT NULL DEFAULT '',
+    modified varchar NOT NULL DEFAULT '',
+    attempted_at bigint,
+    succeeded_at bigint,
+    error varchar,
+    skipped bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (namespace, name)
+);
+CREATE TABLE tiphys_charts (
+    repo_namespace varchar NOT NULL,
+    repo_name varchar NOT NULL,
+    chart_id varchar NOT NULL,
+    entry_key varchar NOT NULL,
+    entry_sha varchar NOT NULL,
+    files_sha varchar NOT NULL DEFAULT '',
+    skipped bigint NOT NULL DEFAULT 0,
+    name varchar NOT NULL,
+    folded_name varchar NOT NULL,
+    folded_keywords varchar NOT NULL,
+    folded_text varchar NOT NULL,
+    category varchar NOT NULL,
+    keywords varchar NOT NULL,
+    deprecated bigint NOT NULL DEFAULT 0,
+    version varchar NOT NULL,
+    app_version varchar NOT NULL,
+    description varchar NOT NULL,
+    versions bigint NOT NULL,
+    icon_url varchar NOT NULL,
+    icon_etag varchar NOT NULL DEFAULT '',
+    icon_modified varchar NOT NULL DEFAULT '',
+    icon_at bigint,
+    PRIMARY KEY (repo_namespace, repo_name, chart_id)
+);
+CREATE TABLE tiphys_problems (
+    repo_namespace varchar NOT NULL,
+    repo_name varchar NOT NULL,
+    chart_id varchar NOT NULL,
+    version varchar NOT NULL,
+    kind varchar NOT NULL,
+    reason varchar NOT NULL,
+    attempts bigint NOT NULL DEFAULT 0,
+    at bigint NOT NULL,
+    PRIMARY KEY (repo_namespace, repo_name, chart_id, version, kind)
+);
+CREATE TABLE tiphys_tags (
+    repo_namespace varchar NOT NULL,
+    repo_name varchar NOT NULL,
+    chart_id varchar NOT NULL,
+    tag varchar NOT NULL,
+    version varchar NOT NULL,
+    PRIMARY KEY (repo_namespace, repo_name, chart_id, tag)
+);
+"];
+
+/// Creates what is missing.
+pub fn migrate(sql: &mut dyn Sql) -> Result<(), CatalogError> {
+    let (serial, json) = match sql.dialect() {
+        Dialect::Sqlite => ("integer PRIMARY KEY AUTOINCREMENT", "text"),
+        Dialect::Postgres => {
+            // Two that start at the same time must not create the same table; the number is ours.
+            sql.script("SELECT pg_advisory_xact_lock(8446746)")?;
+            ("serial NOT NULL PRIMARY KEY", "jsonb")
+        }
+    };
+    sql.script(
+        &OF_KUBEAPPS
+            .replace("{serial}", serial)
+            .replace("{json}", json),
+    )?;
+    sql.script("CREATE TABLE IF NOT EXISTS tiphys_schema (version bigint NOT NULL)")?;
+    let rows = sql.query("SELECT version FROM tiphys_schema", &[])?;
+    let done = rows.first().map_or(0, |row| row.int(0));
+    let known = STEPS.len() as i64;
+    if done > known {
+        return Err(CatalogError::Database(format!(
+            "its schema has version {done}, and this program knows {known}"
+        )));
+    }
+    for step in STEPS.iter().skip(usize::try_from(done).unwrap_or_default()) {
+        sql.script(step)?;
+    }
+    if done < known {
+        sql.script("DELETE FROM tiphys_schema")?;
+        sql.execute(
+            "INSERT INTO tiphys_schema (version) VALUES ($1)",
+            &[known.into()],
+        )?;
+    }
+    Ok(())
+}
+
+/// Removes all that was read; what users entered stays.
+pub fn invalidate(sql: &mut dyn Sql) -> Result<(), CatalogError> {
+    sql.script(
+        "DROP TABLE IF EXISTS files; DROP TABLE IF EXISTS charts; DROP TABLE IF EXISTS repos;
+        DELETE FROM tiphys_charts; DELETE FROM tiphys_problems; DELETE FROM tiphys_tags;
+        UPDATE tiphys_repos SET config_sha = '', checksum = '', etag = '', modified = '';",
+    )?;
+    migrate(sql)
+}

@@ -1,0 +1,108 @@
+//! What both databases have in common. Main types: [`Value`], [`Row`] and [`Sql`].
+//!
+//! A statement has `$1`, `$2` … for its parameters, in this order; nothing else is ever put into
+//! its text that came from outside.
+
+use crate::CatalogError;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Null,
+    Int(i64),
+    Text(String),
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<&String> for Value {
+    fn from(text: &String) -> Self {
+        Self::Text(text.clone())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<Option<String>> for Value {
+    fn from(text: Option<String>) -> Self {
+        text.map_or(Self::Null, Self::Text)
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(number: Option<i64>) -> Self {
+        number.map_or(Self::Null, Self::Int)
+    }
+}
+
+/// The columns of one row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row(pub Vec<Value>);
+
+impl Row {
+    /// The text of a column; empty for `NULL`.
+    pub fn text(&self, column: usize) -> &str {
+        match self.0.get(column) {
+            Some(Value::Text(text)) => text,
+            _ => "",
+        }
+    }
+
+    pub fn optional_text(&self, column: usize) -> Option<String> {
+        match self.0.get(column) {
+            Some(Value::Text(text)) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    /// The number in a column; zero for `NULL`.
+    pub fn int(&self, column: usize) -> i64 {
+        self.optional_int(column).unwrap_or_default()
+    }
+
+    pub fn optional_int(&self, column: usize) -> Option<i64> {
+        match self.0.get(column) {
+            Some(Value::Int(number)) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+/// Which database it is, where that makes a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+/// A transaction.
+pub trait Sql {
+    fn dialect(&self) -> Dialect;
+
+    /// Runs a statement; returns how many rows it changed.
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, CatalogError>;
+
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, CatalogError>;
+
+    /// Runs statements without parameters.
+    fn script(&mut self, sql: &str) -> Result<(), CatalogError>;
+}
+
+/// Values of several types, as parameters.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { &[$($crate::store::sql::Value::from($value)),*] };
+}
+pub(crate) use values;

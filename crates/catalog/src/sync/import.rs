@@ -1,0 +1,183 @@
+//! From an index to the charts in the store.
+
+use crate::{
+    CatalogError, Repository, Store,
+    filter::Compiled,
+    index::{Index, Note, Parsed, Section},
+    repository::Form,
+    store::StoredChart,
+};
+use jiff::Timestamp;
+use std::collections::HashSet;
+
+/// What an index became.
+#[derive(Debug, Default)]
+pub(super) struct Imported {
+    /// Charts whose files are to be read.
+    pub work: Vec<String>,
+    pub charts: usize,
+    pub changed: usize,
+    pub removed: usize,
+    pub skipped: i64,
+}
+
+/// `use_marks`: what is stored of unchanged charts is what would be stored now.
+pub(super) fn run(
+    store: &Store,
+    repository: &Repository,
+    content: &[u8],
+    use_marks: bool,
+) -> Result<Imported, CatalogError> {
+    let unreadable = |reason: String| CatalogError::Index {
+        url: super::shown(&repository.url),
+        reason,
+    };
+    let mut import = Import {
+        store,
+        repository,
+        filter: repository.filter.compile()?,
+        use_marks,
+        now: Timestamp::now().as_second(),
+        kept: HashSet::new(),
+        usable: 0,
+        imported: Imported::default(),
+    };
+    let index = Index::read(content, repository.form).map_err(unreadable)?;
+    match import.sections(index) {
+        Ok(()) => {}
+        Err(Stopped::Failed(e)) => return Err(e),
+        Err(Stopped::Undivided(reason)) => {
+            tracing::debug!(reason, "an index is read as a whole");
+            let text = std::str::from_utf8(content).map_err(|e| unreadable(e.to_string()))?;
+            let index = Index::read_whole(text, repository.form).map_err(unreadable)?;
+            import.begin_again();
+            import.sections(index).map_err(|stopped| match stopped {
+                Stopped::Undivided(reason) => unreadable(reason),
+                Stopped::Failed(e) => e,
+            })?;
+        }
+    }
+    import.finish()
+}
+
+/// Why the sections were not imported.
+enum Stopped {
+    Undivided(String),
+    Failed(CatalogError),
+}
+
+impl From<CatalogError> for Stopped {
+    fn from(e: CatalogError) -> Self {
+        Self::Failed(e)
+    }
+}
+
+struct Import<'a> {
+    store: &'a Store,
+    repository: &'a Repository,
+    filter: Option<Compiled>,
+    use_marks: bool,
+    now: i64,
+    /// Ids of the charts that stay.
+    kept: HashSet<String>,
+    /// Charts of the index, whatever the filter says.
+    usable: usize,
+    imported: Imported,
+}
+
+impl Import<'_> {
+    fn begin_again(&mut self) {
+        self.kept.clear();
+        self.usable = 0;
+        self.imported = Imported::default();
+    }
+
+    fn sections(&mut self, mut index: Index<'_>) -> Result<(), Stopped> {
+        let marks = self.store.marks(&self.repository.id)?;
+        index.sections.sort_by(|a, b| a.key.cmp(&b.key));
+        for section in &index.sections {
+            let mark = marks.get(&section.key).filter(|_| self.use_marks);
+            match mark.filter(|mark| mark.sha == section.sha) {
+                Some(mark) => {
+                    self.usable += 1;
+                    self.imported.skipped += mark.skipped;
+                    self.kept.insert(mark.chart_id.clone());
+                    if !mark.files_done {
+                        self.imported.work.push(mark.chart_id.clone());
+                    }
+                }
+                None => {
+                    let parsed = section.parse(self.repository);
+                    let parsed = parsed.map_err(Stopped::Undivided)?;
+                    self.section(section, parsed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn section(&mut self, section: &Section<'_>, parsed: Parsed) -> Result<(), CatalogError> {
+        let skipped = parsed.notes.iter().filter(|note| !note.is_shown).count();
+        self.imported.skipped += i64::try_from(skipped).unwrap_or(i64::MAX);
+        let Some(chart) = parsed.chart else {
+            return self.note(&section.key, &parsed.notes);
+        };
+        if parsed.deprecated && self.repository.form == Form::Kubeapps {
+            return Ok(());
+        }
+        self.usable += 1;
+        if let Some(filter) = &self.filter
+            && !filter.keeps(&chart)?
+        {
+            return Ok(());
+        }
+        if !self.kept.insert(chart.id.clone()) {
+            self.imported.skipped += 1;
+            let reason = format!("another key of the index has a chart {:?}, too", chart.name);
+            let note = Note {
+                version: String::new(),
+                reason,
+                is_shown: false,
+            };
+            return self.note(&section.key, &[note]);
+        }
+        let stored = StoredChart {
+            chart: &chart,
+            key: &section.key,
+            sha: &section.sha,
+            deprecated: parsed.deprecated,
+            notes: &parsed.notes,
+        };
+        self.store
+            .put_chart(&self.repository.id, &stored, self.now)?;
+        self.imported.changed += 1;
+        self.imported.work.push(chart.id);
+        Ok(())
+    }
+
+    fn note(&self, key: &str, notes: &[Note]) -> Result<(), CatalogError> {
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let id = format!("{}/{key}", self.repository.id.name);
+        self.store
+            .put_notes(&self.repository.id, &id, notes, self.now)
+    }
+
+    fn finish(mut self) -> Result<Imported, CatalogError> {
+        // An index without any chart is more often a mistake than a decision.
+        if self.usable > 0 {
+            self.imported.removed = self.store.remove_others(&self.repository.id, &self.kept)?;
+        }
+        self.imported.charts = self.kept.len();
+        if self.imported.skipped > 0 {
+            let (name, skipped) = (&self.repository.id.name, self.imported.skipped);
+            tracing::warn!(
+                repository = name,
+                skipped,
+                "entries of the index are skipped"
+            );
+        }
+        Ok(self.imported)
+    }
+}

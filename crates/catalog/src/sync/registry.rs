@@ -1,0 +1,393 @@
+//! Reading charts from a registry, which has no index: every tag is a version.
+//!
+//! Main type: [`Source`]. A tag is pulled as it is written, and only once; what it parses to is for
+//! sorting.
+
+use super::{CatalogSync, SyncReport, files::patiently};
+use crate::{
+    CatalogError, blocking,
+    files::{Extracted, extract},
+    index::{Note, newest_first},
+    model::{Chart, ChartFiles, ChartVersion, Maintainer, RepoRef},
+    repository::{Form, sha256},
+    store::{FilesOutcome, FilesRow, RepoState, StoredChart},
+};
+use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashSet};
+use tiphys_gocompat::{
+    semver::Version,
+    yaml::{self, Duplicates},
+};
+use tiphys_repo::{OciRemote, version_of_tag};
+
+/// Tags that are pulled at the same time.
+const CONCURRENCY: usize = 5;
+/// Tags after which what was pulled is stored.
+const BATCH: usize = 20;
+
+/// The charts of a registry.
+pub struct Source {
+    pub remote: OciRemote,
+    /// Repositories below its path; empty: those that the registry lists.
+    pub repositories: Vec<String>,
+}
+
+/// The fields of Chart.yaml that are shown.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    version: String,
+    app_version: String,
+    description: String,
+    home: String,
+    icon: String,
+    deprecated: bool,
+    keywords: Option<Vec<String>>,
+    sources: Option<Vec<String>>,
+    maintainers: Option<Vec<Maintainer>>,
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+/// A tag that was pulled.
+struct Pulled {
+    tag: String,
+    digest: String,
+    metadata: Metadata,
+    files: Extracted,
+}
+
+impl CatalogSync {
+    pub(super) async fn read_registry(
+        &self,
+        source: &Source,
+        mut state: RepoState,
+    ) -> Result<SyncReport, CatalogError> {
+        // A filter that cannot be run must not cost a pull.
+        self.repository.filter.compile()?;
+        let mut repositories = source.repositories.clone();
+        if repositories.is_empty() {
+            repositories = source.remote.listed().await?;
+        }
+        let mut report = SyncReport::default();
+        let (mut kept, mut seen, mut tags) = (HashSet::new(), HashSet::new(), String::new());
+        for name in repositories
+            .iter()
+            .filter(|name| seen.insert((*name).clone()))
+        {
+            let id = format!("{}/{}", self.repository.id.name, name.replace('/', "%2F"));
+            match self.read_chart(source, name, &id, &mut report).await? {
+                Read::Kept(of) => {
+                    kept.insert(id);
+                    tags.push_str(&format!("{name} {of}\n"));
+                }
+                Read::Unknown => {
+                    kept.insert(id);
+                }
+                Read::None => {}
+            }
+        }
+        if !seen.is_empty() {
+            let all = kept.clone();
+            report.removed = self
+                .with_store(move |store, repository| store.remove_others(&repository.id, &all))
+                .await?;
+        }
+        report.charts = kept.len();
+        let changed: Vec<String> = kept.into_iter().collect();
+        self.read_icons(Some(&changed)).await?;
+        state.checksum = sha256(tags.as_bytes());
+        state.our_checksum.clone_from(&state.checksum);
+        state.skipped = report.skipped;
+        self.finish(state).await?;
+        Ok(report)
+    }
+
+    /// Reads the tags of one repository that are not known yet.
+    async fn read_chart(
+        &self,
+        source: &Source,
+        name: &str,
+        id: &str,
+        report: &mut SyncReport,
+    ) -> Result<Read, CatalogError> {
+        let listed = patiently(|| source.remote.tags(name)).await;
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(e) => {
+                self.note(id, "", format!("its tags cannot be listed: {e}"))
+                    .await?;
+                return Ok(Read::Unknown);
+            }
+        };
+        let chart_id = id.to_owned();
+        let (before, mut known) = self
+            .with_store(move |store, repository| {
+                let chart = store.chart(&repository.id, &chart_id)?;
+                Ok((chart, store.tags(&repository.id, &chart_id)?))
+            })
+            .await?;
+        let (mut wanted, other): (Vec<(Version, String)>, Vec<String>) = sorted(&listed);
+        let mut chart = before.unwrap_or_default();
+        // kubeapps keeps no tags: what it read is known by its version.
+        for (_, tag) in &wanted {
+            let version = version_of_tag(tag);
+            if !known.contains_key(tag) && chart.versions.iter().any(|v| v.version == version) {
+                known.insert(tag.clone(), version);
+            }
+        }
+        known.retain(|tag, _| wanted.iter().any(|(_, listed)| listed == tag));
+        let still: HashSet<&String> = known.values().collect();
+        chart
+            .versions
+            .retain(|version| still.contains(&version.version));
+        wanted.retain(|(_, tag)| !known.contains_key(tag));
+        let mut notes: Vec<Note> = other
+            .into_iter()
+            .map(|tag| note(&tag, "the tag is no version"))
+            .collect();
+        report.skipped += i64::try_from(notes.len()).unwrap_or(i64::MAX);
+        let tags: Vec<String> = wanted.into_iter().map(|(_, tag)| tag).collect();
+        let (mut is_first, mut is_kept) = (true, false);
+        let mut batches: Vec<&[String]> = tags.chunks(BATCH).collect();
+        if batches.is_empty() {
+            batches.push(&[]);
+        }
+        for batch in batches {
+            let pulls =
+                stream::iter(batch).map(|tag| async move { (tag, pull(source, name, tag).await) });
+            let pulled: Vec<_> = pulls.buffered(CONCURRENCY).collect().await;
+            let mut rows = Vec::new();
+            for (tag, pulled) in pulled {
+                match pulled {
+                    Ok(pulled) => {
+                        known.insert(tag.clone(), pulled.metadata.version.clone());
+                        let row = self.add(&mut chart, id, name, pulled, is_first);
+                        is_first = false;
+                        rows.push(row);
+                        report.files += 1;
+                    }
+                    Err(e) => {
+                        notes.push(note(tag, &e.to_string()));
+                        report.failed_files += 1;
+                    }
+                }
+            }
+            is_kept = self.store_chart(&chart, id, &notes, rows, &known).await?;
+        }
+        report.changed += usize::from(is_kept && !is_first);
+        if is_kept {
+            return Ok(Read::Kept(
+                known.into_keys().collect::<Vec<String>>().join(" "),
+            ));
+        }
+        for note in notes {
+            self.note(id, &note.version, note.reason).await?;
+        }
+        Ok(Read::None)
+    }
+
+    /// Adds a version; `newest`: what the chart says about itself is what this version says.
+    fn add(
+        &self,
+        chart: &mut Chart,
+        id: &str,
+        name: &str,
+        pulled: Pulled,
+        newest: bool,
+    ) -> FilesRow {
+        let Pulled {
+            tag,
+            digest,
+            metadata,
+            files,
+        } = pulled;
+        let is_kubeapps = self.repository.form == Form::Kubeapps;
+        let repo = self.repo_ref();
+        let of_version = |version: &str| Version::parse(version).ok();
+        let is_newest = chart.versions.iter().all(|known| {
+            let (known, this) = (of_version(&known.version), of_version(&metadata.version));
+            newest_first(this.as_ref(), known.as_ref()).is_le()
+        });
+        if newest && is_newest {
+            let annotations = metadata.annotations.unwrap_or_default();
+            let (icon, raw) = (chart.icon.clone(), chart.raw_icon.take());
+            *chart = Chart {
+                id: id.to_owned(),
+                name: metadata.name,
+                repo: repo.clone(),
+                description: metadata.description,
+                home: metadata.home,
+                keywords: metadata.keywords,
+                maintainers: Some(metadata.maintainers.unwrap_or_default()),
+                sources: metadata.sources.clone(),
+                raw_icon: raw.filter(|_| icon == metadata.icon),
+                icon: metadata.icon,
+                icon_content_type: std::mem::take(&mut chart.icon_content_type),
+                category: annotations.get("category").cloned().unwrap_or_default(),
+                versions: std::mem::take(&mut chart.versions),
+            };
+        }
+        let address = format!("{}/{name}:{tag}", self.repository.url.trim_end_matches('/'));
+        let mut version = ChartVersion {
+            version: metadata.version.clone(),
+            app_version: metadata.app_version,
+            digest: digest.clone(),
+            urls: if is_kubeapps {
+                metadata.sources
+            } else {
+                Some(vec![address])
+            },
+            ..ChartVersion::default()
+        };
+        if is_kubeapps {
+            version.readme.clone_from(&files.readme);
+            version.values.clone_from(&files.values);
+            version.schema.clone_from(&files.schema);
+            version.additional_values = Some(files.additional_values.clone());
+        }
+        chart
+            .versions
+            .retain(|known| known.version != version.version);
+        chart.versions.push(version);
+        chart.versions.sort_by(|a, b| {
+            newest_first(
+                of_version(&a.version).as_ref(),
+                of_version(&b.version).as_ref(),
+            )
+        });
+        FilesRow {
+            chart_id: id.to_owned(),
+            version: metadata.version,
+            outcome: FilesOutcome::Read(Box::new(ChartFiles {
+                id: String::new(),
+                readme: files.readme,
+                values: files.values,
+                // kubeapps has them in the chart only.
+                additional_values: if is_kubeapps {
+                    BTreeMap::new()
+                } else {
+                    files.additional_values
+                },
+                schema: files.schema,
+                repo,
+                digest,
+            })),
+        }
+    }
+
+    /// Stores what is known of a chart by now. Returns whether it is in the catalogue.
+    async fn store_chart(
+        &self,
+        chart: &Chart,
+        id: &str,
+        notes: &[Note],
+        rows: Vec<FilesRow>,
+        known: &BTreeMap<String, String>,
+    ) -> Result<bool, CatalogError> {
+        if chart.versions.is_empty() {
+            return Ok(false);
+        }
+        let (chart, notes, known) = (chart.clone(), notes.to_vec(), known.clone());
+        let (id, now) = (id.to_owned(), Timestamp::now().as_second());
+        self.with_store(move |store, repository| {
+            if let Some(filter) = repository.filter.compile()?
+                && !filter.keeps(&chart)?
+            {
+                return Ok(false);
+            }
+            let text = serde_json::to_string(&known)?;
+            let stored = StoredChart {
+                chart: &chart,
+                key: &id,
+                sha: &sha256(text.as_bytes()),
+                deprecated: false,
+                notes: &notes,
+            };
+            store.put_chart(&repository.id, &stored, now)?;
+            store.put_files(&repository.id, &rows, now)?;
+            // Last: a tag that is known is not pulled again.
+            store.put_tags(&repository.id, &id, &known)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    fn repo_ref(&self) -> RepoRef {
+        let id = &self.repository.id;
+        RepoRef {
+            namespace: id.namespace.clone(),
+            name: id.name.clone(),
+            url: self.repository.url.clone(),
+            form: String::new(),
+        }
+    }
+
+    async fn note(&self, id: &str, version: &str, reason: String) -> Result<(), CatalogError> {
+        tracing::warn!(chart = id, version, "{reason}");
+        let (id, note) = (id.to_owned(), note(version, &reason));
+        self.with_store(move |store, repository| {
+            let now = Timestamp::now().as_second();
+            store.put_notes(&repository.id, &id, &[note], now)
+        })
+        .await
+    }
+}
+
+/// What became of a chart.
+enum Read {
+    /// With its tags.
+    Kept(String),
+    /// The registry did not say.
+    Unknown,
+    None,
+}
+
+fn note(version: &str, reason: &str) -> Note {
+    Note {
+        version: version.to_owned(),
+        reason: reason.to_owned(),
+        is_shown: false,
+    }
+}
+
+/// The tags that are versions, the newest first, and the others.
+fn sorted(tags: &[String]) -> (Vec<(Version, String)>, Vec<String>) {
+    let (mut versions, mut other) = (Vec::new(), Vec::new());
+    for tag in tags {
+        match Version::parse(&version_of_tag(tag)) {
+            Ok(version) => versions.push((version, tag.clone())),
+            Err(_) => other.push(tag.clone()),
+        }
+    }
+    versions.sort_by(|a: &(Version, String), b| newest_first(Some(&a.0), Some(&b.0)));
+    (versions, other)
+}
+
+async fn pull(source: &Source, name: &str, tag: &str) -> Result<Pulled, CatalogError> {
+    let found = patiently(|| source.remote.chart(name, tag)).await?;
+    let absent = || CatalogError::NotFound(format!("{name}:{tag}"));
+    let found = found.ok_or_else(absent)?;
+    let tag = tag.to_owned();
+    blocking(move || {
+        let invalid = |why: String| CatalogError::Invalid(why);
+        let files = extract(&found.archive).map_err(|e| invalid(e.to_string()))?;
+        let limits = yaml::Limits::default();
+        let metadata = yaml::parse_document(&files.chart_yaml, &limits, Duplicates::LastWins);
+        let metadata = metadata.map_err(|e| invalid(format!("Chart.yaml: {e}")))?;
+        let metadata = Metadata::deserialize(&metadata);
+        let metadata = metadata.map_err(|e| invalid(format!("Chart.yaml: {e}")))?;
+        if metadata.name.is_empty() || metadata.version.is_empty() {
+            return Err(invalid("Chart.yaml has no name or no version".to_owned()));
+        }
+        Ok(Pulled {
+            tag,
+            digest: found.digest,
+            metadata,
+            files,
+        })
+    })
+    .await
+}

@@ -1,0 +1,100 @@
+//! A repository on loopback and the catalogue that reads it.
+
+use sha2::{Digest as _, Sha256};
+use std::{sync::Arc, time::Duration};
+use tiphys_catalog::{
+    CatalogError, RepoId, Repository, Store,
+    search::Query,
+    sync::{CatalogSync, SyncReport},
+};
+use tiphys_repo::{ChartRemote, RemoteOptions, RepoAccess};
+use tiphys_testkit::charts::{FileServer, index, plain_chart};
+
+pub fn sha(content: &[u8]) -> String {
+    Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+pub struct World {
+    pub server: FileServer,
+    pub store: Arc<Store>,
+    pub repository: Repository,
+    pub access: RepoAccess,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let server = FileServer::start();
+        let url = format!("{}/charts", server.url());
+        Self {
+            store: Arc::new(Store::in_memory().expect("a database")),
+            repository: Repository {
+                id: RepoId::new("team", "r"),
+                url: url.clone(),
+                ..Repository::default()
+            },
+            access: RepoAccess::public(url),
+            server,
+        }
+    }
+
+    pub async fn sync(&self) -> Result<SyncReport, CatalogError> {
+        let options = RemoteOptions {
+            pass_credentials: false,
+            agent: String::new(),
+            timeout: Duration::from_secs(30),
+        };
+        let remote = ChartRemote::new(self.access.clone(), options);
+        CatalogSync::new(Arc::clone(&self.store), remote, self.repository.clone())
+            .run()
+            .await
+    }
+
+    /// What was asked for since the last time, sorted.
+    pub fn asked(&self) -> Vec<String> {
+        let mut paths = self.server.paths();
+        paths.sort();
+        paths
+    }
+
+    pub fn readme(&self, chart: &str, version: &str) -> Option<String> {
+        let files = self
+            .store
+            .files(&self.repository.id, &format!("r/{chart}"), version);
+        files.expect("the database").map(|files| files.readme)
+    }
+
+    pub fn charts(&self) -> Vec<String> {
+        let page = self.store.search(&Query::default()).expect("the database");
+        page.charts.into_iter().map(|chart| chart.name).collect()
+    }
+}
+
+/// Charts with a README, served below /charts, and their index.
+pub fn serve(world: &World, charts: &[(&str, &str)]) {
+    let packed: Vec<(String, Vec<u8>)> = charts
+        .iter()
+        .map(|(name, version)| {
+            let readme = format!("# {name} {version}\n");
+            let chart = plain_chart(name, version, &[("README.md", &readme)]);
+            (format!("{name}/{version}.tgz"), chart)
+        })
+        .collect();
+    for (path, chart) in &packed {
+        world
+            .server
+            .serve(&format!("/charts/{path}"), chart.clone());
+    }
+    let digests: Vec<String> = packed.iter().map(|(_, chart)| sha(chart)).collect();
+    let entries: Vec<(&str, &str, &str, &str)> = charts
+        .iter()
+        .zip(&packed)
+        .zip(&digests)
+        .map(|(((name, version), (path, _)), digest)| (*name, *version, &**path, &**digest))
+        .collect();
+    world
+        .server
+        .serve("/charts/index.yaml", index(&entries).as_str());
+}

@@ -1,0 +1,109 @@
+//! `catalog`: charts of repositories, in a database of this machine. No server is needed.
+
+mod read;
+mod repos;
+mod search;
+mod sync;
+
+use crate::{client::Failure, private, roles::up::default_folder};
+use std::{path::PathBuf, sync::Arc};
+use tiphys_catalog::{CatalogError, RepoId, Store, store::RepoStatus};
+
+/// Where the repositories of the command line are; other programs use the names of Kubernetes
+/// namespaces.
+const NAMESPACE: &str = "default";
+/// The database within the data folder.
+const FILE: &str = "catalog.db";
+
+#[derive(clap::Args)]
+pub struct CatalogArgs {
+    /// Folder of the catalogue [default: $XDG_DATA_HOME/tiphys or ~/.local/share/tiphys]
+    #[arg(long, global = true, value_name = "DIR")]
+    data: Option<PathBuf>,
+    #[command(subcommand)]
+    command: CatalogCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum CatalogCommand {
+    /// Manage the chart repositories of the catalogue
+    #[command(subcommand)]
+    Repos(repos::ReposCommand),
+    Sync(sync::Sync),
+    Search(search::Search),
+    Show(read::Show),
+    Versions(read::Versions),
+    Values(read::Values),
+}
+
+impl CatalogArgs {
+    pub async fn run(self) -> Result<(), Failure> {
+        let store = open(self.data)?;
+        match self.command {
+            CatalogCommand::Repos(command) => command.run(&store),
+            CatalogCommand::Sync(command) => command.run(store).await,
+            CatalogCommand::Search(command) => command.run(&store),
+            CatalogCommand::Show(command) => command.run(&store),
+            CatalogCommand::Versions(command) => command.run(&store),
+            CatalogCommand::Values(command) => command.run(&store),
+        }
+    }
+}
+
+fn open(data: Option<PathBuf>) -> Result<Arc<Store>, Failure> {
+    let folder = data.or_else(default_folder);
+    let folder = folder
+        .ok_or_else(|| Failure::error("no folder for data: set --data, XDG_DATA_HOME or HOME"))?;
+    private::folder(&folder).map_err(|e| Failure::file(&folder, &e))?;
+    Ok(Arc::new(Store::sqlite(&folder.join(FILE)).map_err(failed)?))
+}
+
+fn failed(e: CatalogError) -> Failure {
+    Failure::error(e.to_string())
+}
+
+/// The repositories with these names; all of them if none is named.
+fn named(store: &Store, names: &[String]) -> Result<Vec<RepoStatus>, Failure> {
+    let mut repos = store.repos().map_err(failed)?;
+    repos.retain(|repo| repo.id.namespace == NAMESPACE);
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| repos.iter().all(|repo| repo.id.name != **name))
+    {
+        return Err(Failure::error(format!(
+            "there is no repository {unknown:?}; `catalog repos add` adds one"
+        )));
+    }
+    if !names.is_empty() {
+        repos.retain(|repo| names.contains(&repo.id.name));
+    }
+    Ok(repos)
+}
+
+/// The chart that `NAME` or `REPOSITORY/NAME` means.
+fn chart_of(store: &Store, name: &str) -> Result<(RepoId, String), Failure> {
+    let (repo, chart) = match name.split_once('/') {
+        Some((repo, chart)) => (Some(repo), chart),
+        None => (None, name),
+    };
+    let mut found = store.named(NAMESPACE, repo, chart).map_err(failed)?;
+    match found.len() {
+        0 => Err(Failure::error(format!(
+            "chart {name:?} is not in the catalogue"
+        ))),
+        1 => {
+            let found = found.remove(0);
+            Ok((found.repo, found.chart_id))
+        }
+        _ => {
+            let names: Vec<String> = found
+                .iter()
+                .map(|of| format!("{}/{chart}", of.repo.name))
+                .collect();
+            Err(Failure::error(format!(
+                "several repositories have a chart {name:?}: {}",
+                names.join(", ")
+            )))
+        }
+    }
+}

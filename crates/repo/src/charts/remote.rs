@@ -1,0 +1,153 @@
+//! One chart repository as its documents: the index, archives and pictures, as a catalogue reads
+//! them. Nothing is kept here.
+//!
+//! Main type: [`ChartRemote`]. The addresses, limits and the rule who receives credentials are
+//! those of [`super::Charts`].
+
+use super::{ARCHIVE_BYTES, INDEX_BYTES, archive_url, index_url, is_same_origin};
+use crate::{
+    RepoAccess, RepoError, Secret,
+    entry::{Common, no_look_ups},
+    http::{Document, Downloads, Question, Validators},
+    shares::Shares,
+    url::{percent_decode, refuse},
+};
+use std::{sync::Arc, time::Duration};
+
+/// The largest picture, as it is served.
+const PICTURE_BYTES: u64 = 1 << 20;
+
+/// How a repository is read.
+#[derive(Clone, Debug)]
+pub struct RemoteOptions {
+    /// Send the credentials to every address that the index names, not only to the repository's
+    /// own scheme, host and port.
+    pub pass_credentials: bool,
+    /// The User-Agent; empty means Tiphys' own.
+    pub agent: String,
+    /// For one request.
+    pub timeout: Duration,
+}
+
+/// What a server said about the version of a document that is there already; empty: nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    pub etag: String,
+    pub modified: String,
+}
+
+/// A document and what its server said about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fetched {
+    pub content: Vec<u8>,
+    /// Its content type, or empty.
+    pub kind: String,
+    pub version: Known,
+}
+
+/// A chart repository.
+pub struct ChartRemote {
+    downloads: Downloads,
+    access: RepoAccess,
+    pass_credentials: bool,
+}
+
+impl ChartRemote {
+    /// User and password in the URL count as credentials, unless there are others.
+    pub fn new(mut access: RepoAccess, options: RemoteOptions) -> Self {
+        // If another one is already installed, that is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        if let Ok(url) = reqwest::Url::parse(access.url.trim())
+            && !access.has_credentials()
+            && !url.username().is_empty()
+        {
+            access.username = percent_decode(url.username());
+            access.password = Secret::new(percent_decode(url.password().unwrap_or_default()));
+        }
+        let common = Arc::new(Common {
+            shares: Shares::new(1),
+            look_ups: no_look_ups(),
+        });
+        let mut downloads = Downloads::new(options.timeout, common);
+        if !options.agent.is_empty() {
+            downloads = downloads.named(options.agent);
+        }
+        Self {
+            downloads,
+            access,
+            pass_credentials: options.pass_credentials,
+        }
+    }
+
+    /// The index; `None` if the server says that it is the known one.
+    pub async fn index(&self, known: &Known) -> Result<Option<Fetched>, RepoError> {
+        let url = index_url(&self.access.url)?;
+        self.get(&url, true, INDEX_BYTES, known).await
+    }
+
+    /// The address of an archive or a picture that the index writes so.
+    pub fn address(&self, written: &str) -> Result<String, RepoError> {
+        archive_url(&self.access.url, written)
+    }
+
+    /// An archive, by the address in the index; `None` if it is the known one.
+    pub async fn archive(
+        &self,
+        written: &str,
+        known: &Known,
+    ) -> Result<Option<Fetched>, RepoError> {
+        self.named(written, ARCHIVE_BYTES, known).await
+    }
+
+    /// A picture, by the address in the index; `None` if it is the known one.
+    pub async fn picture(
+        &self,
+        written: &str,
+        known: &Known,
+    ) -> Result<Option<Fetched>, RepoError> {
+        self.named(written, PICTURE_BYTES, known).await
+    }
+
+    async fn named(
+        &self,
+        written: &str,
+        limit: u64,
+        known: &Known,
+    ) -> Result<Option<Fetched>, RepoError> {
+        if written.is_empty() {
+            return Err(refuse(&self.access.url, "the index names no address"));
+        }
+        let url = self.address(written)?;
+        let to_all = self.pass_credentials;
+        let trusted = to_all || is_same_origin(&url, &self.access.url);
+        self.get(&url, trusted, limit, known).await
+    }
+
+    async fn get(
+        &self,
+        url: &str,
+        with_credentials: bool,
+        limit: u64,
+        known: &Known,
+    ) -> Result<Option<Fetched>, RepoError> {
+        let is_known = *known != Known::default();
+        let known = Validators::new(&known.etag, &known.modified);
+        let question = Question {
+            url,
+            with_credentials,
+            limit,
+            known: is_known.then_some(&known),
+        };
+        let found = self.downloads.get(&self.access, &question).await?;
+        Ok(found.map(fetched))
+    }
+}
+
+fn fetched(document: Document) -> Fetched {
+    let (etag, modified) = document.version.texts();
+    Fetched {
+        content: document.content,
+        kind: document.kind,
+        version: Known { etag, modified },
+    }
+}
