@@ -170,55 +170,54 @@ impl Repository {
             &self.ssh_private_key,
             &self.tls_client_cert_data,
             &self.github_app_private_key,
+            &self.gcp_service_account_key,
             &self.azure_service_principal_client_secret,
         ];
         self.use_azure_workload_identity || texts.iter().any(|t| !t.is_empty())
     }
 
     /// Copies the credentials of a template, unless it has its own: credentials of two accounts are
-    /// never mixed.
+    /// never mixed, and whoever writes a repository must not decide which server a template's
+    /// identity proves itself to.
     pub fn inherit(&mut self, from: &RepoCreds) {
         if self.has_credentials() {
             return;
         }
-        macro_rules! fill {
-            ($($field:ident),*) => {$(
-                if is_default(&self.$field) {
-                    self.$field.clone_from(&from.$field);
-                }
-            )*};
+        macro_rules! take {
+            ($($field:ident),*) => {$(self.$field.clone_from(&from.$field);)*};
         }
-        fill!(
+        take!(
             username,
             password,
             bearer_token,
             ssh_private_key,
             tls_client_cert_data,
-            tls_client_cert_key
-        );
-        fill!(
+            tls_client_cert_key,
             github_app_private_key,
             github_app_id,
             github_app_installation_id,
             github_app_enterprise_base_url,
-            gcp_service_account_key
-        );
-        fill!(
+            gcp_service_account_key,
+            use_azure_workload_identity,
             azure_service_principal_client_id,
             azure_service_principal_client_secret,
-            azure_service_principal_tenant_id
+            azure_service_principal_tenant_id,
+            azure_active_directory_endpoint
         );
-        fill!(azure_active_directory_endpoint, proxy, no_proxy, type_);
+        for (own, theirs) in [
+            (&mut self.proxy, &from.proxy),
+            (&mut self.no_proxy, &from.no_proxy),
+            (&mut self.type_, &from.type_),
+        ] {
+            if own.is_empty() {
+                own.clone_from(theirs);
+            }
+        }
         self.enable_oci = from.enable_oci;
         self.insecure_oci_force_http = from.insecure_oci_force_http;
         self.force_http_basic_auth = from.force_http_basic_auth;
-        self.use_azure_workload_identity = from.use_azure_workload_identity;
         self.inherited_creds = true;
     }
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 #[cfg(test)]
@@ -335,5 +334,39 @@ mod tests {
                 ..Repository::default()
             }
         );
+    }
+
+    #[test]
+    fn the_credentials_of_a_template_are_one() {
+        let template = RepoCreds {
+            github_app_private_key: "key".into(),
+            github_app_id: 7,
+            github_app_enterprise_base_url: "https://ghe.example.com".into(),
+            proxy: "http://proxy".into(),
+            ..RepoCreds::default()
+        };
+        let mut repo = Repository {
+            github_app_id: 8,
+            github_app_enterprise_base_url: "https://attacker.example.com".into(),
+            azure_active_directory_endpoint: "https://attacker.example.com".into(),
+            proxy: "http://own".into(),
+            ..Repository::default()
+        };
+        repo.inherit(&template);
+        assert_eq!(
+            (
+                repo.github_app_id,
+                repo.github_app_enterprise_base_url.as_str()
+            ),
+            (7, "https://ghe.example.com")
+        );
+        assert_eq!(repo.azure_active_directory_endpoint, "");
+        assert_eq!(repo.proxy, "http://own");
+        let mut repo = Repository {
+            gcp_service_account_key: "{}".into(),
+            ..Repository::default()
+        };
+        repo.inherit(&template);
+        assert!(repo.github_app_private_key.is_empty() && !repo.inherited_creds);
     }
 }

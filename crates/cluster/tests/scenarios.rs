@@ -776,13 +776,11 @@ async fn a_finalizer_holds_a_deletion(records: &Records) {
         .delete("cluster-records", "web", &app.meta.uid, "")
         .await
         .expect("accepted");
-    eventually("the deletion is seen", || {
-        records
-            .applications
-            .get("cluster-records", "web")
-            .is_some_and(|r| r.meta.is_deleting)
-    })
-    .await;
+    let after = records.applications.get("cluster-records", "web");
+    assert!(
+        after.is_some_and(|r| r.meta.is_deleting),
+        "the deletion is seen at once"
+    );
     let release = |o: &mut Object| {
         o.set_finalizers(Vec::new());
         Ok(true)
@@ -796,6 +794,37 @@ async fn a_finalizer_holds_a_deletion(records: &Records) {
         records.applications.get("cluster-records", "web").is_none(),
         "gone at once"
     );
+}
+
+/// Whoever deletes an object does not see it any more, though the watch is behind; one that was
+/// created meanwhile stays.
+async fn a_deletion_is_seen_at_once(records: &Records) {
+    let (namespace, secrets) = ("cluster-records", &records.secrets);
+    let secret = |name: &str| {
+        let labels = json!({"argocd.argoproj.io/secret-type": "repository"});
+        Object::from_value(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace, "labels": labels}}))
+            .expect("a Secret")
+    };
+    for round in 0..20 {
+        let name = format!("gone-{}", round % 2);
+        let created = secrets.create(&secret(&name)).await.expect("created");
+        assert!(secrets.get(namespace, &name).is_some(), "{round}");
+        let uid = &created.meta.uid;
+        secrets
+            .delete(namespace, &name, uid, "")
+            .await
+            .expect("deleted");
+        assert!(secrets.get(namespace, &name).is_none(), "{round}");
+        let again = secrets.create(&secret(&name)).await.expect("created again");
+        let refused = secrets.delete(namespace, &name, uid, "").await;
+        assert!(refused.is_err(), "it is another one");
+        let kept = secrets.get(namespace, &name).map(|r| r.meta.uid.clone());
+        assert_eq!(kept.as_ref(), Some(&again.meta.uid), "{round}");
+        secrets
+            .delete(namespace, &name, "", "")
+            .await
+            .expect("deleted");
+    }
 }
 
 async fn records_and_settings_are_followed(ground: &Ground) {
@@ -868,6 +897,7 @@ async fn records_and_settings_are_followed(ground: &Ground) {
         .await
         .expect("followed");
     events_are_kept(&records).await;
+    a_deletion_is_seen_at_once(&records).await;
     a_finalizer_holds_a_deletion(&records).await;
     executor
         .run(0, &prune(&namespace("cluster-records"), ""))

@@ -18,6 +18,6 @@ pub use check::{Findings, check};
 pub use claims::{Projects, Rbac};
 pub use lines::PolicyFault;
 pub use policy::{MatchMode, Policy, Request};
-pub use project::{app_name, policies, role_fault, tokens};
+pub use project::{app_name, normalize_tokens, policies, role_fault, tokens};
 pub use question::{is_unbound_group, resolve};
 pub use settings::{Settings, SettingsFault, policy_text};

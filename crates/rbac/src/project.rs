@@ -1,8 +1,9 @@
 //! The roles of an AppProject.
 
+use std::{cmp::Reverse, collections::BTreeMap};
 use tiphys_api::{
     AppProject,
-    project::{JWTToken, ProjectRole},
+    project::{JWTToken, JWTTokens, ProjectRole},
 };
 
 /// The resources that a project's role may be about.
@@ -55,6 +56,35 @@ pub fn tokens<'a>(project: &'a AppProject, role: &'a str) -> impl Iterator<Item 
         .into_iter()
         .flat_map(|tokens| &tokens.items)
         .chain(own.flat_map(|role| &role.jwt_tokens))
+}
+
+/// Puts the tokens of every role into the status and into the specification, newest first: readers
+/// look in either. Those of roles that are gone are dropped, and one without an id gets the time it
+/// was issued at, in seconds.
+pub fn normalize_tokens(project: &mut AppProject) {
+    let mut by_role = BTreeMap::new();
+    for index in 0..project.spec.roles.len() {
+        let role = project.spec.roles[index].name.clone();
+        let mut found: BTreeMap<String, JWTToken> = BTreeMap::new();
+        for token in tokens(project, &role) {
+            let id = match token.id.as_str() {
+                "" => token.iat.to_string(),
+                id => id.to_owned(),
+            };
+            let token = JWTToken {
+                id: id.clone(),
+                ..token.clone()
+            };
+            found.insert(id, token);
+        }
+        let mut items: Vec<JWTToken> = found.into_values().collect();
+        items.sort_by_key(|token| Reverse(token.iat));
+        project.spec.roles[index].jwt_tokens.clone_from(&items);
+        if !items.is_empty() {
+            by_role.insert(role, JWTTokens { items });
+        }
+    }
+    project.status.jwt_tokens_by_role = by_role;
 }
 
 /// The first fault of the roles, in Argo CD's words. `true`: a name or a line occurs twice.
@@ -180,4 +210,45 @@ fn group_fault(group: &str) -> Option<String> {
         return None;
     };
     Some(format!("group '{name}' {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn tokens_are_in_the_status_and_in_the_specification() {
+        let mut project: AppProject = serde_json::from_value(json!({
+            "metadata": {"name": "p"},
+            "spec": {"roles": [
+                {"name": "a", "jwtTokens": [{"iat": 5}, {"iat": 7, "id": "both"}]},
+                {"name": "b"},
+                {"name": "c"},
+            ]},
+            "status": {"jwtTokensByRole": {
+                "a": {"items": [{"iat": 7, "id": "both"}, {"iat": 9, "id": "new"}]},
+                "b": {"items": [{"iat": 1, "id": "one"}]},
+                "gone": {"items": [{"iat": 1, "id": "old"}]},
+            }},
+        }))
+        .expect("a project");
+        normalize_tokens(&mut project);
+        let of = |name: &str| {
+            let role = project.spec.roles.iter().find(|role| role.name == name);
+            let own = role.map(|role| role.jwt_tokens.clone()).unwrap_or_default();
+            let stored = project.status.jwt_tokens_by_role.get(name);
+            let stored = stored
+                .map(|tokens| tokens.items.clone())
+                .unwrap_or_default();
+            assert_eq!(own, stored, "{name}");
+            own.into_iter().map(|token| token.id).collect::<Vec<_>>()
+        };
+        assert_eq!(of("a"), ["new", "both", "5"]);
+        assert_eq!(of("b"), ["one"]);
+        assert!(of("c").is_empty() && of("gone").is_empty());
+        let again = project.clone();
+        normalize_tokens(&mut project);
+        assert_eq!(project, again);
+    }
 }

@@ -1,6 +1,6 @@
 //! Access to a repository: its URL and credentials.
 
-use crate::secret::Secret;
+use crate::{secret::Secret, tokens::Identity};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tiphys_api::{
@@ -19,6 +19,8 @@ pub struct RepoAccess {
     pub bearer_token: Secret,
     /// PEM text of the ssh key.
     pub ssh_private_key: Secret,
+    /// Where a token for Git over https comes from, in place of the above.
+    pub identity: Option<Identity>,
     /// The known_hosts text that ssh host keys are checked against; empty means the system's files.
     pub known_hosts: String,
     /// PEM text of a client certificate and its key for https.
@@ -34,6 +36,8 @@ pub struct RepoAccess {
     pub plain_http: bool,
     /// Proxy URL for https and http; empty means none.
     pub proxy: String,
+    /// Hosts, domains and address ranges that are reached without the proxy, separated by commas.
+    pub no_proxy: String,
     /// The project that the access is for: connections are shared fairly between projects. It
     /// grants no access.
     pub project: String,
@@ -64,7 +68,8 @@ impl RepoAccess {
             && self.password.is_empty()
             && self.bearer_token.is_empty()
             && self.ssh_private_key.is_empty()
-            && self.tls_client_cert.is_empty())
+            && self.tls_client_cert.is_empty()
+            && self.identity.is_none())
     }
 
     /// A hash that differs for different credentials. Never shown.
@@ -81,9 +86,13 @@ impl RepoAccess {
             self.tls_client_key.expose(),
             &self.ca_data,
             &self.proxy,
+            &self.no_proxy,
         ] {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
+        }
+        if let Some(identity) = &self.identity {
+            identity.hash(&mut hash);
         }
         hash.update([
             u8::from(self.insecure),
@@ -140,6 +149,7 @@ impl From<&Repository> for RepoAccess {
             password: Secret::new(&repo.password),
             bearer_token: Secret::new(&repo.bearer_token),
             ssh_private_key: Secret::new(&repo.ssh_private_key),
+            identity: Identity::of(repo),
             known_hosts: String::new(),
             tls_client_cert: repo.tls_client_cert_data.clone(),
             tls_client_key: Secret::new(&repo.tls_client_cert_key),
@@ -148,6 +158,7 @@ impl From<&Repository> for RepoAccess {
             insecure_ignore_host_key: repo.insecure_ignore_host_key,
             plain_http: repo.insecure_oci_force_http,
             proxy: repo.proxy.clone(),
+            no_proxy: repo.no_proxy.clone(),
             project: String::new(),
         }
     }

@@ -7,6 +7,7 @@ use crate::{
     repos::{Since, blocking},
     revision::Reference,
     shares::Shares,
+    tokens::Tokens,
     url::Location,
 };
 use std::{
@@ -238,6 +239,7 @@ pub(crate) struct Entry {
     ssh_program: String,
     limits: GitLimits,
     common: Arc<Common>,
+    tokens: Arc<Tokens>,
     /// The key in the look-ups.
     key: [u8; 32],
     /// Running connections. One that timed out continues in its thread until the other side gives
@@ -257,6 +259,7 @@ impl Entry {
         copy: Arc<Copy>,
         options: &RepoOptions,
         common: &Arc<Common>,
+        tokens: &Arc<Tokens>,
         key: [u8; 32],
     ) -> Self {
         let local = matches!(location, Location::Local(_));
@@ -270,6 +273,7 @@ impl Entry {
             ssh_program: options.ssh_program.clone(),
             limits: options.limits,
             common: Arc::clone(common),
+            tokens: Arc::clone(tokens),
             key,
             contacts: Arc::new(Semaphore::new(MAX_CONTACTS)),
             proved: AtomicBool::new(local),
@@ -342,18 +346,21 @@ impl Entry {
         let refs = match &self.location {
             Location::Local(_) => blocking(move || entry.open()?.references()).await?,
             _ => {
-                let list = move |stop: &_| entry.remote().list_refs(&entry.copy.path(), stop);
-                self.contact((ContactKind::LsRemote, ""), list).await?
+                let list = (ContactKind::LsRemote, "");
+                self.contact(list, move |remote, stop| {
+                    remote.list_refs(&entry.copy.path(), stop)
+                })
+                .await?
             }
         };
         self.proved.store(true, Ordering::Relaxed);
         Ok(refs)
     }
 
-    fn remote(&self) -> Remote<'_> {
+    fn remote<'a>(&'a self, access: &'a RepoAccess) -> Remote<'a> {
         Remote {
             location: &self.location,
-            access: &self.access,
+            access,
             timeout: self.timeout,
             ssh_program: &self.ssh_program,
             limits: self.limits,
@@ -362,9 +369,9 @@ impl Entry {
 
     /// A contact with the remote, which is told of: see [`Self::in_time`].
     async fn contact<T: Send + 'static>(
-        &self,
+        self: &Arc<Self>,
         (kind, revision): (ContactKind, &str),
-        work: impl FnOnce(&Arc<AtomicBool>) -> Result<T, RepoError> + Send + 'static,
+        work: impl FnOnce(&Remote<'_>, &Arc<AtomicBool>) -> Result<T, RepoError> + Send + 'static,
     ) -> Result<T, RepoError> {
         let begun = Instant::now();
         let outcome = self.in_time(work).await;
@@ -381,8 +388,8 @@ impl Entry {
     /// Runs blocking work on the remote with the allowed timeout. Work that exceeds it is told to
     /// stop.
     async fn in_time<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Arc<AtomicBool>) -> Result<T, RepoError> + Send + 'static,
+        self: &Arc<Self>,
+        work: impl FnOnce(&Remote<'_>, &Arc<AtomicBool>) -> Result<T, RepoError> + Send + 'static,
     ) -> Result<T, RepoError> {
         let (stop, begun) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
         let (told, contacts) = (Arc::clone(&stop), Arc::clone(&self.contacts));
@@ -398,9 +405,11 @@ impl Entry {
             );
             let held = Arc::clone(&share);
             begun.store(true, Ordering::Relaxed);
+            let access = self.tokens.signed_in(&self.access).await?;
+            let entry = Arc::clone(self);
             let mut done = std::pin::pin!(blocking(move || {
                 let _until_done = (permit, held);
-                work(&told)
+                work(&entry.remote(&access), &told)
             }));
             tokio::select! {
                 outcome = &mut done => return outcome,
@@ -409,7 +418,12 @@ impl Entry {
             done.await
         };
         match tokio::time::timeout(self.timeout, contact).await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => {
+                if matches!(outcome, Err(RepoError::AuthFailed { .. })) {
+                    self.tokens.refused(&self.access);
+                }
+                outcome
+            }
             Err(_) => {
                 stop.store(true, Ordering::Relaxed);
                 if !begun.load(Ordering::Relaxed) {
@@ -510,8 +524,11 @@ impl Entry {
         }
         let _one = self.copy.fetching.lock().await;
         let entry = Arc::clone(self);
-        let fetch = move |stop: &_| entry.remote().fetch_history(&entry.copy.path(), stop);
-        self.contact((ContactKind::Fetch, ""), fetch).await?;
+        let fetch = (ContactKind::Fetch, "");
+        self.contact(fetch, move |remote, stop| {
+            remote.fetch_history(&entry.copy.path(), stop)
+        })
+        .await?;
         self.copy.forget();
         Ok(())
     }
@@ -521,13 +538,11 @@ impl Entry {
         // unavailable.
         let refs = self.refs(Since::Recently).await.unwrap_or_default();
         let (entry, wanted) = (Arc::clone(self), sha.to_owned());
-        let fetch = move |stop: &_| {
+        self.contact((ContactKind::Fetch, sha), move |remote, stop| {
             // Large enough for the previous fetch and the current one together.
             entry.copy.rotate(entry.limits.pack_bytes.saturating_mul(2));
-            entry
-                .remote()
-                .fetch(&entry.copy.path(), &wanted, &refs, stop)
-        };
-        self.contact((ContactKind::Fetch, sha), fetch).await
+            remote.fetch(&entry.copy.path(), &wanted, &refs, stop)
+        })
+        .await
     }
 }

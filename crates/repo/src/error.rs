@@ -30,6 +30,13 @@ pub enum RepoError {
     Busy { url: String, seconds: u64 },
     #[error("authentication required: repository {url} refused the credentials{hint}")]
     AuthFailed { url: String, hint: &'static str },
+    /// The server of a repository's identity gave no token.
+    #[error("no token for repository {url}: {reason}")]
+    NoToken {
+        url: String,
+        reason: String,
+        retryable: bool,
+    },
     #[error("repository not found: {url}")]
     NotFound { url: String },
     /// What a server answered in place of a document.
@@ -106,6 +113,9 @@ impl RepoError {
             | Self::OverLimit { .. } => ErrorKind::User,
             Self::BadUrl { .. }
             | Self::AuthFailed { .. }
+            | Self::NoToken {
+                retryable: false, ..
+            }
             | Self::NotFound { .. }
             | Self::NotPermitted { .. } => ErrorKind::Config,
             Self::RepoServer {
@@ -120,6 +130,7 @@ impl RepoError {
             Self::RepoServer { .. }
             | Self::Plugin { .. }
             | Self::Status { .. }
+            | Self::NoToken { .. }
             | Self::Unreachable { .. }
             | Self::Timeout { .. }
             | Self::Busy { .. }

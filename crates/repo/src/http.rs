@@ -45,7 +45,8 @@ macro_rules! configured {
             builder = builder.tls_danger_accept_invalid_certs(true);
         }
         if !access.proxy.is_empty() {
-            builder = builder.proxy(reqwest::Proxy::all(&access.proxy)?);
+            let except = reqwest::NoProxy::from_string(&access.no_proxy);
+            builder = builder.proxy(reqwest::Proxy::all(&access.proxy)?.no_proxy(except));
         }
         builder
     }};
@@ -271,9 +272,10 @@ impl Downloads {
         match answer.status() {
             StatusCode::NOT_MODIFIED if question.known.is_some() => return Ok(None),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let withheld = !question.with_credentials && access.has_credentials();
                 return Err(RepoError::AuthFailed {
                     url: shown_url(question.url),
-                    hint: "",
+                    hint: if withheld { WITHHELD } else { "" },
                 });
             }
             status if !status.is_success() => {
@@ -289,6 +291,8 @@ impl Downloads {
         Ok(Some(Document { content, version }))
     }
 }
+
+const WITHHELD: &str = " (it is not on the server of the chart repository, whose credentials go nowhere else unless helm.passCredentials is set)";
 
 pub(crate) const LINK_LOCAL: &str =
     "its address is link-local, where cloud providers serve credentials";

@@ -27,6 +27,7 @@ mod shares;
 mod signatures;
 mod streamed;
 mod submodules;
+mod tokens;
 mod traced;
 mod unpacked;
 mod url;
@@ -34,6 +35,8 @@ pub mod versions;
 mod web;
 
 pub use access::{RepoAccess, Trust};
+#[doc(hidden)]
+pub use charts::read_index;
 pub use contacts::{Contact, ContactKind, ContactWatch};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
@@ -52,3 +55,4 @@ pub use streamed::{STREAMED, UnpackLimits};
 pub use tiphys_render::{
     ClusterFacts, Details, HelmDetails, ManifestError, RenderError, SourceKind,
 };
+pub use tokens::{Identity, Workload as AzureWorkload};

@@ -192,6 +192,7 @@ pub(crate) fn web(url: &str, request: &ManifestRequest) -> Result<RepoAccess, Re
         ca_data: reach.access.ca_data,
         insecure: reach.access.insecure,
         proxy: reach.access.proxy,
+        no_proxy: reach.access.no_proxy,
         project: request.project.clone(),
         ..RepoAccess::public(plain)
     })

@@ -15,6 +15,7 @@ use crate::{
     shares::Shares,
     streamed::Streamed,
     submodules::Submodules,
+    tokens::{Tokens, Workload as AzureWorkload},
     unpacked::Unpacked,
     url::locate,
     web::WebFiles,
@@ -87,6 +88,8 @@ pub struct RepoOptions {
     pub ssh_program: String,
     /// Where plugins are.
     pub plugins: PluginSettings,
+    /// The identity for repositories with `useAzureWorkloadIdentity`.
+    pub azure_workload: Option<AzureWorkload>,
     /// Concurrent renders; 0 means twice the number of processors.
     pub parallelism: usize,
     /// Evaluate Jsonnet in other processes; `None`: in this one, whose memory it can use up.
@@ -111,6 +114,7 @@ impl Default for RepoOptions {
             limits: GitLimits::default(),
             ssh_program: "ssh".to_owned(),
             plugins: PluginSettings::default(),
+            azure_workload: None,
             parallelism: 0,
             isolation: None,
             submodules: true,
@@ -141,6 +145,7 @@ struct Inner {
     submodules: Submodules,
     plugins: Plugins,
     streamed: Streamed,
+    tokens: Arc<Tokens>,
 }
 
 impl Inner {
@@ -204,7 +209,15 @@ impl Repos {
         let (oci, indexes) = (Arc::new(oci), cache_dir.join("indexes"));
         let charts = Charts::new(downloads, Arc::clone(&oci), unpacked, indexes);
         let limit = options.render_timeout;
-        let plugins = Plugins::new(&options.plugins, limit, Arc::clone(&common));
+        let workload = options.azure_workload.clone();
+        let tokens = Tokens::new(options.timeout, Arc::clone(&common), workload);
+        let tokens = Arc::new(tokens);
+        let plugins = Plugins::new(
+            &options.plugins,
+            limit,
+            Arc::clone(&common),
+            Arc::clone(&tokens),
+        );
         Self {
             inner: Arc::new(Inner {
                 charts,
@@ -212,6 +225,7 @@ impl Repos {
                 oci,
                 plugins,
                 streamed,
+                tokens,
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
                 submodules: Submodules::default(),
@@ -240,6 +254,7 @@ impl Repos {
             copy,
             &self.inner.options,
             &self.inner.common,
+            &self.inner.tokens,
             key,
         ));
         if entries.len() >= MAX_ENTRIES {

@@ -390,6 +390,22 @@ async fn credentials_go_to_the_repository_and_nowhere_else() {
     let received = other.received();
     assert_eq!(received[0].authorization, basic("ann", "hunter2"));
 
+    other.serve("/b.tgz", own(&plain_chart("demo", "1.1.0", &[])));
+    let again = Repos::new(here.dir.path().join("again"));
+    let refused = again
+        .manifests(request(signed(&url), "demo", "1.1.0"))
+        .await;
+    assert_eq!(
+        refused
+            .expect_err("the password is of another server")
+            .to_string(),
+        format!(
+            "authentication required: repository {elsewhere} refused the credentials (it is not on \
+             the server of the chart repository, whose credentials go nowhere else unless \
+             helm.passCredentials is set)"
+        )
+    );
+
     let refused = here.render(request(access(&url), "demo", "1.0.0")).await;
     assert_eq!(
         refused.expect_err("it has no password").to_string(),

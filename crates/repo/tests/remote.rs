@@ -4,10 +4,17 @@
 use crate::server;
 
 use server::{Server, Setup};
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 use tiphys_api::source::ApplicationSource;
 use tiphys_repo::{
-    ErrorKind, ManifestRequest, Manifests, RepoAccess, RepoError, RepoOptions, Repos, Secret, Since,
+    ErrorKind, Identity, ManifestRequest, Manifests, RepoAccess, RepoError, RepoOptions, Repos,
+    Secret, Since,
 };
 
 const SECRET: &str = "s3cr3t-pa55";
@@ -312,6 +319,97 @@ async fn tokens_and_plain_http() {
         ..RepoAccess::public(server.url("/r.git"))
     };
     repos.test(&access).await.expect("with the password");
+}
+
+/// A server that gives these tokens one after the other.
+fn token_server(tokens: &'static [&'static str]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    std::thread::spawn(move || {
+        for token in tokens {
+            let (mut stream, _) = listener.accept().expect("a question");
+            let mut question = Vec::new();
+            // The last field of the form.
+            while !question.ends_with(b"client_secret=s") {
+                let mut part = [0; 1024];
+                let count = stream.read(&mut part).expect("a question");
+                question.extend_from_slice(&part[..count]);
+            }
+            let body = format!(r#"{{"access_token": "{token}", "expires_in": 3600}}"#);
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            )
+            .expect("an answer");
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn an_identity_gets_a_token_and_another_one_when_it_is_refused() {
+    let (dir, [_, _, third]) = example();
+    let repos_dir = cache();
+    let repos = repos(&repos_dir);
+    let server = Server::start(
+        dir.path(),
+        Setup {
+            token: Some(SECRET),
+            ..Setup::default()
+        },
+    );
+    let access = RepoAccess {
+        identity: Some(Identity::AzurePrincipal {
+            tenant: "t".into(),
+            client: "c".into(),
+            secret: "s".into(),
+            authority: token_server(&["revoked", SECRET]),
+        }),
+        ..RepoAccess::public(server.url("/r.git"))
+    };
+    let refused = repos.test(&access).await;
+    assert!(matches!(refused, Err(RepoError::AuthFailed { .. })));
+    // No third token: this one is kept for all that follows.
+    repos.test(&access).await.expect("with the second token");
+    manifests(&repos, &access, &third).await.expect("rendered");
+    let public = RepoAccess::public(server.url("/r.git"));
+    assert!(matches!(
+        repos.test(&public).await,
+        Err(RepoError::AuthFailed { .. })
+    ));
+}
+
+#[tokio::test]
+async fn the_proxy_is_left_out_for_some_hosts() {
+    let (dir, _) = example();
+    let server = Server::start(dir.path(), Setup::default());
+    // It refuses everything, so what succeeds went past it.
+    let proxy = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", proxy.local_addr().expect("bound"));
+    std::thread::spawn(move || {
+        for mut stream in proxy.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 502 X\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    for (no_proxy, past) in [
+        ("", false),
+        ("127.0.0.1, example.com", false),
+        ("ocalhost", false),
+        ("localhost", true),
+        ("example.com, LOCALHOST", true),
+        ("*", true),
+    ] {
+        let repos_dir = cache();
+        let access = RepoAccess {
+            proxy: address.clone(),
+            no_proxy: no_proxy.into(),
+            ..RepoAccess::public(server.url("/r.git"))
+        };
+        let found = repos(&repos_dir).test(&access).await;
+        assert_eq!(found.is_ok(), past, "{no_proxy:?}: {found:?}");
+    }
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ pub mod adapters;
 pub mod assets;
 pub mod auth;
 mod index;
+mod logout;
 pub mod metrics;
 pub mod ports;
 mod role;

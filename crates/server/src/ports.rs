@@ -17,7 +17,8 @@ use tiphys_api::{
     rpc::repository::{HelmChart, RepoAppDetailsResponse},
     source::ApplicationSource,
 };
-use tiphys_engine::spec::Destination;
+use tiphys_apimachinery::Object;
+use tiphys_engine::{spec::Destination, types::Diff};
 
 /// An error of the store.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -207,6 +208,13 @@ pub struct LogOptions {
 
 /// The clusters that applications run in, as the controller and the live caches know them. `app` is
 /// an Application.
+/// What is compared: if both are there, they have the same name.
+#[derive(Clone, Debug, Default)]
+pub struct DiffPair {
+    pub target: Option<Object>,
+    pub live: Option<Object>,
+}
+
 #[async_trait]
 pub trait Live: Send + Sync + 'static {
     /// The state last published by the controller; `None` before its first comparison.
@@ -243,6 +251,13 @@ pub trait Live: Send + Sync + 'static {
         object: &Value,
         dry_run: bool,
     ) -> Result<(), ApiError>;
+    /// The difference of each target to its live object, which the API server predicts by a dry run,
+    /// and of a target or a live object alone. In the order of the pairs.
+    async fn server_side_diff(
+        &self,
+        app: &Application,
+        pairs: Vec<DiffPair>,
+    ) -> Result<Vec<Diff>, ApiError>;
     async fn events(
         &self,
         app: &Application,

@@ -1,7 +1,14 @@
 //! The API server's [`Role`]: its table, its callers, the session cookie of the web UI, and the
 //! requests it answers besides calls.
 
-use crate::{ApiError, access::Access, auth::Caller, server::State, webhook};
+use crate::{
+    ApiError,
+    access::Access,
+    auth::{Caller, NO_SESSION},
+    logout,
+    server::State,
+    webhook,
+};
 use futures::{
     future::{BoxFuture, ready},
     stream::BoxStream,
@@ -12,7 +19,7 @@ use std::{net::IpAddr, sync::Arc};
 use tiphys_rpc::{Call, Network, Role, Table, set_cookie, text, token};
 use tonic::body::Body;
 
-const COOKIE: &str = "argocd.token";
+pub const COOKIE: &str = "argocd.token";
 /// Maximum size of a request message, in either encoding.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
 /// The same for callers who are not logged in.
@@ -33,12 +40,13 @@ impl Role for State {
         access: Option<&Access>,
     ) -> Result<Caller, ApiError> {
         let verified = match token(headers, COOKIE) {
-            None => Err(ApiError::unauthenticated("no session information")),
+            None => Err(ApiError::unauthenticated(NO_SESSION)),
             Some(token) => self.auth.verify(&token, Timestamp::now()).await,
         };
         let claims = match (verified, access) {
             (Ok(claims), _) => Some(claims),
             (Err(_), Some(Access::Public)) => None,
+            (Err(e), Some(_)) if self.auth.admits_anonymous(&e).await => None,
             // An unknown path gets the same answer as any other request without a session.
             (Err(e), _) => return Err(e),
         };
@@ -71,7 +79,7 @@ impl Role for State {
         set_cookie(COOKIE, token, &options.root_path, options.secure_cookie)
     }
 
-    /// The webhook and the web UI, which need no login: the webhook checks the sender's secret and
+    /// The webhook, the end of a session and the web UI, which need no login: the webhook checks the sender's secret and
     /// can only request refreshes, and the web UI's files are the same for everybody.
     fn other(
         self: &Arc<Self>,
@@ -81,6 +89,11 @@ impl Role for State {
         if path == webhook::PATH {
             let state = self.clone();
             return Box::pin(async move { Ok(webhook::handle(state, request).await) });
+        }
+        let is_logout = path == logout::PATH;
+        if is_logout && matches!(*request.method(), Method::GET | Method::POST) {
+            let (state, headers) = (self.clone(), request.into_parts().0.headers);
+            return Box::pin(async move { Ok(logout::handle(state, headers).await) });
         }
         let answer = if path.starts_with("/api/") {
             Err(request)

@@ -53,6 +53,22 @@ impl Settings {
         self.value(key) == "true"
     }
 
+    /// `server.rbac.rollback.enforce.enable` of argocd-cm: whether rollbacks have a permission of
+    /// their own.
+    ///
+    /// # Errors
+    /// It is neither true nor false.
+    pub fn enforces_rollback(&self) -> Result<bool, ApiError> {
+        const KEY: &str = "server.rbac.rollback.enforce.enable";
+        match self.value(KEY) {
+            "" | "false" | "False" | "FALSE" | "f" | "F" | "0" => Ok(false),
+            "true" | "True" | "TRUE" | "t" | "T" | "1" => Ok(true),
+            other => Err(ApiError::internal(format!(
+                "{KEY} of argocd-cm is {other:?}; use true or false"
+            ))),
+        }
+    }
+
     /// The resource customizations in argocd-cm, by `group/Kind`. Parsed only once, because callers
     /// need not be logged in.
     pub fn overrides(&self) -> &BTreeMap<String, ResourceOverride> {

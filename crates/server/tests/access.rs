@@ -278,6 +278,7 @@ fn of_application(method: &str) -> Option<(String, Value)> {
         ),
         "Delete" => (format!("DELETE {APP}"), none),
         "Sync" => (format!("POST {APP}/sync"), json!({})),
+        "ServerSideDiff" => (format!("GET {APP}/server-side-diff"), none),
         "ManagedResources" => (format!("GET {APP}/managed-resources"), none),
         "ResourceTree" => (format!("GET {APP}/resource-tree"), none),
         "WatchResourceTree" => (

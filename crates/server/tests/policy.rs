@@ -3,7 +3,8 @@
 use crate::common;
 
 use common::{World, app};
-use http::Method;
+use http::{Method, Request, Response};
+use http_body_util::Full;
 use serde_json::{Value, json};
 use tiphys_server::ports::Store as _;
 
@@ -43,6 +44,16 @@ impl World {
         let body = json!({"username": name, "password": PASSWORD});
         self.rest_as("", Method::POST, "/api/v1/session", Some(body))
             .await
+    }
+
+    /// As a browser: with the session in a cookie.
+    async fn sign_out(&self, method: Method, session: &str) -> Response<hyper::body::Incoming> {
+        let mut request = Request::builder().method(method).uri("/auth/logout");
+        if !session.is_empty() {
+            request = request.header("cookie", format!("argocd.token={session}"));
+        }
+        let request = request.body(Full::default()).expect("a request");
+        self.send(request).await
     }
 
     fn set(&self, key: &str, value: &str) {
@@ -145,6 +156,139 @@ async fn an_account_may_do_what_the_policy_says() {
         .await
         .1;
     assert_eq!(names(&apps), ["db", "web"]);
+}
+
+/// `users.anonymous.enabled`: who has no session, or a bad one, has what the default role has.
+#[tokio::test]
+async fn anonymous_callers_have_the_default_role() {
+    let world = world().await;
+    let apps = "/api/v1/applications";
+    let get = async |token: &str, path: &str| world.rest_as(token, Method::GET, path, None).await;
+    for (enabled, role, listed) in [
+        ("", "role:readonly", None),
+        ("false", "role:readonly", None),
+        ("True", "role:readonly", None),
+        ("true", "", Some(&[][..])),
+        ("true", "role:nobody", Some(&[])),
+        ("true", "role:readonly", Some(&["db", "web"])),
+        ("true", "role:dev", Some(&["db", "web"])),
+        ("false", "role:dev", None),
+    ] {
+        world.set("users.anonymous.enabled", enabled);
+        world.set("policy.default", role);
+        for token in ["", "no.to.ken"] {
+            let (status, answer) = get(token, apps).await;
+            let found = (status == 200).then(|| names(&answer));
+            let expected = listed.map(|l| l.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+            assert_eq!(found, expected, "{enabled} {role} {token:?}: {answer}");
+            assert_eq!(status, if listed.is_some() { 200 } else { 401 });
+        }
+    }
+    world.set("users.anonymous.enabled", "true");
+    world.set("policy.default", "role:readonly");
+    let user = get("", "/api/v1/session/userinfo").await.1;
+    assert_ne!(user["loggedIn"], true, "{user}");
+    for (method, path, body) in [
+        (Method::POST, "/api/v1/applications/web/sync", json!({})),
+        (Method::DELETE, "/api/v1/applications/web", Value::Null),
+        (Method::POST, "/api/v1/applications", app("more")),
+        (
+            Method::PUT,
+            "/api/v1/account/password",
+            json!({"currentPassword": PASSWORD, "newPassword": "yet another", "name": "dev"}),
+        ),
+        (Method::POST, "/api/v1/account/ci/token", json!({})),
+    ] {
+        let (status, answer) = world.rest_as("", method.clone(), path, Some(body)).await;
+        assert_eq!(status, 403, "{method} {path}: {answer}");
+    }
+    // An account that signed in has what it has.
+    let dev = token(&world.login("dev").await.1);
+    world.set("policy.default", "");
+    assert_eq!(names(&get(&dev, apps).await.1), ["db", "web"]);
+    assert!(names(&get("", apps).await.1).is_empty());
+}
+
+/// `server.rbac.rollback.enforce.enable`: a permission of its own, in place of that to sync.
+#[tokio::test]
+async fn a_rollback_is_permitted_as_a_sync_unless_it_is_enforced() {
+    let world = world().await;
+    let dev = token(&world.login("dev").await.1);
+    let history = json!([{"id": 1, "revision": "a", "source": {"repoURL": "https://h/r", "path": "p"}, "deployedAt": "2026-01-01T00:00:00Z"}]);
+    world
+        .store
+        .control("web", &json!({"status": {"history": history}}));
+    let roll_back = async || {
+        let body = Some(json!({"id": 1}));
+        let path = "/api/v1/applications/web/rollback";
+        world.rest_as(&dev, Method::POST, path, body).await
+    };
+    for (enforced, permitted, status, can_i) in [
+        ("", "sync", 200, "yes"),
+        ("", "rollback", 403, "no"),
+        ("false", "sync", 200, "yes"),
+        ("true", "sync", 403, "no"),
+        ("true", "rollback", 200, "yes"),
+        // What is unclear permits nothing.
+        ("maybe", "rollback", 500, ""),
+        ("maybe", "sync", 500, ""),
+    ] {
+        world.store.control(
+            "web",
+            &json!({"operation": null, "status": {"operationState": null}}),
+        );
+        world.set("server.rbac.rollback.enforce.enable", enforced);
+        world.set(
+            "policy.csv",
+            &format!("p, dev, applications, get, */*, allow\np, dev, applications, {permitted}, default/web, allow"),
+        );
+        let can = "/api/v1/account/can-i/applications/rollback/default/web";
+        let answer = world.rest_as(&dev, Method::GET, can, None).await.1;
+        let value = answer["value"].as_str().unwrap_or_default();
+        assert_eq!(value, can_i, "{enforced} {permitted}: {answer}");
+        let (found, answer) = roll_back().await;
+        assert_eq!(found, status, "{enforced} {permitted}: {answer}");
+    }
+}
+
+/// Where browsers are sent to, and what `argocd logout` asks.
+#[tokio::test]
+async fn the_page_for_signing_out_ends_the_session() {
+    let world = world().await;
+    for method in [Method::POST, Method::GET] {
+        let session = token(&world.login("dev").await.1);
+        let other = token(&world.login("dev").await.1);
+        let apps = async |token: &str| {
+            let path = "/api/v1/applications";
+            world.rest_as(token, Method::GET, path, None).await
+        };
+        let answer = world.sign_out(method.clone(), &session).await;
+        assert_eq!(answer.status(), 303);
+        let header = |name: &str| {
+            let value = answer.headers().get(name);
+            value.and_then(|v| v.to_str().ok()).unwrap_or_default()
+        };
+        assert_eq!(header("location"), "/");
+        assert!(
+            header("set-cookie").starts_with("argocd.token=; Path=/;"),
+            "{}",
+            header("set-cookie")
+        );
+        let (status, said) = apps(&session).await;
+        assert_eq!(status, 401);
+        assert_eq!(
+            said["message"],
+            "invalid session: token is revoked, please re-login"
+        );
+        assert_eq!(apps(&other).await.0, 200);
+        // Again, or with no session at all, it leads to the page as well.
+        assert_eq!(world.sign_out(method.clone(), &session).await.status(), 303);
+        assert_eq!(
+            world.sign_out(method.clone(), "nonsense").await.status(),
+            303
+        );
+        assert_eq!(world.sign_out(method, "").await.status(), 400);
+    }
 }
 
 #[tokio::test]

@@ -128,6 +128,55 @@ async fn secrets_of_templates_are_not_shown() {
     }
 }
 
+/// Where a repository's credentials come from is shown, not what they are.
+#[tokio::test]
+async fn inherited_credentials_are_named() {
+    let world = World::start().await;
+    let template = [
+        ("url", "https://h/team"),
+        ("githubAppID", "7"),
+        ("githubAppPrivateKey", "CANARY"),
+    ];
+    world.store_secret("t", "repo-creds", &template).await;
+    for (name, url, values) in [
+        ("a", "https://h/team/inherits", &[][..]),
+        (
+            "b",
+            "https://h/team/has-its-own",
+            &[("username", "u"), ("password", "CANARY")],
+        ),
+        ("c", "https://h/public", &[]),
+    ] {
+        let values: Vec<_> = values.iter().copied().chain([("url", url)]).collect();
+        world.store_secret(name, "repository", &values).await;
+    }
+    let list = world
+        .rest(Method::GET, "/api/v1/repositories", None)
+        .await
+        .1;
+    let found: Vec<(&str, bool)> = list["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|r| {
+            let url = r["repo"].as_str().unwrap_or_default();
+            (url, r["inheritedCreds"] == true)
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("https://h/public", false),
+            ("https://h/team/has-its-own", false),
+            ("https://h/team/inherits", true),
+        ]
+    );
+    let one = "/api/v1/repositories/https%3A%2F%2Fh%2Fteam%2Finherits";
+    let one = world.rest(Method::GET, one, None).await.1;
+    assert_eq!(one["inheritedCreds"], true, "{one}");
+    assert!(!format!("{list}{one}").contains("CANARY"));
+}
+
 #[tokio::test]
 async fn a_template_that_differs_needs_upsert() {
     let world = World::start().await;

@@ -36,7 +36,7 @@ const STACK: usize = 2 << 20;
 #[derive(Args, Clone)]
 pub struct Fuzz {
     /// json, json-patch, strategic-merge, fields-v1, crd-schema, template, chart-archive, chart,
-    /// oci-manifest, oci-layer, oci-challenge, pgp, strvals, yaml, jq, lua, selector, values-schema, toml, query or kube-body; all of them
+    /// index, oci-manifest, oci-layer, oci-challenge, pgp, strvals, yaml, jq, lua, selector, values-schema, toml, query or kube-body; all of them
     /// without it
     target: Option<String>,
     /// How long, for each target

@@ -26,7 +26,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> Result<(), String>,
 }
 
-pub static ALL: [Target; 21] = [
+pub static ALL: [Target; 22] = [
     Target {
         name: "json",
         seeds: include_str!("seeds/json.txt"),
@@ -66,6 +66,11 @@ pub static ALL: [Target; 21] = [
         name: "chart",
         seeds: include_str!("seeds/chart.txt"),
         run: helm::run_chart,
+    },
+    Target {
+        name: "index",
+        seeds: include_str!("seeds/index.txt"),
+        run: run_index,
     },
     Target {
         name: "oci-manifest",
@@ -140,6 +145,15 @@ pub fn holds(condition: bool, what: &str) -> Result<(), String> {
     } else {
         Err(format!("does not hold: {what}"))
     }
+}
+
+/// Seeds are lines, so `|` is the end of one.
+fn run_index(input: &[u8]) -> Result<(), String> {
+    let text: Vec<u8> = input
+        .iter()
+        .map(|byte| if *byte == b'|' { b'\n' } else { *byte })
+        .collect();
+    tiphys_repo::read_index(&text)
 }
 
 /// The parts of an input that is a list; None if it is not JSON, which is fine.

@@ -8,6 +8,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "account can-i",
         &["account can-i sync applications 'default/*'"],
     ),
+    (
+        "account delete-token",
+        &["account delete-token --account ci 3fd1b9c4"],
+    ),
+    ("account get", &["account get --account ci"]),
     ("account get-user-info", &["account get-user-info"]),
     ("account list", &["account list"]),
     ("admin export", &["admin export -n argocd -o backup.yaml"]),

@@ -3,7 +3,7 @@
 use super::plugins::PluginArgs;
 use clap::Args;
 use std::{path::PathBuf, process::ExitCode, time::Duration};
-use tiphys_repo::{GitLimits, Isolation, RepoOptions, work_in_isolation};
+use tiphys_repo::{AzureWorkload, GitLimits, Isolation, RepoOptions, work_in_isolation};
 
 const LIMITS: GitLimits = GitLimits::DEFAULT;
 
@@ -125,6 +125,7 @@ impl GitArgs {
             render_timeout: Duration::from_secs(self.render_timeout_seconds),
             isolation: Some(self.isolation()),
             plugins: self.plugins.settings(),
+            azure_workload: AzureWorkload::from_environment(),
             ..RepoOptions::default()
         }
     }

@@ -11,6 +11,7 @@ mod projects;
 mod record;
 mod rendering;
 mod reread;
+mod rules;
 mod settings;
 mod store;
 

@@ -408,23 +408,13 @@ fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(
             }
         },
         "repository" => settings.repositories.push(RepoSecret {
-            value: typed(object, &[("url", "repo")])?,
+            value: typed(object, &[&[("url", "repo")], &AZURE[..]].concat())?,
             secret_name,
             managed,
         }),
         "repo-creds" => {
-            let names = [
-                (
-                    "azureServicePrincipalClientID",
-                    "azureServicePrincipalClientId",
-                ),
-                (
-                    "azureServicePrincipalTenantID",
-                    "azureServicePrincipalTenantId",
-                ),
-            ];
             settings.repo_creds.push(RepoSecret {
-                value: typed(object, &names)?,
+                value: typed(object, &AZURE)?,
                 secret_name,
                 managed,
             });
@@ -433,6 +423,18 @@ fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(
     }
     Ok(())
 }
+
+/// Both spellings are in use.
+const AZURE: [(&str, &str); 2] = [
+    (
+        "azureServicePrincipalClientID",
+        "azureServicePrincipalClientId",
+    ),
+    (
+        "azureServicePrincipalTenantID",
+        "azureServicePrincipalTenantId",
+    ),
+];
 
 /// Parses a Secret's fields, all of them text, into a type with booleans and numbers.
 fn typed<T: serde::de::DeserializeOwned>(
@@ -527,6 +529,62 @@ mod tests {
             json!({"kind": "Secret", "metadata": {"name": "s", "labels": {"argocd.argoproj.io/secret-type": kind}}, "data": data}),
         )
         .expect("a map")
+    }
+
+    #[test]
+    fn the_keys_of_identities_have_two_spellings() {
+        for kind in ["repository", "repo-creds"] {
+            for (client, tenant) in [
+                (
+                    "azureServicePrincipalClientID",
+                    "azureServicePrincipalTenantID",
+                ),
+                (
+                    "azureServicePrincipalClientId",
+                    "azureServicePrincipalTenantId",
+                ),
+            ] {
+                let data = [
+                    ("url", "https://h/a"),
+                    (client, "c"),
+                    (tenant, "t"),
+                    ("githubAppID", "7"),
+                    ("useAzureWorkloadIdentity", "true"),
+                    ("noProxy", "h"),
+                ];
+                let mut s = Settings::default();
+                read_secret(&mut s, kind, &secret(kind, &data)).expect("valid");
+                let repositories = s.repositories.iter().map(|r| {
+                    let r = &r.value;
+                    let ids = (
+                        &r.azure_service_principal_client_id,
+                        &r.azure_service_principal_tenant_id,
+                    );
+                    (
+                        ids,
+                        r.github_app_id,
+                        r.use_azure_workload_identity,
+                        &r.no_proxy,
+                    )
+                });
+                let templates = s.repo_creds.iter().map(|r| {
+                    let r = &r.value;
+                    let ids = (
+                        &r.azure_service_principal_client_id,
+                        &r.azure_service_principal_tenant_id,
+                    );
+                    (
+                        ids,
+                        r.github_app_id,
+                        r.use_azure_workload_identity,
+                        &r.no_proxy,
+                    )
+                });
+                let found: Vec<_> = repositories.chain(templates).collect();
+                let (c, t, h) = ("c".to_owned(), "t".to_owned(), "h".to_owned());
+                assert_eq!(found, [((&c, &t), 7, true, &h)], "{kind} {client}");
+            }
+        }
     }
 
     #[test]

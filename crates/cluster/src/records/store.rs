@@ -428,7 +428,23 @@ impl<T: Readable> Store<T> {
         }
         let call = Call::new(Method::DELETE, self.path(namespace, name))
             .with_body(crate::request::JSON, options.to_string());
-        self.shared.cluster.http().send(&call).await.map(drop)
+        let before = self.get(namespace, name);
+        let answer = self.shared.cluster.http().send(&call).await?;
+        // Whoever deleted it must not be shown it any more, though the watch has not told it yet.
+        let Some(raw) = std::str::from_utf8(&answer)
+            .ok()
+            .and_then(|text| Raw::read(text).ok())
+        else {
+            return Ok(());
+        };
+        if raw.kind() != "Status" {
+            // Finalizers keep it.
+            let record = Record::new(raw, &self.shared.kind).after(before.as_deref());
+            self.shared.take(Arc::new(record), true);
+        } else if let Some(before) = before {
+            self.shared.forget(&before);
+        }
+        Ok(())
     }
 }
 
@@ -508,6 +524,15 @@ impl<T: Readable> Shared<T> {
             record,
             before,
         }));
+    }
+
+    /// Removes an object that is gone, unless it has been created again.
+    fn forget(&self, gone: &Record<T>) {
+        let key = gone.key();
+        let same = |r: &Arc<Record<T>>| r.meta.uid == gone.meta.uid;
+        if self.get(&key).as_ref().is_some_and(same) {
+            self.remove(&key, None, 0);
+        }
     }
 
     pub(super) fn remove(&self, key: &NamespacedName, last: Option<Record<T>>, version: u64) {

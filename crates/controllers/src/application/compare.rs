@@ -5,7 +5,7 @@ use super::{
     context::ReconcileContext,
     error::CompareError,
     impersonation, known,
-    memo::Outage,
+    memo::{Outage, Unloadable},
     refresh::{Level, Refresh},
     requested::{RenderedSources, RequestedSources},
     sources::{self},
@@ -13,16 +13,13 @@ use super::{
 };
 use crate::runtime::standing;
 use std::{collections::BTreeSet, sync::Arc};
-use tiphys_api::{AppProject, Application, operation::SyncOperation};
+use tiphys_api::{Application, operation::SyncOperation};
 use tiphys_apimachinery::{Kept, Object, ResourceKey};
 use tiphys_cluster::{Executor, Known, clusters::LiveCluster, scripts::heavy};
 use tiphys_engine::{
     compare::compare,
-    integrity, marks, spec, track,
-    types::{
-        CompareRules, Comparison, Condition, ConditionType, Desired, DryRuns, KindInfo,
-        NamespaceMetadata, ServerSideDiff,
-    },
+    integrity, spec, track,
+    types::{CompareRules, Comparison, Condition, ConditionType, Desired, DryRuns, KindInfo},
 };
 use tiphys_gocompat::yaml;
 
@@ -189,14 +186,18 @@ async fn load(
     let since = ctx.memo.outage.map_or(ctx.now, |known| known.since);
     let patience = since + timeouts::repo_error_grace(&ctx.controller.records.settings());
     ctx.memo.outage = Some(Outage::goes_on(ctx.memo.outage, ctx.now, patience));
-    let may_pass =
-        refresh.level < Level::ForceResolve && ctx.memo.unloadable.is_none() && ctx.now < patience;
     let trust = ctx.controller.sources.trust(spec::project_name(&ctx.app));
+    // What was true under the former demands of the project must not stand for the present ones.
+    let demands_changed = ctx.memo.desired.as_ref().is_some_and(|d| d.trust != trust);
+    let may_pass = refresh.level < Level::ForceResolve
+        && ctx.memo.unloadable.is_none()
+        && ctx.now < patience
+        && !demands_changed;
     let before = ctx
         .memo
         .desired
         .clone()
-        .filter(|d| may_pass && d.wanted == *wanted && d.trust == trust);
+        .filter(|d| may_pass && d.wanted == *wanted);
     if before.is_some() || (may_pass && status::is_compared(&ctx.app)) {
         tracing::warn!(
             error = why,
@@ -204,7 +205,11 @@ async fn load(
         );
         return (before.ok_or(why), false);
     }
-    ctx.memo.unloadable = Some((wanted.clone(), why.clone()));
+    ctx.memo.unloadable = Some(Unloadable {
+        wanted: wanted.clone(),
+        trust,
+        why: why.clone(),
+    });
     (Err(why), true)
 }
 
@@ -331,21 +336,6 @@ async fn ask(executor: &Executor, comparison: &Comparison) -> DryRuns {
         .collect()
 }
 
-/// Whether to use Server-Side Diff: the Application's own option takes precedence over the
-/// installation's.
-fn server_side_diff(app: &Application, by_default: bool) -> Option<ServerSideDiff> {
-    let options = app
-        .metadata
-        .annotations
-        .get(marks::COMPARE_OPTIONS)
-        .map_or("", String::as_str);
-    let has = |option: &str| options.split(',').any(|o| o.trim() == option);
-    let wanted = (by_default || has("ServerSideDiff=true")) && !has("ServerSideDiff=false");
-    wanted.then(|| ServerSideDiff {
-        include_webhooks: has("IncludeMutationWebhook=true"),
-    })
-}
-
 fn local_objects(manifests: &[String]) -> Result<Vec<Object>, String> {
     let parse = |text: &String| -> Result<Object, String> {
         let mut documents =
@@ -393,90 +383,12 @@ fn target_keys(
 
 /// The rules of this Application's comparison.
 pub fn rules(ctx: &ReconcileContext<'_>) -> Result<CompareRules, String> {
-    let app = &ctx.app;
-    let settings = ctx.controller.records.settings();
-    let destination = spec::destination(&app.spec.destination, &ctx.controller.destinations())?;
-    let tracking = settings.tracking(&ctx.key.instance(&ctx.controller.records.namespace));
-    let mut rules = CompareRules::new(
-        tracking,
-        &app.metadata.namespace,
-        &app.metadata.name,
-        &destination.server,
-        &app.spec.destination.namespace,
-    );
-    rules.app_uid.clone_from(&app.metadata.uid);
-    rules.dest_name.clone_from(&destination.name);
-    if let Some(project) = ctx.controller.project(spec::project_name(app)) {
-        let project: &AppProject = &project;
-        rules.project = spec::project_rules_for(project, &destination);
-    }
-    rules.customizations = settings.customizations.clone();
-    rules.ignore_differences = app
-        .spec
-        .ignore_differences
-        .iter()
-        .map(Into::into)
-        .chain(rules.customizations.ignore_rules())
-        .collect();
-    rules.exclusions = settings.config.exclusions()?;
-    rules.inclusions = settings.config.inclusions()?;
-    rules.ignore_status = settings.config.ignore_status();
-    rules.ignore_aggregated_roles = settings.config.ignore_aggregated_roles();
-    rules.server_side_diff =
-        server_side_diff(app, settings.param("controller.diff.server.side") == "true");
-    let policy = app.spec.sync_policy.as_ref();
-    rules.sync_options = policy.map(|p| p.sync_options.clone()).unwrap_or_default();
-    rules.managed_namespace = policy
-        .and_then(|p| p.managed_namespace_metadata.as_ref())
-        .map(|wanted| {
-            let synced = app
-                .status
-                .operation_state
-                .as_ref()
-                .and_then(|s| s.sync_result.as_ref())
-                .and_then(|r| r.managed_namespace_metadata.as_ref());
-            NamespaceMetadata {
-                labels: wanted.labels.clone(),
-                annotations: wanted.annotations.clone(),
-                changed: synced != Some(wanted),
-            }
-        });
-    Ok(rules)
+    ctx.controller.records.compare_rules(&ctx.app)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn c27_an_applications_own_word_on_server_side_differences_counts_first() {
-        let asked = |by_default: bool, options: &str| {
-            let mut app = Application::default();
-            app.metadata
-                .annotations
-                .insert(marks::COMPARE_OPTIONS.to_owned(), options.to_owned());
-            server_side_diff(&app, by_default).map(|how| how.include_webhooks)
-        };
-        for (by_default, options, expected) in [
-            (false, "", None),
-            (false, "ServerSideDiff=true", Some(false)),
-            (
-                false,
-                "ServerSideDiff=true, IncludeMutationWebhook=true",
-                Some(true),
-            ),
-            (false, "IncludeMutationWebhook=true", None),
-            (true, "", Some(false)),
-            (true, "IncludeMutationWebhook=true", Some(true)),
-            (true, "IgnoreExtraneous,ServerSideDiff=false", None),
-        ] {
-            assert_eq!(
-                asked(by_default, options),
-                expected,
-                "{by_default} {options}"
-            );
-        }
-    }
 
     #[test]
     fn c10_local_manifests_that_cannot_be_read_are_told() {

@@ -20,8 +20,8 @@ use tiphys_sources::SignatureTrust;
 /// one automatic sync that should have waited.
 pub struct Memo {
     pub desired: Option<RenderedSources>,
-    /// Why manifests of these sources could not be loaded last time.
-    pub unloadable: Option<(RequestedSources, String)>,
+    /// Why manifests could not be loaded last time.
+    pub unloadable: Option<Unloadable>,
     /// Since then there have been no manifests, reported or not.
     pub outage: Option<Outage>,
     pub comparison: Option<Arc<Comparison>>,
@@ -54,6 +54,14 @@ pub struct PathsQuestion {
     /// The compared revisions.
     pub to: Vec<String>,
     pub annotation: String,
+}
+
+/// Sources without manifests.
+pub struct Unloadable {
+    pub wanted: RequestedSources,
+    /// What was demanded of them.
+    pub trust: SignatureTrust,
+    pub why: String,
 }
 
 /// A period without manifests: the repository is unreachable, or its content cannot be rendered.
@@ -141,8 +149,8 @@ impl Memo {
         let failed = self
             .unloadable
             .as_ref()
-            .filter(|(sources, _)| sources == wanted)
-            .map(|(_, why)| Err(why.clone()));
+            .filter(|failed| failed.wanted == *wanted && failed.trust == *trust)
+            .map(|failed| Err(failed.why.clone()));
         let is_same = |d: &RenderedSources| d.wanted == *wanted && d.trust == *trust;
         failed.or_else(|| self.desired.clone().filter(is_same).map(Ok))
     }

@@ -6,7 +6,7 @@
 //! is parsed as a whole.
 
 use serde_json::Value;
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::HashSet};
 use tiphys_gocompat::{
     semver::{Constraints, Version},
     yaml::{self, Duplicates},
@@ -74,7 +74,9 @@ const FIELDS: [&str; 4] = ["name", "version", "urls", "digest"];
 pub(crate) fn entries(index: &[u8], chart: &str) -> Result<Option<Entries>, String> {
     let text = std::str::from_utf8(index).map_err(|_| "it is not UTF-8".to_owned())?;
     if let Some(sections) = sections(text) {
-        let Some((_, block)) = sections.iter().find(|(name, _)| name == chart) else {
+        // The last of them, as where the whole index is parsed.
+        let of_chart = sections.iter().rev().find(|(name, _)| name == chart);
+        let Some((_, block)) = of_chart else {
             return Ok(None);
         };
         let parsed = yaml::parse_document(needed_lines(block), &limits(), Duplicates::LastWins);
@@ -94,7 +96,11 @@ pub(crate) fn charts(index: &[u8]) -> Result<Vec<(String, Vec<String>)>, String>
     let text = std::str::from_utf8(index).map_err(|_| "it is not UTF-8".to_owned())?;
     let mut charts = Vec::new();
     if let Some(sections) = sections(text) {
+        let mut seen = HashSet::new();
         for (name, _) in sections {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
             let entries = entries(index, &name)?.unwrap_or_default();
             charts.push((name, entries.tags()));
         }
@@ -105,6 +111,29 @@ pub(crate) fn charts(index: &[u8]) -> Result<Vec<(String, Vec<String>)>, String>
         charts.push((name, entries.tags()));
     }
     Ok(charts)
+}
+
+/// For fuzzing: an index that can be parsed as a whole says the same when only the lines of a chart
+/// are parsed.
+#[doc(hidden)]
+pub fn read_index(index: &[u8]) -> Result<(), String> {
+    let Ok(text) = std::str::from_utf8(index) else {
+        return Ok(());
+    };
+    let (Ok(all), Some(sections)) = (whole(text), sections(text)) else {
+        return Ok(());
+    };
+    let named: HashSet<&str> = sections.iter().map(|(name, _)| name.as_str()).collect();
+    for name in all.keys().map(String::as_str).chain(named) {
+        // Why a version is skipped may differ: fields that are not needed are not read.
+        let counted = |all: Entries| (all.versions, all.warnings.len());
+        let found = entries(index, name)?.map(counted);
+        let expected = all.get(name).map(|all| counted(checked(name, all)));
+        if found != expected {
+            return Err(format!("chart {name:?}: {found:?} instead of {expected:?}"));
+        }
+    }
+    Ok(())
 }
 
 fn whole(text: &str) -> Result<serde_json::Map<String, Value>, String> {

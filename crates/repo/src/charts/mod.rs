@@ -6,6 +6,8 @@
 
 mod index;
 
+pub use index::read_index;
+
 use crate::{
     RepoAccess, RepoError, Since,
     busy::Busy,

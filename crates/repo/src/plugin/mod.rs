@@ -14,7 +14,7 @@ pub use credentials::{ASK_PASS_NONCE, ASK_PASS_SOCKET, ask_pass};
 
 use crate::{
     ManifestRequest, RepoError, busy::Busy, entry::Common, git::Commit, manifests::hex, net,
-    repos::blocking,
+    repos::blocking, tokens::Tokens,
 };
 use archive::Archives;
 use client::{CallError, Client, Sent};
@@ -70,6 +70,7 @@ pub(crate) struct Plugins {
     asking: Busy<Key>,
     ask_pass: AskPass,
     common: Arc<Common>,
+    tokens: Arc<Tokens>,
 }
 
 /// What a render knows of plugins before it needs one.
@@ -94,7 +95,12 @@ struct Probe {
 }
 
 impl Plugins {
-    pub fn new(settings: &PluginSettings, limit: Duration, common: Arc<Common>) -> Self {
+    pub fn new(
+        settings: &PluginSettings,
+        limit: Duration,
+        common: Arc<Common>,
+        tokens: Arc<Tokens>,
+    ) -> Self {
         let weight = |_: &Key, answer: &Arc<PluginAnswer>| {
             let bytes = match &**answer {
                 PluginAnswer::Generated { manifests, .. } => {
@@ -116,6 +122,7 @@ impl Plugins {
             asking: Busy::default(),
             ask_pass: AskPass::new(settings.ask_pass.clone()),
             common,
+            tokens,
         }
     }
 
@@ -278,7 +285,10 @@ impl Plugins {
             configured.map_err(|e| told("error calling cmp-server checkPluginConfiguration", e))?;
         // Until the plugin has answered.
         let lent = match configured.provide_git_creds {
-            true => Some(self.ask_pass.lend(&request.access).await?),
+            true => {
+                let access = self.tokens.signed_in(&request.access).await?;
+                Some(self.ask_pass.lend(&access).await?)
+            }
             false => None,
         };
         sent.env

@@ -121,7 +121,9 @@ macro_rules! verbs {
     )*};
 }
 
-verbs!(Get Create Update Delete Sync Override RunAction UpdateResource DeleteResource);
+verbs!(
+    Get Create Update Delete Sync Rollback Override RunAction UpdateResource DeleteResource
+);
 
 /// `logs, get` of an Application.
 pub(crate) struct ReadLogs;
@@ -130,6 +132,7 @@ impl Writes for Create {}
 impl Writes for Update {}
 impl Writes for Delete {}
 impl Writes for Sync {}
+impl Writes for Rollback {}
 impl Writes for RunAction {}
 impl Writes for UpdateResource {}
 impl Writes for DeleteResource {}

@@ -6,7 +6,7 @@
 use super::{Authorized, DeleteResource, Reach, ReadLogs, RunAction, UpdateResource};
 use crate::{
     ApiError,
-    ports::{ClusterVersions, Live, LiveRef, LogOptions, Propagation},
+    ports::{ClusterVersions, DiffPair, Live, LiveRef, LogOptions, Propagation},
 };
 use futures::stream::BoxStream;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use tiphys_api::{
     resource::{ApplicationTree, ResourceDiff},
     rpc::{application::LogEntry, events::EventList},
 };
-use tiphys_engine::spec::Destination;
+use tiphys_engine::{spec::Destination, types::Diff};
 
 /// The port [`Live`] for one Application.
 pub(crate) struct LiveOf<'a, A> {
@@ -48,6 +48,10 @@ impl<A> LiveOf<'_, A> {
 
     pub async fn get(&self, object: &LiveRef) -> Result<Value, ApiError> {
         self.live.get(self.app, object).await
+    }
+
+    pub async fn server_side_diff(&self, pairs: Vec<DiffPair>) -> Result<Vec<Diff>, ApiError> {
+        self.live.server_side_diff(self.app, pairs).await
     }
 
     pub async fn events(&self, namespace: &str, selector: &str) -> Result<EventList, ApiError> {

@@ -34,7 +34,7 @@ pub use enforcer::{AdminOnly, Enforcer, Question};
 pub use policy::PolicyEnforcer;
 
 pub(crate) use action::{
-    Create, Delete, DeleteResource, Get, Override, ReadLogs, RunAction, Sync, Update,
+    Create, Delete, DeleteResource, Get, Override, ReadLogs, Rollback, RunAction, Sync, Update,
     UpdateResource, Verb, Writes,
 };
 pub(crate) use applications::{Seen, SeenEvents, app_in_project, find, find_to};

@@ -4,7 +4,7 @@
 use super::of_cluster;
 use crate::{
     ApiError, Code,
-    ports::{ClusterVersions, Live, LiveRef, LogOptions, Propagation},
+    ports::{ClusterVersions, DiffPair, Live, LiveRef, LogOptions, Propagation},
 };
 use async_trait::async_trait;
 use bytes::BytesMut;
@@ -30,9 +30,15 @@ use tiphys_cluster::{
         push_query,
     },
 };
-use tiphys_engine::spec::{self, Destination};
+use tiphys_engine::{
+    diff, marks,
+    spec::{self, Destination},
+    types::Diff,
+};
 use tiphys_rpc::heavy;
 
+/// The option by which a Server-Side Diff includes what mutating webhooks change.
+const INCLUDE_WEBHOOKS: &str = "IncludeMutationWebhook=true";
 /// Longer log lines are truncated.
 const MAX_LINE: usize = 256 * 1024;
 
@@ -299,6 +305,49 @@ impl Live for ClusterLive {
         };
         hand.json(call).await.map_err(of_cluster)?;
         Ok(())
+    }
+
+    async fn server_side_diff(
+        &self,
+        app: &Application,
+        pairs: Vec<DiffPair>,
+    ) -> Result<Vec<Diff>, ApiError> {
+        let hand = self.hand(app).await?;
+        let rules = self.records.compare_rules(app).map_err(ApiError::plain)?;
+        let annotations = &app.metadata.annotations;
+        let include_webhooks = annotations
+            .get(marks::COMPARE_OPTIONS)
+            .is_some_and(|all| all.split(',').any(|o| o.trim() == INCLUDE_WEBHOOKS));
+        let executor = match &hand.user {
+            Some(user) => hand.cluster.executor.as_user(user),
+            None => hand.cluster.executor.clone(),
+        };
+        let asked: Vec<&Object> = pairs
+            .iter()
+            .filter(|pair| pair.live.is_some())
+            .filter_map(|pair| pair.target.as_ref())
+            .collect();
+        let answers = executor.predict_all(&asked).await;
+        heavy::run(move || {
+            let (options, mut answers) = (diff::Options::from(&rules), answers.into_iter());
+            let difference = |pair: DiffPair| {
+                let (Some(target), Some(live)) = (&pair.target, &pair.live) else {
+                    return Ok(diff::diff(pair.target.as_ref(), pair.live.as_ref(), &options));
+                };
+                let predicted = answers.next().unwrap_or_else(|| Err(String::new()));
+                predicted
+                    .map_err(|why| {
+                        let (kind, name) = (target.kind(), target.name());
+                        format!("error running server side apply in dryrun mode for resource {kind}/{name}: {why}")
+                    })
+                    .and_then(|predicted| {
+                        diff::server_side(target, live, &predicted, include_webhooks, &options)
+                    })
+                    .map_err(|why| ApiError::plain(why).context("error performing state diffs"))
+            };
+            pairs.into_iter().map(difference).collect()
+        })
+        .await
     }
 
     async fn events(

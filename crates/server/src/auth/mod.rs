@@ -32,6 +32,8 @@ const MAX_USERNAME: usize = 32;
 pub const PASSWORD_PATTERN: &str = "^.{8,32}$";
 /// Password checks use a lot of CPU by design; running more at once would starve everything else.
 const CONCURRENT_CHECKS: usize = 4;
+/// Why there is no caller where there is no token.
+pub const NO_SESSION: &str = "no session information";
 /// How long streams of a session can stay open after another replica ended it.
 const RECHECK: Duration = Duration::from_secs(5);
 /// A browser session is renewed when less than this is left.
@@ -233,6 +235,21 @@ impl Auth {
         let settings = self.settings.fresh().await?;
         self.check(&claims, &settings, now)?;
         Ok(claims)
+    }
+
+    /// Whether a caller whose session is refused for this reason is served as anonymous
+    /// (`users.anonymous.enabled`): then the default role of the policy decides.
+    pub async fn admits_anonymous(&self, refused: &ApiError) -> bool {
+        if refused.code != Code::Unauthenticated {
+            return false;
+        }
+        // Settings that cannot be read allow nothing.
+        let settings = self.settings.fresh().await;
+        let admits = settings.is_ok_and(|s| s.value("users.anonymous.enabled") == "true");
+        if admits && refused.message != NO_SESSION {
+            tracing::info!(reason = refused.message, "A caller is served as anonymous");
+        }
+        admits
     }
 
     /// Checks that the claims are still valid.

@@ -33,13 +33,16 @@ pub async fn can_i(
             )));
         }
     }
+    // What decides about a rollback.
+    let by_sync = q.action == "rollback" && !state.settings.fresh().await?.enforces_rollback()?;
+    let action = if by_sync { "sync" } else { &q.action };
     let yes = Resource::ALL
         .iter()
         .find(|r| r.word() == q.resource)
         .is_some_and(|resource| {
             let question = Question {
                 resource: *resource,
-                action: &q.action,
+                action,
                 object: &q.subresource,
             };
             state.enforcer.permits(caller.claims.as_ref(), question)

@@ -131,9 +131,10 @@ pub async fn create(
     guard: Guard,
     q: ProjectCreateRequest,
 ) -> Result<AppProject, ApiError> {
-    let project = q
+    let mut project = q
         .project
         .ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
+    tiphys_rbac::normalize_tokens(&mut project);
     let project = guard.create(project)?;
     validate(&project).map_err(|e| e.context("error validating project"))?;
     let created = match state.reach.create_project(&project).await {
@@ -147,10 +148,11 @@ pub async fn create(
                     "existing project spec is different, use upsert flag to force update",
                 ));
             }
-            let updated = AppProject {
+            let mut updated = AppProject {
                 spec: project.into_inner().spec,
                 ..existing
             };
+            tiphys_rbac::normalize_tokens(&mut updated);
             let updated = guard.update_project(updated)?;
             state.reach.update_project(&updated).await?
         }
@@ -172,9 +174,10 @@ pub async fn update(
     guard: Guard,
     q: ProjectUpdateRequest,
 ) -> Result<AppProject, ApiError> {
-    let project = q
+    let mut project = q
         .project
         .ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
+    tiphys_rbac::normalize_tokens(&mut project);
     let project = guard.update_project(project)?;
     validate(&project)?;
     let before = state.reach.existing_project(&project).await?;

@@ -53,6 +53,7 @@ pub async fn create(
             exp: claims.exp,
             id: claims.jti.clone(),
         });
+        tiphys_rbac::normalize_tokens(project);
         Ok(true)
     })
     .await?;
@@ -81,7 +82,11 @@ pub async fn delete(
         for role in project.spec.roles.iter_mut().filter(|r| r.name == q.role) {
             role.jwt_tokens.retain(|token| !is_it(token));
         }
-        Ok(tiphys_rbac::tokens(project, &q.role).count() != before)
+        let changed = tiphys_rbac::tokens(project, &q.role).count() != before;
+        if changed {
+            tiphys_rbac::normalize_tokens(project);
+        }
+        Ok(changed)
     })
     .await?;
     // Streams of this token end.

@@ -236,10 +236,11 @@ fn running_applications() -> Vec<Call<State>> {
             needs(&[Ask(Applications, Get)]),
             application::live::managed_resources,
         ),
-        missing(
+        unary(
             "application.ApplicationService/ServerSideDiff",
             &["GET /api/v1/applications/{appName}/server-side-diff"],
             needs(&[Ask(Applications, Get)]),
+            application::server_side_diff::server_side_diff,
         ),
         unary(
             "application.ApplicationService/ResourceTree",
@@ -256,7 +257,7 @@ fn running_applications() -> Vec<Call<State>> {
         unary(
             "application.ApplicationService/Rollback",
             &["POST /api/v1/applications/{name}/rollback *"],
-            needs(&[Ask(Applications, Sync)]),
+            needs_maybe(&[Ask(Applications, Sync)], &[Ask(Applications, Rollback)]),
             application::sync::rollback,
         ),
         unary(

@@ -57,6 +57,7 @@ without_secrets!(
     app::ApplicationSyncWindowsResponse,
     app::LinksResponse,
     app::LogEntry,
+    app::ApplicationServerSideDiffResponse,
     app::ManagedResourcesResponse,
     app::OperationTerminateResponse,
     app::ResourceActionsListResponse,

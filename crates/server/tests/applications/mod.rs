@@ -2,6 +2,7 @@
 
 mod projects;
 mod resources;
+mod server_side_diff;
 
 use crate::common::{SHA, World, app};
 use futures::StreamExt as _;

@@ -19,21 +19,25 @@ use tiphys_api::{
     },
     source::ApplicationSource,
 };
-use tiphys_apimachinery::patch::{
-    self,
-    difference::{self, Difference},
-    json_merge,
+use tiphys_apimachinery::{
+    Object,
+    patch::{
+        self,
+        difference::{self, Difference},
+        json_merge,
+    },
 };
 use tiphys_engine::{
     project,
     spec::{self, Destination},
+    types::Diff,
 };
 use tiphys_server::{
     ApiError,
     ports::{
-        ClusterVersions, ConfigMapRecord, EventRecord, Live, LiveRef, LogOptions, Propagation,
-        RenderRequest, RenderedManifests, SecretRecord, Sources, Store, StoreError, StoreEvent,
-        StoreResult,
+        ClusterVersions, ConfigMapRecord, DiffPair, EventRecord, Live, LiveRef, LogOptions,
+        Propagation, RenderRequest, RenderedManifests, SecretRecord, Sources, Store, StoreError,
+        StoreEvent, StoreResult,
     },
 };
 use tokio::sync::broadcast;
@@ -427,6 +431,8 @@ pub struct FakeLive {
     pub deleted: Mutex<Vec<(String, Propagation)>>,
     /// Patches and new objects, in order.
     pub written: Mutex<Vec<Value>>,
+    /// Kind and name of what the API server was asked for by a dry run.
+    pub dry_runs: Mutex<Vec<String>>,
 }
 
 #[async_trait]
@@ -451,6 +457,35 @@ impl Live for FakeLive {
 
     fn destination(&self, app: &Application) -> Result<Destination, ApiError> {
         spec::destination(&app.spec.destination, &[spec::in_cluster()]).map_err(ApiError::plain)
+    }
+
+    /// An apply is a merge here.
+    async fn server_side_diff(
+        &self,
+        _: &Application,
+        pairs: Vec<DiffPair>,
+    ) -> Result<Vec<Diff>, ApiError> {
+        let difference = |pair: DiffPair| {
+            let value = |object: &Option<Object>| {
+                let object = object.clone();
+                object.map_or(Value::Null, |object| Value::Object(object.0))
+            };
+            let (target, live) = (value(&pair.target), value(&pair.live));
+            let predicted = match (&pair.target, &pair.live) {
+                (Some(of), Some(_)) => {
+                    let asked = format!("{}/{}", of.kind(), of.name());
+                    self.dry_runs.lock().expect("not poisoned").push(asked);
+                    json_merge::apply(&live, &target).expect("a patch")
+                }
+                _ => target,
+            };
+            Diff {
+                modified: !predicted.is_null() && predicted != live,
+                normalized_live: Arc::new(live),
+                predicted_live: Arc::new(predicted),
+            }
+        };
+        Ok(pairs.into_iter().map(difference).collect())
     }
 
     async fn get(&self, _: &Application, object: &LiveRef) -> Result<Value, ApiError> {

@@ -10,6 +10,7 @@ pub mod logs;
 pub mod manifests;
 pub mod read;
 mod render;
+pub mod server_side_diff;
 pub mod sync;
 pub mod validate;
 pub mod watch;

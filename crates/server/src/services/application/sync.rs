@@ -4,7 +4,7 @@
 use super::{audit, syncs_itself, validate, with_health};
 use crate::{
     ApiError, Code,
-    access::{Authorized, Get, Guard, Override, Sync, find},
+    access::{Authorized, Get, Guard, Override, Rollback, Sync, Writes, find},
     ports::StoreError,
     server::State,
 };
@@ -125,12 +125,12 @@ fn may_sync_now(app: &Application, project: &AppProject) -> Result<(), ApiError>
 }
 
 /// Sets the operation unless one is already set.
-async fn start(
+async fn start<A: Writes>(
     state: &State,
     guard: &Guard,
-    app: &Authorized<Application, Sync>,
+    app: &Authorized<Application, A>,
     operation: &Operation,
-) -> Result<Authorized<Application, Sync>, ApiError> {
+) -> Result<Authorized<Application, A>, ApiError> {
     let name = &app.metadata.name;
     let context = |e: ApiError| e.context("error setting app operation");
     for _ in 0..TRIES {
@@ -280,12 +280,25 @@ fn is_full_sha(revision: &str) -> bool {
     revision.len() == 40 && revision.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
+/// As a sync is permitted, unless the settings give it a permission of its own.
 pub async fn rollback(
     state: Arc<State>,
     guard: Guard,
     q: ApplicationRollbackRequest,
 ) -> Result<Application, ApiError> {
-    let (app, _) = find::<Sync>(
+    if state.settings.fresh().await?.enforces_rollback()? {
+        roll_back::<Rollback>(state, guard, q).await
+    } else {
+        roll_back::<Sync>(state, guard, q).await
+    }
+}
+
+async fn roll_back<A: Writes>(
+    state: Arc<State>,
+    guard: Guard,
+    q: ApplicationRollbackRequest,
+) -> Result<Application, ApiError> {
+    let (app, _) = find::<A>(
         &state,
         &guard,
         q.app_namespace.as_deref(),

@@ -11,7 +11,7 @@ use crate::{
     server::State,
     services::application::validate::permitted,
 };
-use futures::StreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
@@ -91,26 +91,34 @@ pub async fn list(
     let repositories = state.reach.repositories(&guard).await?;
     let connected = futures::stream::iter(repositories).map(|stored| {
         let (state, repository) = (state.clone(), stored.repository);
-        async move {
-            let connection_state = connection(&state, &repository, q.force_refresh).await;
-            Repository {
-                connection_state,
-                ..sanitized(repository.into_inner())
-            }
-        }
+        async move { shown(&state, repository, q.force_refresh).await }
     });
     Ok(RepositoryList {
-        items: connected.buffered(AT_ONCE).collect().await,
+        items: connected.buffered(AT_ONCE).try_collect().await?,
         ..Default::default()
     })
 }
 
 pub async fn get(state: Arc<State>, guard: Guard, q: RepoQuery) -> Result<Repository, ApiError> {
     let found = state.reach.repository(&guard, &q).await?.repository;
-    let connection_state = connection(&state, &found, q.force_refresh).await;
+    shown(&state, found, q.force_refresh).await
+}
+
+async fn shown(
+    state: &State,
+    repository: Authorized<Repository, Get>,
+    fresh: bool,
+) -> Result<Repository, ApiError> {
+    let connection_state = connection(state, &repository, fresh).await;
+    let inherited_creds = state
+        .reach
+        .with_inherited(&repository)
+        .await?
+        .inherited_creds;
     Ok(Repository {
         connection_state,
-        ..sanitized(found.into_inner())
+        inherited_creds,
+        ..sanitized(repository.into_inner())
     })
 }
 
