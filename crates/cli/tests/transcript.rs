@@ -444,3 +444,56 @@ fn argo_cds_own_cli_trusts_alike() {
 fn our_cli_trusts_what_argo_cds_trusts() {
     ours(TRUST_TRANSCRIPT, TRUST_STEPS);
 }
+
+/// What is in no repository, as the files of a folder in the place of its root.
+const MINE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine}\ndata: {text: one}\n";
+
+#[test]
+fn what_is_not_in_git_yet_is_synced_and_compared() {
+    let up = Up::start();
+    let file = up.folder.join("local/mine/guestbook/a.yaml");
+    write(&file, MINE);
+    let ours = Path::new(env!("CARGO_BIN_EXE_tiphys"));
+    let begun = up.transcript(
+        ours,
+        &[
+            "app create web --repo $REPO --path guestbook --dest-server https://kubernetes.default.svc --dest-namespace web --sync-option CreateNamespace=true",
+            "app sync web --local $LOCAL/mine/guestbook --local-repo-root $LOCAL/mine --timeout 60",
+            "app diff web --local $LOCAL/mine --server-side-generate",
+        ],
+    );
+    let steps: Vec<&str> = begun.split("$ argocd ").skip(1).collect();
+    assert!(steps[1].contains("ConfigMap"), "{}", steps[1]);
+    assert!(steps[1].contains("exit 0"), "{}", steps[1]);
+    let same = "--server-side-generate\nexit 0\n";
+    assert!(steps[2].contains(same), "{}", steps[2]);
+
+    write(&file, &MINE.replace("one", "two"));
+    let then = up.transcript(
+        ours,
+        &[
+            "app diff web --local $LOCAL/mine --server-side-generate --local-include *.yaml",
+            "app diff web --local $LOCAL/mine --server-side-generate --local-include *.json",
+            "app diff web --server-side-generate",
+            "app set web --sync-policy automated",
+            "app sync web --local $LOCAL/mine/guestbook --local-repo-root $LOCAL/mine",
+        ],
+    );
+    let steps: Vec<&str> = then.split("$ argocd ").skip(1).collect();
+    for (step, texts) in steps.iter().zip([
+        &[
+            "===== /ConfigMap web/mine ======",
+            "text: one",
+            "text: two",
+            "exit 1",
+        ][..],
+        &["no files to send"],
+        &["--local"],
+        &["exit 0"],
+        &["Cannot use local sync when Automatic Sync Policy is enabled except with --dry-run"],
+    ]) {
+        for text in texts {
+            assert!(step.contains(text), "{text}: {step}");
+        }
+    }
+}

@@ -6,13 +6,13 @@ use crate::trust::Servers;
 use std::sync::Arc;
 use tiphys_api::{
     AppProject,
-    access::{best_template, same_repository, shown_url},
+    access::{best_template, same_repository},
     repo_url::RepoUrl,
     repository::{RepoCreds, Repository},
 };
 use tiphys_engine::spec::source_permitted;
 use tiphys_repo::{OtherRepository, Others, Reach, RepoError};
-use tiphys_rpc::{ApiError, Code};
+use tiphys_rpc::ApiError;
 
 /// The repository of a request.
 pub(crate) fn repository(repo: Option<Repository>) -> Result<Repository, ApiError> {
@@ -21,44 +21,7 @@ pub(crate) fn repository(repo: Option<Repository>) -> Result<Repository, ApiErro
         let text = format!("repository URL {:?} is invalid", repo.repo);
         return Err(ApiError::invalid(text));
     }
-    match unsupported(&repo) {
-        None => Ok(repo),
-        Some(what) => {
-            let url = shown_url(&repo.repo);
-            let text = format!("repository {url}: {what} are not supported yet");
-            Err(ApiError::new(Code::Unimplemented, text))
-        }
-    }
-}
-
-/// Credentials that are given and that nothing here understands; others take precedence.
-fn unsupported(repo: &Repository) -> Option<&'static str> {
-    let known = [
-        &repo.password,
-        &repo.bearer_token,
-        &repo.ssh_private_key,
-        &repo.tls_client_cert_data,
-    ];
-    if known.into_iter().any(|text| !text.is_empty()) {
-        return None;
-    }
-    [
-        (
-            !repo.github_app_private_key.is_empty(),
-            "credentials of a GitHub App",
-        ),
-        (
-            !repo.gcp_service_account_key.is_empty(),
-            "credentials of Google Cloud",
-        ),
-        (
-            repo.use_azure_workload_identity
-                || !repo.azure_service_principal_client_secret.is_empty(),
-            "credentials of Azure",
-        ),
-    ]
-    .into_iter()
-    .find_map(|(is_given, what)| is_given.then_some(what))
+    Ok(repo)
 }
 
 /// What a request tells of other repositories: those that its project may use.
@@ -170,18 +133,7 @@ mod tests {
         let refused = |repo| repository(repo).expect_err("refused");
         assert_eq!(refused(None).message, "must pass a valid repo");
         let blank = refused(Some(Repository::default()));
-        assert_eq!(blank.code, Code::InvalidArgument);
-        let app = Repository {
-            repo: "https://user:secret@git.example.com/a".to_owned(),
-            github_app_private_key: "key".to_owned(),
-            ..Repository::default()
-        };
-        let e = refused(Some(app));
-        assert_eq!(e.code, Code::Unimplemented);
-        assert!(
-            e.message.contains("GitHub App") && !e.message.contains("secret"),
-            "{e}"
-        );
+        assert_eq!(blank.code, tiphys_rpc::Code::InvalidArgument);
     }
 
     #[test]

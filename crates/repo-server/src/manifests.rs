@@ -29,6 +29,8 @@ use tiphys_repo::{
 };
 use tiphys_rpc::ApiError;
 
+/// Cache size for objects as JSON.
+const WRITTEN_BYTES: u64 = 128 << 20;
 /// Broken files that an error names.
 const MAX_TOLD: usize = 20;
 
@@ -190,7 +192,7 @@ impl Server {
         } else {
             None
         };
-        let response = respond(manifests, request).await?;
+        let response = self.respond(manifests, request).await?;
         Ok(ManifestResponse {
             source_integrity_result: checked.map(|answer| answer.result),
             ..response
@@ -265,33 +267,69 @@ fn build_options(options: Option<&KustomizeOptions>, source: &ApplicationSource)
         .unwrap_or_default()
 }
 
-/// The objects with their tracking metadata, as JSON.
-pub(crate) async fn respond(
-    manifests: Arc<Manifests>,
-    request: ManifestRequest,
-) -> Result<ManifestResponse, ApiError> {
-    for warning in manifests.warnings.iter() {
-        tracing::warn!(application = request.app_name, "{warning}");
-    }
-    if let Some(broken) = broken(&manifests) {
-        return Err(ApiError::plain(broken));
-    }
-    tiphys_rpc::heavy::run(move || {
-        let tracking = tracking(&request);
-        let text = |object: &Object| written(object, tracking.as_ref(), &request.namespace);
-        let texts: Result<Vec<String>, ApiError> = manifests
-            .objects
-            .iter()
-            .map(|kept| text(&kept.object()))
-            .collect();
-        Ok(ManifestResponse {
-            manifests: texts?,
-            revision: manifests.revision.clone(),
-            source_type: manifests.source_type.clone(),
-            ..ManifestResponse::default()
+impl Server {
+    /// The objects with their tracking metadata, as JSON. Most of the requests are for what has not
+    /// changed since the last one: that is not written again.
+    pub(crate) async fn respond(
+        &self,
+        manifests: Arc<Manifests>,
+        request: ManifestRequest,
+    ) -> Result<ManifestResponse, ApiError> {
+        for warning in manifests.warnings.iter() {
+            tracing::warn!(application = request.app_name, "{warning}");
+        }
+        if let Some(broken) = broken(&manifests) {
+            return Err(ApiError::plain(broken));
+        }
+        let written = self.written.clone();
+        tiphys_rpc::heavy::run(move || {
+            let tracking = tracking(&request);
+            let key = [
+                manifests.digest.clone(),
+                request.namespace.clone(),
+                request.app_name,
+                request.app_label_key,
+                request.tracking_method,
+                request.installation_id,
+            ];
+            let texts = match written.get(&key) {
+                Some(texts) => texts,
+                None => {
+                    let (tracking, namespace) = (tracking.as_ref(), &request.namespace);
+                    let objects = manifests.objects.iter();
+                    let texts = objects.map(|o| text(&o.object(), tracking, namespace));
+                    let texts: Arc<[String]> = texts.collect::<Result<_, _>>()?;
+                    written.insert(key, Arc::clone(&texts));
+                    texts
+                }
+            };
+            Ok(ManifestResponse {
+                manifests: texts.to_vec(),
+                revision: manifests.revision.clone(),
+                source_type: manifests.source_type.clone(),
+                ..ManifestResponse::default()
+            })
         })
-    })
-    .await
+        .await
+    }
+}
+
+/// The digest of the objects, the namespace that those without one are in, and what their mark is
+/// made of.
+type WrittenKey = [String; 6];
+
+/// Objects as they were sent last.
+pub(crate) type Written = moka::sync::Cache<WrittenKey, Arc<[String]>>;
+
+pub(crate) fn nothing_written() -> Written {
+    let weigh = |_: &WrittenKey, texts: &Arc<[String]>| {
+        let bytes: usize = texts.iter().map(|text| 50 + text.len()).sum();
+        u32::try_from(bytes + 500).unwrap_or(u32::MAX)
+    };
+    moka::sync::Cache::builder()
+        .weigher(weigh)
+        .max_capacity(WRITTEN_BYTES)
+        .build()
 }
 
 /// Files that could not be used: without them, nothing may be concluded from the rest.
@@ -321,11 +359,7 @@ fn tracking(request: &ManifestRequest) -> Option<Tracking> {
     })
 }
 
-fn written(
-    object: &Object,
-    tracking: Option<&Tracking>,
-    namespace: &str,
-) -> Result<String, ApiError> {
+fn text(object: &Object, tracking: Option<&Tracking>, namespace: &str) -> Result<String, ApiError> {
     let mut object = object.clone();
     if let Some(tracking) = tracking.filter(|_| !track::is_crd(&object)) {
         if let Some(obstacle) = track::obstacle(&object, tracking) {

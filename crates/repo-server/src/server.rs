@@ -4,6 +4,7 @@
 //! the certificates of clients.
 
 use crate::{
+    manifests::{Written, nothing_written},
     metrics::Pending,
     streamed::StreamLimits,
     trust::{TrustPaths, Trusted},
@@ -50,6 +51,7 @@ pub struct Server {
     pub(crate) options: ServerOptions,
     calls: CallCounts,
     pub(crate) pending: Pending,
+    pub(crate) written: Written,
 }
 
 impl Role for Server {
@@ -137,6 +139,7 @@ impl Server {
             options,
             calls: CallCounts::default(),
             pending: Pending::default(),
+            written: nothing_written(),
         }
     }
 

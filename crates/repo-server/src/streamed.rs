@@ -4,7 +4,7 @@
 use crate::{
     access::repository,
     errors::of_repo,
-    manifests::{Refs, render_request, respond, since, source},
+    manifests::{Refs, render_request, since, source},
     server::Server,
 };
 use futures::{StreamExt as _, stream::BoxStream};
@@ -92,6 +92,6 @@ impl Server {
         };
         let files = (archive, checksum.as_str());
         let manifests = self.repos.manifests_of_files(files, unpacked, render).await;
-        respond(manifests.map_err(of_repo)?, request).await
+        self.respond(manifests.map_err(of_repo)?, request).await
     }
 }

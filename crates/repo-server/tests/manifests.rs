@@ -121,6 +121,16 @@ async fn objects_are_tracked_as_asked() {
         let is = [annotation, label].map(|at| !value(&found, at).is_empty());
         assert_eq!(is, [annotated, labelled], "{method:?}");
     }
+    // The same objects for another Application, and in another namespace.
+    for (name, namespace) in [("other", "prod"), ("web", "stage"), ("web", "prod")] {
+        let asked = ManifestRequest {
+            app_name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            ..plain.clone()
+        };
+        let mark = value(&ask(&client, &asked).await, annotation);
+        assert_eq!(mark, format!("{name}:/ConfigMap:{namespace}/a"));
+    }
     let bare = ManifestRequest {
         app_label_key: String::new(),
         ..plain.clone()

@@ -346,9 +346,11 @@ impl Entry {
         let refs = match &self.location {
             Location::Local(_) => blocking(move || entry.open()?.references()).await?,
             _ => {
-                let list =
-                    move |remote: &Remote<'_>, stop: &_| remote.list_refs(&entry.copy.path(), stop);
-                self.contact((ContactKind::LsRemote, ""), list).await?
+                let list = (ContactKind::LsRemote, "");
+                self.contact(list, move |remote, stop| {
+                    remote.list_refs(&entry.copy.path(), stop)
+                })
+                .await?
             }
         };
         self.proved.store(true, Ordering::Relaxed);
@@ -522,9 +524,11 @@ impl Entry {
         }
         let _one = self.copy.fetching.lock().await;
         let entry = Arc::clone(self);
-        let fetch =
-            move |remote: &Remote<'_>, stop: &_| remote.fetch_history(&entry.copy.path(), stop);
-        self.contact((ContactKind::Fetch, ""), fetch).await?;
+        let fetch = (ContactKind::Fetch, "");
+        self.contact(fetch, move |remote, stop| {
+            remote.fetch_history(&entry.copy.path(), stop)
+        })
+        .await?;
         self.copy.forget();
         Ok(())
     }
@@ -534,11 +538,11 @@ impl Entry {
         // unavailable.
         let refs = self.refs(Since::Recently).await.unwrap_or_default();
         let (entry, wanted) = (Arc::clone(self), sha.to_owned());
-        let fetch = move |remote: &Remote<'_>, stop: &_| {
+        self.contact((ContactKind::Fetch, sha), move |remote, stop| {
             // Large enough for the previous fetch and the current one together.
             entry.copy.rotate(entry.limits.pack_bytes.saturating_mul(2));
             remote.fetch(&entry.copy.path(), &wanted, &refs, stop)
-        };
-        self.contact((ContactKind::Fetch, sha), fetch).await
+        })
+        .await
     }
 }

@@ -144,8 +144,8 @@ struct Inner {
     oci: Arc<Oci>,
     submodules: Submodules,
     plugins: Plugins,
-    tokens: Arc<Tokens>,
     streamed: Streamed,
+    tokens: Arc<Tokens>,
 }
 
 impl Inner {
@@ -224,8 +224,8 @@ impl Repos {
                 web,
                 oci,
                 plugins,
-                tokens,
                 streamed,
+                tokens,
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
                 submodules: Submodules::default(),

@@ -95,6 +95,25 @@ impl GrpcTransport {
         Ok(reply.into_inner())
     }
 
+    /// A call that sends several messages.
+    pub async fn send<Q, R>(
+        &self,
+        path: &'static str,
+        messages: BoxStream<'static, Q>,
+    ) -> Result<R, Status>
+    where
+        Q: prost::Message + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let codec = ProstCodec::<Q, R>::default();
+        let path = PathAndQuery::from_static(path);
+        let mut grpc = self.ready().await?;
+        let reply = grpc
+            .client_streaming(self.request(messages), path, codec)
+            .await?;
+        Ok(reply.into_inner())
+    }
+
     pub async fn stream<Q, R>(
         &self,
         path: &'static str,

@@ -131,6 +131,28 @@ impl Client {
         result
     }
 
+    /// A call that sends several messages. gRPC-web has no such calls.
+    pub async fn send<Q, R>(
+        &self,
+        path: &'static str,
+        messages: BoxStream<'static, Q>,
+    ) -> Result<R, Status>
+    where
+        Q: prost::Message + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let grpc = self
+            .grpc
+            .as_ref()
+            .filter(|_| !self.use_web.load(Ordering::Relaxed));
+        match grpc {
+            Some(grpc) => grpc.send(path, messages).await,
+            None => Err(Status::unimplemented(
+                "files cannot be sent over gRPC-web: connect without --grpc-web",
+            )),
+        }
+    }
+
     /// A call with a stream of replies.
     pub async fn stream<Q, R>(
         &self,

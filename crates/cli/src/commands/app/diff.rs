@@ -4,13 +4,21 @@ use super::{
     AppRef, Refresh,
     local::{self, Local},
     manifests::{Revisions, managed, object, render},
+    send,
 };
 use crate::{
     client::{Client, ConnectArgs, Failure},
     output,
 };
 use serde_json::Value;
-use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf, process::Command, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
 use tiphys_api::{Application, resource::ResourceDiff, rpc::settings::Settings};
 use tiphys_apimachinery::{Object, key::ResourceKey};
 use tiphys_engine::{
@@ -43,6 +51,18 @@ pub struct DiffCommand {
     /// Path to the repository root. Used together with --local allows setting the repository root
     #[arg(long, value_name = "DIR", default_value = "/")]
     local_repo_root: PathBuf,
+    /// Used with --local, this will send your manifests to the server for diffing: the folder is in
+    /// the place of the repository's root
+    #[arg(long, requires = "local")]
+    server_side_generate: bool,
+    /// Used with --server-side-generate, specify patterns of filenames to send. Matching is based on
+    /// filename and not path
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        default_values = ["*.yaml", "*.yml", "*.json"]
+    )]
+    local_include: Vec<String>,
     /// Say of each field that differs who wrote it, and which ignoreDifferences entry would leave
     /// it out
     #[arg(long)]
@@ -63,6 +83,10 @@ impl DiffCommand {
             &self.local,
             Target::of(self.revision.as_deref(), &self.revisions),
         ) {
+            (Some(folder), Target::Known) if self.server_side_generate => Target::Sent {
+                folder,
+                patterns: &self.local_include,
+            },
             (Some(folder), Target::Known) => Target::Local(Local {
                 folder,
                 root: &self.local_repo_root,
@@ -94,6 +118,11 @@ pub enum Target<'a> {
     Known,
     Revision(&'a str, &'a Revisions),
     Local(Local<'a>),
+    /// What the server renders of the files in a folder.
+    Sent {
+        folder: &'a Path,
+        patterns: &'a [String],
+    },
 }
 
 impl<'a> Target<'a> {
@@ -126,6 +155,11 @@ pub async fn print(
                 objects,
                 &tracking(app, &super::settings(client).await?),
             )?
+        }
+        Target::Sent { folder, patterns } => {
+            let objects = send::manifests(client, app_ref, folder, patterns).await?;
+            let tracking = tracking(app, &super::settings(client).await?);
+            compare(app, &resources, objects, &tracking)?
         }
         Target::Local(local) => {
             let tracking = tracking(app, &super::settings(client).await?);

@@ -41,6 +41,18 @@ impl Local<'_> {
         app: &Application,
         tracking: &Tracking,
     ) -> Result<Vec<Value>, Failure> {
+        let objects = self.all(client, app, tracking).await?;
+        let shown = objects.into_iter().filter(is_shown);
+        Ok(shown.map(Object::into_value).collect())
+    }
+
+    /// The same with Secrets.
+    pub async fn all(
+        &self,
+        client: &Client,
+        app: &Application,
+        tracking: &Tracking,
+    ) -> Result<Vec<Object>, Failure> {
         let destination = &app.spec.destination;
         let query = ClusterQuery {
             server: destination.server.clone(),
@@ -61,7 +73,7 @@ impl Local<'_> {
         app: &Application,
         cluster_facts: ClusterFacts,
         tracking: &Tracking,
-    ) -> Result<Vec<Value>, Failure> {
+    ) -> Result<Vec<Object>, Failure> {
         let source = spec::sources(&app.spec)
             .first()
             .map(|s| (*s).clone())
@@ -94,14 +106,9 @@ impl Local<'_> {
             .for_each(|warning| log::warn(warning));
         let marked = |mut object: Object| {
             track::set(&mut object, tracking, namespace);
-            object.into_value()
+            object
         };
-        Ok(rendered
-            .objects
-            .into_iter()
-            .filter(is_shown)
-            .map(marked)
-            .collect())
+        Ok(rendered.objects.into_iter().map(marked).collect())
     }
 
     /// The root and the folder in it. A folder outside of the root becomes its own root.

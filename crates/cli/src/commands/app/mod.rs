@@ -13,6 +13,7 @@ mod operation;
 mod patch;
 mod resources;
 mod select;
+mod send;
 mod set;
 mod source;
 mod spec;

@@ -4,6 +4,7 @@ use super::{
     AppRef,
     diff::{self, Target},
     get,
+    local::Local,
     manifests::{Revisions, render},
     pairs, select,
     spec::normal_duration,
@@ -15,6 +16,7 @@ use crate::{
     output::{self, summary, table},
 };
 use futures::{StreamExt as _, stream};
+use std::path::PathBuf;
 use tiphys_api::{
     Application,
     constants::SHOW_PLAN,
@@ -68,13 +70,13 @@ pub struct Sync {
     /// Do not wait for application to sync before continuing
     #[arg(long = "async")]
     async_: bool,
-    /// Path to a local directory (not supported yet: refused)
-    #[arg(long)]
-    local: Option<String>,
-    /// Path to the repository root. Used together with --local (no effect: --local is not supported
-    /// yet)
-    #[arg(long, default_value = "/")]
-    local_repo_root: String,
+    /// Path to a local directory with the manifests to sync. When this flag is present no git
+    /// queries will be made
+    #[arg(long, value_name = "DIR")]
+    local: Option<PathBuf>,
+    /// Path to the repository root. Used together with --local allows setting the repository root
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    local_repo_root: PathBuf,
     /// Set ignore normalizer JQ execution timeout (no effect: the server's setting counts)
     #[arg(long, default_value = "1s")]
     ignore_normalizer_jq_execution_timeout: String,
@@ -195,11 +197,6 @@ impl Sync {
         self.revisions
             .check()
             .map_err(|e| Failure { code: 1, ..e })?;
-        if self.local.is_some() {
-            return Err(Failure::fatal(
-                "app sync --local is not supported yet: commit the manifests and sync to their revision",
-            ));
-        }
         if self.apps.len() > 1 && self.selector.as_deref().is_some_and(|s| !s.is_empty()) {
             return Err(Failure::fatal(
                 "Cannot use selector option when application name(s) passed as argument(s)",
@@ -327,6 +324,10 @@ impl Sync {
             let message = "argocd cli does not work on multi-source app with --revision flag. Use --revisions and --source-positions instead.";
             return Err(Failure::fatal(message));
         }
+        if summary::has_many_sources(&app) && self.local.is_some() {
+            let message = "argocd cli does not work on multi-source app with --local flag";
+            return Err(Failure::fatal(message));
+        }
         let resources = select::of(&app, &selected);
         if !flags.is_empty() && resources.is_empty() {
             return Err(Failure::fatal(format!(
@@ -334,10 +335,14 @@ impl Sync {
                 flags.join(", ")
             )));
         }
+        let manifests = self.manifests(client, &app).await?;
         if self.preview_changes && !self.is_confirmed(client, &app, app_ref).await? {
             return Ok(None);
         }
-        let request = self.request(app_ref, revision, resources)?;
+        let request = ApplicationSyncRequest {
+            manifests,
+            ..self.request(app_ref, revision, resources)?
+        };
         let _: Application = client
             .unary("/application.ApplicationService/Sync", request)
             .await?;
@@ -356,6 +361,31 @@ impl Sync {
             output,
         };
         Ok(Some(wait::wait(client, &asked).await?))
+    }
+
+    /// The manifests of the local folder, if there is one.
+    async fn manifests(&self, client: &Client, app: &Application) -> Result<Vec<String>, Failure> {
+        let Some(local) = self.local() else {
+            return Ok(Vec::new());
+        };
+        let sync_policy = app.spec.sync_policy.as_ref();
+        let automated = sync_policy.and_then(|policy| policy.automated.as_ref());
+        if automated.is_some_and(|a| a.enabled != Some(false)) && !self.is_dry_run() {
+            return Err(Failure::fatal(
+                "Cannot use local sync when Automatic Sync Policy is enabled except with --dry-run",
+            ));
+        }
+        let tracking = diff::tracking(app, &super::settings(client).await?);
+        let objects = local.all(client, app, &tracking).await?;
+        let text = |object: Object| object.into_value().to_string();
+        Ok(objects.into_iter().map(text).collect())
+    }
+
+    fn local(&self) -> Option<Local<'_>> {
+        self.local.as_deref().map(|folder| Local {
+            folder,
+            root: &self.local_repo_root,
+        })
     }
 
     /// The `--resource` flags, and one for each resource with one of the labels.
@@ -412,15 +442,11 @@ impl Sync {
             "====== Previewing differences between live and desired state of application {name} ======\n"
         ));
         let revision = self.revision.as_deref().unwrap_or_default();
-        if !diff::print(
-            client,
-            app,
-            app_ref,
-            &Target::of(Some(revision), &self.revisions),
-            false,
-        )
-        .await?
-        {
+        let target = match self.local() {
+            Some(local) => Target::Local(local),
+            None => Target::of(Some(revision), &self.revisions),
+        };
+        if !diff::print(client, app, app_ref, &target, false).await? {
             output::print("====== No Differences found ======\n");
             return Ok(false);
         }
@@ -627,7 +653,6 @@ mod tests {
             &["a", "b", "--revisions", "r", "--source-positions", "1"],
             &["a", "--revisions", "r", "--source-positions", "1,2"],
             &["a", "--strategy", "x"],
-            &["a", "--local", "."],
             &["a", "-o", "xml"],
             &[
                 "a",
