@@ -8,7 +8,8 @@
 use regex::Regex;
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc,
@@ -96,6 +97,214 @@ const TRUST_STEPS: &[&str] = &[
     "repocreds list",
 ];
 
+const PROJECT_TRANSCRIPT: &str = "tests/transcripts/projects.txt";
+
+/// Projects, their roles and windows. `$LOCAL/edit.sh` is the editor, which writes `second` for
+/// `first`; what follows `<` is typed.
+const PROJECT_STEPS: &[&str] = &[
+    "proj create team --description first -d https://kubernetes.default.svc,shop -s https://git.example.com/team/*",
+    "proj create team --description first -d https://kubernetes.default.svc,shop -s https://git.example.com/team/*",
+    "proj create team --description other",
+    "proj create team --description first --upsert",
+    "proj create -f $LOCAL/team/project.yaml",
+    "proj create other -f $LOCAL/team/project.yaml",
+    "proj create -f $LOCAL/team/missing.yaml",
+    "proj get filed",
+    "proj get missing",
+    "proj set missing --description x",
+    "proj set team --dest-service-accounts https://x,y,sa --deny-namespaced-resource /Secret --orphaned-resources-warn --allow-cluster-resource '*/*'",
+    "proj set team --source-namespaces a,b --signature-keys ABCDEF0123456789",
+    "proj set team --signature-keys nope",
+    "proj get team",
+    "proj set team --orphaned-resources=false --dest-service-accounts https://y,y,sa",
+    "proj edit team",
+    "proj edit team",
+    "proj edit missing",
+    "proj get team -o json",
+    "proj add-destination team https://kubernetes.default.svc shop",
+    "proj add-destination team https://kubernetes.default.svc shop",
+    "proj add-destination team in-cluster shop --name",
+    "proj add-destination team in-cluster shop --name",
+    "proj add-destination missing a b",
+    "proj remove-destination team https://kubernetes.default.svc other",
+    "proj remove-destination team https://kubernetes.default.svc shop",
+    "proj add-destination-service-account team https://x n sa",
+    "proj add-destination-service-account team https://x n sa",
+    "proj add-destination-service-account team https://x m sa --service-account-namespace ns",
+    "proj add-destination-service-account team https://x n 'sa*'",
+    "proj add-destination-service-account team https://x n sa --service-account-namespace '*'",
+    "proj add-destination-service-account team !x n sa",
+    "proj remove-destination-service-account team https://x n sa",
+    "proj remove-destination-service-account team https://x n sa",
+    "proj remove-destination-service-account team https://x m ns:sa",
+    "proj add-source team https://git.example.com/a.git",
+    "proj add-source team https://git.example.com/a",
+    "proj remove-source team https://git.example.com/a",
+    "proj remove-source team https://git.example.com/a.git",
+    "proj add-source-namespace team b",
+    "proj add-source-namespace team c",
+    "proj remove-source-namespace team c",
+    "proj remove-source-namespace team c",
+    "proj add-orphaned-ignore team apps Deployment --name x",
+    "proj add-orphaned-ignore team apps Deployment --name x",
+    "proj remove-orphaned-ignore team apps Deployment",
+    "proj remove-orphaned-ignore team apps Deployment --name x",
+    "proj remove-orphaned-ignore filed apps Deployment",
+    "proj allow-cluster-resource team '' Namespace team-a",
+    "proj allow-cluster-resource team '' Namespace team-a",
+    "proj deny-cluster-resource team '' Namespace team-a",
+    "proj deny-cluster-resource team apps X --list deny",
+    "proj allow-cluster-resource team apps X -l deny",
+    "proj allow-cluster-resource team apps X -l nope",
+    "proj deny-namespace-resource team '' Pod",
+    "proj deny-namespace-resource team '' Pod",
+    "proj allow-namespace-resource team '' Pod",
+    "proj allow-namespace-resource team apps Deployment --list allow",
+    "proj deny-namespace-resource team apps Deployment --list allow",
+    "proj allow-namespace-resource missing a b",
+    "proj add-signature-key team 1234567890ABCDEF",
+    "proj add-signature-key team 1234567890ABCDEF",
+    "proj add-signature-key team nope",
+    "proj remove-signature-key team 1234567890ABCDEF",
+    "proj remove-signature-key team 1234567890ABCDEF",
+    "proj get team -o yaml",
+    "proj role list team",
+    "proj role create team dev --description Developers",
+    "proj role create team dev",
+    "proj role create team 'bad name'",
+    "proj role create missing dev",
+    "proj role add-policy team dev -a get -o *",
+    "proj role add-policy team dev -a get -o * -r logs -p deny",
+    "proj role add-policy team dev -a fly -o *",
+    "proj role add-policy team nope -a get -o *",
+    "proj role remove-policy team dev -a sync -o *",
+    "proj role remove-policy team dev -a get -o *",
+    "proj role add-group team dev example:developers",
+    "proj role add-group team dev example:developers",
+    "proj role add-group team nope example:developers",
+    "proj role get team dev",
+    "proj role get team nope",
+    "proj role list team",
+    "proj role list team -o name",
+    "proj role list team -o json",
+    "proj role list team -o bad",
+    "proj role remove-group team dev example:developers",
+    "proj role remove-group team dev example:developers",
+    "proj role list-tokens team dev",
+    "proj role create-token team dev --id first --expires-in 12h",
+    "proj role create-token team dev --expires-in soon",
+    "proj role create-token team nope",
+    "proj role create-token missing dev",
+    "proj role list-tokens team dev",
+    "proj role list-tokens team nope",
+    "proj role delete-token team dev 1",
+    "proj role delete-token team dev x",
+    "proj role delete-token missing dev 1",
+    "proj windows list team",
+    "proj windows add team",
+    "proj windows add team --kind maybe --schedule '* * * * *' --duration 1h --applications x",
+    "proj windows add team --kind allow --schedule bad --duration 1h --applications x",
+    "proj windows add team --kind allow --schedule '* * * * *' --duration bad --applications x",
+    "proj windows add team --kind allow --schedule '* * * * *' --duration 1h",
+    "proj windows add team --kind allow --schedule '* * * * *' --duration 24h --applications web-*,shop",
+    "proj windows add team -k deny --schedule '0 0 1 1 *' --duration 1m --namespaces a --clusters x --manual-sync --use-and-operator --sync-overrun --description night",
+    "proj windows list team",
+    "proj windows list team -o yaml",
+    "proj windows list team -o bad",
+    "proj windows update team 1 --schedule '0 1 1 1 *' --time-zone Europe/Berlin",
+    "proj windows update team 1",
+    "proj windows update team 9 --duration 2h",
+    "proj windows enable-manual-sync team 0",
+    "proj windows disable-manual-sync team 1",
+    "proj windows enable-sync-overrun team 0",
+    "proj windows disable-sync-overrun team 1",
+    "proj windows enable-manual-sync team 9",
+    "proj windows enable-manual-sync team x",
+    "proj windows list team",
+    "proj windows delete team 9",
+    "proj windows delete team x",
+    "proj windows delete team 0",
+    "proj windows list team -o json",
+    "proj source-integrity git policies list team",
+    "proj source-integrity git policies add team --repo-url * --gpg-mode head --gpg-key ABCDEF0123456789",
+    "proj source-integrity git policies add team --repo-url * --gpg-mode bad",
+    "proj source-integrity git policies update team 0 --gpg-mode strict --add-gpg-key 1234567890ABCDEF -y",
+    "proj source-integrity git policies update team 0 --delete-gpg-key 1234567890ABCDEF < n",
+    "proj source-integrity git policies update team 7 --gpg-mode none",
+    "proj source-integrity git policies list team",
+    "proj source-integrity git policies delete team 0 < n",
+    "proj source-integrity git policies delete team 0 < y",
+    "proj source-integrity git policies list missing",
+    "configure --prompts-enabled=true",
+    "proj role delete team dev < n",
+    "proj role delete team nope",
+    "proj role delete-token team dev 1 < n",
+    "proj role remove-policy team dev -a get -o * -r logs -p deny < n",
+    "proj windows delete team 0 < n",
+    "proj windows delete team 0 < y",
+    "proj role delete team dev < y",
+    "proj delete team < n",
+    "proj delete team",
+    "proj delete team filed --prompts-enabled=false",
+    "configure --prompts-enabled=false",
+    "proj delete team",
+    "proj delete default",
+    "proj list",
+];
+
+const CHANGES_TRANSCRIPT: &str = "tests/transcripts/changes.txt";
+
+/// Sessions, and what Applications and their live objects can be asked for and told.
+const CHANGES_STEPS: &[&str] = &[
+    "account generate-token --account nope --expires-in soon",
+    "account session-token",
+    "account session-token -o json",
+    "relogin --password wrong",
+    "relogin --password $PASSWORD",
+    "relogin < $PASSWORD",
+    "account get-user-info",
+    "app create many --file $LOCAL/team/many.yaml",
+    "app add-source many --repo $REPO --path guestbook --source-name extra --validate=false",
+    "app add-source many --repo $REPO --path guestbook --source-name extra --validate=false",
+    "app remove-source many",
+    "app remove-source many --source-name nope",
+    "app remove-source many --source-position 9",
+    "app remove-source many --source-position 1 --source-name extra",
+    "app remove-source many --source-name extra",
+    "app unset many --values-literal",
+    "app unset many --source-position 2 -p image.tag",
+    "app unset many --source-position 2 -p image.tag",
+    "app unset many --source-position 3 -p image.tag",
+    "app create web --repo $REPO --path guestbook --dest-server https://kubernetes.default.svc --dest-namespace web --sync-option CreateNamespace=true",
+    "app add-source web --repo $REPO --path chart",
+    "app remove-source web --source-position 1",
+    "app create flat --repo $REPO --path guestbook --dest-server https://kubernetes.default.svc --dest-namespace flat --nameprefix a- --kustomize-image node:1 --validate=false",
+    "app unset flat --nameprefix --kustomize-image node",
+    "app unset flat --nameprefix --kustomize-image node",
+    "app unset flat --source-position 1 --source-name x --nameprefix",
+    "app set web --revision first --validate=false",
+    "app edit web",
+    "app edit web",
+    "app edit missing",
+    "app set web --revision main",
+    "app sync web",
+    "app wait web --timeout 60",
+    "app get web -o json",
+    "app get-resource web --kind ConfigMap --filter-fields data",
+    "app get-resource web --kind Deployment --resource-name nope",
+    "app get-resource web --kind Service --filter-fields spec.ports,metadata.name -o yaml",
+    "app get-resource web --kind Service --filter-fields spec.ports -o json",
+    "app patch-resource web --kind Deployment --resource-name nope --patch {}",
+    "app patch-resource web --kind Deployment --patch '{\"spec\":{\"replicas\":2}}'",
+    "app delete-resource web --kind Nope",
+    "app delete-resource web --kind Service",
+    "app logs web --kind Nope",
+    "app logs missing",
+    "app confirm-deletion web",
+    "app confirm-deletion missing",
+    "app delete web many flat -y",
+];
+
 /// Manifests of this machine.
 const LOCAL_STEPS: &[&str] = &[
     "app create shop --repo $REPO --path chart --values values-prod.yaml --values ../shared.yaml -p image.tag=v6 -p greeting=$ARGOCD_APP_SOURCE_PATH --dest-server https://kubernetes.default.svc --dest-namespace shop --sync-option CreateNamespace=true",
@@ -164,6 +373,48 @@ fn trust() -> [(&'static str, String); 5] {
     ]
 }
 
+const PROJECT: &str = "\
+apiVersion: argoproj.io/v1alpha1
+kind: AppProject
+metadata: {name: filed}
+spec:
+  sourceRepos: ['*']
+  orphanedResources: {warn: true}
+";
+
+const MANY: &str = "\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: many, namespace: argocd}
+spec:
+  project: default
+  destination: {server: https://kubernetes.default.svc, namespace: many}
+  sources:
+  - {repoURL: $REPO, path: guestbook}
+  - {repoURL: $REPO, path: chart, helm: {parameters: [{name: image.tag, value: v6}]}}
+";
+
+/// The words of a line, as a shell takes it apart: single quotes hold them together.
+fn words(line: &str) -> Vec<String> {
+    let parts: Vec<&str> = line.split('\'').collect();
+    let (mut words, mut word) = (Vec::new(), None::<String>);
+    for (n, part) in parts.iter().enumerate() {
+        if n % 2 == 1 {
+            word.get_or_insert_default().push_str(part);
+            continue;
+        }
+        for c in part.chars() {
+            if c == ' ' {
+                words.extend(word.take());
+            } else {
+                word.get_or_insert_default().push(c);
+            }
+        }
+    }
+    words.extend(word);
+    words
+}
+
 struct Up {
     child: Child,
     address: String,
@@ -213,6 +464,12 @@ impl Up {
         for (name, text) in trust() {
             write(&folder.join("local/trust").join(name), &text);
         }
+        let many = MANY.replace("$REPO", &format!("file://{}", repository.display()));
+        write(&folder.join("local/team/project.yaml"), PROJECT);
+        write(&folder.join("local/team/many.yaml"), &many);
+        let editor = folder.join("local/edit.sh");
+        write(&editor, "#!/bin/sh\nsed -i s/first/second/ \"$1\"\n");
+        fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).expect("it is ours");
         let mut child = Command::new(env!("CARGO_BIN_EXE_tiphys"))
             .args(["up", "--bare", "--port", "0", "--data"])
             .arg(folder.join("data"))
@@ -260,15 +517,24 @@ impl Up {
     /// Runs every step with a CLI; returns the output and the exit codes, normalized.
     fn transcript(&self, cli: &Path, steps: &[&str]) -> String {
         let config = self.folder.join("config");
-        let run = |words: &[&str]| {
-            let output = Command::new(cli)
+        let run = |words: &[&str], typed: Option<&str>| {
+            let mut child = Command::new(cli)
                 .args(words)
-                .arg("--config")
-                .arg(&config)
-                .stdin(Stdio::null())
+                .env("ARGOCD_CONFIG_DIR", &config)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
                 .env_remove("ARGOCD_OPTS")
-                .output()
+                .env("EDITOR", self.folder.join("local/edit.sh"))
+                .spawn()
                 .expect("the CLI starts");
+            let mut stdin = child.stdin.take().expect("it is piped");
+            if let Some(typed) = typed {
+                // It may end without a question.
+                let _ = writeln!(stdin, "{typed}");
+            }
+            drop(stdin);
+            let output = child.wait_with_output().expect("the CLI ends");
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             (
                 output.status.code(),
@@ -276,15 +542,18 @@ impl Up {
                 text(&output.stderr),
             )
         };
-        let (code, _, stderr) = run(&[
-            "login",
-            &self.address,
-            "--plaintext",
-            "--username",
-            "admin",
-            "--password",
-            &self.password,
-        ]);
+        let (code, _, stderr) = run(
+            &[
+                "login",
+                &self.address,
+                "--plaintext",
+                "--username",
+                "admin",
+                "--password",
+                &self.password,
+            ],
+            None,
+        );
         assert_eq!(code, Some(0), "login: {stderr}");
         let repository = format!("file://{}", self.folder.join("examples.git").display());
         let gaps = Regex::new(r"  +").expect("the rule is valid");
@@ -293,9 +562,15 @@ impl Up {
         for step in steps {
             let line = step
                 .replace("$REPO", &repository)
-                .replace("$LOCAL", &self.folder.join("local").to_string_lossy());
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let (code, stdout, stderr) = run(&words);
+                .replace("$LOCAL", &self.folder.join("local").to_string_lossy())
+                .replace("$PASSWORD", &self.password);
+            let (line, typed) = match line.split_once(" < ") {
+                Some((line, typed)) => (line, Some(typed)),
+                None => (line.as_str(), None),
+            };
+            let words = words(line);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let (code, stdout, stderr) = run(&words, typed);
             let mut shown = self.normalise(&format!("{stdout}{stderr}"));
             if step.starts_with("app sync") {
                 // The health right after the sync depends on the machine.
@@ -327,10 +602,14 @@ impl Up {
             .replace(&*self.folder.join("local").to_string_lossy(), "$LOCAL")
             .replace(&self.address, "$SERVER");
         let rules = [
+            (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
             (r"\b[0-9a-f]{40}\b", "SHA"),
             (r"\([0-9a-f]{7}\)", "(SHA)"),
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([+-]\d\d:\d\d|Z)", "TIME"),
             (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} [A-Z]+", "TIME"),
+            (r"(?m)^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", "TIME"),
+            (r"(?m)^( +resourceVersion: ).*", "${1}ANY"),
+            (r"(?m)^( +generation: ).*", "${1}ANY"),
             (r"(Duration: +).*", "${1}SOME"),
             (r#""(uid|resourceVersion)": "[^"]*""#, r#""$1": "ANY""#),
             (r#""generation": \d+"#, r#""generation": ANY"#),
@@ -433,6 +712,26 @@ fn argo_cds_own_cli_reads_local_manifests_alike() {
 #[test]
 fn our_cli_reads_local_manifests() {
     ours(LOCAL_TRANSCRIPT, LOCAL_STEPS);
+}
+
+#[test]
+fn argo_cds_own_cli_manages_projects_alike() {
+    genuine(PROJECT_TRANSCRIPT, PROJECT_STEPS);
+}
+
+#[test]
+fn our_cli_manages_projects_as_argo_cds_does() {
+    ours(PROJECT_TRANSCRIPT, PROJECT_STEPS);
+}
+
+#[test]
+fn argo_cds_own_cli_changes_applications_alike() {
+    genuine(CHANGES_TRANSCRIPT, CHANGES_STEPS);
+}
+
+#[test]
+fn our_cli_changes_applications_as_argo_cds_does() {
+    ours(CHANGES_TRANSCRIPT, CHANGES_STEPS);
 }
 
 #[test]

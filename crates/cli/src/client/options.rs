@@ -3,7 +3,7 @@
 
 use super::{
     Failure,
-    config::{LocalConfig, default_folder},
+    config::{Context, LocalConfig, default_folder},
     reason,
 };
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
@@ -175,6 +175,27 @@ impl ConnectArgs {
         connection.server = with_port(server);
         connection.token.clear();
         Ok(connection)
+    }
+
+    /// The connection to the server of a context, for another session: without its token.
+    pub fn for_context(&self, context: &Context) -> Result<Connection, Failure> {
+        let server = &context.server;
+        let mut connection = self.for_login(&server.server)?;
+        connection.plaintext |= server.plain_text;
+        connection.insecure |= server.insecure;
+        connection.grpc_web |= server.grpc_web || !server.grpc_web_root_path.is_empty();
+        connection.root_path.clone_from(&server.grpc_web_root_path);
+        Ok(connection)
+    }
+
+    /// The name of the context that is asked for; empty for the current one.
+    pub fn context_name(&self) -> &str {
+        self.argocd_context.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the command line itself says to ask before something is removed.
+    pub fn prompts_flag(&self) -> Option<bool> {
+        self.prompts_enabled
     }
 
     /// The connection according to the flags, the variables or the config file.

@@ -6,16 +6,8 @@ use clap::Command;
 /// Commands by their words; the longest match is reported.
 const VERBS: &[(&str, &str)] = &[
     (
-        "account bcrypt",
-        "htpasswd -nbBC 10 admin PASSWORD prints a hash",
-    ),
-    (
-        "account session-token",
-        "tiphys login keeps the token in its config file",
-    ),
-    (
         "admin app",
-        "tiphys app diff shows what would change; kubectl apply creates Applications",
+        "tiphys admin app generate-spec prints an Application; tiphys app diff shows what would change",
     ),
     (
         "admin cluster",
@@ -28,7 +20,7 @@ const VERBS: &[(&str, &str)] = &[
     ("admin notifications", "notifications are not supported yet"),
     (
         "admin proj",
-        "projects are AppProject objects: kubectl apply",
+        "tiphys admin proj generate-spec prints a project; kubectl api-resources lists kinds to allow",
     ),
     ("admin redis-initial-password", "there is no Redis"),
     (
@@ -38,33 +30,6 @@ const VERBS: &[(&str, &str)] = &[
     (
         "admin settings validate",
         "tiphys control-plane logs what it cannot read of the settings",
-    ),
-    (
-        "app add-source",
-        "tiphys app patch APP --type merge --patch '{\"spec\": {\"sources\": [...]}}'",
-    ),
-    (
-        "app confirm-deletion",
-        "kubectl annotate application APP argocd.argoproj.io/deletion-approved=$(date -u +%FT%TZ)",
-    ),
-    ("app delete-resource", "kubectl delete"),
-    (
-        "app edit",
-        "kubectl edit application APP, or tiphys app patch",
-    ),
-    (
-        "app get-resource",
-        "kubectl get -o yaml, or tiphys app manifests APP --source live",
-    ),
-    ("app logs", "kubectl logs"),
-    ("app patch-resource", "kubectl patch"),
-    (
-        "app remove-source",
-        "tiphys app patch APP --type merge --patch '{\"spec\": {\"sources\": [...]}}'",
-    ),
-    (
-        "app unset",
-        "tiphys app patch APP --type json --patch '[{\"op\": \"remove\", \"path\": \"/spec/source/...\"}]'",
     ),
     ("appset", "ApplicationSets are not supported yet"),
     (
@@ -83,15 +48,6 @@ const VERBS: &[(&str, &str)] = &[
         "cluster set",
         "kubectl edit secret, of the cluster's Secret",
     ),
-    (
-        "configure",
-        "tiphys --prompts-enabled, or prompts-enabled in the config file",
-    ),
-    (
-        "proj",
-        "projects are AppProject objects: kubectl edit appproject NAME -n argocd",
-    ),
-    ("relogin", "tiphys login SERVER"),
 ];
 
 /// The advice if the command line contains a command that only `argocd` has. `program` is ours.
@@ -162,6 +118,7 @@ mod tests {
         "account update-password",
         "admin app diff-reconcile-results",
         "admin app generate-spec",
+        "admin app get-reconcile-results",
         "admin cluster kubeconfig",
         "admin cluster shards",
         "admin dashboard",
@@ -171,6 +128,7 @@ mod tests {
         "admin notifications template get",
         "admin notifications trigger run",
         "admin proj generate-allow-list",
+        "admin proj generate-spec",
         "admin redis-initial-password",
         "admin repo generate-spec",
         "admin settings rbac can",
@@ -222,7 +180,23 @@ mod tests {
         "proj edit",
         "proj get",
         "proj list",
+        "proj add-source",
+        "proj add-source-namespace",
+        "proj allow-cluster-resource",
+        "proj allow-namespace-resource",
+        "proj add-destination-service-account",
+        "proj add-orphaned-ignore",
+        "proj delete",
+        "proj role add-group",
+        "proj role add-policy",
+        "proj role create",
         "proj role create-token",
+        "proj role delete",
+        "proj role delete-token",
+        "proj role get",
+        "proj role list",
+        "proj role list-tokens",
+        "proj source-integrity git policies add",
         "proj set",
         "proj windows add",
         "relogin",
@@ -265,11 +239,12 @@ mod tests {
             )
         };
         assert_eq!(
-            of("tiphys app logs web").as_deref(),
-            Some("argocd app logs does not exist in tiphys. Instead: kubectl logs")
+            of("tiphys cluster rm prod").as_deref(),
+            Some(
+                "argocd cluster rm does not exist in tiphys. Instead: kubectl delete secret, of \
+                 the cluster's Secret"
+            )
         );
-        let role = of("tiphys proj role create p r").unwrap_or_default();
-        assert!(role.starts_with("argocd proj role does not exist in tiphys. Instead: projects are AppProject objects"), "{role}");
         assert!(
             of("tiphys --server localhost appset list")
                 .is_some_and(|t| t.contains("ApplicationSets"))

@@ -1,8 +1,8 @@
 //! `account`: who is logged in, what accounts may do, their passwords and tokens.
 
-use super::{connect, prompt};
+use super::{connect, lifetime, prompt, relogin, secrets};
 use crate::{
-    client::{Client, ConnectArgs, Failure},
+    client::{Client, ConnectArgs, Failure, LocalConfig},
     output::{self, table},
 };
 use jiff::Timestamp;
@@ -14,7 +14,6 @@ use tiphys_api::rpc::{
     },
     session::{GetUserInfoRequest, GetUserInfoResponse},
 };
-use tiphys_gocompat::duration;
 
 #[derive(clap::Subcommand)]
 pub enum AccountCommand {
@@ -92,6 +91,24 @@ pub enum AccountCommand {
         #[arg(long, default_value = "", hide_default_value = true)]
         id: String,
     },
+    /// Generate bcrypt hash for any password
+    Bcrypt {
+        /// Password for which bcrypt hash is generated; prompted for if missing
+        #[arg(long)]
+        password: Option<String>,
+    },
+    /// Display current session token
+    SessionToken {
+        /// Output format (json)
+        #[arg(
+            long,
+            short,
+            default_value = "",
+            hide_default_value = true,
+            value_name = "FORMAT"
+        )]
+        output: String,
+    },
     /// Deletes account token
     DeleteToken {
         /// The token's id
@@ -104,8 +121,18 @@ pub enum AccountCommand {
 
 impl AccountCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
+        match self {
+            Self::Bcrypt { password } => secrets::bcrypt(password),
+            Self::SessionToken { output } => secrets::session_token(args, &output),
+            other => other.ask(args).await,
+        }
+    }
+
+    /// The verbs that ask a server.
+    async fn ask(self, args: &ConnectArgs) -> Result<(), Failure> {
         let client = connect(args).await?;
         let text = match self {
+            Self::Bcrypt { .. } | Self::SessionToken { .. } => String::new(),
             Self::GetUserInfo { output } => user_info(
                 &client
                     .unary("/session.SessionService/GetUserInfo", GetUserInfoRequest {})
@@ -151,26 +178,17 @@ impl AccountCommand {
                 current_password,
                 new_password,
             } => {
-                let request = UpdatePasswordRequest {
-                    name: name(&client, account).await?,
-                    current_password: asked(current_password, "Current password")?,
-                    new_password: asked(new_password, "New password")?,
-                };
-                let _: UpdatePasswordResponse = client
-                    .unary("/account.AccountService/UpdatePassword", request)
-                    .await?;
-                "Password updated\n".to_owned()
+                return update_password(args, &client, account, current_password, new_password)
+                    .await;
             }
             Self::GenerateToken {
                 account,
                 expires_in,
                 id,
             } => {
-                let nanos = duration::parse(&expires_in)
-                    .map_err(|e| Failure::fatal(format!("--expires-in: {e}")))?;
                 let request = CreateTokenRequest {
+                    expires_in: lifetime::seconds(&expires_in)?,
                     name: name(&client, account).await?,
-                    expires_in: nanos / 1_000_000_000,
                     id,
                 };
                 let answer: CreateTokenResponse = client
@@ -197,19 +215,50 @@ impl AccountCommand {
     }
 }
 
+async fn caller(client: &Client) -> Result<GetUserInfoResponse, Failure> {
+    Ok(client
+        .unary("/session.SessionService/GetUserInfo", GetUserInfoRequest {})
+        .await?)
+}
+
 /// The account that is meant: the caller's own, unless one is named.
 async fn name(client: &Client, named: Option<String>) -> Result<String, Failure> {
-    if let Some(name) = named {
-        return Ok(name);
+    match named {
+        Some(name) => Ok(name),
+        None => Ok(caller(client).await?.username),
     }
-    let info: GetUserInfoResponse = client
-        .unary("/session.SessionService/GetUserInfo", GetUserInfoRequest {})
-        .await?;
-    Ok(info.username)
 }
 
 fn asked(given: Option<String>, label: &str) -> Result<String, Failure> {
     given.map_or_else(|| prompt::secret(label), Ok)
+}
+
+/// Changes a password. Changing one's own ends the session, so a new one takes its place.
+async fn update_password(
+    args: &ConnectArgs,
+    client: &Client,
+    account: Option<String>,
+    current: Option<String>,
+    new: Option<String>,
+) -> Result<(), Failure> {
+    let caller = caller(client).await?;
+    let name = account.unwrap_or_else(|| caller.username.clone());
+    let is_own = name == caller.username && caller.iss == relogin::ISSUER;
+    let current_password = asked(current, "Current password")?;
+    let new_password = asked(new, "New password")?;
+    let request = UpdatePasswordRequest {
+        name,
+        current_password,
+        new_password: new_password.clone(),
+    };
+    let _: UpdatePasswordResponse = client
+        .unary("/account.AccountService/UpdatePassword", request)
+        .await?;
+    output::print("Password updated\n");
+    if is_own && LocalConfig::read(&args.config_path()?)?.is_some() {
+        relogin::renew(args, new_password).await?;
+    }
+    Ok(())
 }
 
 fn details(account: &Account, format: &str) -> Result<String, Failure> {

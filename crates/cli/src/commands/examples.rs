@@ -5,6 +5,10 @@ use clap::Command;
 /// Keyed by the words of the command, without the program's name, which is prepended to each line.
 const EXAMPLES: &[(&str, &[&str])] = &[
     (
+        "account bcrypt",
+        &["account bcrypt --password secret", "account bcrypt"],
+    ),
+    (
         "account can-i",
         &["account can-i sync applications 'default/*'"],
     ),
@@ -15,6 +19,23 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("account get", &["account get --account ci"]),
     ("account get-user-info", &["account get-user-info"]),
     ("account list", &["account list"]),
+    (
+        "account session-token",
+        &["account session-token", "account session-token -o json"],
+    ),
+    (
+        "admin app generate-spec",
+        &[
+            "admin app generate-spec web --repo https://github.com/argoproj/argocd-example-apps --path guestbook --dest-server https://kubernetes.default.svc --dest-namespace web",
+            "admin app generate-spec -f web.yaml --helm-set replicas=2 --inline",
+        ],
+    ),
+    (
+        "admin proj generate-spec",
+        &[
+            "admin proj generate-spec team -d https://kubernetes.default.svc,shop -s https://git.example.com/team/*",
+        ],
+    ),
     ("admin export", &["admin export -n argocd -o backup.yaml"]),
     (
         "admin import",
@@ -42,6 +63,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["app actions run web restart --kind Deployment --resource-name web"],
     ),
     (
+        "app add-source",
+        &[
+            "app add-source web --repo https://git.example.com/team/deploy.git --path extra --source-name extra",
+        ],
+    ),
+    ("app confirm-deletion", &["app confirm-deletion web"]),
+    (
         "app create",
         &[
             "app create web --repo https://github.com/argoproj/argocd-example-apps --path guestbook --dest-server https://kubernetes.default.svc --dest-namespace web",
@@ -52,12 +80,31 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["app delete web", "app delete web --cascade=false --yes"],
     ),
     (
+        "app delete-resource",
+        &["app delete-resource web --kind ConfigMap --resource-name old"],
+    ),
+    (
         "app diff",
         &["app diff web", "app diff web --revision main"],
+    ),
+    ("app edit", &["app edit web"]),
+    (
+        "app get-resource",
+        &[
+            "app get-resource web --kind Pod -o yaml",
+            "app get-resource web --kind Pod --filter-fields status.podIP,status.hostIP",
+        ],
     ),
     ("app get", &["app get web", "app get web --refresh -o tree"]),
     ("app history", &["app history web"]),
     ("app list", &["app list", "app list -l team=a -o name"]),
+    (
+        "app logs",
+        &[
+            "app logs web --follow",
+            "app logs web --kind Deployment --name web --tail 100 --container app",
+        ],
+    ),
     (
         "app manifests",
         &["app manifests web", "app manifests web --source live"],
@@ -66,6 +113,19 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "app patch",
         &[
             "app patch web --patch '[{\"op\": \"replace\", \"path\": \"/spec/source/path\", \"value\": \"prod\"}]'",
+        ],
+    ),
+    (
+        "app patch-resource",
+        &[
+            "app patch-resource web --kind ConfigMap --resource-name settings --patch '{\"data\": {\"colour\": \"green\"}}'",
+        ],
+    ),
+    (
+        "app remove-source",
+        &[
+            "app remove-source web --source-position 2",
+            "app remove-source web --source-name extra",
         ],
     ),
     (
@@ -90,6 +150,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("app terminate-op", &["app terminate-op web"]),
+    (
+        "app unset",
+        &[
+            "app unset web -p replicas",
+            "app unset web --source-position 1 --kustomize-image node",
+        ],
+    ),
     ("app wait", &["app wait web --health --timeout 300"]),
     (
         "apply",
@@ -173,6 +240,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "completion",
         &["completion bash > /etc/bash_completion.d/tiphys"],
     ),
+    (
+        "configure",
+        &[
+            "configure --prompts-enabled=true",
+            "configure --prompts-enabled=false",
+        ],
+    ),
     ("context", &["context", "context localhost:8080"]),
     (
         "control-plane",
@@ -202,6 +276,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "login",
         &["login localhost:8080 --plaintext --username admin"],
     ),
+    ("relogin", &["relogin", "relogin --password secret"]),
     ("logout", &["logout localhost:8080"]),
     ("gpg add", &["gpg add --from key.asc"]),
     ("gpg get", &["gpg get 4AEE18F83AFDEB23"]),
@@ -210,6 +285,179 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "proj add-signature-key",
         &["proj add-signature-key team 4AEE18F83AFDEB23"],
+    ),
+    (
+        "proj add-destination",
+        &[
+            "proj add-destination team https://kubernetes.default.svc shop",
+            "proj add-destination team in-cluster shop --name",
+        ],
+    ),
+    (
+        "proj add-destination-service-account",
+        &["proj add-destination-service-account team https://kubernetes.default.svc shop deployer"],
+    ),
+    (
+        "proj add-orphaned-ignore",
+        &["proj add-orphaned-ignore team apps Deployment --name scratch-*"],
+    ),
+    (
+        "proj add-source",
+        &["proj add-source team https://git.example.com/team/deploy.git"],
+    ),
+    (
+        "proj add-source-namespace",
+        &["proj add-source-namespace team team-apps"],
+    ),
+    (
+        "proj allow-cluster-resource",
+        &[
+            "proj allow-cluster-resource team rbac.authorization.k8s.io ClusterRole",
+            "proj allow-cluster-resource team '' Namespace team-*",
+        ],
+    ),
+    (
+        "proj allow-namespace-resource",
+        &["proj allow-namespace-resource team apps Deployment --list allow"],
+    ),
+    (
+        "proj create",
+        &[
+            "proj create team -d https://kubernetes.default.svc,shop -s https://git.example.com/team/*",
+            "proj create -f team.yaml --upsert",
+        ],
+    ),
+    ("proj delete", &["proj delete team"]),
+    (
+        "proj deny-cluster-resource",
+        &["proj deny-cluster-resource team rbac.authorization.k8s.io ClusterRole"],
+    ),
+    (
+        "proj deny-namespace-resource",
+        &["proj deny-namespace-resource team '' Secret"],
+    ),
+    ("proj edit", &["proj edit team"]),
+    (
+        "proj remove-destination",
+        &["proj remove-destination team https://kubernetes.default.svc shop"],
+    ),
+    (
+        "proj remove-destination-service-account",
+        &[
+            "proj remove-destination-service-account team https://kubernetes.default.svc shop deployer",
+        ],
+    ),
+    (
+        "proj remove-orphaned-ignore",
+        &["proj remove-orphaned-ignore team apps Deployment --name scratch-*"],
+    ),
+    (
+        "proj remove-source",
+        &["proj remove-source team https://git.example.com/team/deploy.git"],
+    ),
+    (
+        "proj remove-source-namespace",
+        &["proj remove-source-namespace team team-apps"],
+    ),
+    (
+        "proj role add-group",
+        &["proj role add-group team dev example:developers"],
+    ),
+    (
+        "proj role add-policy",
+        &[
+            "proj role add-policy team dev -a sync -o *",
+            "proj role add-policy team dev -a get -o * -r logs",
+        ],
+    ),
+    (
+        "proj role create",
+        &["proj role create team dev --description Developers"],
+    ),
+    (
+        "proj role create-token",
+        &[
+            "proj role create-token team ci --expires-in 12h",
+            "proj role create-token team ci --id nightly --token-only",
+        ],
+    ),
+    ("proj role delete", &["proj role delete team dev"]),
+    (
+        "proj role delete-token",
+        &["proj role delete-token team ci 1696769937"],
+    ),
+    ("proj role get", &["proj role get team dev"]),
+    (
+        "proj role list",
+        &["proj role list team", "proj role list team -o json"],
+    ),
+    (
+        "proj role list-tokens",
+        &["proj role list-tokens team ci --unixtime"],
+    ),
+    (
+        "proj role remove-group",
+        &["proj role remove-group team dev example:developers"],
+    ),
+    (
+        "proj role remove-policy",
+        &["proj role remove-policy team dev -a sync -o *"],
+    ),
+    (
+        "proj set",
+        &[
+            "proj set team --description Shop",
+            "proj set team --allow-cluster-resource /Namespace/team-* --orphaned-resources-warn",
+        ],
+    ),
+    (
+        "proj source-integrity git policies add",
+        &[
+            "proj source-integrity git policies add team --repo-url https://git.example.com/* --gpg-mode strict --gpg-key 4AEE18F83AFDEB23",
+        ],
+    ),
+    (
+        "proj source-integrity git policies delete",
+        &["proj source-integrity git policies delete team 1 3"],
+    ),
+    (
+        "proj source-integrity git policies list",
+        &["proj source-integrity git policies list team"],
+    ),
+    (
+        "proj source-integrity git policies update",
+        &[
+            "proj source-integrity git policies update team 0 --gpg-mode head --add-gpg-key 4AEE18F83AFDEB23",
+        ],
+    ),
+    (
+        "proj windows add",
+        &[
+            "proj windows add team --kind allow --schedule '0 22 * * *' --duration 1h --applications '*'",
+            "proj windows add team --kind deny --schedule '30 10 * * *' --duration 30m --namespaces default,prod-* --manual-sync --time-zone Europe/Berlin",
+        ],
+    ),
+    ("proj windows delete", &["proj windows delete team 0"]),
+    (
+        "proj windows disable-manual-sync",
+        &["proj windows disable-manual-sync team 0"],
+    ),
+    (
+        "proj windows disable-sync-overrun",
+        &["proj windows disable-sync-overrun team 0"],
+    ),
+    (
+        "proj windows enable-manual-sync",
+        &["proj windows enable-manual-sync team 0"],
+    ),
+    (
+        "proj windows enable-sync-overrun",
+        &["proj windows enable-sync-overrun team 0"],
+    ),
+    ("proj windows list", &["proj windows list team"]),
+    (
+        "proj windows update",
+        &["proj windows update team 0 --duration 2h"],
     ),
     ("proj get", &["proj get default"]),
     ("proj list", &["proj list"]),

@@ -1,6 +1,6 @@
 //! `login`: requests a token and stores it in the config file.
 
-use super::prompt;
+use super::{claims::Claims, prompt};
 use crate::{
     client::{
         Client, ConnectArgs, Connection, ContextRef, Failure, LocalConfig, Server, TlsProbe, User,
@@ -8,14 +8,13 @@ use crate::{
     },
     output,
 };
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use serde_json::Value;
 use tiphys_api::rpc::session::{SessionCreateRequest, SessionResponse};
 
 #[derive(clap::Args)]
 pub struct Login {
     /// Address of the server
-    server: String,
+    #[arg(value_name = "SERVER")]
+    address: String,
     /// Name to use for the context
     #[arg(long)]
     name: Option<String>,
@@ -40,39 +39,52 @@ impl Login {
                 "login with --sso is not supported yet: log in with --username and --password",
             ));
         }
-        let mut connection = args.for_login(&self.server)?;
+        let mut connection = args.for_login(&self.address)?;
         if !self.skip_test_tls {
             settle_tls(&mut connection).await?;
         }
         let username = given_or(self.username, || prompt::text("Username"))?;
         let password = given_or(self.password, prompt::password)?;
-        let client = Client::connect(connection.clone()).await?;
-        let request = SessionCreateRequest {
-            username,
-            password,
-            token: String::new(),
-        };
-        let session: SessionResponse = client
-            .unary("/session.SessionService/Create", request)
-            .await?;
+        let token = session(connection.clone(), username, password).await?;
+        let claims = Claims::read(&token)
+            .ok_or_else(|| Failure::error("the server's token is not a JSON Web Token"))?;
         output::print(&format!(
             "'{}' logged in successfully\n",
-            display_name(&session.token)?
+            claims.display_name()
         ));
 
         let name = self
             .name
             .unwrap_or_else(|| match connection.root_path.trim_matches('/') {
-                "" => self.server.clone(),
-                root => format!("{}/{root}", self.server),
+                "" => self.address.clone(),
+                root => format!("{}/{root}", self.address),
             });
-        store(args, &self.server, &name, session.token, &connection)?;
+        store(args, &self.address, &name, token, &connection)?;
         output::print(&format!("Context '{name}' updated\n"));
         Ok(())
     }
 }
 
-fn given_or(
+/// The token of a new session.
+pub async fn session(
+    connection: Connection,
+    username: String,
+    password: String,
+) -> Result<String, Failure> {
+    let request = SessionCreateRequest {
+        username,
+        password,
+        token: String::new(),
+    };
+    let session: SessionResponse = Client::connect(connection)
+        .await?
+        .unary("/session.SessionService/Create", request)
+        .await?;
+    Ok(session.token)
+}
+
+/// What is given, or what is answered to a question.
+pub fn given_or(
     given: Option<String>,
     ask: impl FnOnce() -> Result<String, Failure>,
 ) -> Result<String, Failure> {
@@ -133,50 +145,4 @@ fn store(
     });
     name.clone_into(&mut config.current_context);
     config.write(&path)
-}
-
-/// The owner of a token: e-mail, name or subject.
-fn display_name(token: &str) -> Result<String, Failure> {
-    let unreadable = || Failure::error("the server's token is not a JSON Web Token");
-    let claims = token.split('.').nth(1).ok_or_else(unreadable)?;
-    let claims: Value = URL_SAFE_NO_PAD
-        .decode(claims)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .ok_or_else(unreadable)?;
-    let text = |name: &str| {
-        claims[name]
-            .as_str()
-            .filter(|t| !t.is_empty())
-            .map(str::to_owned)
-    };
-    let federated = || {
-        claims["federated_claims"]["user_id"]
-            .as_str()
-            .map(str::to_owned)
-    };
-    Ok(text("email")
-        .or_else(|| text("name"))
-        .or_else(federated)
-        .or_else(|| text("sub"))
-        .unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_a_token_is_for() {
-        let token = |claims: &str| format!("x.{}.y", URL_SAFE_NO_PAD.encode(claims));
-        assert_eq!(
-            display_name(&token(r#"{"sub":"admin:login"}"#)).expect("a token"),
-            "admin:login"
-        );
-        assert_eq!(
-            display_name(&token(r#"{"sub":"x","email":"a@example.com"}"#)).expect("a token"),
-            "a@example.com"
-        );
-        assert!(display_name("x").is_err());
-    }
 }

@@ -28,14 +28,7 @@ impl Logout {
         let context = config
             .resolve(name)
             .map_err(|_| Failure::fatal(format!("Context {name} does not exist")))?;
-        let mut connection = args.for_login(&context.server.server)?;
-        connection.plaintext |= context.server.plain_text;
-        connection.insecure |= context.server.insecure;
-        connection.grpc_web |=
-            context.server.grpc_web || !context.server.grpc_web_root_path.is_empty();
-        connection
-            .root_path
-            .clone_from(&context.server.grpc_web_root_path);
+        let mut connection = args.for_context(&context)?;
         connection.token.clone_from(&context.user.auth_token);
         match revoke(connection).await {
             Ok(()) => log::info("token successfully invalidated on server"),

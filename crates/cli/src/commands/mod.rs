@@ -8,22 +8,28 @@ mod app;
 mod apply;
 mod catalog;
 mod cert;
+mod claims;
 mod cluster;
 mod completion;
+mod configure;
 mod context;
 mod diff;
+mod edit;
 mod examples;
 mod files;
 mod gpg;
 mod helm;
 mod install;
 mod kustomize;
+mod lifetime;
 mod login;
 mod logout;
 mod proj;
 mod prompt;
+mod relogin;
 mod repo;
 mod repocreds;
+mod secrets;
 mod version;
 
 pub use apply::kube::KubeArgs;
@@ -46,8 +52,8 @@ pub enum ClientCommand {
     Local(LocalCommand),
     Install(Box<install::InstallCommand>),
     /// Manage projects
-    #[command(subcommand)]
-    Proj(proj::ProjCommand),
+    #[command(subcommand, alias = "project")]
+    Proj(Box<proj::ProjCommand>),
     /// Manage repository connection parameters
     #[command(subcommand)]
     Repo(Box<repo::RepoCommand>),
@@ -73,11 +79,15 @@ pub enum ClientCommand {
     Admin(Box<admin::AdminCommand>),
     /// Log in to an API server
     Login(login::Login),
+    /// Refresh an expired authenticate token
+    Relogin(relogin::Relogin),
     /// Log out from an API server
     Logout(logout::Logout),
     /// Switch between contexts
     #[command(visible_alias = "ctx")]
     Context(context::ContextCommand),
+    /// Manage local configuration
+    Configure(configure::Configure),
     /// Print version information
     Version(version::Version),
     /// Print the completion script of a shell (bash, zsh or fish)
@@ -127,6 +137,8 @@ pub async fn run(
         ClientCommand::Account(c) => c.run(connect).await,
         ClientCommand::Admin(c) => c.run().await,
         ClientCommand::Login(c) => c.run(connect).await,
+        ClientCommand::Relogin(c) => c.run(connect).await,
+        ClientCommand::Configure(_) => configure::Configure::run(connect),
         ClientCommand::Logout(c) => c.run(connect).await,
         ClientCommand::Context(c) => c.run(connect),
         ClientCommand::Version(c) => c.run(connect).await,
@@ -240,6 +252,29 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         adapt(<Program as clap::CommandFactory>::command()).debug_assert();
+    }
+
+    /// An argument with the name of a flag for all commands would change where these connect to.
+    #[test]
+    fn no_argument_takes_the_place_of_a_global_flag() {
+        fn check(command: &clap::Command, global: &[String], found: &mut Vec<String>) {
+            for arg in command.get_arguments().filter(|a| a.is_positional()) {
+                if global.iter().any(|id| arg.get_id() == id.as_str()) {
+                    found.push(format!("{} {}", command.get_name(), arg.get_id()));
+                }
+            }
+            for sub in command.get_subcommands() {
+                check(sub, global, found);
+            }
+        }
+        let program = adapt(<Program as clap::CommandFactory>::command());
+        let global = program.get_arguments().filter(|a| a.is_global_set());
+        let global: Vec<String> = global.map(|a| a.get_id().to_string()).collect();
+        assert!(global.contains(&"server".to_owned()));
+        let mut found = Vec::new();
+        check(&program, &global, &mut found);
+        // `login` reads the flag itself.
+        assert!(found.is_empty(), "{found:?}");
     }
 
     const ACCEPTED: &[&[&str]] = &[

@@ -43,7 +43,9 @@ struct Hidden;
 
 impl Hidden {
     fn start() -> Option<Self> {
-        (std::io::stdin().is_terminal() && Self::echo("-echo")).then_some(Self)
+        let is_hidden = std::io::stdin().is_terminal() && Self::echo("-echo");
+        // Made only then: its end shows what is typed again.
+        is_hidden.then(|| Self)
     }
 
     fn echo(mode: &str) -> bool {

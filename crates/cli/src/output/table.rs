@@ -4,6 +4,15 @@
 /// belongs to no column, and a row with fewer cells ends the columns above it.
 pub fn align(text: &str, min_width: usize) -> String {
     const PADDING: usize = 2;
+    layout(text, min_width, PADDING)
+}
+
+/// The same without a minimum width, and with `padding` blanks between the columns.
+pub fn align_apart(text: &str, padding: usize) -> String {
+    layout(text, 0, padding)
+}
+
+fn layout(text: &str, min_width: usize, padding: usize) -> String {
     let rows: Vec<Vec<&str>> = text
         .lines()
         .map(|line| line.split('\t').collect())
@@ -12,7 +21,7 @@ pub fn align(text: &str, min_width: usize) -> String {
         rows: &rows,
         widths: Vec::new(),
         min_width,
-        padding: PADDING,
+        padding,
         out: String::with_capacity(text.len() * 2),
     };
     layout.format(0, rows.len());

@@ -65,6 +65,39 @@ pub fn age(seconds: i64) -> String {
     }
 }
 
+/// A distance in time as people say it: `3 hours ago`, `1 day from now`.
+pub fn distance(second: i64, now: Timestamp) -> String {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    const WEEK: i64 = 7 * DAY;
+    const MONTH: i64 = 30 * DAY;
+    const YEAR: i64 = 12 * MONTH;
+    let ahead = second.saturating_sub(now.as_second());
+    let side = if ahead > 0 { "from now" } else { "ago" };
+    let far = ahead.saturating_abs();
+    let many = |unit: i64, name: &str| format!("{} {name} {side}", far / unit);
+    match far {
+        0 => "now".to_owned(),
+        1 => format!("1 second {side}"),
+        _ if far < MINUTE => many(1, "seconds"),
+        _ if far < 2 * MINUTE => format!("1 minute {side}"),
+        _ if far < HOUR => many(MINUTE, "minutes"),
+        _ if far < 2 * HOUR => format!("1 hour {side}"),
+        _ if far < DAY => many(HOUR, "hours"),
+        _ if far < 2 * DAY => format!("1 day {side}"),
+        _ if far < WEEK => many(DAY, "days"),
+        _ if far < 2 * WEEK => format!("1 week {side}"),
+        _ if far < MONTH => many(WEEK, "weeks"),
+        _ if far < 2 * MONTH => format!("1 month {side}"),
+        _ if far < YEAR => many(MONTH, "months"),
+        _ if far < 18 * MONTH => format!("1 year {side}"),
+        _ if far < 2 * YEAR => format!("2 years {side}"),
+        _ if far < 37 * YEAR => many(YEAR, "years"),
+        _ => format!("a long while {side}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,5 +136,32 @@ mod tests {
             "1m5s"
         );
         assert_eq!(text(None), "<nil>");
+    }
+
+    #[test]
+    fn distances() {
+        let now = Timestamp::from_second(2_000_000_000).expect("a time");
+        for (seconds, text) in [
+            (0, "now"),
+            (-1, "1 second ago"),
+            (2, "2 seconds from now"),
+            (-60, "1 minute ago"),
+            (-119, "1 minute ago"),
+            (120, "2 minutes from now"),
+            (-3_600, "1 hour ago"),
+            (-7_200, "2 hours ago"),
+            (86_400, "1 day from now"),
+            (-172_800, "2 days ago"),
+            (604_800, "1 week from now"),
+            (-1_209_600, "2 weeks ago"),
+            (-2_592_000, "1 month ago"),
+            (-5_184_000, "2 months ago"),
+            (31_104_000, "1 year from now"),
+            (46_656_000, "2 years from now"),
+            (-62_208_000, "2 years ago"),
+            (-1_244_160_000, "a long while ago"),
+        ] {
+            assert_eq!(distance(2_000_000_000 + seconds, now), text, "{seconds}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::emit::is_break;
 /// A text as go-yaml v3 prints it behind `>` in a map that is not indented.
 pub(super) fn folded(text: &str) -> String {
     let mut out = String::from(">");
-    out.push_str(&hints(text));
+    out.push_str(&hints(text, 2));
     out.push('\n');
     let starts_blank = text.starts_with(|c| c == ' ' || c == '\t' || is_break(c));
     let (mut breaks, mut leading_spaces) = (true, true);
@@ -31,10 +31,10 @@ pub(super) fn folded(text: &str) -> String {
 }
 
 /// What stands behind the sign of a block.
-pub(super) fn hints(text: &str) -> String {
+pub(super) fn hints(text: &str, step: isize) -> String {
     let mut hints = String::new();
     if text.starts_with(|c| c == ' ' || is_break(c)) {
-        hints.push('2');
+        hints.push_str(&step.to_string());
     }
     let mut ends = text.chars().rev();
     match (ends.next(), ends.next()) {

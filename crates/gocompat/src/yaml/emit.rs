@@ -62,6 +62,11 @@ pub fn to_string_v3(value: &Document) -> String {
     written(value, Form::V3)
 }
 
+/// The same with go-yaml v3's own indentation, of four, which its users seldom leave.
+pub fn to_string_v3_wide(value: &Document) -> String {
+    indented(value, Form::V3, 4)
+}
+
 /// How go-yaml v3 writes a text of which nobody said how.
 pub(super) fn style_v3(text: &str) -> Style {
     let analysis = Analysis::of(text, Form::V3);
@@ -156,8 +161,14 @@ fn in_order<'a, N>(members: Vec<(&'a str, &'a N)>, form: Form) -> Vec<(Cow<'a, s
 }
 
 fn written(value: &impl Node, form: Form) -> String {
+    indented(value, form, 2)
+}
+
+fn indented(value: &impl Node, form: Form, step: isize) -> String {
     let mut emitter = Emitter {
         form,
+        step,
+        in_item: false,
         out: String::new(),
         column: 0,
         indent: -1,
@@ -172,6 +183,10 @@ fn written(value: &impl Node, form: Form) -> String {
 
 struct Emitter {
     form: Form,
+    /// Each level is indented by a multiple of this.
+    step: isize,
+    /// What comes next is an item of a list: it is only as deep as its dash takes.
+    in_item: bool,
     out: String,
     column: usize,
     /// -1 outside of any collection.
@@ -220,11 +235,13 @@ impl Emitter {
         self.indention = self.indention && is_indention;
     }
 
-    fn deeper(&self, flow: bool) -> isize {
+    fn deeper(&mut self, flow: bool) -> isize {
+        let in_item = std::mem::take(&mut self.in_item);
         match (self.indent, flow) {
-            (..0, true) => 2,
+            (..0, true) => self.step,
             (..0, false) => 0,
-            (indent, _) => indent + 2,
+            (indent, _) if in_item => indent + 2,
+            (indent, _) => (indent / self.step + 1) * self.step,
         }
     }
 
@@ -254,8 +271,10 @@ impl Emitter {
         for item in items {
             self.write_indent();
             self.indicator("-", true, false, true);
+            self.in_item = true;
             self.node(item, false);
         }
+        self.in_item = false;
         self.indent = outer;
     }
 
@@ -434,7 +453,7 @@ impl Emitter {
 
     fn literal(&mut self, text: &str) {
         self.indicator("|", true, false, false);
-        for hint in hints(text).chars() {
+        for hint in hints(text, self.step).chars() {
             self.indicator(hint.encode_utf8(&mut [0; 4]), false, false, false);
         }
         self.put_break('\n');

@@ -22,7 +22,7 @@ mod times;
 pub mod tree;
 mod words;
 
-pub use emit::{marshal, shortest_float, to_string, to_string_v3};
+pub use emit::{marshal, shortest_float, to_string, to_string_v3, to_string_v3_wide};
 pub use split::{Chunk, decode_text, split_documents};
 
 use serde_json::Value;

@@ -15,7 +15,7 @@ use std::{
 };
 use tiphys_api::{
     AppProject, Application,
-    project::AppProjectList,
+    project::{AppProjectList, AppProjectSpec, JWTToken},
     rpc::{
         events::EventList,
         project::{
@@ -29,7 +29,7 @@ use tiphys_engine::{
     permit, spec,
     sync::window::{self, Windows},
 };
-use tiphys_gocompat::glob::Glob;
+use tiphys_gocompat::{cron, glob::Glob};
 
 pub const DEFAULT: &str = "default";
 /// A service account name must not contain pattern characters.
@@ -50,7 +50,23 @@ pub async fn list(
 }
 
 pub async fn get(state: Arc<State>, guard: Guard, q: ProjectQuery) -> Result<AppProject, ApiError> {
-    Ok(find::<Get>(&state, &guard, &q.name).await?.into_inner())
+    let mut project = find::<Get>(&state, &guard, &q.name).await?.into_inner();
+    list_tokens(&mut project);
+    Ok(project)
+}
+
+/// Clients look for the tokens of a role in the spec, where they once were stored.
+fn list_tokens(project: &mut AppProject) {
+    for role in 0..project.spec.roles.len() {
+        let mut tokens: Vec<JWTToken> = Vec::new();
+        for token in tiphys_rbac::tokens(project, &project.spec.roles[role].name) {
+            if !tokens.contains(token) {
+                tokens.push(token.clone());
+            }
+        }
+        tokens.sort_by_key(|token| std::cmp::Reverse(token.iat));
+        project.spec.roles[role].jwt_tokens = tokens;
+    }
 }
 
 pub async fn detailed(
@@ -135,6 +151,7 @@ pub async fn create(
         .project
         .ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
     tiphys_rbac::normalize_tokens(&mut project);
+    name_zones(&mut project);
     let project = guard.create(project)?;
     validate(&project).map_err(|e| e.context("error validating project"))?;
     let created = match state.reach.create_project(&project).await {
@@ -144,9 +161,7 @@ pub async fn create(
                 return Ok(existing);
             }
             if !q.upsert {
-                return Err(ApiError::invalid(
-                    "existing project spec is different, use upsert flag to force update",
-                ));
+                return Err(different(&existing.spec, &project.spec));
             }
             let mut updated = AppProject {
                 spec: project.into_inner().spec,
@@ -178,6 +193,7 @@ pub async fn update(
         .project
         .ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
     tiphys_rbac::normalize_tokens(&mut project);
+    name_zones(&mut project);
     let project = guard.update_project(project)?;
     validate(&project)?;
     let before = state.reach.existing_project(&project).await?;
@@ -225,6 +241,35 @@ pub async fn delete(
     )
     .await;
     Ok(EmptyResponse {})
+}
+
+/// A window without a time zone, or with one that nobody knows, is in UTC.
+fn name_zones(project: &mut AppProject) {
+    for window in &mut project.spec.sync_windows {
+        if window.time_zone.is_empty() || cron::time_zone(&window.time_zone).is_none() {
+            "UTC".clone_into(&mut window.time_zone);
+        }
+    }
+}
+
+/// The fields that differ are named as in Argo CD's message: with a capital letter.
+fn different(existing: &AppProjectSpec, asked: &AppProjectSpec) -> ApiError {
+    let fields = |spec: &AppProjectSpec| match serde_json::to_value(spec) {
+        Ok(serde_json::Value::Object(fields)) => fields,
+        _ => serde_json::Map::new(),
+    };
+    let (existing, asked) = (fields(existing), fields(asked));
+    let names: BTreeSet<&String> = existing.keys().chain(asked.keys()).collect();
+    let differing: Vec<String> = names
+        .into_iter()
+        .filter(|name| existing.get(*name) != asked.get(*name))
+        .map(|name| name[..1].to_ascii_uppercase() + &name[1..])
+        .collect();
+    ApiError::invalid(format!(
+        "existing project spec is different; use upsert flag to force update; \
+         difference in keys {:?}",
+        differing.join(",")
+    ))
 }
 
 /// A caller who changes a project's destinations must be allowed to update those clusters; likewise
@@ -427,6 +472,53 @@ async fn record(
 mod tests {
     use super::*;
     use serde_json::json;
+
+    fn project(spec: serde_json::Value) -> AppProject {
+        serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).expect("a project")
+    }
+
+    #[test]
+    fn windows_are_in_a_known_zone() {
+        let window = |zone: &str| json!({"kind": "deny", "timeZone": zone});
+        let zones = ["", "Mars/Base", "Europe/Berlin"].map(window);
+        let mut p = project(json!({"syncWindows": zones}));
+        name_zones(&mut p);
+        let zones: Vec<&str> = p
+            .spec
+            .sync_windows
+            .iter()
+            .map(|w| w.time_zone.as_str())
+            .collect();
+        assert_eq!(zones, ["UTC", "UTC", "Europe/Berlin"]);
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        let spec = |value| project(value).spec;
+        let error = different(
+            &spec(json!({"sourceRepos": ["a"], "description": "d"})),
+            &spec(json!({"sourceRepos": ["a"], "destinations": [{"server": "s"}]})),
+        );
+        let message = "existing project spec is different; use upsert flag to force update; \
+                       difference in keys \"Description,Destinations\"";
+        assert_eq!(error.message, message);
+    }
+
+    #[test]
+    fn tokens_are_listed_in_the_spec_too() {
+        let token = |id: &str, iat: i64| json!({"id": id, "iat": iat});
+        let mut p = project(json!({"roles": [
+            {"name": "dev", "jwtTokens": [token("old", 1)]}, {"name": "none"}]}));
+        p.status.jwt_tokens_by_role =
+            serde_json::from_value(json!({"dev": {"items": [token("old", 1), token("new", 2)]}}))
+                .expect("tokens");
+        list_tokens(&mut p);
+        let ids = |role: usize| -> Vec<&str> {
+            let tokens = p.spec.roles[role].jwt_tokens.iter();
+            tokens.map(|t| t.id.as_str()).collect()
+        };
+        assert_eq!((ids(0), ids(1)), (vec!["new", "old"], Vec::new()));
+    }
 
     #[test]
     fn bad_projects_are_refused_with_the_field() {

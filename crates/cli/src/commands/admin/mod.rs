@@ -2,6 +2,7 @@
 //! [`AdminCommand`].
 
 mod backup;
+mod generate;
 mod overrides;
 mod password;
 mod rbac;
@@ -13,6 +14,12 @@ pub enum AdminCommand {
     /// Provides set of commands for settings validation and troubleshooting
     #[command(subcommand)]
     Settings(SettingsCommand),
+    /// Manage applications configuration
+    #[command(subcommand)]
+    App(generate::AppSpecCommand),
+    /// Manage projects configuration
+    #[command(subcommand)]
+    Proj(generate::ProjSpecCommand),
     InitialPassword(password::InitialPassword),
     Export(backup::Export),
     Import(Box<backup::Import>),
@@ -33,6 +40,8 @@ impl AdminCommand {
         match self {
             Self::Settings(SettingsCommand::ResourceOverrides(command)) => command.run(),
             Self::Settings(SettingsCommand::Rbac(command)) => command.run().await,
+            Self::App(command) => command.run(),
+            Self::Proj(command) => command.run().await,
             Self::InitialPassword(command) => command.run().await,
             Self::Export(command) => command.run().await,
             Self::Import(command) => command.run().await,

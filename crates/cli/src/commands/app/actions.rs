@@ -31,7 +31,7 @@ pub enum ActionsCommand {
 
 /// Which of an Application's resources.
 #[derive(clap::Args)]
-struct Filter {
+pub struct Filter {
     /// Name of resource
     #[arg(long)]
     resource_name: Option<String>,
@@ -191,7 +191,23 @@ impl Run {
 }
 
 impl Filter {
-    /// The selected live objects of the Application, possibly itself.
+    pub(super) fn app_namespace(&self) -> Option<&str> {
+        self.app_namespace.as_deref()
+    }
+
+    /// The selected live objects that the Application manages.
+    pub(super) async fn managed(
+        &self,
+        client: &Client,
+        app: &AppRef,
+        kind: &str,
+        all: bool,
+    ) -> Result<Vec<Object>, Failure> {
+        let live = live(client, app).await?;
+        self.pick(live.into_iter(), Some(kind), all)
+    }
+
+    /// The same, and possibly the Application itself.
     async fn select(
         &self,
         client: &Client,
@@ -199,27 +215,23 @@ impl Filter {
         kind: Option<&str>,
         all: bool,
     ) -> Result<Vec<Object>, Failure> {
-        let query = ResourcesQuery {
-            application_name: app.name.clone(),
-            app_namespace: app.namespace(),
-            ..Default::default()
-        };
-        let managed: ManagedResourcesResponse = client
-            .unary("/application.ApplicationService/ManagedResources", query)
-            .await?;
+        let live = live(client, app).await?;
         let itself: Application = client
             .unary("/application.ApplicationService/Get", app.query())
             .await?;
         let mut itself =
             serde_json::to_value(&itself).map_err(|e| Failure::error(e.to_string()))?;
         (itself["apiVersion"], itself["kind"]) = (API_VERSION.into(), "Application".into());
-        let live = managed
-            .items
-            .iter()
-            .filter_map(|r| serde_json::from_str::<Value>(&r.live_state).ok());
-        let objects = live
-            .chain([itself])
-            .filter_map(|value| Object::from_value(value).ok());
+        self.pick(live.into_iter().chain([itself]), kind, all)
+    }
+
+    fn pick(
+        &self,
+        live: impl Iterator<Item = Value>,
+        kind: Option<&str>,
+        all: bool,
+    ) -> Result<Vec<Object>, Failure> {
+        let objects = live.filter_map(|value| Object::from_value(value).ok());
         let wanted =
             |asked: Option<&str>, have: &str| asked.is_none_or(|a| a.is_empty() || a == have);
         let found: Vec<Object> = objects
@@ -238,6 +250,21 @@ impl Filter {
             _ => Ok(found),
         }
     }
+}
+
+async fn live(client: &Client, app: &AppRef) -> Result<Vec<Value>, Failure> {
+    let query = ResourcesQuery {
+        application_name: app.name.clone(),
+        app_namespace: app.namespace(),
+        ..Default::default()
+    };
+    let managed: ManagedResourcesResponse = client
+        .unary("/application.ApplicationService/ManagedResources", query)
+        .await?;
+    let states = managed.items.iter();
+    Ok(states
+        .filter_map(|r| serde_json::from_str(&r.live_state).ok())
+        .collect())
 }
 
 #[cfg(test)]
@@ -265,5 +292,34 @@ apps   Deployment  web   resume   true
         let json =
             output::document(&[action("restart", false)], "json").expect("it can be written");
         assert!(json.contains("\"Action\": \"restart\""), "{json}");
+    }
+
+    #[test]
+    fn objects_are_picked_by_what_is_asked() {
+        let of = |kind: &str, name: &str| {
+            serde_json::json!({"apiVersion": "v1", "kind": kind,
+                "metadata": {"name": name, "namespace": "n"}})
+        };
+        // An object that is not there has no live state.
+        let live = [of("ConfigMap", "one"), of("ConfigMap", "two"), Value::Null];
+        let pick = |name: Option<&str>, kind, all| {
+            let filter = Filter {
+                resource_name: name.map(str::to_owned),
+                group: None,
+                namespace: None,
+                app_namespace: None,
+            };
+            let found = filter.pick(live.clone().into_iter(), Some(kind), all);
+            found
+                .map(|found| found.len())
+                .map_err(|e| (e.code, e.message))
+        };
+        assert_eq!(pick(Some("one"), "ConfigMap", false), Ok(1));
+        assert_eq!(pick(None, "ConfigMap", true), Ok(2));
+        let none = "no matching resource found".to_owned();
+        assert_eq!(pick(Some("one"), "Secret", true), Err((20, none)));
+        let many =
+            "multiple resources match inputs, use the --all flag to patch multiple resources";
+        assert_eq!(pick(None, "ConfigMap", false), Err((20, many.to_owned())));
     }
 }

@@ -83,8 +83,13 @@ fn read(file: &str) -> Result<Vec<u8>, Failure> {
 }
 
 impl Create {
+    /// The file with Applications, if one is named.
+    pub fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+
     /// The Applications to create.
-    fn applications(&self) -> Result<Vec<Application>, Failure> {
+    pub fn applications(&self) -> Result<Vec<Application>, Failure> {
         let mut apps = match self.file.as_deref().filter(|f| !f.is_empty()) {
             None => vec![self.of_flags()?],
             Some(file) => {

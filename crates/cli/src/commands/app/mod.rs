@@ -1,13 +1,18 @@
 //! `app`: everything about Applications. Main type: [`AppCommand`].
 
 mod actions;
-mod create;
+mod confirm;
+pub(super) mod create;
 mod delete;
 mod diff;
+mod edit;
 mod get;
+mod get_resource;
 mod history;
 mod list;
+mod live;
 mod local;
+mod logs;
 mod manifests;
 mod operation;
 mod patch;
@@ -16,9 +21,11 @@ mod select;
 mod send;
 mod set;
 mod source;
+mod sources;
 mod spec;
 mod states;
 mod sync;
+mod unset;
 mod wait;
 
 pub(super) use diff::difference;
@@ -58,10 +65,29 @@ pub enum AppCommand {
     Resources(resources::Resources),
     /// Set application parameters
     Set(Box<set::Set>),
+    /// Unset application parameters
+    Unset(Box<unset::Unset>),
+    /// Edit application
+    Edit(edit::Edit),
+    /// Adds a source to the list of sources in the application
+    AddSource(Box<sources::AddSource>),
+    /// Remove a source from multiple sources application
+    RemoveSource(sources::RemoveSource),
     /// Delete an application
     Delete(delete::Delete),
+    /// Confirms deletion/pruning of an application resources
+    ConfirmDeletion(confirm::ConfirmDeletion),
     /// Patch application
     Patch(patch::Patch),
+    /// Get logs of application pods
+    Logs(Box<logs::Logs>),
+    /// Get details about the live Kubernetes manifests of a resource in an application. The
+    /// filter-fields flag can be used to only display fields you want to see.
+    GetResource(Box<get_resource::GetResource>),
+    /// Patch resource in an application
+    PatchResource(Box<live::PatchResource>),
+    /// Delete resource in an application
+    DeleteResource(Box<live::DeleteResource>),
     /// Manage Resource actions
     #[command(subcommand)]
     Actions(actions::ActionsCommand),
@@ -85,7 +111,16 @@ impl AppCommand {
             Self::Manifests(c) => c.run(args).await,
             Self::Resources(c) => c.run(args).await,
             Self::Set(c) => c.run(args).await,
+            Self::Unset(c) => c.run(args).await,
+            Self::Edit(c) => c.run(args).await,
+            Self::AddSource(c) => c.run(args).await,
+            Self::RemoveSource(c) => c.run(args).await,
             Self::Delete(c) => c.run(args).await,
+            Self::ConfirmDeletion(c) => c.run(args).await,
+            Self::Logs(c) => c.run(args).await,
+            Self::GetResource(c) => c.run(args).await,
+            Self::PatchResource(c) => c.run(args).await,
+            Self::DeleteResource(c) => c.run(args).await,
             Self::Patch(c) => c.run(args).await,
             Self::Actions(c) => c.run(args).await,
             Self::TerminateOp(c) => c.run(args).await,

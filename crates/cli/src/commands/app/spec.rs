@@ -92,6 +92,17 @@ impl AppOptions {
     /// Changes the source at `position` of an Application with several, or its only one, and the
     /// rest of the spec.
     pub fn apply(&self, app: &mut Application, position: Option<usize>) -> Result<(), Failure> {
+        self.apply_source(app, position)?;
+        self.apply_destination(&mut app.spec);
+        self.apply_policy(&mut app.spec)
+    }
+
+    /// Changes only the source.
+    pub fn apply_source(
+        &self,
+        app: &mut Application,
+        position: Option<usize>,
+    ) -> Result<(), Failure> {
         let several = app.spec.source_hydrator.is_none() && !app.spec.sources.is_empty();
         let source = match position.filter(|_| several) {
             Some(at) => app.spec.sources.get_mut(at),
@@ -118,8 +129,7 @@ impl AppOptions {
                 add_parameter(source.helm.get_or_insert_default(), text, false)?;
             }
         }
-        self.apply_destination(&mut app.spec);
-        self.apply_policy(&mut app.spec)
+        Ok(())
     }
 
     fn apply_destination(&self, spec: &mut ApplicationSpec) {

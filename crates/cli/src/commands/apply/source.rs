@@ -126,6 +126,18 @@ impl Place {
     }
 }
 
+/// The content of a file, of a URL, or of standard input for `-`.
+pub async fn read_one(name: &str) -> Result<Vec<u8>, String> {
+    let place = match name {
+        "-" => Place::Stdin,
+        _ if name.starts_with("http://") || name.starts_with("https://") => {
+            Place::Url(name.to_owned())
+        }
+        _ => Place::File(PathBuf::from(name)),
+    };
+    place.read().await.data
+}
+
 fn limited(from: impl std::io::Read) -> Result<Vec<u8>, String> {
     let mut data = Vec::new();
     from.take(MAX_INPUT + 1)

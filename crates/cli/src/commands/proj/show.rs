@@ -1,144 +1,31 @@
-//! `proj`: projects, which define what Applications may use.
+//! `proj list` and `proj get`: projects in tables, lines and documents.
 
-use super::{connect, list_document};
 use crate::{
-    client::{ConnectArgs, Failure},
+    client::Failure,
+    commands::list_document,
     output::{self, table},
 };
-use tiphys_api::{
-    project::{AppProject, AppProjectList, SignatureKey},
-    rpc::project::{DetailedProjectsResponse, ProjectQuery, ProjectUpdateRequest},
-};
+use tiphys_api::{project::AppProject, rpc::project::DetailedProjectsResponse};
 
-#[derive(clap::Subcommand)]
-pub enum ProjCommand {
-    /// List projects
-    List {
-        /// Output format. One of: json|yaml|wide|name
-        #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
-        output: String,
-    },
-    /// Get project details
-    Get {
-        /// The project
-        name: String,
-        /// Output format. One of: json|yaml|wide
-        #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
-        output: String,
-    },
-    /// Add GnuPG signature key to project
-    AddSignatureKey {
-        /// The project
-        #[arg(value_name = "PROJECT")]
-        name: String,
-        #[arg(value_name = "KEY-ID")]
-        key: String,
-    },
-    /// Remove GnuPG signature key from project
-    RemoveSignatureKey {
-        /// The project
-        #[arg(value_name = "PROJECT")]
-        name: String,
-        #[arg(value_name = "KEY-ID")]
-        key: String,
-    },
-}
-
-/// What Argo CD's command line says of these verbs.
-const DEPRECATED: &str = "deprecated, Managing project signature keys through CLI is deprecated, migrate to Source Integrity defined in AppProject manifest";
-
-/// Changes the signature keys of a project.
-async fn change_keys(
-    args: &ConnectArgs,
-    name: String,
-    verb: &str,
-    change: impl FnOnce(&mut Vec<SignatureKey>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    eprintln!("Command {verb:?} is {DEPRECATED}");
-    let client = connect(args).await?;
-    let query = ProjectQuery { name };
-    let mut project: AppProject = client.unary("/project.ProjectService/Get", query).await?;
-    change(&mut project.spec.signature_keys)?;
-    let request = ProjectUpdateRequest {
-        project: Some(project),
-    };
-    let _: AppProject = client
-        .unary("/project.ProjectService/Update", request)
-        .await?;
-    Ok(())
-}
-
-async fn add_key(args: &ConnectArgs, name: String, key: String) -> Result<(), Failure> {
-    let is_hex = key.bytes().all(|b| b.is_ascii_hexdigit());
-    if !(is_hex && matches!(key.len(), 16 | 40)) {
-        return Err(Failure::error(format!(
-            "'{key}' is not a valid GnuPG key ID"
-        )));
+/// What `proj list -o FORMAT` prints.
+pub(super) fn list(projects: &[AppProject], format: &str) -> Result<String, Failure> {
+    match format {
+        "yaml" | "json" => list_document(projects, format),
+        "name" => Ok(projects
+            .iter()
+            .map(|p| p.metadata.name.clone() + "\n")
+            .collect()),
+        "wide" | "" => Ok(rows(projects)),
+        other => Err(output::unknown_format(other)),
     }
-    let key = Some(key);
-    let add = |keys: &mut Vec<SignatureKey>| {
-        if keys.iter().any(|known| known.key_id == key) {
-            return Err(Failure::error(
-                "Specified signature key is already defined in project",
-            ));
-        }
-        keys.push(SignatureKey { key_id: key });
-        Ok(())
-    };
-    change_keys(args, name, "add-signature-key", add).await
 }
 
-async fn remove_key(args: &ConnectArgs, name: String, key: String) -> Result<(), Failure> {
-    let key = Some(key);
-    let remove = |keys: &mut Vec<SignatureKey>| {
-        let index = keys.iter().position(|known| known.key_id == key);
-        let index = index.ok_or_else(|| {
-            Failure::error("Specified signature key is not configured for project")
-        })?;
-        keys.remove(index);
-        Ok(())
-    };
-    change_keys(args, name, "remove-signature-key", remove).await
-}
-
-impl ProjCommand {
-    pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
-        let text = match self {
-            Self::AddSignatureKey { name, key } => return add_key(args, name, key).await,
-            Self::RemoveSignatureKey { name, key } => return remove_key(args, name, key).await,
-            Self::List { output } => {
-                let client = connect(args).await?;
-                let list: AppProjectList = client
-                    .unary("/project.ProjectService/List", ProjectQuery::default())
-                    .await?;
-                match output.as_str() {
-                    "yaml" | "json" => list_document(&list.items, &output)?,
-                    "name" => list
-                        .items
-                        .iter()
-                        .map(|p| p.metadata.name.clone() + "\n")
-                        .collect(),
-                    "wide" | "" => rows(&list.items),
-                    other => return Err(output::unknown_format(other)),
-                }
-            }
-            Self::Get { name, output } => {
-                let client = connect(args).await?;
-                let all: DetailedProjectsResponse = client
-                    .unary(
-                        "/project.ProjectService/GetDetailedProject",
-                        ProjectQuery { name },
-                    )
-                    .await?;
-                match output.as_str() {
-                    "yaml" | "json" => output::document(&all.project.unwrap_or_default(), &output)?,
-                    "wide" | "" => details(&all),
-                    other => return Err(output::unknown_format(other)),
-                }
-            }
-        };
-        output::print(&text);
-        Ok(())
+/// What `proj get -o FORMAT` prints.
+pub(super) fn one(all: DetailedProjectsResponse, format: &str) -> Result<String, Failure> {
+    match format {
+        "yaml" | "json" => output::document(&all.project.unwrap_or_default(), format),
+        "wide" | "" => Ok(details(&all)),
+        other => Err(output::unknown_format(other)),
     }
 }
 
