@@ -6,7 +6,7 @@
 
 use super::{ARCHIVE_BYTES, INDEX_BYTES, archive_url, index_url, is_same_origin};
 use crate::{
-    RepoAccess, RepoError, Secret,
+    ContactWatch, RepoAccess, RepoError, Secret,
     entry::{Common, no_look_ups},
     http::{Document, Downloads, Question, Validators},
     shares::Shares,
@@ -66,6 +66,7 @@ impl ChartRemote {
         }
         let common = Arc::new(Common {
             shares: Shares::new(1),
+            contacts: ContactWatch::default(),
             look_ups: no_look_ups(),
         });
         let mut downloads = Downloads::new(options.timeout, common);

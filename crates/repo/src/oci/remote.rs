@@ -10,7 +10,7 @@ use super::{
     registry::{Place, Registry},
 };
 use crate::{
-    RepoAccess, RepoError, Secret,
+    ContactWatch, RepoAccess, RepoError, Secret,
     charts::RemoteOptions,
     entry::{Common, no_look_ups},
     shares::Shares,
@@ -60,6 +60,7 @@ impl OciRemote {
         }
         let common = Arc::new(Common {
             shares: Shares::new(1),
+            contacts: ContactWatch::default(),
             look_ups: no_look_ups(),
         });
         Ok(Self {
