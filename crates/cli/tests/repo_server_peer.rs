@@ -1,14 +1,15 @@
 //! The genuine argocd-repo-server and this program under its name are asked the same, and answer the
 //! same: `ARGOCD_CLI=<path of upstream argocd 3.6>`. The genuine one needs helm and kustomize, which
-//! the control plane's folder has.
+//! the control plane's folder has, and Redis (`redis-server`, or `REDIS_SERVER_PROGRAM`).
 
 use crate::scenarios::world::program;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     ffi::OsString,
+    fs,
     net::TcpStream,
-    os::unix::fs::symlink,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -23,22 +24,61 @@ use tiphys_testkit::{PATIENCE, Repo, free_port, skip};
 
 const NAME: &str = "argocd-repo-server";
 
-/// A repo-server, ended with this value.
+/// Ended with this value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    /// Starts a program, and waits until its port is open.
+    fn start(command: &mut Command, port: u16) -> Self {
+        let process = Self(
+            command
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("it starts"),
+        );
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "{command:?} opens no port");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        process
+    }
+}
+
+/// Redis, and its address.
+fn redis() -> Option<(Running, String)> {
+    let named = std::env::var_os("REDIS_SERVER_PROGRAM");
+    let program = named.unwrap_or_else(|| "redis-server".into());
+    let version = Command::new(&program).arg("--version").output().ok()?;
+    version.status.success().then(|| {
+        let port = free_port();
+        let mut command = Command::new(&program);
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
+        command.args(["--save", "", "--appendonly", "no"]);
+        (
+            Running::start(&mut command, port),
+            format!("127.0.0.1:{port}"),
+        )
+    })
+}
+
+/// A repo-server.
 struct Peer {
-    process: Child,
+    _process: Running,
     client: RepoServer,
     _folder: TempDir,
 }
 
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 /// The path of programs, with the folder that the control plane's programs were built into.
-fn path() -> OsString {
+fn path(own: &Path) -> OsString {
     let folder = std::env::var_os("CONTROL_PLANE_DIR").map_or_else(
         || {
             let home = std::env::var_os("HOME").unwrap_or_default();
@@ -47,40 +87,43 @@ fn path() -> OsString {
         PathBuf::from,
     );
     let known = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::iter::once(folder.join("bin")).chain(std::env::split_paths(&known));
+    let all = [own.to_owned(), folder.join("bin")].into_iter();
+    let all = all.chain(std::env::split_paths(&known));
     std::env::join_paths(all).expect("a path of programs")
 }
 
 impl Peer {
-    fn start(program: &Path, words: &[&str]) -> Self {
+    fn genuine(program: &Path, redis: &str) -> Self {
         let folder = TempDir::new().expect("a folder");
         let name = folder.path().join(NAME);
         symlink(program, &name).expect("a link");
+        let words = ["--client-ca-path=", "--redis", redis];
+        // It calls this for each commit, whether signatures are demanded or not.
+        let verify = folder.path().join("git-verify-wrapper.sh");
+        fs::write(&verify, "#!/bin/sh\n").expect("a file");
+        fs::set_permissions(&verify, fs::Permissions::from_mode(0o700)).expect("its own");
+        Self::start(Command::new(name).args(words), folder)
+    }
+
+    fn ours() -> Self {
+        let words = ["repo-server", "--allow-file-repositories"];
+        let folder = TempDir::new().expect("a folder");
+        Self::start(Command::new(program()).args(words), folder)
+    }
+
+    fn start(command: &mut Command, folder: TempDir) -> Self {
         let (port, metrics) = (free_port(), free_port());
-        let process = Command::new(name)
+        command
             .args(["--port", &port.to_string()])
             .args(["--metrics-port", &metrics.to_string()])
             .args(["--address", "127.0.0.1", "--metrics-address", "127.0.0.1"])
-            .args(["--disable-tls", "--redis", "127.0.0.1:1"])
-            .args(words)
-            .env("PATH", path())
+            .arg("--disable-tls")
+            .env("PATH", path(folder.path()))
             .env("TMPDIR", folder.path())
             .env("ARGOCD_GPG_ENABLED", "false")
             .env("ARGOCD_PLUGINSOCKFILEPATH", folder.path())
-            .env("HOME", folder.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "{} opens no port",
-                program.display()
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            .env("HOME", folder.path());
+        let process = Running::start(command, port);
         let client = RepoServer::new(RepoServerOptions {
             address: format!("127.0.0.1:{port}"),
             timeout: PATIENCE,
@@ -89,7 +132,7 @@ impl Peer {
             identity: None,
         });
         Self {
-            process,
+            _process: process,
             client: client.expect("an address"),
             _folder: folder,
         }
@@ -178,7 +221,10 @@ fn repository() -> Repo {
             "overlay/kustomization.yaml",
             "resources: [../base]\nnamePrefix: dev-\ncommonLabels: {team: blue}\nconfigMapGenerator:\n- name: made\n  literals: [a=b]\npatches:\n- patch: |\n    - {op: replace, path: /data/color, value: red}\n  target: {kind: ConfigMap, name: settings}\n",
         ),
-        ("broken/a.yaml", "apiVersion: v1\nkind: [\n"),
+        (
+            "broken/a.yaml",
+            "apiVersion: v1\nkind: [\nmetadata: {name: a}\n",
+        ),
         ("nothing/readme.md", "no manifests"),
     ])
 }
@@ -281,8 +327,11 @@ async fn it_answers_as_the_genuine_one_does() {
     let Some(genuine) = std::env::var_os("ARGOCD_CLI") else {
         return skip("argocd", "ARGOCD_CLI does not name an argocd 3.6");
     };
-    let genuine = Peer::start(Path::new(&genuine), &[]);
-    let ours = Peer::start(program(), &["--allow-file-repositories"]);
+    let Some((_redis, redis)) = redis() else {
+        return skip("argocd", "the genuine repo-server needs redis-server");
+    };
+    let genuine = Peer::genuine(Path::new(&genuine), &redis);
+    let ours = Peer::ours();
     let repo = repository();
     let commit = repo.commit(&[("more.txt", "more")], &[]);
     let mut differing = Vec::new();

@@ -735,12 +735,12 @@ fn applications_of_a_selector_are_synced_together_and_all_to_their_end() {
             == 5,
         "{synced:?}"
     );
-    let missing = output_of(&program(), &["app", "logs", "web"]);
+    let missing = output_of(&program(), &["appset", "list"]);
     assert!(
         missing.code == Some(1)
             && missing
                 .stderr
-                .contains("argocd app logs does not exist in tiphys. Instead: kubectl logs"),
+                .contains("argocd appset does not exist in tiphys. Instead: "),
         "{missing:?}"
     );
 }
