@@ -246,6 +246,11 @@ pub fn sections(text: &str) -> Option<Vec<(String, &str)>> {
         last.2 = end.min(text.len());
         at = end;
     }
+    // The last of two keys counts, and only the first was looked at.
+    let is_again = |line: &str| name_of(line.trim_end()).is_some_and(|key| key == "entries");
+    if text.get(at..).unwrap_or_default().lines().any(is_again) {
+        return None;
+    }
     sections
         .into_iter()
         .map(|(name, from, to)| Some((name, text.get(from..to)?)))

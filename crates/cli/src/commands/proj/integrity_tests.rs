@@ -1,3 +1,5 @@
+//! What the verbs of source integrity make of a project, and how they show it.
+
 use super::*;
 use serde_json::json;
 
