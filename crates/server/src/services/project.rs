@@ -15,7 +15,7 @@ use std::{
 };
 use tiphys_api::{
     AppProject, Application,
-    project::{AppProjectList, AppProjectSpec, JWTToken},
+    project::{AppProjectList, AppProjectSpec},
     rpc::{
         events::EventList,
         project::{
@@ -51,22 +51,9 @@ pub async fn list(
 
 pub async fn get(state: Arc<State>, guard: Guard, q: ProjectQuery) -> Result<AppProject, ApiError> {
     let mut project = find::<Get>(&state, &guard, &q.name).await?.into_inner();
-    list_tokens(&mut project);
+    // Clients look for the tokens of a role in the spec, where they once were stored.
+    tiphys_rbac::normalize_tokens(&mut project);
     Ok(project)
-}
-
-/// Clients look for the tokens of a role in the spec, where they once were stored.
-fn list_tokens(project: &mut AppProject) {
-    for role in 0..project.spec.roles.len() {
-        let mut tokens: Vec<JWTToken> = Vec::new();
-        for token in tiphys_rbac::tokens(project, &project.spec.roles[role].name) {
-            if !tokens.contains(token) {
-                tokens.push(token.clone());
-            }
-        }
-        tokens.sort_by_key(|token| std::cmp::Reverse(token.iat));
-        project.spec.roles[role].jwt_tokens = tokens;
-    }
 }
 
 pub async fn detailed(
@@ -512,7 +499,7 @@ mod tests {
         p.status.jwt_tokens_by_role =
             serde_json::from_value(json!({"dev": {"items": [token("old", 1), token("new", 2)]}}))
                 .expect("tokens");
-        list_tokens(&mut p);
+        tiphys_rbac::normalize_tokens(&mut p);
         let ids = |role: usize| -> Vec<&str> {
             let tokens = p.spec.roles[role].jwt_tokens.iter();
             tokens.map(|t| t.id.as_str()).collect()
