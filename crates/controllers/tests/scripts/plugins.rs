@@ -2,8 +2,8 @@
 
 use crate::scripts::{play::Play, steps::Said};
 use std::{
-    collections::BTreeMap,
-    path::Path,
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -12,12 +12,16 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Each has threads of its own, for which time passes.
 #[derive(Default)]
-pub struct PluginServers(BTreeMap<String, Runtime>);
+pub struct PluginServers {
+    running: BTreeMap<String, Runtime>,
+    /// Of those that ran, too.
+    sockets: BTreeSet<PathBuf>,
+}
 
 impl PluginServers {
     /// Leaves the socket behind, as a process that dies does.
     fn stop(&mut self, name: &str) {
-        if let Some(runtime) = self.0.remove(name) {
+        if let Some(runtime) = self.running.remove(name) {
             runtime.shutdown_background();
         }
     }
@@ -44,21 +48,26 @@ impl PluginServers {
             .build();
         let (runtime, socket) = (runtime.map_err(|e| e.to_string())?, server.socket());
         let _ = std::fs::remove_file(&socket);
+        self.sockets.insert(socket.clone());
         runtime.spawn(async move {
             let _ = server.serve(std::future::pending()).await;
         });
         while !socket.exists() {
             std::thread::sleep(Duration::from_millis(2));
         }
-        self.0.insert(name.to_owned(), runtime);
+        self.running.insert(name.to_owned(), runtime);
         Ok(())
     }
 }
 
 impl Drop for PluginServers {
     fn drop(&mut self) {
-        let names: Vec<String> = self.0.keys().cloned().collect();
+        let names: Vec<String> = self.running.keys().cloned().collect();
         names.iter().for_each(|name| self.stop(name));
+        // The next script on the same ground would be asked to wait for a plugin that is gone.
+        for socket in &self.sockets {
+            let _ = std::fs::remove_file(socket);
+        }
     }
 }
 
