@@ -6,8 +6,9 @@
 
 use crate::{
     cache::{CacheOptions, Known, LiveCache},
-    connect::{Cluster, ConnectOptions, Credentials, Source},
+    connect::{Cluster, ClusterSecret, ConnectOptions, Credentials, Source},
     discovery::Discovery,
+    error::Error,
     execute::Executor,
     records::{Records, Settings},
 };
@@ -87,6 +88,8 @@ struct Terms {
     /// From the Secret; `None`: it has none.
     credentials: Option<Credentials>,
     options: CacheOptions,
+    /// When somebody asked last that it is opened anew.
+    refresh: Option<String>,
 }
 
 impl Terms {
@@ -94,6 +97,7 @@ impl Terms {
         let secret = settings.cluster(&destination.server, &destination.name);
         Ok(Self {
             credentials: secret.map(|s| s.config.clone()),
+            refresh: secret.and_then(|s| s.refresh.clone()),
             options: settings.cache_options(secret)?,
         })
     }
@@ -258,6 +262,21 @@ impl Clusters {
         }
     }
 
+    /// A new connection to the cluster that a Secret describes, which need not be stored.
+    ///
+    /// # Errors
+    /// Names the field that is wrong, or why the cluster does not answer.
+    pub async fn connect(&self, secret: &ClusterSecret) -> Result<Cluster, Error> {
+        // A Secret of the own cluster without a user only adds a name, namespaces or labels.
+        if secret.server == IN_CLUSTER && !secret.config.has_user() {
+            return Ok(self.shared.own.clone());
+        }
+        Cluster::connect(ConnectOptions::new(Source::Secret(Box::new(
+            secret.clone(),
+        ))))
+        .await
+    }
+
     async fn open(&self, destination: &Destination) -> Result<Arc<LiveCluster>, String> {
         let begun = Instant::now();
         let settings = self.shared.records.settings();
@@ -265,14 +284,7 @@ impl Clusters {
         let cluster = match secret {
             None if destination.server == IN_CLUSTER => self.shared.own.clone(),
             None => return Err(format!("cluster {} has no Secret", destination.server)),
-            // Its Secret only adds a name, namespaces or labels.
-            Some(secret) if secret.server == IN_CLUSTER && !secret.config.has_user() => {
-                self.shared.own.clone()
-            }
-            Some(secret) => {
-                let options = ConnectOptions::new(Source::Secret(Box::new(secret.clone())));
-                Cluster::connect(options).await.map_err(|e| e.to_string())?
-            }
+            Some(secret) => self.connect(secret).await.map_err(|e| e.to_string())?,
         };
         let terms = Terms::of(&settings, destination)?;
         let discovery = Discovery::new(cluster).await.map_err(|e| e.to_string())?;

@@ -15,6 +15,7 @@ pub mod discovery;
 pub mod error;
 pub mod execute;
 pub mod leases;
+pub mod manager;
 pub mod records;
 pub mod request;
 pub mod scripts;

@@ -13,7 +13,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
-use tiphys_api::constants::SKIP_RECONCILE;
+use tiphys_api::constants::{REFRESH, SKIP_RECONCILE};
 use tiphys_apimachinery::Object;
 
 /// The credentials inside a cluster Secret; they have no Debug and no Display.
@@ -66,6 +66,8 @@ pub struct ClusterSecret {
     pub skipped: bool,
     /// The Secret's labels.
     pub labels: BTreeMap<String, String>,
+    /// The annotation by which `argocd cluster` has the cache of the cluster made anew.
+    pub refresh: Option<String>,
 }
 
 impl ClusterSecret {
@@ -134,6 +136,7 @@ impl ClusterSecret {
                 .annotation(SKIP_RECONCILE)
                 .is_some_and(|word| ["1", "t", "T", "true", "TRUE", "True"].contains(&word)),
             labels: secret.labels(),
+            refresh: secret.annotation(REFRESH).map(str::to_owned),
         })
     }
 }
