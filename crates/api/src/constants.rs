@@ -4,6 +4,8 @@ pub const GROUP: &str = "argoproj.io";
 pub const VERSION: &str = "v1alpha1";
 pub const API_VERSION: &str = "argoproj.io/v1alpha1";
 pub const IN_CLUSTER: &str = "https://kubernetes.default.svc";
+/// The name of that cluster.
+pub const IN_CLUSTER_NAME: &str = "in-cluster";
 /// The field manager of server-side applies.
 pub const FIELD_MANAGER: &str = "argocd-controller";
 

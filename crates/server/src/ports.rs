@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::{collections::BTreeMap, fs::File, sync::Arc};
 use tiphys_api::{
     AppProject, Application,
-    cluster::Cluster,
+    cluster::ClusterInfo,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
     rpc::application::LogEntry,
@@ -277,8 +277,29 @@ pub trait Live: Send + Sync + 'static {
     /// # Errors
     /// Fails if the destination is not a known cluster.
     fn destination(&self, app: &Application) -> Result<Destination, ApiError>;
-    /// The clusters available as destinations, without credentials.
-    async fn clusters(&self) -> Result<Vec<Cluster>, ApiError>;
+    /// The clusters available as destinations.
+    fn destinations(&self) -> Vec<Destination>;
+    /// The state of the open cluster with this address.
+    fn info(&self, server: &str) -> Option<ClusterInfo>;
+    /// Connects to the cluster that this Secret describes, and returns its version: `v1.36.3`.
+    async fn probe(&self, cluster: &SecretRecord) -> Result<String, ApiError>;
+    /// Makes another token of the service account whose token this is, in the cluster that the
+    /// Secret describes.
+    async fn renew_token(&self, cluster: &SecretRecord, token: &str) -> Result<NewToken, ApiError>;
+    /// Withdraws a token that `new` has replaced.
+    async fn retire_token(
+        &self,
+        cluster: &SecretRecord,
+        token: &str,
+        new: &NewToken,
+    ) -> Result<(), ApiError>;
+}
+
+/// A service account's new token.
+pub struct NewToken {
+    /// The Secret that holds it, in the account's cluster.
+    pub secret: String,
+    pub token: String,
 }
 
 /// What to render.

@@ -35,6 +35,7 @@ use tiphys_testkit::signed;
 
 const REPO: &str = "https://example.org/r.git";
 const REPO_PATH: &str = "/api/v1/repositories/https%3A%2F%2Fexample.org%2Fr.git";
+const CLUSTER: &str = "https://c.example";
 const TEMPLATE: &str = "https://example.org/team";
 const TEMPLATE_PATH: &str = "https%3A%2F%2Fexample.org%2Fteam";
 const APP: &str = "/api/v1/applications/a";
@@ -118,6 +119,8 @@ async fn world(enforcer: Arc<Recorder>) -> World {
     ] {
         world.store_secret(name, kind, &[("url", url)]).await;
     }
+    let cluster = [("server", CLUSTER), ("config", r#"{"bearerToken":"t"}"#)];
+    world.store_secret("cluster-1", "cluster", &cluster).await;
     let node = json!({"group": "apps", "kind": "Deployment", "version": "v1", "name": "web", "namespace": "n", "uid": "1"});
     let pod = json!({"kind": "Pod", "version": "v1", "name": "web-1", "namespace": "n", "uid": "2", "parentRefs": [node]});
     let tree = json!({"nodes": [node, pod]});
@@ -393,9 +396,27 @@ fn of_gpgkey(method: &str) -> Option<(String, Value)> {
 
 fn of_cluster(method: &str) -> Option<(String, Value)> {
     let server = "https%3A%2F%2Fkubernetes.default.svc";
+    let stored = "https%3A%2F%2Fc.example";
     Some(match method {
         "List" => ("GET /api/v1/clusters".into(), Value::Null),
         "Get" => (format!("GET /api/v1/clusters/{server}"), Value::Null),
+        "Create" => (
+            "POST /api/v1/clusters?upsert=true".into(),
+            json!({"server": CLUSTER, "name": "other", "config": {}}),
+        ),
+        "Update" => (
+            format!("PUT /api/v1/clusters/{stored}?updatedFields=name"),
+            json!({"name": "other"}),
+        ),
+        "Delete" => (format!("DELETE /api/v1/clusters/{stored}"), Value::Null),
+        "RotateAuth" => (
+            format!("POST /api/v1/clusters/{stored}/rotate-auth"),
+            json!({}),
+        ),
+        "InvalidateCache" => (
+            format!("POST /api/v1/clusters/{stored}/invalidate-cache"),
+            json!({}),
+        ),
         _ => return None,
     })
 }

@@ -5,6 +5,7 @@ mod access;
 mod applications;
 mod auth;
 mod certificates;
+mod clusters;
 mod common;
 mod connections;
 mod gpgkeys;

@@ -15,6 +15,7 @@
 
 mod action;
 mod applications;
+mod cluster_secrets;
 mod clusters;
 mod enforcer;
 mod guard;
@@ -38,6 +39,8 @@ pub(crate) use action::{
     UpdateResource, Verb, Writes,
 };
 pub(crate) use applications::{Seen, SeenEvents, app_in_project, find, find_to};
+pub(crate) use cluster_secrets::sanitized;
+pub(crate) use clusters::{ClusterKey, StoredCluster};
 pub(crate) use guard::{Authorized, Guard};
 pub(crate) use keys::PublicKeys;
 pub(crate) use projects::find as find_project;

@@ -4,19 +4,22 @@
 use super::of_cluster;
 use crate::{
     ApiError, Code,
-    ports::{ClusterVersions, DiffPair, Live, LiveRef, LogOptions, Propagation},
+    ports::{
+        ClusterVersions, DiffPair, Live, LiveRef, LogOptions, NewToken, Propagation, SecretRecord,
+    },
 };
 use async_trait::async_trait;
+use base64::{Engine as _, prelude::BASE64_STANDARD as STANDARD};
 use bytes::BytesMut;
 use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tiphys_api::{
     Application,
-    cluster::{Cluster, ClusterInfo, ConnectionState},
+    cluster::ClusterInfo,
     resource::{ApplicationTree, ResourceDiff},
     rpc::{application::LogEntry, events::EventList},
 };
@@ -24,6 +27,8 @@ use tiphys_apimachinery::{Gvk, Object};
 use tiphys_cluster::{
     AppKey, AppStates, Kind, Records,
     clusters::{Clusters, LiveCluster},
+    connect::{Cluster, ClusterSecret},
+    manager::{self, TokenOwner},
     records::Impersonation,
     request::{
         Call, IMPERSONATE_USER, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, encode,
@@ -55,6 +60,12 @@ impl ClusterLive {
             clusters,
             states,
         }
+    }
+
+    /// Connects to the cluster that a Secret describes.
+    async fn connect(&self, cluster: &SecretRecord) -> Result<Cluster, ApiError> {
+        let secret = ClusterSecret::from_secret(&object_of(cluster)).map_err(of_cluster)?;
+        self.clusters.connect(&secret).await.map_err(failed)
     }
 
     async fn cluster_of(&self, app: &Application) -> Result<Arc<LiveCluster>, ApiError> {
@@ -434,51 +445,59 @@ impl Live for ClusterLive {
         Ok(lines(chunks, pod.name.clone()))
     }
 
-    async fn clusters(&self) -> Result<Vec<Cluster>, ApiError> {
-        let settings = self.records.settings();
+    fn destinations(&self) -> Vec<Destination> {
+        self.records.settings().destinations.to_vec()
+    }
+
+    fn info(&self, server: &str) -> Option<ClusterInfo> {
         let open = self.clusters.list();
-        let describe = |destination: Destination| {
-            let live = open
-                .iter()
-                .find(|c| c.destination.server == destination.server);
-            let stored = settings
-                .clusters
-                .iter()
-                .find(|c| c.server == destination.server);
-            Cluster {
-                info: live.map_or_else(unknown, |c| c.info(Timestamp::now())),
-                namespaces: stored.map(|c| c.namespaces.clone()).unwrap_or_default(),
-                cluster_resources: stored.is_some_and(|c| c.cluster_resources),
-                project: stored.map(|c| c.project.clone()).unwrap_or_default(),
-                shard: stored.and_then(|c| c.shard),
-                server: destination.server,
-                name: destination.name,
-                ..Default::default()
-            }
-        };
-        Ok(self
-            .records
-            .settings()
-            .destinations
-            .iter()
-            .cloned()
-            .map(describe)
-            .collect())
+        let live = open.iter().find(|c| c.destination.server == server)?;
+        Some(live.info(Timestamp::now()))
+    }
+
+    async fn probe(&self, cluster: &SecretRecord) -> Result<String, ApiError> {
+        Ok(self.connect(cluster).await?.version().plain())
+    }
+
+    async fn renew_token(&self, cluster: &SecretRecord, token: &str) -> Result<NewToken, ApiError> {
+        // Before the connection: it may be the token that does not work any more.
+        let owner = TokenOwner::of(token)
+            .map_err(|e| failed(e).context("failed to parse service account token"))?;
+        let connected = self.connect(cluster).await?;
+        let (secret, token) = manager::renew(connected.http(), &owner)
+            .await
+            .map_err(|e| failed(e).context("failed to generate new cluster manager secret"))?;
+        Ok(NewToken { secret, token })
+    }
+
+    async fn retire_token(
+        &self,
+        cluster: &SecretRecord,
+        token: &str,
+        new: &NewToken,
+    ) -> Result<(), ApiError> {
+        let owner = TokenOwner::of(token).map_err(failed)?;
+        let connected = self.connect(cluster).await?;
+        manager::retire(connected.http(), &owner, &new.secret)
+            .await
+            .map_err(|e| failed(e).context("failed to rotate service account secrets"))
     }
 }
 
-/// The info of a cluster that nothing has been deployed to yet.
-fn unknown() -> ClusterInfo {
-    let message = "Cluster has no applications and is not being monitored.".to_owned();
-    let connection_state = ConnectionState {
-        status: "Unknown".into(),
-        message,
-        attempted_at: Some(Timestamp::now().into()),
-    };
-    ClusterInfo {
-        connection_state,
-        ..Default::default()
-    }
+fn object_of(secret: &SecretRecord) -> Object {
+    let gvk = Gvk::new("", "v1", "Secret");
+    let mut object = Object::skeleton(&gvk, "", &secret.name);
+    let data: Map<String, Value> = secret
+        .data
+        .iter()
+        .map(|(key, value)| (key.clone(), STANDARD.encode(value).into()))
+        .collect();
+    object.0.insert("data".to_owned(), data.into());
+    object
+}
+
+fn failed(e: impl std::fmt::Display) -> ApiError {
+    ApiError::plain(e.to_string())
 }
 
 /// Lines of a log with `timestamps=true`, each with its time.

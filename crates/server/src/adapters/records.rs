@@ -408,10 +408,21 @@ impl Store for RecordStore {
             .iter()
             .map(|(k, v)| (k.clone(), STANDARD.encode(v).into()))
             .collect();
-        let metadata = json!({"name": secret.name, "namespace": namespace, "labels": secret.labels, "annotations": secret.annotations});
+        let mut metadata = json!({"name": secret.name, "namespace": namespace, "labels": secret.labels, "annotations": secret.annotations});
         if let Some(before) = store.fetch(namespace, &secret.name).await? {
+            let before = before.object()?;
+            // A merge patch keeps what it does not name.
+            for (field, had) in [
+                ("labels", before.labels()),
+                ("annotations", before.annotations()),
+            ] {
+                for key in had.into_keys() {
+                    if metadata[field].get(&key).is_none() {
+                        metadata[field][key] = Value::Null;
+                    }
+                }
+            }
             for key in before
-                .object()?
                 .0
                 .get("data")
                 .and_then(Value::as_object)

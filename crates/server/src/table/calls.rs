@@ -669,10 +669,11 @@ fn clusters() -> Vec<Call<State>> {
             Access::Lists(Ask(Clusters, Get)),
             cluster::list,
         ),
-        missing(
+        unary(
             "cluster.ClusterService/Create",
             &["POST /api/v1/clusters cluster"],
             needs_maybe(&[Ask(Clusters, Create)], &[Ask(Clusters, Update)]),
+            cluster::create,
         ),
         unary(
             "cluster.ClusterService/Get",
@@ -680,25 +681,29 @@ fn clusters() -> Vec<Call<State>> {
             needs(&[Ask(Clusters, Get)]),
             cluster::get,
         ),
-        missing(
+        unary(
             "cluster.ClusterService/Update",
             &["PUT /api/v1/clusters/{id.value} cluster"],
             needs(&[Ask(Clusters, Update)]),
+            cluster::update,
         ),
-        missing(
+        unary(
             "cluster.ClusterService/Delete",
             &["DELETE /api/v1/clusters/{id.value}"],
             needs(&[Ask(Clusters, Delete)]),
+            cluster::delete,
         ),
-        missing(
+        unary(
             "cluster.ClusterService/RotateAuth",
             &["POST /api/v1/clusters/{id.value}/rotate-auth"],
             needs(&[Ask(Clusters, Update)]),
+            cluster::rotate_auth,
         ),
-        missing(
+        unary(
             "cluster.ClusterService/InvalidateCache",
             &["POST /api/v1/clusters/{id.value}/invalidate-cache"],
             needs(&[Ask(Clusters, Update)]),
+            cluster::invalidate_cache,
         ),
     ]
 }

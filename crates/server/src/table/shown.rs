@@ -20,7 +20,7 @@ use tiphys_api::{
     },
     resource::ApplicationTree,
     rpc::{
-        account, application as app, events::EventList, gpgkey, project, repocreds,
+        account, application as app, cluster, events::EventList, gpgkey, project, repocreds,
         repository as repo, session, settings, version,
     },
     source::ApplicationSource,
@@ -52,6 +52,7 @@ without_secrets!(
     account::CreateTokenResponse,
     account::EmptyResponse,
     account::UpdatePasswordResponse,
+    cluster::ClusterResponse,
     app::ApplicationResourceResponse,
     app::ApplicationResponse,
     app::ApplicationSyncWindowsResponse,

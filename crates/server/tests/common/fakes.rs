@@ -9,7 +9,7 @@ use std::{
 };
 use tiphys_api::{
     AppProject, Application,
-    cluster::Cluster,
+    cluster::ClusterInfo,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
     rpc::{
@@ -36,8 +36,8 @@ use tiphys_server::{
     ApiError,
     ports::{
         ClusterVersions, ConfigMapRecord, DiffPair, EventRecord, Live, LiveRef, LogOptions,
-        Propagation, RenderRequest, RenderedManifests, SecretRecord, Sources, Store, StoreError,
-        StoreEvent, StoreResult,
+        NewToken, Propagation, RenderRequest, RenderedManifests, SecretRecord, Sources, Store,
+        StoreError, StoreEvent, StoreResult,
     },
 };
 use tokio::sync::broadcast;
@@ -433,6 +433,10 @@ pub struct FakeLive {
     pub written: Mutex<Vec<Value>>,
     /// Kind and name of what the API server was asked for by a dry run.
     pub dry_runs: Mutex<Vec<String>>,
+    /// The Secrets of the clusters that were connected to.
+    pub probed: Mutex<Vec<SecretRecord>>,
+    /// The tokens that were withdrawn, and for which.
+    pub retired: Mutex<Vec<String>>,
 }
 
 #[async_trait]
@@ -569,12 +573,45 @@ impl Live for FakeLive {
         Ok(futures::stream::iter([Ok(line)]).boxed())
     }
 
-    async fn clusters(&self) -> Result<Vec<Cluster>, ApiError> {
-        Ok(vec![Cluster {
+    fn destinations(&self) -> Vec<Destination> {
+        vec![Destination {
             server: "https://kubernetes.default.svc".into(),
             name: "in-cluster".into(),
-            ..Default::default()
-        }])
+            project: String::new(),
+        }]
+    }
+
+    fn info(&self, _: &str) -> Option<ClusterInfo> {
+        None
+    }
+
+    async fn probe(&self, cluster: &SecretRecord) -> Result<String, ApiError> {
+        self.probed
+            .lock()
+            .expect("not poisoned")
+            .push(cluster.clone());
+        if cluster.text("server").contains("dead") {
+            return Err(ApiError::plain("connection refused"));
+        }
+        Ok("v1.36.3".into())
+    }
+
+    async fn renew_token(&self, _: &SecretRecord, token: &str) -> Result<NewToken, ApiError> {
+        Ok(NewToken {
+            secret: "argocd-manager-long-lived-2".into(),
+            token: format!("{token}-2"),
+        })
+    }
+
+    async fn retire_token(
+        &self,
+        _: &SecretRecord,
+        token: &str,
+        new: &NewToken,
+    ) -> Result<(), ApiError> {
+        let retired = format!("{token} for {}", new.secret);
+        self.retired.lock().expect("not poisoned").push(retired);
+        Ok(())
     }
 }
 
