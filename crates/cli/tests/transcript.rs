@@ -18,7 +18,7 @@ use std::{
     sync::mpsc,
     time::Duration,
 };
-use steps::{CHANGES_STEPS, LOCAL_STEPS, PROJECT_STEPS, STEPS, TRUST_STEPS};
+use steps::{CHANGES_STEPS, CLUSTER_STEPS, LOCAL_STEPS, PROJECT_STEPS, STEPS, TRUST_STEPS};
 
 const TRANSCRIPT: &str = "tests/transcripts/argocd-3.6.txt";
 /// `CN=git.example.com`, self-signed.
@@ -27,6 +27,7 @@ const CERTIFICATE: &str = "tests/transcripts/git.example.com.pem";
 /// its path for these commands, has not been recorded yet.
 const LOCAL_TRANSCRIPT: &str = "tests/transcripts/local.txt";
 
+const CLUSTER_TRANSCRIPT: &str = "tests/transcripts/clusters.txt";
 const TRUST_TRANSCRIPT: &str = "tests/transcripts/trust.txt";
 
 const PROJECT_TRANSCRIPT: &str = "tests/transcripts/projects.txt";
@@ -233,6 +234,7 @@ impl Up {
     /// Runs every step with a CLI; returns the output and the exit codes, normalized.
     fn transcript(&self, cli: &Path, steps: &[&str]) -> String {
         let config = self.folder.join("config");
+        let kubeconfig = self.kubeconfig().to_string_lossy().into_owned();
         let run = |words: &[&str], typed: Option<&str>| {
             let mut child = Command::new(cli)
                 .args(words)
@@ -241,6 +243,7 @@ impl Up {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .env_remove("ARGOCD_OPTS")
+                .env("KUBECONFIG", &kubeconfig)
                 .env("EDITOR", self.folder.join("local/edit.sh"))
                 .spawn()
                 .expect("the CLI starts");
@@ -272,6 +275,7 @@ impl Up {
         );
         assert_eq!(code, Some(0), "login: {stderr}");
         let repository = format!("file://{}", self.folder.join("examples.git").display());
+        let kube_api = self.kube_api();
         let gaps = Regex::new(r"  +").expect("the rule is valid");
         let hunks = Regex::new(r"(?m)^[0-9,]+c[0-9,]+$").expect("the rule is valid");
         let mut all = String::new();
@@ -279,7 +283,9 @@ impl Up {
             let line = step
                 .replace("$REPO", &repository)
                 .replace("$LOCAL", &self.folder.join("local").to_string_lossy())
-                .replace("$PASSWORD", &self.password);
+                .replace("$PASSWORD", &self.password)
+                .replace("$KUBECONFIG", &kubeconfig)
+                .replace("$KUBEAPI", &kube_api);
             let (line, typed) = match line.split_once(" < ") {
                 Some((line, typed)) => (line, Some(typed)),
                 None => (line.as_str(), None),
@@ -308,6 +314,19 @@ impl Up {
         all
     }
 
+    fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("data/kubeconfig")
+    }
+
+    /// The address of the cluster's API server.
+    fn kube_api(&self) -> String {
+        let config = fs::read_to_string(self.kubeconfig()).expect("there is one");
+        let mut lines = config
+            .lines()
+            .filter_map(|l| l.trim().strip_prefix("server: "));
+        lines.next().expect("it names the server").to_owned()
+    }
+
     /// The text without what differs from run to run.
     fn normalise(&self, text: &str) -> String {
         let text = text
@@ -316,7 +335,8 @@ impl Up {
                 "$REPO",
             )
             .replace(&*self.folder.join("local").to_string_lossy(), "$LOCAL")
-            .replace(&self.address, "$SERVER");
+            .replace(&self.address, "$SERVER")
+            .replace(&self.kube_api(), "$KUBEAPI");
         let rules = [
             (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
             (r"\b[0-9a-f]{40}\b", "SHA"),
@@ -511,4 +531,14 @@ fn what_is_not_in_git_yet_is_synced_and_compared() {
             assert!(step.contains(text), "{text}: {step}");
         }
     }
+}
+
+#[test]
+fn argo_cds_own_cli_manages_clusters_alike() {
+    genuine(CLUSTER_TRANSCRIPT, CLUSTER_STEPS);
+}
+
+#[test]
+fn our_cli_manages_clusters_as_argo_cds_does() {
+    ours(CLUSTER_TRANSCRIPT, CLUSTER_STEPS);
 }

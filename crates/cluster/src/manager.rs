@@ -56,6 +56,15 @@ pub enum TokenError {
     NoSecret,
     #[error(transparent)]
     Cluster(#[from] Error),
+    #[error(
+        "failed to get token for serviceaccount {account:?}: failed to get secret {secret:?} for \
+         serviceaccount {account:?}: {why}"
+    )]
+    Unread {
+        account: String,
+        secret: String,
+        why: Box<Error>,
+    },
     #[error("timed out waiting for secret to generate new token: Secret {0}")]
     NoToken(String),
 }
@@ -139,7 +148,14 @@ impl Manager<'_> {
         (self.say)(format!(
             "{how} bearer token secret {name:?} for ServiceAccount {account:?}"
         ));
-        self.filled(&name).await
+        self.filled(&name).await.map_err(|e| match e {
+            TokenError::Cluster(why) => TokenError::Unread {
+                account: account.to_owned(),
+                secret: name,
+                why: Box::new(why),
+            },
+            other => other,
+        })
     }
 
     async fn create_account(&self) -> Result<(), Error> {

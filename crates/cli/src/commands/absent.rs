@@ -32,22 +32,6 @@ const VERBS: &[(&str, &str)] = &[
         "tiphys control-plane logs what it cannot read of the settings",
     ),
     ("appset", "ApplicationSets are not supported yet"),
-    (
-        "cluster add",
-        "a Secret with the label argocd.argoproj.io/secret-type: cluster; see docs/guide/clusters.md",
-    ),
-    (
-        "cluster rm",
-        "kubectl delete secret, of the cluster's Secret",
-    ),
-    (
-        "cluster rotate-auth",
-        "put a new token into the cluster's Secret",
-    ),
-    (
-        "cluster set",
-        "kubectl edit secret, of the cluster's Secret",
-    ),
 ];
 
 /// The advice if the command line contains a command that only `argocd` has. `program` is ours.

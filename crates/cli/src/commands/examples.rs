@@ -232,10 +232,30 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "cluster add",
+        &[
+            "cluster add staging",
+            "cluster add staging --name far --namespace shop --namespace billing -y",
+            "cluster add eks --aws-cluster-name shop --aws-role-arn arn:aws:iam::1:role/deploy",
+        ],
+    ),
+    (
         "cluster get",
         &["cluster get https://kubernetes.default.svc"],
     ),
     ("cluster list", &["cluster list"]),
+    (
+        "cluster rm",
+        &["cluster rm far", "cluster rm https://10.0.0.1:6443 -y"],
+    ),
+    ("cluster rotate-auth", &["cluster rotate-auth far"]),
+    (
+        "cluster set",
+        &[
+            "cluster set far --name staging",
+            "cluster set far --namespace '*' --label env=prod",
+        ],
+    ),
     (
         "completion",
         &["completion bash > /etc/bash_completion.d/tiphys"],

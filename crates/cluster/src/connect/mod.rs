@@ -5,6 +5,7 @@
 
 mod client;
 mod config;
+pub mod context;
 mod overrides;
 mod proxy;
 mod secret;

@@ -14,6 +14,7 @@ pub struct Overrides {
     pub certificate_authority: Option<String>,
     pub insecure_skip_tls_verify: Option<bool>,
     pub tls_server_name: Option<String>,
+    pub proxy_url: Option<String>,
     pub client_certificate: Option<String>,
     pub client_key: Option<String>,
     pub token: Option<String>,
@@ -120,6 +121,7 @@ impl Overrides {
             }
         }
         set(&mut cluster.tls_server_name, &self.tls_server_name);
+        set(&mut cluster.proxy_url, &self.proxy_url);
     }
 
     fn changes_user(&self) -> bool {

@@ -239,7 +239,9 @@ async fn url(client: &Client, name: &str) -> Result<String, Failure> {
 }
 
 /// `key=value` pairs.
-fn pairs(texts: &[String]) -> Result<std::collections::BTreeMap<String, String>, Failure> {
+pub(crate) fn pairs(
+    texts: &[String],
+) -> Result<std::collections::BTreeMap<String, String>, Failure> {
     let parse = |text: &String| match text.split('=').collect::<Vec<_>>()[..] {
         [key, value] => Ok((key.to_owned(), value.to_owned())),
         _ => Err(Failure::error(format!(

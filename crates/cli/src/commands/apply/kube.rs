@@ -98,6 +98,7 @@ impl KubeArgs {
             token: self.token.clone(),
             impersonate: self.impersonate.clone(),
             impersonate_groups: self.impersonate_groups.clone(),
+            proxy_url: None,
         };
         options
     }

@@ -1,5 +1,8 @@
 //! `cluster`: the clusters that Applications can be deployed to.
 
+mod add;
+mod change;
+
 use super::{connect, list_document};
 use crate::{
     client::{ConnectArgs, Failure},
@@ -12,6 +15,8 @@ use tiphys_api::{
 
 #[derive(clap::Subcommand)]
 pub enum ClusterCommand {
+    /// Add a cluster of the kubeconfig as a destination
+    Add(Box<add::Add>),
     /// List configured clusters
     List {
         /// Output format. One of: json|yaml|wide|server
@@ -27,14 +32,28 @@ pub enum ClusterCommand {
         #[arg(long, short, default_value = "yaml", value_name = "FORMAT")]
         output: String,
     },
+    /// Remove cluster credentials
+    Rm(change::Rm),
+    /// Replace the token that a cluster is managed with
+    RotateAuth {
+        /// Address or name of the cluster
+        #[arg(value_name = "SERVER/NAME")]
+        cluster: String,
+    },
+    /// Set cluster information
+    Set(change::Set),
 }
 
 impl ClusterCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
-        let client = connect(args).await?;
         let text = match self {
+            Self::Add(add) => return add.run(args).await,
+            Self::Rm(rm) => return rm.run(args).await,
+            Self::Set(set) => return set.run(args).await,
+            Self::RotateAuth { cluster } => change::rotate_auth(&cluster, args).await?,
             Self::List { output } => {
-                let list: ClusterList = client
+                let list: ClusterList = connect(args)
+                    .await?
                     .unary("/cluster.ClusterService/List", ClusterQuery::default())
                     .await?;
                 match output.as_str() {
@@ -45,27 +64,11 @@ impl ClusterCommand {
                 }
             }
             Self::Get { clusters, output } => {
+                let client = connect(args).await?;
                 let mut found: Vec<Cluster> = Vec::new();
-                for selector in clusters {
-                    let is_address =
-                        selector.starts_with("http://") || selector.starts_with("https://");
-                    let (server, name) = if is_address {
-                        (selector, String::new())
-                    } else {
-                        (String::new(), selector)
-                    };
-                    found.push(
-                        client
-                            .unary(
-                                "/cluster.ClusterService/Get",
-                                ClusterQuery {
-                                    server,
-                                    name,
-                                    id: None,
-                                },
-                            )
-                            .await?,
-                    );
+                for selector in &clusters {
+                    let query = query(selector);
+                    found.push(client.unary("/cluster.ClusterService/Get", query).await?);
                 }
                 match (output.as_str(), found.as_slice()) {
                     ("yaml" | "json", [one]) => output::document(one, &output)?,
@@ -79,6 +82,26 @@ impl ClusterCommand {
         output::print(&text);
         Ok(())
     }
+}
+
+/// An address or a name.
+fn query(selector: &str) -> ClusterQuery {
+    let is_address = selector.starts_with("http://") || selector.starts_with("https://");
+    let selector = selector.to_owned();
+    let (server, name) = if is_address {
+        (selector, String::new())
+    } else {
+        (String::new(), selector)
+    };
+    ClusterQuery {
+        server,
+        name,
+        id: None,
+    }
+}
+
+fn no_such_context(name: &str) -> Failure {
+    Failure::error(format!("context {name} does not exist in kubeconfig"))
 }
 
 fn servers(clusters: &[Cluster]) -> String {
