@@ -145,7 +145,7 @@ fn project_of_token(subject: &str) -> Option<&str> {
 }
 
 /// Dex puts the user's own id beside an opaque subject.
-fn user_id(claims: &Map<String, Value>) -> &str {
+pub fn user_id(claims: &Map<String, Value>) -> &str {
     claims
         .get("federated_claims")
         .and_then(|claims| claims.get("user_id")?.as_str())
@@ -154,7 +154,8 @@ fn user_id(claims: &Map<String, Value>) -> &str {
         .unwrap_or_default()
 }
 
-fn groups<'a>(claims: &'a Map<String, Value>, scopes: &[String]) -> Vec<&'a str> {
+/// The groups that these claims name.
+pub fn groups<'a>(claims: &'a Map<String, Value>, scopes: &[String]) -> Vec<&'a str> {
     let mut groups = Vec::new();
     for claim in scopes.iter().filter_map(|scope| claims.get(scope)) {
         match claim {

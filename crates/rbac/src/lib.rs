@@ -15,7 +15,7 @@ mod question;
 mod settings;
 
 pub use check::{Findings, check};
-pub use claims::{Projects, Rbac};
+pub use claims::{Projects, Rbac, groups, user_id};
 pub use lines::PolicyFault;
 pub use policy::{MatchMode, Policy, Request};
 pub use project::{app_name, normalize_tokens, policies, role_fault, tokens};

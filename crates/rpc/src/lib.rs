@@ -22,6 +22,6 @@ pub use transport::{
     source::{Network, NetworkError},
     text,
     tls::{Tls, TlsError, TlsRules, TlsVersion},
-    token::{found as token, set_cookie},
+    token::{found as token, set_cookie, set_cookies},
     unix,
 };

@@ -18,6 +18,7 @@ mod role;
 mod server;
 mod services;
 pub mod settings;
+pub mod sso;
 pub mod table;
 mod webhook;
 

@@ -1,6 +1,6 @@
 //! `/auth/logout`, which browsers are sent to and `argocd logout` asks. Main function: [`handle`].
 
-use crate::{role::COOKIE, server::State};
+use crate::{role::COOKIE, server::State, sso};
 use http::{
     HeaderMap, HeaderValue, Response, StatusCode,
     header::{LOCATION, SET_COOKIE},
@@ -20,6 +20,12 @@ pub async fn handle(state: Arc<State>, headers: HeaderMap) -> Response<Body> {
         return text(StatusCode::BAD_REQUEST, refusal);
     };
     let now = Timestamp::now();
+    let mut target = None;
+    if let Ok(settings) = state.settings.get().await
+        && let Ok(Some(config)) = &settings.sso
+    {
+        target = sso::logout_target(config, &headers, &token);
+    }
     if let Ok(claims) = state.auth.verify(&token, now).await
         && let Err(e) = state.auth.revoke(&claims, now).await
     {
@@ -30,6 +36,7 @@ pub async fn handle(state: Arc<State>, headers: HeaderMap) -> Response<Body> {
     let headers = answer.headers_mut();
     // Not the host that the request names, which is not known to be ours.
     let page = format!("/{}", options.root_path.trim_matches('/'));
+    let page = target.unwrap_or(page);
     headers.extend(
         HeaderValue::from_str(&page)
             .ok()

@@ -7,7 +7,7 @@ use crate::{
     auth::{Caller, NO_SESSION},
     logout,
     server::State,
-    webhook,
+    sso, webhook,
 };
 use futures::{
     future::{BoxFuture, ready},
@@ -79,7 +79,7 @@ impl Role for State {
         set_cookie(COOKIE, token, &options.root_path, options.secure_cookie)
     }
 
-    /// The webhook, the end of a session and the web UI, which need no login: the webhook checks the sender's secret and
+    /// The webhook, the sign-in with an identity provider, the end of a session and the web UI, which need no login: the webhook checks the sender's secret and
     /// can only request refreshes, and the web UI's files are the same for everybody.
     fn other(
         self: &Arc<Self>,
@@ -94,6 +94,21 @@ impl Role for State {
         if is_logout && matches!(*request.method(), Method::GET | Method::POST) {
             let (state, headers) = (self.clone(), request.into_parts().0.headers);
             return Box::pin(async move { Ok(logout::handle(state, headers).await) });
+        }
+        if path == sso::LOGIN || path == sso::CALLBACK {
+            let (state, is_login) = (self.clone(), path == sso::LOGIN);
+            return Box::pin(async move {
+                Ok(if is_login {
+                    sso::login(state, request).await
+                } else {
+                    sso::callback(state, request).await
+                })
+            });
+        }
+        let of_dex = path.strip_prefix(sso::DEX_PATH);
+        if of_dex.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            let state = self.clone();
+            return Box::pin(async move { Ok(sso::dex(state, request).await) });
         }
         let answer = if path.starts_with("/api/") {
             Err(request)

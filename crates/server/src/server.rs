@@ -9,6 +9,7 @@ use crate::{
     ports::{Live, Sources, Store},
     services::{cluster::Probes, repository::Connections},
     settings::SettingsCache,
+    sso::Sso,
     table::table,
     webhook::Webhooks,
 };
@@ -46,6 +47,8 @@ pub struct Options {
     pub connections: tiphys_listen::Limits,
     /// Proxies whose X-Forwarded-For header is trusted.
     pub trusted_proxies: Vec<Network>,
+    /// The address of the Dex server, for installations that sign in through it.
+    pub dex_server: String,
 }
 
 impl Default for Options {
@@ -59,6 +62,7 @@ impl Default for Options {
             version: VersionInfo::default(),
             connections: tiphys_listen::Limits::default(),
             trusted_proxies: Vec::new(),
+            dex_server: "http://argocd-dex-server:5556".into(),
         }
     }
 }
@@ -79,6 +83,7 @@ pub struct State {
     pub enforcer: Arc<dyn Enforcer>,
     pub settings: Arc<SettingsCache>,
     pub auth: Arc<Auth>,
+    pub(crate) sso: Arc<Sso>,
     /// Held while the record of an account is read and written.
     pub(crate) account_changes: tokio::sync::Mutex<()>,
     pub(crate) connections: Connections,
@@ -131,12 +136,15 @@ impl Server {
     /// Creates a server that uses this enforcer for permissions.
     pub fn with_enforcer(deps: Deps, enforcer: Arc<dyn Enforcer>) -> Self {
         let settings = Arc::new(SettingsCache::new(deps.store.clone(), enforcer.clone()));
+        let sso = Arc::new(Sso::new(deps.options.dex_server.clone()));
         Self(Arc::new(State {
             auth: Arc::new(Auth::new(
                 settings.clone(),
                 deps.store.clone(),
                 deps.options.limits,
+                sso.clone(),
             )),
+            sso,
             reach: Reach::new(
                 deps.store,
                 deps.live,

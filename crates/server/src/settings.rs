@@ -6,6 +6,7 @@ use crate::{
     access::Enforcer,
     auth::{Claims, LocalAccount, Revoked, read_accounts},
     ports::{SecretRecord, Store, StoreError},
+    sso::{self, SsoConfig, SsoFault},
 };
 use jiff::Timestamp;
 use std::{
@@ -25,6 +26,8 @@ pub(crate) const SECRET: &str = "argocd-secret";
 const REVOKED: &str = "tiphys-revoked-sessions";
 /// With this many entries, expired ones are removed.
 const TIDY_FROM: usize = 200;
+/// The label of what belongs to the installation.
+const PART_OF: (&str, &str) = ("app.kubernetes.io/part-of", "argocd");
 const REMEMBER: Duration = Duration::from_secs(3);
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
@@ -41,6 +44,8 @@ pub struct Settings {
     overrides: OnceLock<BTreeMap<String, ResourceOverride>>,
     /// `server.sync.replace.allowed` of argocd-cmd-params-cm.
     pub replace_allowed: bool,
+    /// The identity provider; `Ok(None)`: there is none.
+    pub sso: Result<Option<Arc<SsoConfig>>, SsoFault>,
 }
 
 impl Settings {
@@ -170,13 +175,14 @@ impl SettingsCache {
         let duration = config
             .get("users.session.duration")
             .and_then(|text| session_seconds(text));
+        let signing_key = secret.data.get("server.secretkey").cloned();
+        let signing_key = signing_key.unwrap_or_default();
+        let secrets = self.referred(&config, &secret).await?;
+        let sso = SsoConfig::read(&config, &secrets, &signing_key);
         let settings = Arc::new(Settings {
+            sso: sso.map(|config| config.map(Arc::new)),
             accounts: read_accounts(&config, &secret),
-            signing_key: secret
-                .data
-                .get("server.secretkey")
-                .cloned()
-                .unwrap_or_default(),
+            signing_key,
             session_seconds: duration.unwrap_or(DAY_SECONDS),
             webhook_secrets: webhook_secrets(&secret),
             revoked,
@@ -188,6 +194,30 @@ impl SettingsCache {
         });
         *cached = Some((Instant::now(), settings.clone()));
         Ok(settings)
+    }
+
+    /// The values that `oidc.config` refers to, by `key` of argocd-secret or `secret:key`. Those
+    /// that are missing are left out.
+    async fn referred(
+        &self,
+        config: &BTreeMap<String, String>,
+        own: &SecretRecord,
+    ) -> Result<BTreeMap<String, String>, ApiError> {
+        let mut found = BTreeMap::new();
+        for reference in sso::references(config) {
+            let value = match reference.split_once(':') {
+                None => own.data.get(&reference).map(|_| own.text(&reference)),
+                Some((name, key)) => match self.store.secret(name).await {
+                    Ok(secret) if secret.labels.get(PART_OF.0).is_some_and(|p| p == PART_OF.1) => {
+                        secret.data.get(key).map(|_| secret.text(key))
+                    }
+                    Ok(_) | Err(StoreError::NotFound(_)) => None,
+                    Err(e) => return Err(ApiError::from(e).context(&format!("cannot read {name}"))),
+                },
+            };
+            found.extend(value.map(|value| (reference, value)));
+        }
+        Ok(found)
     }
 }
 
@@ -209,8 +239,7 @@ impl SettingsCache {
             }
             Ok(_) => Ok(self.store.set_in_secret(REVOKED, &value).await?),
             Err(StoreError::NotFound(_)) => {
-                let labels =
-                    BTreeMap::from([("app.kubernetes.io/part-of".to_owned(), "argocd".to_owned())]);
+                let labels = BTreeMap::from([(PART_OF.0.to_owned(), PART_OF.1.to_owned())]);
                 let record = SecretRecord {
                     name: REVOKED.to_owned(),
                     labels,

@@ -14,6 +14,7 @@ mod policy;
 mod remote;
 mod secrets;
 mod sessions;
+mod sso;
 mod templates;
 mod traces;
 mod webhook;

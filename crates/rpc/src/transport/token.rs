@@ -3,6 +3,10 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
+/// How much of a token one cookie has; browsers keep 4,096 bytes with its name and attributes.
+const MAX_COOKIE: usize = 4000;
+const MAX_COOKIES: usize = 20;
+
 /// The token of a request; `cookie` is the name of the cookie that may contain it.
 pub fn found(headers: &HeaderMap, cookie: &str) -> Option<String> {
     let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
@@ -23,11 +27,63 @@ pub fn found(headers: &HeaderMap, cookie: &str) -> Option<String> {
         .filter_map(text)
         .collect::<Vec<_>>()
         .join("; ");
-    cookies
-        .split(';')
-        .filter_map(|c| c.trim().split_once('='))
-        .find(|(name, value)| *name == cookie && !value.is_empty())
-        .map(|(_, v)| v.to_owned())
+    let named = |wanted: &str| {
+        cookies
+            .split(';')
+            .filter_map(|c| c.trim().split_once('='))
+            .find(|(name, value)| *name == wanted && !value.is_empty())
+            .map(|(_, v)| v)
+    };
+    let first = named(cookie)?;
+    // A long token is in several cookies; the first one says in how many.
+    let Some((count, part)) = first.split_once(':') else {
+        return Some(first.to_owned());
+    };
+    let count: usize = count.parse().ok().filter(|n| *n <= MAX_COOKIES)?;
+    let rest: Option<Vec<&str>> = (1..count)
+        .map(|n| named(&format!("{cookie}-{n}")))
+        .collect();
+    Some(part.to_owned() + &rest?.concat())
+}
+
+/// `Set-Cookie` headers with a token that may be longer than a cookie, as Argo CD divides it.
+///
+/// # Errors
+/// It is longer than browsers would keep.
+pub fn set_cookies(
+    cookie: &str,
+    token: &str,
+    root: &str,
+    only_https: bool,
+) -> Result<Vec<HeaderValue>, String> {
+    let one = |name: &str, value: &str| {
+        set_cookie(name, value, root, only_https).ok_or_else(|| "the token is no text".to_owned())
+    };
+    if !token.is_ascii() {
+        return Err("the token is no text".to_owned());
+    }
+    if token.len() <= MAX_COOKIE {
+        return Ok(vec![one(cookie, token)?]);
+    }
+    let count = token.len().div_ceil(MAX_COOKIE);
+    if count > MAX_COOKIES {
+        return Err(format!(
+            "the authentication token is {} characters long and requires {count} cookies but the \
+             max number of cookies is {MAX_COOKIES}. Contact your Argo CD administrator to increase \
+             the max number of cookies",
+            token.len()
+        ));
+    }
+    (0..count)
+        .map(|n| {
+            let end = token.len().min((n + 1) * MAX_COOKIE);
+            let part = &token[n * MAX_COOKIE..end];
+            match n {
+                0 => one(cookie, &format!("{count}:{part}")),
+                n => one(&format!("{cookie}-{n}"), part),
+            }
+        })
+        .collect()
 }
 
 /// A `Set-Cookie` header with the token, for paths below `root`; an empty token deletes the cookie.
@@ -44,6 +100,25 @@ pub fn set_cookie(cookie: &str, token: &str, root: &str, only_https: bool) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_tokens_are_in_several_cookies() {
+        let token = "abc.".repeat(3000);
+        let cookies = set_cookies("c", &token, "", true).expect("it is not too long");
+        assert_eq!(cookies.len(), 3);
+        let mut headers = HeaderMap::new();
+        for cookie in &cookies {
+            assert!(cookie.len() <= 4096);
+            let text = cookie.to_str().expect("text");
+            let pair = text.split(';').next().expect("a pair");
+            headers.append(header::COOKIE, pair.parse().expect("a value"));
+        }
+        assert_eq!(found(&headers, "c").as_deref(), Some(&*token));
+        let mut part = HeaderMap::new();
+        part.append(header::COOKIE, HeaderValue::from_static("c=3:abc; c-1=d"));
+        assert_eq!(found(&part, "c"), None);
+        assert!(set_cookies("c", &"a".repeat(90_000), "", true).is_err());
+    }
 
     #[test]
     fn the_token_is_found_in_three_places() {

@@ -25,6 +25,11 @@ pub trait Enforcer: Send + Sync + 'static {
     /// `claims` are the claims of the caller's session; `None` if not logged in.
     fn permits(&self, claims: Option<&Claims>, question: Question<'_>) -> bool;
 
+    /// The groups by which policies know the caller.
+    fn groups(&self, _: &Claims) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Takes over the data of argocd-rbac-cm.
     fn update(&self, _data: &BTreeMap<String, String>) {}
 }

@@ -7,7 +7,10 @@ use super::{
     Access, Action, Ask, Create, Enforcer, Get, Question, ReadLogs, Resource, Verb,
     enforcer::refusal,
 };
-use crate::{ApiError, auth::Caller};
+use crate::{
+    ApiError,
+    auth::{Caller, Claims},
+};
 use std::{marker::PhantomData, ops::Deref, sync::Arc};
 use tiphys_api::{AppProject, Application, cluster::Cluster, repository::Repository};
 use tiphys_engine::spec;
@@ -221,7 +224,8 @@ impl Guard {
 
     /// Callers need no permission for their own account.
     pub(crate) fn ask_account(&self, action: Action, name: &str) -> Result<(), ApiError> {
-        if self.caller.logged_in() && self.caller.username() == name {
+        let is_local = self.caller.claims.as_ref().is_some_and(Claims::is_local);
+        if is_local && self.caller.username() == name {
             return Ok(());
         }
         self.ask(Resource::Accounts, action, "", name)

@@ -4,7 +4,6 @@
 
 use super::{Enforcer, Question};
 use crate::{auth::Claims, ports::Store};
-use serde_json::{Map, Value};
 use std::{
     collections::BTreeMap,
     sync::{Arc, PoisonError, RwLock},
@@ -49,11 +48,15 @@ impl Enforcer for PolicyEnforcer {
             action: question.action,
             object: question.object,
         };
-        let claims = claims.map(|claims| {
-            let subject = Value::from(claims.account());
-            Map::from_iter([("sub".to_owned(), subject)])
-        });
-        rbac.permits(&Stored(&*self.store), claims.as_ref(), request)
+        let claims = claims.map(Claims::for_policies);
+        rbac.permits(&Stored(&*self.store), claims.as_deref(), request)
+    }
+
+    fn groups(&self, claims: &Claims) -> Vec<String> {
+        let scopes = self.rbac().map(|rbac| rbac.settings().scopes.clone());
+        let claims = claims.for_policies();
+        let groups = tiphys_rbac::groups(&claims, &scopes.unwrap_or_default());
+        groups.into_iter().map(str::to_owned).collect()
     }
 
     fn update(&self, data: &BTreeMap<String, String>) {

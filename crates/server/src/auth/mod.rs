@@ -18,6 +18,7 @@ use crate::{
     ApiError, Code,
     ports::Store,
     settings::{Settings, SettingsCache},
+    sso::Sso,
 };
 use futures::{StreamExt as _, stream::BoxStream};
 use jiff::Timestamp;
@@ -36,6 +37,8 @@ const CONCURRENT_CHECKS: usize = 4;
 pub const NO_SESSION: &str = "no session information";
 /// How long streams of a session can stay open after another replica ended it.
 const RECHECK: Duration = Duration::from_secs(5);
+/// How old a provider's token may be to set a password without another one.
+const SSO_PASSWORD_SECONDS: i64 = 300;
 /// A browser session is renewed when less than this is left.
 const RENEW_BELOW_SECONDS: i64 = 300;
 
@@ -64,13 +67,19 @@ pub struct Auth {
     limits: FailureLimits,
     checks: Semaphore,
     revoked: Revoked,
+    sso: Arc<Sso>,
     /// Notified when a session may have ended.
     ended: Notify,
 }
 
 impl Auth {
     /// `store`: for the tokens of projects.
-    pub fn new(settings: Arc<SettingsCache>, store: Arc<dyn Store>, limits: Limits) -> Self {
+    pub fn new(
+        settings: Arc<SettingsCache>,
+        store: Arc<dyn Store>,
+        limits: Limits,
+        sso: Arc<Sso>,
+    ) -> Self {
         let (limits, checks) = (
             FailureLimits::new(limits),
             Semaphore::new(CONCURRENT_CHECKS),
@@ -81,6 +90,7 @@ impl Auth {
             limits,
             checks,
             revoked: Revoked::default(),
+            sso,
             ended: Notify::new(),
         }
     }
@@ -166,17 +176,15 @@ impl Auth {
         new: &str,
         now: Timestamp,
     ) -> Result<BTreeMap<String, Vec<u8>>, ApiError> {
-        let (username, source) = (caller.username(), caller.source);
-        let refused = |()| ApiError::unauthenticated("Invalid username or password");
-        self.turn(username, true, source, now)
-            .await
-            .map_err(refused)?;
         let settings = self.settings.fresh().await?;
-        let own = settings.accounts.get(username);
-        let hash = own.map(|own| own.password_hash.clone()).unwrap_or_default();
-        if !password::verify(current.to_owned(), hash).await {
-            self.limits.failed(username, true, source, now);
-            return Err(ApiError::invalid("current password does not match"));
+        match caller.claims.as_ref().filter(|claims| !claims.is_local()) {
+            Some(claims) if now.as_second() - claims.iat > SSO_PASSWORD_SECONDS => {
+                return Err(ApiError::plain(
+                    "SSO token is too old. Please use 'argocd relogin' to get a new token",
+                ));
+            }
+            Some(_) => {}
+            None => self.check_password(caller, &settings, current, now).await?,
         }
         let pattern = match settings.value("passwordPattern") {
             "" => PASSWORD_PATTERN,
@@ -208,6 +216,28 @@ impl Auth {
             .collect())
     }
 
+    /// Whether this is the caller's own password.
+    async fn check_password(
+        &self,
+        caller: &Caller,
+        settings: &Settings,
+        current: &str,
+        now: Timestamp,
+    ) -> Result<(), ApiError> {
+        let (username, source) = (caller.username(), caller.source);
+        let refused = |()| ApiError::unauthenticated("Invalid username or password");
+        self.turn(username, true, source, now)
+            .await
+            .map_err(refused)?;
+        let own = settings.accounts.get(username);
+        let hash = own.map(|own| own.password_hash.clone()).unwrap_or_default();
+        if !password::verify(current.to_owned(), hash).await {
+            self.limits.failed(username, true, source, now);
+            return Err(ApiError::invalid("current password does not match"));
+        }
+        Ok(())
+    }
+
     fn issue(
         &self,
         settings: &Settings,
@@ -230,8 +260,35 @@ impl Auth {
     /// Returns the claims of the token if it is valid now.
     pub async fn verify(&self, text: &str, now: Timestamp) -> Result<Claims, ApiError> {
         let settings = self.settings.get().await?;
+        if !token::is_local(text) {
+            return self.verify_with_provider(text, &settings, now).await;
+        }
         let claims = token::parse(text, &settings.signing_key, now).map_err(|why| invalid(&why))?;
         // Only now: strangers cannot make the settings be read.
+        let settings = self.settings.fresh().await?;
+        self.check(&claims, &settings, now)?;
+        Ok(claims)
+    }
+
+    async fn verify_with_provider(
+        &self,
+        text: &str,
+        settings: &Settings,
+        now: Timestamp,
+    ) -> Result<Claims, ApiError> {
+        let config = match &settings.sso {
+            Ok(Some(config)) => config,
+            Ok(None) => return Err(invalid("SSO is not configured")),
+            Err(fault) => return Err(invalid(&fault.to_string())),
+        };
+        let verified = self.sso.verify(config, text, now).await;
+        let mut claims = verified.map_err(|e| {
+            tracing::warn!(error = %e, "Failed to verify session token");
+            invalid("failed to verify the token")
+        })?;
+        let added = self.sso.add_groups(config, &mut claims).await;
+        added.map_err(|e| invalid(&e.to_string()))?;
+        let claims = Claims::of_provider(claims);
         let settings = self.settings.fresh().await?;
         self.check(&claims, &settings, now)?;
         Ok(claims)
@@ -257,8 +314,15 @@ impl Auth {
         if claims.is_over(now) {
             return Err(invalid(token::EXPIRED));
         }
-        if self.revoked.contains(&claims.jti) || settings.revoked.contains(&claims.jti) {
+        let is_revoked = |id: &str| self.revoked.contains(id) || settings.revoked.contains(id);
+        if !claims.jti.is_empty() && is_revoked(&claims.jti) {
             return Err(invalid("token is revoked, please re-login"));
+        }
+        if !claims.is_local() {
+            return match &settings.sso {
+                Ok(Some(config)) if config.issuer == claims.iss => Ok(()),
+                _ => Err(invalid("SSO is not configured")),
+            };
         }
         if let Some((project, role)) = claims.project_role() {
             return self.check_project(claims, project, role);
@@ -376,7 +440,8 @@ impl Auth {
 
     /// Returns a new token if this one is about to expire.
     pub async fn renewed(&self, claims: &Claims, now: Timestamp) -> Option<String> {
-        let is_session = claims.project_role().is_none() && claims.capability() == "login";
+        let is_session =
+            claims.is_local() && claims.project_role().is_none() && claims.capability() == "login";
         if !is_session || claims.exp - now.as_second() >= RENEW_BELOW_SECONDS {
             return None;
         }
@@ -388,6 +453,11 @@ impl Auth {
     /// Ends a session: immediately in this replica; in other replicas and after a restart, once it
     /// is recorded.
     pub async fn revoke(&self, claims: &Claims, now: Timestamp) -> Result<(), ApiError> {
+        if claims.jti.is_empty() {
+            // A provider that gives its tokens no id: they last until they expire.
+            tracing::warn!(iss = claims.iss, "A token without an id cannot be revoked");
+            return Ok(());
+        }
         self.revoked.insert(&claims.jti, claims.exp, now);
         self.ended.notify_waiters();
         let recorded = self.settings.record_revoked(claims, now).await;

@@ -1,12 +1,15 @@
 //! Session tokens: HS256 JWTs signed with `server.secretkey` as in Argo CD, so that each accepts
 //! the other's tokens.
 
-use crate::ApiError;
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use crate::{ApiError, sso::whole_seconds};
+use base64::{Engine as _, engine::general_purpose::STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use tiphys_rbac::user_id;
 
 const ISSUER: &str = "argocd";
 pub(super) const EXPIRED: &str = "token has invalid claims: token is expired";
@@ -26,6 +29,9 @@ pub struct Claims {
     pub nbf: i64,
     pub iat: i64,
     pub jti: String,
+    /// All claims, if an identity provider signed them and not this server.
+    #[serde(skip)]
+    pub provider: Option<Arc<Map<String, Value>>>,
 }
 
 impl Claims {
@@ -39,6 +45,7 @@ impl Claims {
             nbf: now,
             iat: now,
             jti: uuid::Uuid::new_v4().to_string(),
+            provider: None,
         }
     }
 
@@ -56,17 +63,66 @@ impl Claims {
             nbf: now,
             iat: now,
             jti: id,
+            provider: None,
         }
+    }
+
+    /// What an identity provider says of a user.
+    pub fn of_provider(claims: Map<String, Value>) -> Self {
+        let text = |name: &str| {
+            let value = claims.get(name).and_then(Value::as_str);
+            value.unwrap_or_default().to_owned()
+        };
+        let seconds = |name: &str| claims.get(name).and_then(whole_seconds).unwrap_or_default();
+        // Entra names its tokens otherwise, and some providers not at all.
+        let id = ["jti", "uti", "at_hash"].map(text);
+        Self {
+            iss: text("iss"),
+            sub: text("sub"),
+            exp: seconds("exp"),
+            nbf: seconds("nbf"),
+            iat: seconds("iat"),
+            jti: id.into_iter().find(|id| !id.is_empty()).unwrap_or_default(),
+            provider: Some(Arc::new(claims)),
+        }
+    }
+
+    /// Whether the caller has an account here, or a token of this server.
+    pub fn is_local(&self) -> bool {
+        self.provider.is_none()
+    }
+
+    /// The name for people to read.
+    pub fn display_name(&self) -> &str {
+        let Some(claims) = &self.provider else {
+            return self.account();
+        };
+        let email = claims.get("email").and_then(Value::as_str);
+        email.filter(|e| !e.is_empty()).unwrap_or(self.account())
+    }
+
+    /// The claims as policies see them.
+    pub fn for_policies(&self) -> Arc<Map<String, Value>> {
+        self.provider.clone().unwrap_or_else(|| {
+            let subject = Value::from(self.account());
+            Arc::new(Map::from_iter([("sub".to_owned(), subject)]))
+        })
     }
 
     /// The project and the role of a project's token.
     pub fn project_role(&self) -> Option<(&str, &str)> {
+        if !self.is_local() {
+            return None;
+        }
         let (project, role) = self.sub.strip_prefix("proj:")?.split_once(':')?;
         (!role.contains(':')).then_some((project, role))
     }
 
-    /// The subject of policies: an account, or a project's role.
+    /// The subject of policies: an account, a project's role, or the provider's user.
     pub fn account(&self) -> &str {
+        if let Some(claims) = &self.provider {
+            return user_id(claims);
+        }
         if self.project_role().is_some() {
             return &self.sub;
         }
@@ -81,6 +137,9 @@ impl Claims {
 
     /// The capability. Tokens of older Argo CD versions have none and count as a login.
     pub fn capability(&self) -> &str {
+        if !self.is_local() {
+            return "login";
+        }
         self.sub
             .split_once(':')
             .map_or("login", |(_, capability)| capability)
@@ -108,6 +167,24 @@ pub(super) fn sign(claims: &Claims, key: &[u8]) -> Result<String, ApiError> {
         &EncodingKey::from_secret(key),
     )
     .map_err(|e| ApiError::internal(format!("cannot sign the session token: {e}")))
+}
+
+/// The issuer that an unverified token names, to know who can verify it.
+pub(super) fn issuer(text: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Issuer {
+        iss: String,
+    }
+    let (_, rest) = text.split_once('.')?;
+    let (claims, _) = rest.split_once('.')?;
+    let claims = BASE64_URL_SAFE_NO_PAD.decode(claims).ok()?;
+    let issuer: Issuer = serde_json::from_slice(&claims).ok()?;
+    Some(issuer.iss)
+}
+
+/// Whether the token is one of this server, or claims to be.
+pub(super) fn is_local(text: &str) -> bool {
+    issuer(text).is_none_or(|issuer| issuer == ISSUER)
 }
 
 /// Parses and checks a token; the error says why it is not valid.

@@ -121,9 +121,12 @@ pub async fn update_password(
 ) -> Result<UpdatePasswordResponse, ApiError> {
     let own = guard.caller().username();
     let name = if q.name.is_empty() { own } else { &q.name };
-    if name != own {
+    let is_local = guard.caller().claims.as_ref().is_none_or(Claims::is_local);
+    if name != own || !is_local {
+        // A user of an identity provider has no account of that name.
+        let asked = if is_local { name } else { &q.name };
         guard
-            .ask_account(Action::Update, name)
+            .ask_account(Action::Update, asked)
             .map_err(|e| e.context("permission denied"))?;
     }
     known(&*state.settings.fresh().await?, name)?;

@@ -38,19 +38,22 @@ pub async fn delete(
 }
 
 pub async fn user_info(
-    _: Arc<State>,
+    state: Arc<State>,
     caller: Caller,
     _: GetUserInfoRequest,
 ) -> Result<GetUserInfoResponse, ApiError> {
-    let iss = caller
-        .claims
-        .as_ref()
-        .map(|c| c.iss.clone())
-        .unwrap_or_default();
+    let Some(claims) = &caller.claims else {
+        return Ok(GetUserInfoResponse::default());
+    };
+    let groups = if claims.is_local() {
+        Vec::new()
+    } else {
+        state.enforcer.groups(claims)
+    };
     Ok(GetUserInfoResponse {
-        logged_in: caller.logged_in(),
-        username: caller.username().to_owned(),
-        iss,
-        groups: Vec::new(),
+        logged_in: true,
+        username: claims.display_name().to_owned(),
+        iss: claims.iss.clone(),
+        groups,
     })
 }

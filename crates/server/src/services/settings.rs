@@ -78,6 +78,9 @@ pub async fn get(
         sync_with_replace_allowed: settings.replace_allowed,
         ..Default::default()
     };
+    if let Ok(Some(config)) = &settings.sso {
+        (reply.oidc_config, reply.dex_config) = config.shown();
+    }
     if caller.logged_in() {
         reply.ui_banner_content = text("ui.bannercontent");
         reply.ui_banner_url = text("ui.bannerurl");

@@ -1,0 +1,413 @@
+//! The browser's way to the identity provider and back: `/auth/login`, `/auth/callback`, and
+//! `/api/dex`, which is passed on to Dex.
+
+use super::{
+    config::SsoConfig,
+    provider::{Provider, encoded},
+    state::LoginState,
+};
+use crate::{role::COOKIE, server::State};
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use http::{
+    HeaderMap, HeaderValue, Request, Response, StatusCode,
+    header::{COOKIE as COOKIES, HOST, LOCATION, SET_COOKIE},
+};
+use http_body_util::{BodyExt as _, Limited};
+use jiff::Timestamp;
+use rand::{Rng as _, distr::Alphanumeric};
+use reqwest::Url;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+use tiphys_rpc::{set_cookies, text};
+use tonic::body::Body;
+
+pub const LOGIN: &str = "/auth/login";
+pub const CALLBACK: &str = "/auth/callback";
+const STATE_COOKIE: &str = "argocd.oauthstate";
+/// How long a sign-in may take, in seconds.
+const PATIENCE: i64 = 300;
+const MAX_DEX_REQUEST: usize = 1 << 20;
+const NOT_OURS: &str = "Invalid redirect URL: the protocol and host (including port) must match and the path must be within allowed URLs if provided\n";
+
+type Answer = Response<Body>;
+
+/// What both handlers begin with, or the answer if nobody can sign in this way.
+async fn provider(state: &State) -> Result<(Arc<SsoConfig>, Arc<Provider>, Vec<u8>), Answer> {
+    let settings = state.settings.get().await.map_err(|e| {
+        tracing::error!(error = e.message, "The settings cannot be read");
+        text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the settings cannot be read\n",
+        )
+    })?;
+    let config = match &settings.sso {
+        Ok(Some(config)) => config.clone(),
+        Ok(None) => return Err(text(StatusCode::NOT_FOUND, "404 page not found\n")),
+        Err(fault) => {
+            tracing::error!(%fault, "Nobody can sign in with the identity provider");
+            return Err(text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                format!("{fault}\n"),
+            ));
+        }
+    };
+    let provider = state.sso.provider(&config).map_err(unusable)?;
+    Ok((config, provider, settings.signing_key.clone()))
+}
+
+fn unusable(e: super::ProviderError) -> Answer {
+    tracing::error!(error = %e, "The identity provider cannot be used");
+    text(StatusCode::INTERNAL_SERVER_ERROR, format!("{e}\n"))
+}
+
+fn parameter(request: &Request<Body>, name: &str) -> Option<String> {
+    let query = request.uri().query()?;
+    let url = Url::parse(&format!("http://query.invalid/?{query}")).ok()?;
+    let mut pairs = url.query_pairs();
+    pairs.find(|(n, _)| n == name).map(|(_, v)| v.into_owned())
+}
+
+/// This server's own address for the caller: the one of the settings that has the host of the
+/// request, or the first one.
+fn base<'a>(config: &'a SsoConfig, headers: &HeaderMap) -> Option<&'a str> {
+    let host = headers.get(HOST).and_then(|h| h.to_str().ok());
+    let has_host = |url: &&String| {
+        let Ok(url) = Url::parse(url) else {
+            return false;
+        };
+        let name = url.host_str().unwrap_or_default();
+        let full = url
+            .port()
+            .map_or(name.to_owned(), |port| format!("{name}:{port}"));
+        host == Some(&*full)
+    };
+    let found = config.base_urls.iter().find(has_host);
+    found
+        .or_else(|| config.base_urls.first())
+        .map(String::as_str)
+}
+
+/// Whether a browser may be sent there after the sign-in. Paths are compared by whole segments.
+fn is_ours(return_url: &str, config: &SsoConfig) -> bool {
+    if return_url.is_empty() {
+        return true;
+    }
+    if return_url.contains(['\r', '\n', '\\']) {
+        return false;
+    }
+    let Ok(wanted) = Url::parse(return_url) else {
+        return false;
+    };
+    if !wanted.username().is_empty() || wanted.password().is_some() {
+        return false;
+    }
+    let below = |base: &str| {
+        let base = base.trim_end_matches('/');
+        wanted.path() == base
+            || wanted
+                .path()
+                .strip_prefix(base)
+                .is_some_and(|rest| rest.starts_with('/'))
+    };
+    config.base_urls.iter().any(|ours| {
+        Url::parse(ours).is_ok_and(|ours| ours.origin() == wanted.origin() && below(ours.path()))
+    })
+}
+
+fn redirect(to: &str) -> Answer {
+    let mut answer = text(StatusCode::SEE_OTHER, "");
+    match HeaderValue::from_str(to) {
+        Ok(to) => {
+            answer.headers_mut().insert(LOCATION, to);
+            answer
+        }
+        Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "no valid address\n"),
+    }
+}
+
+fn letters(count: usize) -> String {
+    let letters = rand::rng().sample_iter(Alphanumeric).take(count);
+    letters.map(char::from).collect()
+}
+
+/// A cookie that comes along when the provider sends the browser back.
+fn state_cookie(value: &str, age: i64, only_https: bool) -> Option<HeaderValue> {
+    let secure = if only_https { "; Secure" } else { "" };
+    let cookie =
+        format!("{STATE_COOKIE}={value}; Path=/; Max-Age={age}; HttpOnly{secure}; SameSite=Lax");
+    HeaderValue::from_str(&cookie).ok()
+}
+
+/// Sends the browser to the provider.
+pub async fn login(state: Arc<State>, request: Request<Body>) -> Answer {
+    let (config, provider, signing_key) = match provider(&state).await {
+        Ok(found) => found,
+        Err(answer) => return answer,
+    };
+    let return_url = parameter(&request, "return_url").unwrap_or_default();
+    if !is_ours(&return_url, &config) {
+        return text(StatusCode::BAD_REQUEST, NOT_OURS);
+    }
+    let Some(base) = base(&config, request.headers()) else {
+        let why = "argocd-cm has no url, which the identity provider needs to send browsers back\n";
+        return text(StatusCode::INTERNAL_SERVER_ERROR, why);
+    };
+    let discovery = match provider.discovery().await {
+        Ok(discovery) => discovery,
+        Err(e) => return unusable(e),
+    };
+    let begun = LoginState {
+        state: letters(32),
+        return_url,
+        verifier: config.uses_pkce.then(|| letters(64)),
+        ends: Timestamp::now().as_second() + PATIENCE,
+    };
+    let Ok(mut url) = Url::parse(&discovery.authorization_endpoint) else {
+        let why = "the identity provider names no valid authorization_endpoint\n";
+        return text(StatusCode::INTERNAL_SERVER_ERROR, why);
+    };
+    let redirect_uri = format!("{base}{CALLBACK}");
+    {
+        let scopes = config.requested_scopes().join(" ");
+        let mut query = url.query_pairs_mut();
+        query
+            .append_pair("client_id", &config.client_id)
+            .append_pair("redirect_uri", &redirect_uri)
+            .append_pair("response_type", "code")
+            .append_pair("scope", &scopes)
+            .append_pair("state", &begun.state);
+        if !config.id_token_claims.is_empty() {
+            let claims = serde_json::json!({"id_token": config.id_token_claims});
+            query.append_pair("claims", &claims.to_string());
+        }
+        if !config.domain_hint.is_empty() {
+            query.append_pair("domain_hint", &config.domain_hint);
+        }
+        if let Some(verifier) = &begun.verifier {
+            let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
+            query
+                .append_pair("code_challenge", &challenge)
+                .append_pair("code_challenge_method", "S256");
+        }
+    }
+    let Some(sealed) = begun.seal(&signing_key) else {
+        let why = "argocd-secret has no server.secretkey\n";
+        return text(StatusCode::INTERNAL_SERVER_ERROR, why);
+    };
+    let mut answer = redirect(url.as_str());
+    let cookie = state_cookie(&sealed, PATIENCE, state.options.secure_cookie);
+    let cookie = cookie.map(|cookie| (SET_COOKIE, cookie));
+    answer.headers_mut().extend(cookie);
+    answer
+}
+
+fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+    let all = headers.get_all(COOKIES).iter();
+    let texts = all.filter_map(|value| value.to_str().ok());
+    texts
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(n, _)| *n == name)
+        .map(|(_, value)| value.to_owned())
+}
+
+/// The provider has sent the browser back.
+pub async fn callback(state: Arc<State>, request: Request<Body>) -> Answer {
+    let (config, provider, signing_key) = match provider(&state).await {
+        Ok(found) => found,
+        Err(answer) => return answer,
+    };
+    if let Some(error) = parameter(&request, "error").filter(|e| !e.is_empty()) {
+        let why = parameter(&request, "error_description").unwrap_or_default();
+        let shown = plain(&format!("{error}: {why}"));
+        return text(StatusCode::BAD_REQUEST, format!("{shown}\n"));
+    }
+    let Some(code) = parameter(&request, "code").filter(|code| !code.is_empty()) else {
+        let why = "the identity provider sent no code; the implicit flow is not supported\n";
+        return text(StatusCode::BAD_REQUEST, why);
+    };
+    let Some(sealed) = cookie(request.headers(), STATE_COOKIE) else {
+        return text(StatusCode::BAD_REQUEST, "http: named cookie not present\n");
+    };
+    let now = Timestamp::now();
+    let sent = parameter(&request, "state").unwrap_or_default();
+    let begun = LoginState::open(&sealed, &signing_key, now.as_second())
+        .filter(|begun| begun.state == sent);
+    let Some(begun) = begun else {
+        let why = "invalid state in 'argocd.oauthstate' cookie: begin the sign-in again\n";
+        return text(StatusCode::BAD_REQUEST, why);
+    };
+    let base = base(&config, request.headers()).unwrap_or_default();
+    let options = &state.options;
+    let finished = finish(&state, &config, &provider, &code, base, &begun, now).await;
+    let mut answer = match finished {
+        Ok(token) => {
+            let start = format!("/{}", options.root_path.trim_matches('/'));
+            let to = Some(begun.return_url.as_str()).filter(|url| !url.is_empty());
+            let mut answer = redirect(to.unwrap_or(&start));
+            let cookies = set_cookies(COOKIE, &token, &options.root_path, options.secure_cookie);
+            match cookies {
+                Ok(cookies) => {
+                    let cookies = cookies.into_iter().map(|cookie| (SET_COOKIE, cookie));
+                    answer.headers_mut().extend(cookies);
+                    answer
+                }
+                Err(why) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{why}\n")),
+            }
+        }
+        Err(why) => {
+            tracing::warn!(%why, "A sign-in with the identity provider failed");
+            text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                format!("{}\n", plain(&why)),
+            )
+        }
+    };
+    // It is used once.
+    let over = state_cookie("", 0, options.secure_cookie);
+    answer
+        .headers_mut()
+        .extend(over.map(|over| (SET_COOKIE, over)));
+    answer
+}
+
+/// The ID token for a code. The error is for the browser.
+async fn finish(
+    state: &State,
+    config: &Arc<SsoConfig>,
+    provider: &Provider,
+    code: &str,
+    base: &str,
+    begun: &LoginState,
+    now: Timestamp,
+) -> Result<String, String> {
+    let redirect_uri = format!("{base}{CALLBACK}");
+    let tokens = provider
+        .exchange(code, &redirect_uri, begun.verifier.as_deref())
+        .await
+        .map_err(|e| format!("failed to get token: {e}"))?;
+    if tokens.id_token.is_empty() {
+        return Err("no id_token in token response".to_owned());
+    }
+    let claims = provider.verify(&tokens.id_token, now).await;
+    let claims = claims.map_err(|e| format!("invalid session token: {e}"))?;
+    let subject = claims
+        .get("sub")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if config.user_info.is_some() && !tokens.access_token.is_empty() {
+        let access_token = tokens.access_token;
+        state
+            .sso
+            .signed_in(subject, access_token, tokens.expires_in);
+    }
+    tracing::info!(sub = subject, "A user signed in with the identity provider");
+    Ok(tokens.id_token)
+}
+
+/// Text of others, without what a terminal or a browser could take for more than text.
+fn plain(text: &str) -> String {
+    let safe = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(safe).take(1000).collect()
+}
+
+/// Where a browser goes after the end of its session, if the provider is to know of it.
+pub fn logout_target(config: &SsoConfig, headers: &HeaderMap, token: &str) -> Option<String> {
+    let base = base(config, headers);
+    if config.logout_url.is_empty() {
+        return base.map(str::to_owned);
+    }
+    let value = |text: &str| encoded(&[("", text)]).trim_start_matches('=').to_owned();
+    let target = config.logout_url.replace("{{token}}", &value(token));
+    Some(target.replace("{{logoutRedirectURL}}", base.unwrap_or_default()))
+}
+
+/// Headers that belong to one connection, and those by which this server knows its callers.
+const KEPT_BACK: [&str; 8] = [
+    "host",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "upgrade",
+    "keep-alive",
+    "te",
+    "cookie",
+];
+
+/// Passes a request on to Dex, whose pages browsers see below this server's address.
+pub async fn dex(state: Arc<State>, request: Request<Body>) -> Answer {
+    let (config, provider, _) = match provider(&state).await {
+        Ok(found) => found,
+        Err(answer) => return answer,
+    };
+    if !config.is_dex() {
+        return text(StatusCode::NOT_FOUND, "Not Found\n");
+    }
+    let path = request
+        .uri()
+        .path_and_query()
+        .map(|p| p.as_str().to_owned());
+    let (parts, body) = request.into_parts();
+    let Ok(body) = Limited::new(body, MAX_DEX_REQUEST).collect().await else {
+        return text(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large\n");
+    };
+    let mut headers = parts.headers;
+    let cookies = headers.get(COOKIES).and_then(|c| c.to_str().ok());
+    // Dex has cookies of its own; the session is not for it.
+    let theirs: Vec<String> = cookies
+        .into_iter()
+        .flat_map(|all| all.split(';'))
+        .map(|pair| pair.trim().to_owned())
+        .filter(|pair| !pair.starts_with("argocd."))
+        .collect();
+    for name in KEPT_BACK.into_iter().chain(["authorization", "token"]) {
+        headers.remove(name);
+    }
+    if let Ok(theirs) = HeaderValue::from_str(&theirs.join("; "))
+        && !theirs.is_empty()
+    {
+        headers.insert(COOKIES, theirs);
+    }
+    let path = path.unwrap_or_default();
+    let body = body.to_bytes().to_vec();
+    match provider.dex(parts.method, &path, headers, body).await {
+        Ok(answer) if answer.status() == StatusCode::INTERNAL_SERVER_ERROR => redirect(&format!(
+            "/{}login?has_sso_error=true",
+            root(&state.options.root_path)
+        )),
+        Ok(answer) => passed_on(answer).await,
+        Err(e) => {
+            tracing::error!(error = %e, "Dex does not answer");
+            text(StatusCode::BAD_GATEWAY, "Dex does not answer\n")
+        }
+    }
+}
+
+fn root(path: &str) -> String {
+    match path.trim_matches('/') {
+        "" => String::new(),
+        path => format!("{path}/"),
+    }
+}
+
+async fn passed_on(mut answer: reqwest::Response) -> Answer {
+    let mut passed = Response::builder().status(answer.status());
+    if let Some(headers) = passed.headers_mut() {
+        *headers = std::mem::take(answer.headers_mut());
+        for name in KEPT_BACK {
+            headers.remove(name);
+        }
+    }
+    let mut content = Vec::new();
+    while let Ok(Some(chunk)) = answer.chunk().await {
+        content.extend_from_slice(&chunk);
+        if content.len() > 8 * MAX_DEX_REQUEST {
+            return text(StatusCode::BAD_GATEWAY, "the answer of Dex is too large\n");
+        }
+    }
+    let body = Body::new(http_body_util::Full::new(bytes::Bytes::from(content)));
+    passed
+        .body(body)
+        .unwrap_or_else(|_| text(StatusCode::BAD_GATEWAY, "no valid answer\n"))
+}

@@ -1,0 +1,429 @@
+//! What an identity provider says over HTTP: where things are, its keys, tokens and groups.
+//!
+//! Main type: [`Provider`]. Its answers are bounded, nothing is sent on to where it redirects, and
+//! strangers cannot have it asked often.
+
+use super::config::{DEX_PATH, SsoConfig};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use jiff::Timestamp;
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, jwk::JwkSet};
+use reqwest::{Client, Url, redirect::Policy};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::sync::Mutex;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_ANSWER: usize = 1 << 20;
+const MAX_TOKEN: usize = 64 * 1024;
+/// How long what the provider says about itself is used.
+const LIFETIME: Duration = Duration::from_secs(600);
+/// How soon the provider is asked again for something that it did not have.
+const PAUSE: Duration = Duration::from_secs(5);
+/// How far the clocks may differ before a token is not valid yet, as in the reference.
+const NOT_BEFORE_LEEWAY: i64 = 300;
+
+/// The algorithms whose verification needs no secret.
+const ALGORITHMS: [Algorithm; 9] = [
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+    Algorithm::ES256,
+    Algorithm::ES384,
+    Algorithm::EdDSA,
+];
+
+/// Why the provider could not be used, or does not vouch for a token. Never has a token in it.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderError {
+    #[error("{url}: {why}")]
+    Request { url: String, why: String },
+    #[error("its discovery document names the issuer {found:?}, not {expected:?}")]
+    Issuer { found: String, expected: String },
+    #[error("{0}")]
+    Token(String),
+    /// As the OAuth 2 library of the reference prints it.
+    #[error("oauth2: {code:?} {description:?}")]
+    Refused { code: String, description: String },
+    #[error("the token is expired")]
+    Expired,
+}
+
+/// `/.well-known/openid-configuration`.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct Discovery {
+    pub issuer: String,
+    pub authorization_endpoint: String,
+    pub token_endpoint: String,
+    pub jwks_uri: String,
+    pub userinfo_endpoint: String,
+    pub token_endpoint_auth_methods_supported: Vec<String>,
+}
+
+/// The answer of the token endpoint.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct Tokens {
+    pub id_token: String,
+    pub access_token: String,
+    pub expires_in: Option<u64>,
+    error: String,
+    error_description: String,
+}
+
+struct Known<T> {
+    value: Option<Arc<T>>,
+    asked: Option<Instant>,
+}
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self {
+            value: None,
+            asked: None,
+        }
+    }
+}
+
+/// One provider, as the settings describe it.
+pub struct Provider {
+    pub config: Arc<SsoConfig>,
+    /// Where Dex answers, without the path of the issuer.
+    dex: String,
+    client: Client,
+    discovery: Mutex<Known<Discovery>>,
+    keys: Mutex<Known<JwkSet>>,
+}
+
+impl Provider {
+    /// `dex`: the address of the Dex server, such as `http://argocd-dex-server:5556`.
+    pub fn new(config: Arc<SsoConfig>, dex: &str) -> Result<Self, ProviderError> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let failed = |e: reqwest::Error| ProviderError::Token(format!("rootCA: {e}"));
+        let mut builder = Client::builder()
+            .redirect(Policy::none())
+            .connect_timeout(TIMEOUT)
+            .timeout(TIMEOUT)
+            .tls_danger_accept_invalid_certs(config.is_insecure);
+        if !config.root_ca.is_empty() {
+            let bundle = reqwest::Certificate::from_pem_bundle(config.root_ca.as_bytes());
+            builder = builder.tls_certs_merge(bundle.map_err(failed)?);
+        }
+        Ok(Self {
+            client: builder.build().map_err(failed)?,
+            dex: dex.trim_end_matches('/').to_owned(),
+            config,
+            discovery: Mutex::default(),
+            keys: Mutex::default(),
+        })
+    }
+
+    /// Where a URL below the issuer answers: Dex is asked directly, because the address in its
+    /// issuer is this server's own.
+    fn address(&self, url: &str) -> String {
+        let below = self
+            .config
+            .is_dex()
+            .then(|| url.strip_prefix(&*self.config.issuer));
+        match below.flatten() {
+            Some(rest) => format!("{}{DEX_PATH}{rest}", self.dex),
+            None => url.to_owned(),
+        }
+    }
+
+    pub async fn discovery(&self) -> Result<Arc<Discovery>, ProviderError> {
+        let issuer = self.config.issuer.trim_end_matches('/');
+        let url = format!("{issuer}/.well-known/openid-configuration");
+        let found = self.known(&self.discovery, &url, LIFETIME).await?;
+        // Azure's tenants and Dex behind another address aside, the reference insists as well.
+        if found.issuer.trim_end_matches('/') != issuer {
+            return Err(ProviderError::Issuer {
+                found: found.issuer.clone(),
+                expected: self.config.issuer.clone(),
+            });
+        }
+        Ok(found)
+    }
+
+    /// What was fetched not longer ago than `age`, or is fetched now.
+    async fn known<T: DeserializeOwned>(
+        &self,
+        known: &Mutex<Known<T>>,
+        url: &str,
+        age: Duration,
+    ) -> Result<Arc<T>, ProviderError> {
+        let mut known = known.lock().await;
+        let asked = known.asked.map(|at| at.elapsed());
+        if let (Some(value), Some(asked)) = (&known.value, asked)
+            && (asked < age || asked < PAUSE)
+        {
+            return Ok(value.clone());
+        }
+        if asked.is_some_and(|asked| asked < PAUSE) {
+            return Err(ProviderError::Request {
+                url: url.to_owned(),
+                why: "it did not answer a moment ago".to_owned(),
+            });
+        }
+        known.asked = Some(Instant::now());
+        let value = Arc::new(self.json(self.client.get(self.address(url)), url).await?);
+        known.value = Some(Arc::clone(&value));
+        Ok(value)
+    }
+
+    async fn json<T: DeserializeOwned>(
+        &self,
+        request: reqwest::RequestBuilder,
+        url: &str,
+    ) -> Result<T, ProviderError> {
+        let (status, content) = self.send(request, url).await?;
+        let failed = |why: String| ProviderError::Request {
+            url: url.to_owned(),
+            why,
+        };
+        if !status.is_success() {
+            return Err(failed(status.to_string()));
+        }
+        serde_json::from_slice(&content).map_err(|e| {
+            let place = format!("line {}, column {}", e.line(), e.column());
+            failed(format!("the answer is not the expected JSON ({place})"))
+        })
+    }
+
+    async fn send(
+        &self,
+        request: reqwest::RequestBuilder,
+        url: &str,
+    ) -> Result<(reqwest::StatusCode, Vec<u8>), ProviderError> {
+        let failed = |why: String| ProviderError::Request {
+            url: url.to_owned(),
+            why,
+        };
+        let reason = |e: reqwest::Error| failed(e.without_url().to_string());
+        let mut answer = request.send().await.map_err(reason)?;
+        let (status, mut content) = (answer.status(), Vec::new());
+        while let Some(chunk) = answer.chunk().await.map_err(reason)? {
+            if content.len() + chunk.len() > MAX_ANSWER {
+                return Err(failed(format!("more than {MAX_ANSWER} bytes")));
+            }
+            content.extend_from_slice(&chunk);
+        }
+        Ok((status, content))
+    }
+
+    /// Exchanges a code for tokens.
+    pub async fn exchange(
+        &self,
+        code: &str,
+        redirect: &str,
+        verifier: Option<&str>,
+    ) -> Result<Tokens, ProviderError> {
+        let discovery = self.discovery().await?;
+        let config = &self.config;
+        let methods = &discovery.token_endpoint_auth_methods_supported;
+        let posts = methods.iter().any(|m| m == "client_secret_post")
+            && !methods.iter().any(|m| m == "client_secret_basic");
+        let mut form = vec![
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", redirect),
+        ];
+        form.extend(verifier.map(|verifier| ("code_verifier", verifier)));
+        if posts || config.client_secret.is_empty() {
+            form.push(("client_id", &config.client_id));
+        }
+        if posts && !config.client_secret.is_empty() {
+            form.push(("client_secret", &config.client_secret));
+        }
+        let url = &discovery.token_endpoint;
+        let mut request = self
+            .client
+            .post(self.address(url))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(encoded(&form));
+        if !posts && !config.client_secret.is_empty() {
+            let pair = format!(
+                "{}:{}",
+                encoded_value(&config.client_id),
+                encoded_value(&config.client_secret)
+            );
+            let basic = format!("Basic {}", BASE64_STANDARD.encode(pair));
+            request = request.header("authorization", basic);
+        }
+        let (status, content) = self.send(request, url).await?;
+        let tokens: Tokens = serde_json::from_slice(&content).unwrap_or_default();
+        if !tokens.error.is_empty() {
+            return Err(ProviderError::Refused {
+                code: tokens.error,
+                description: tokens.error_description,
+            });
+        }
+        if !status.is_success() {
+            return Err(ProviderError::Request {
+                url: url.clone(),
+                why: status.to_string(),
+            });
+        }
+        Ok(tokens)
+    }
+
+    /// The claims that the provider vouches for.
+    pub async fn verify(
+        &self,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Map<String, Value>, ProviderError> {
+        let refused = |why: &str| ProviderError::Token(why.to_owned());
+        if token.len() > MAX_TOKEN {
+            return Err(refused("the token is too long"));
+        }
+        let header = jsonwebtoken::decode_header(token)
+            .map_err(|e| refused(&format!("the token's header: {e}")))?;
+        if !ALGORITHMS.contains(&header.alg) {
+            return Err(refused("the token's algorithm is not accepted"));
+        }
+        let mut validation = Validation::new(header.alg);
+        // Checked below: by this server's clock, and by the settings.
+        validation.validate_exp = false;
+        validation.validate_aud = false;
+        validation.required_spec_claims.clear();
+        let claims = match self.signed(token, &header, &validation, LIFETIME).await? {
+            Some(claims) => claims,
+            // The keys may be others by now.
+            None => self
+                .signed(token, &header, &validation, Duration::ZERO)
+                .await?
+                .ok_or_else(|| refused("no key of the provider fits the token's signature"))?,
+        };
+        self.check(&claims, now)?;
+        Ok(claims)
+    }
+
+    /// The claims, if a key that is not older than `age` fits.
+    async fn signed(
+        &self,
+        token: &str,
+        header: &jsonwebtoken::Header,
+        validation: &Validation,
+        age: Duration,
+    ) -> Result<Option<Map<String, Value>>, ProviderError> {
+        let url = self.discovery().await?.jwks_uri.clone();
+        let keys = self.known(&self.keys, &url, age).await?;
+        let fits =
+            |key: &&jsonwebtoken::jwk::Jwk| header.kid.is_none() || key.common.key_id == header.kid;
+        for key in keys.keys.iter().filter(fits) {
+            let Ok(key) = DecodingKey::from_jwk(key) else {
+                continue;
+            };
+            if let Ok(data) = jsonwebtoken::decode::<Map<String, Value>>(token, &key, validation) {
+                return Ok(Some(data.claims));
+            }
+        }
+        Ok(None)
+    }
+
+    fn check(&self, claims: &Map<String, Value>, now: Timestamp) -> Result<(), ProviderError> {
+        let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default();
+        let seconds = |name: &str| claims.get(name).and_then(whole_seconds);
+        let refused = |why: String| Err(ProviderError::Token(why));
+        let config = &self.config;
+        if text("iss").trim_end_matches('/') != config.issuer.trim_end_matches('/') {
+            return refused("the token has another issuer".to_owned());
+        }
+        let audiences: Vec<&str> = match claims.get("aud") {
+            Some(Value::String(one)) => vec![one],
+            Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let is_ours = |a: &&str| config.audiences.iter().any(|ours| ours == a);
+        let is_for_us = match audiences.is_empty() {
+            true => config.accepts_no_audience,
+            false => audiences.iter().any(is_ours),
+        };
+        if !is_for_us {
+            return refused(format!(
+                "the token's audience is {audiences:?}, not one of {:?}",
+                config.audiences
+            ));
+        }
+        if seconds("exp").is_none_or(|exp| exp <= now.as_second()) {
+            return Err(ProviderError::Expired);
+        }
+        if seconds("nbf").is_some_and(|nbf| nbf > now.as_second() + NOT_BEFORE_LEEWAY) {
+            return refused("the token is not valid yet".to_owned());
+        }
+        let subject = text("sub");
+        // Only this server issues tokens of projects.
+        if subject.is_empty() || subject.starts_with("proj:") {
+            return refused(format!("the token's subject {subject:?} cannot be a user"));
+        }
+        Ok(())
+    }
+
+    /// The claims of the user info endpoint.
+    pub async fn user_info(
+        &self,
+        path: &str,
+        access_token: &str,
+    ) -> Result<Map<String, Value>, ProviderError> {
+        let url = if path.is_empty() {
+            self.discovery().await?.userinfo_endpoint.clone()
+        } else {
+            format!("{}{path}", self.config.issuer.trim_end_matches('/'))
+        };
+        let request = self
+            .client
+            .get(self.address(&url))
+            .bearer_auth(access_token);
+        self.json(request, &url).await
+    }
+
+    /// Passes a request for Dex on to it.
+    pub async fn dex(
+        &self,
+        method: reqwest::Method,
+        path_and_query: &str,
+        headers: reqwest::header::HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<reqwest::Response, ProviderError> {
+        let url = format!("{}{path_and_query}", self.dex);
+        let request = self
+            .client
+            .request(method, &url)
+            .headers(headers)
+            .body(body);
+        request.send().await.map_err(|e| ProviderError::Request {
+            url,
+            why: e.without_url().to_string(),
+        })
+    }
+}
+
+/// A time in seconds; some providers send a float.
+pub fn whole_seconds(value: &Value) -> Option<i64> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a time in the far future is one"
+    )]
+    let of_float = |f: f64| f as i64;
+    value.as_i64().or_else(|| value.as_f64().map(of_float))
+}
+
+/// A query, which is also the body of a form.
+pub fn encoded(pairs: &[(&str, &str)]) -> String {
+    // Any base does: only the query is used.
+    let url = Url::parse_with_params("http://form.invalid/", pairs);
+    let query = url.ok().and_then(|u| u.query().map(str::to_owned));
+    query.unwrap_or_default()
+}
+
+fn encoded_value(value: &str) -> String {
+    encoded(&[("", value)]).trim_start_matches('=').to_owned()
+}
