@@ -12,4 +12,5 @@ mod rbac;
 mod repo_server;
 mod repo_server_peer;
 mod scenarios;
+mod sso;
 mod transcript;

@@ -202,6 +202,7 @@ impl Shared {
             words.next().unwrap_or_default(),
         );
         let (mut authorization, mut known) = (String::new(), String::new());
+        let mut length = 0;
         loop {
             let mut header = String::new();
             match reader.read_line(&mut header) {
@@ -213,10 +214,13 @@ impl Shared {
             };
             match name.to_ascii_lowercase().as_str() {
                 "authorization" => value.trim().clone_into(&mut authorization),
+                "content-length" => length = value.trim().parse().unwrap_or_default(),
                 "if-none-match" => value.trim().clone_into(&mut known),
                 _ => {}
             }
         }
+        // Bytes that nobody has read would break the connection with the answer.
+        let _ = std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink());
         let is_head = method == "HEAD";
         lock(&self.received).push(Received {
             method,

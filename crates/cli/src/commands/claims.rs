@@ -27,6 +27,12 @@ impl Claims {
         value.as_i64().or_else(|| value.as_f64().map(|s| s as i64))
     }
 
+    /// Whether the token has expired by this machine's clock.
+    pub fn is_over(&self) -> bool {
+        let now = jiff::Timestamp::now().as_second();
+        self.second("exp").is_some_and(|exp| exp <= now)
+    }
+
     /// The user: who an identity provider says it is, or the subject.
     pub fn user(&self) -> &str {
         let federated = self.0["federated_claims"]["user_id"].as_str();

@@ -1,6 +1,10 @@
 //! `login`: requests a token and stores it in the config file.
 
-use super::{claims::Claims, prompt};
+use super::{
+    claims::Claims,
+    prompt,
+    sso::{self, SsoArgs},
+};
 use crate::{
     client::{
         Client, ConnectArgs, Connection, ContextRef, Failure, LocalConfig, Server, TlsProbe, User,
@@ -30,22 +34,25 @@ pub struct Login {
     /// Perform SSO login
     #[arg(long)]
     sso: bool,
+    #[command(flatten)]
+    browser: SsoArgs,
 }
 
 impl Login {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
-        if self.sso {
-            return Err(Failure::fatal(
-                "login with --sso is not supported yet: log in with --username and --password",
-            ));
-        }
         let mut connection = args.for_login(&self.address)?;
         if !self.skip_test_tls {
             settle_tls(&mut connection).await?;
         }
-        let username = given_or(self.username, || prompt::text("Username"))?;
-        let password = given_or(self.password, prompt::password)?;
-        let token = session(connection.clone(), username, password).await?;
+        let (token, refresh_token) = if self.sso {
+            let tokens = sso::sign_in(connection.clone(), &self.browser).await?;
+            (tokens.id_token, tokens.refresh_token)
+        } else {
+            let username = given_or(self.username, || prompt::text("Username"))?;
+            let password = given_or(self.password, prompt::password)?;
+            let token = session(connection.clone(), username, password).await?;
+            (token, String::new())
+        };
         let claims = Claims::read(&token)
             .ok_or_else(|| Failure::error("the server's token is not a JSON Web Token"))?;
         output::print(&format!(
@@ -59,7 +66,12 @@ impl Login {
                 "" => self.address.clone(),
                 root => format!("{}/{root}", self.address),
             });
-        store(args, &self.address, &name, token, &connection)?;
+        let user = User {
+            name: name.clone(),
+            auth_token: token,
+            refresh_token,
+        };
+        store(args, &self.address, user, &connection)?;
         output::print(&format!("Context '{name}' updated\n"));
         Ok(())
     }
@@ -116,13 +128,7 @@ pub async fn settle_tls(connection: &mut Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-fn store(
-    args: &ConnectArgs,
-    server: &str,
-    name: &str,
-    token: String,
-    c: &Connection,
-) -> Result<(), Failure> {
+fn store(args: &ConnectArgs, server: &str, user: User, c: &Connection) -> Result<(), Failure> {
     let path = args.config_path()?;
     let mut config = LocalConfig::read(&path)?.unwrap_or_default();
     config.upsert_server(Server {
@@ -133,16 +139,12 @@ fn store(
         grpc_web_root_path: c.root_path.clone(),
         ..Default::default()
     });
-    config.upsert_user(User {
-        name: name.to_owned(),
-        auth_token: token,
-        ..Default::default()
-    });
     config.upsert_context(ContextRef {
-        name: name.to_owned(),
+        name: user.name.clone(),
         server: server.to_owned(),
-        user: name.to_owned(),
+        user: user.name.clone(),
     });
-    name.clone_into(&mut config.current_context);
+    config.current_context.clone_from(&user.name);
+    config.upsert_user(user);
     config.write(&path)
 }

@@ -30,6 +30,7 @@ mod relogin;
 mod repo;
 mod repocreds;
 mod secrets;
+mod sso;
 mod version;
 
 pub use apply::kube::KubeArgs;
@@ -147,7 +148,11 @@ pub async fn run(
 }
 
 async fn connect(args: &ConnectArgs) -> Result<Client, Failure> {
-    Client::connect(args.resolve()?).await
+    let mut connection = args.resolve()?;
+    if let Some(token) = sso::renewed(args, &connection).await {
+        connection.token = token;
+    }
+    Client::connect(connection).await
 }
 
 /// A list in the format given by `-o`.

@@ -4,6 +4,7 @@ use super::{
     claims::Claims,
     login::{given_or, session},
     prompt,
+    sso::{self, SsoArgs},
 };
 use crate::{
     client::{ConnectArgs, Failure, LocalConfig, User},
@@ -19,6 +20,8 @@ pub struct Relogin {
     /// The password of an account to authenticate
     #[arg(long)]
     password: Option<String>,
+    #[command(flatten)]
+    browser: SsoArgs,
 }
 
 impl Relogin {
@@ -26,9 +29,8 @@ impl Relogin {
         let stored = Stored::read(args)?;
         let claims = &stored.claims;
         if claims.text("iss") != ISSUER {
-            return Err(Failure::fatal(
-                "login with SSO is not supported yet: log in with --username and --password",
-            ));
+            output::print("Reinitiating SSO login\n");
+            return stored.sign_in_again(args, &self.browser).await;
         }
         output::print(&format!("Relogging in as '{}'\n", claims.display_name()));
         let password = given_or(self.password, prompt::password)?;
@@ -69,6 +71,27 @@ impl Stored {
             name,
             claims,
         })
+    }
+
+    /// With the provider and the browser.
+    async fn sign_in_again(mut self, args: &ConnectArgs, browser: &SsoArgs) -> Result<(), Failure> {
+        let context = self.config.resolve(&self.name)?;
+        let connection = args.for_context(&context)?;
+        let tokens = sso::sign_in(connection, browser).await?;
+        if let Some(claims) = Claims::read(&tokens.id_token) {
+            output::print(&format!(
+                "'{}' logged in successfully\n",
+                claims.display_name()
+            ));
+        }
+        self.config.upsert_user(User {
+            name: context.user.name,
+            auth_token: tokens.id_token,
+            refresh_token: tokens.refresh_token,
+        });
+        self.config.write(&self.path)?;
+        output::print(&format!("Context '{}' updated\n", self.name));
+        Ok(())
     }
 
     async fn renew(mut self, args: &ConnectArgs, password: String) -> Result<(), Failure> {

@@ -71,11 +71,20 @@ pub struct Discovery {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct Tokens {
+    #[serde(deserialize_with = "or_empty")]
     pub id_token: String,
+    #[serde(deserialize_with = "or_empty")]
     pub access_token: String,
     pub expires_in: Option<u64>,
+    #[serde(deserialize_with = "or_empty")]
     error: String,
+    #[serde(deserialize_with = "or_empty")]
     error_description: String,
+}
+
+/// Some servers send null for what they leave out.
+fn or_empty<'de, D: serde::Deserializer<'de>>(value: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
 struct Known<T> {
@@ -258,7 +267,18 @@ impl Provider {
             request = request.header("authorization", basic);
         }
         let (status, content) = self.send(request, url).await?;
-        let tokens: Tokens = serde_json::from_slice(&content).unwrap_or_default();
+        let tokens: Tokens = match serde_json::from_slice(&content) {
+            Err(e) if status.is_success() => {
+                return Err(ProviderError::Request {
+                    url: url.clone(),
+                    why: format!(
+                        "the answer is not the expected JSON (column {})",
+                        e.column()
+                    ),
+                });
+            }
+            tokens => tokens.unwrap_or_default(),
+        };
         if !tokens.error.is_empty() {
             return Err(ProviderError::Refused {
                 code: tokens.error,
