@@ -88,6 +88,13 @@ async function stream<T>(path: string, query: Query, signal: AbortSignal, on: { 
 const app = (id: AppName) => `/api/v1/applications/${encodeURIComponent(id.name)}`;
 const streamed = (id: AppName) => `/api/v1/stream/applications/${encodeURIComponent(id.name)}`;
 
+/** How one can sign in. */
+export interface AuthSettings {
+  oidcConfig?: { name?: string; issuer?: string };
+  dexConfig?: { connectors?: { name?: string }[] };
+  userLoginsDisabled?: boolean;
+}
+
 export interface SyncOptions {
   revision: string;
   prune: boolean;
@@ -100,6 +107,7 @@ export const api = {
   login: (username: string, password: string) => change<{ token: string }>("POST", "/api/v1/session", { username, password }),
   logout: () => change<object>("DELETE", "/api/v1/session"),
   user: () => get<{ loggedIn?: boolean; username?: string }>("/api/v1/session/userinfo"),
+  settings: () => get<AuthSettings>("/api/v1/settings"),
   version: () => get<{ Version?: string }>("/api/version"),
   list: (signal?: AbortSignal) => get<ApplicationList>("/api/v1/applications", {}, signal),
   application: (id: AppName, signal?: AbortSignal) => get<Application>(app(id), { appNamespace: id.namespace }, signal),

@@ -1,7 +1,8 @@
 // The login form.
 
-import { type FormEvent, useState } from "react";
-import { api } from "../api/client";
+import { type FormEvent, useEffect, useState } from "react";
+import { type AuthSettings, api } from "../api/client";
+import { provider, signInAddress } from "../model/sso";
 import { useTitle } from "../hooks";
 import { Logo } from "../parts/shell";
 
@@ -9,6 +10,12 @@ export function LoginPage({ onLogin, notice }: { onLogin: () => void; notice: st
   useTitle("Log in");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState("");
+  const [settings, setSettings] = useState<AuthSettings>({});
+  useEffect(() => {
+    // Without them there is still the form.
+    api.settings().then(setSettings, () => {});
+  }, []);
+  const sso = provider(settings);
   const submit = async (e: FormEvent<HTMLFormElement>) => {
     e.preventDefault();
     const form = new FormData(e.currentTarget);
@@ -36,6 +43,11 @@ export function LoginPage({ onLogin, notice }: { onLogin: () => void; notice: st
           </p>
         )}
         {!error && notice && <p className="notice tone-off">{notice}</p>}
+        {sso && (
+          <button type="button" onClick={() => location.assign(signInAddress(location.origin))}>
+            Log in with {sso}
+          </button>
+        )}
         <label>
           User name
           <input name="username" defaultValue="admin" autoComplete="username" autoCapitalize="none" spellCheck={false} required />

@@ -14,7 +14,7 @@ use clap::Args;
 use std::{net::IpAddr, path::PathBuf};
 use tiphys_cluster::{Cluster, ConnectOptions, Source, records::SettingsOverrides};
 use tiphys_controllers::metrics::report::Choice;
-use tiphys_server::Tls;
+use tiphys_server::{Options, Tls};
 use tokio::net::TcpListener;
 
 /// Run the Application controller, the API and the page for a cluster
@@ -49,6 +49,14 @@ pub struct ControlPlaneArgs {
     /// Path prefix that a proxy keeps
     #[arg(long, default_value = "", env = "ARGOCD_SERVER_ROOTPATH")]
     rootpath: String,
+    /// Address of the Dex server, for `dex.config`
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "http://argocd-dex-server:5556",
+        env = "ARGOCD_SERVER_DEX_SERVER"
+    )]
+    dex_server: String,
     #[command(flatten)]
     connections: ConnectionArgs,
     #[command(flatten)]
@@ -96,9 +104,11 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     } else {
         tls_of(&ready.plane)
     };
-    let server = ready
-        .plane
-        .server(!args.insecure, &args.rootpath, args.connections.options());
+    let options = Options {
+        dex_server: args.dex_server,
+        ..args.connections.options()
+    };
+    let server = ready.plane.server(!args.insecure, &args.rootpath, options);
     let report = ready.plane.report(Choice::default());
     let (controller, shutdown) = ready.begin();
     metrics::of_api(

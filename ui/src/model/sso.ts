@@ -1,0 +1,16 @@
+// Signing in with an identity provider.
+
+import type { AuthSettings } from "../api/client";
+
+/** The provider's name, or undefined if there is none. */
+export function provider(settings: AuthSettings): string | undefined {
+  if (settings.oidcConfig?.issuer) return settings.oidcConfig.name || "SSO";
+  const connectors = settings.dexConfig?.connectors ?? [];
+  if (connectors.length === 0) return undefined;
+  return (connectors.length === 1 && connectors[0]?.name) || "SSO";
+}
+
+/** The address that leads to the provider and back to the list of Applications. */
+export function signInAddress(origin: string): string {
+  return `/auth/login?return_url=${encodeURIComponent(`${origin}/applications`)}`;
+}
