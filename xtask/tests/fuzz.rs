@@ -49,6 +49,7 @@ targets! {
     toml "toml" "1"
     query "query" "1"
     kube_body "kube-body" "2"
+    index "index" "2"
 }
 
 /// The content of archives is tested by `chart`.

@@ -206,6 +206,10 @@ fn entry_of(entry: &Value) -> Result<Entry, String> {
 /// The charts of an index and their lines. `None` if the index is not in the block style that Helm
 /// writes, so that it cannot be divided by indentation.
 pub fn sections(text: &str) -> Option<Vec<(String, &str)>> {
+    // To YAML a lone carriage return ends a line, too.
+    if text.split('\r').skip(1).any(|after| !after.starts_with('\n')) {
+        return None;
+    }
     let start = if text.starts_with("entries:") {
         0
     } else {
@@ -378,6 +382,12 @@ generated: "2026-01-01T00:00:00Z"
     fn shown(entries: &Entries) -> Vec<(String, String, String)> {
         let entry = |e: &Entry| (e.version.clone(), e.urls.join(" "), e.digest.clone());
         entries.versions.iter().map(entry).collect()
+    }
+
+    #[test]
+    fn lone_carriage_returns_are_left_to_the_parser() {
+        assert!(sections("entries:\n  a:\n  - version: 1\r\n").is_some());
+        assert_eq!(sections("entries:\n  a:\n  - version: 1\r    x: y\n"), None);
     }
 
     #[test]
