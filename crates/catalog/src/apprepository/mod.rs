@@ -8,8 +8,8 @@ mod objects;
 mod options;
 mod schedule;
 
-pub use names::{cleanup_prefix, cron_job_name};
-pub use objects::{AppRepository, Wanted};
+pub use names::{cleanup_prefix, cron_job_name, label, secret_copy};
+pub use objects::Wanted;
 pub use options::{Options, OptionsError};
 pub use schedule::{Schedule, schedule};
 
