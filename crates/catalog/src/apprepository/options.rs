@@ -129,6 +129,10 @@ impl Options {
                     }
                     "custom-annotations" => self.annotations.extend(pairs(value)?),
                     "custom-labels" => self.labels.extend(pairs(value)?),
+                    "v1-beta1-cron-jobs" if value.parse().map_err(|_| invalid())? => {
+                        let why = "no API server since 1.25 has CronJobs of batch/v1beta1";
+                        return Err(OptionsError(format!("--{name}: {why}")));
+                    }
                     "kubeconfig" | "apiserver" | "v1-beta1-cron-jobs" | "v" => {}
                     _ => return Err(OptionsError(format!("unknown flag: --{name}"))),
                 }

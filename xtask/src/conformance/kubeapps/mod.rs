@@ -4,6 +4,7 @@
 //! installed. Compared are the exit code, the rows, and to which addresses credentials went. Where
 //! kubeapps is wrong, the right rows are in the case or in [`right`].
 
+pub mod controller;
 mod right;
 mod rows;
 mod server;
