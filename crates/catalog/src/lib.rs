@@ -13,6 +13,7 @@ mod filter;
 pub mod icon;
 pub mod index;
 pub mod model;
+mod opening;
 mod repository;
 pub mod search;
 mod spec;

@@ -6,6 +6,7 @@ use super::{
     Options, REPO_NAME, REPO_NAMESPACE, cleanup_prefix, cron_job_name,
     names::{label, secret_copy},
     schedule::schedule,
+    source::DOCKER_CONFIG,
 };
 use crate::asset_syncer::CA_FILE;
 use serde_json::{Map, Value, json};
@@ -22,8 +23,6 @@ pub struct Wanted {
     /// What users should know about the specification.
     pub warning: Option<String>,
 }
-
-const DOCKER_CONFIG: &str = ".dockerconfigjson";
 
 impl Wanted {
     pub fn of(repository: &AppRepository, options: &Options) -> Self {

@@ -5,21 +5,17 @@
 mod credentials;
 mod flags;
 
+pub(crate) use credentials::header as authorization;
 pub use flags::Line;
 
 use crate::{
-    CatalogError, Filter, Form, RepoId, Repository, Store, blocking,
-    store::PostgresOptions,
-    sync::{CatalogSync, Source},
+    CatalogError, Filter, Form, RepoId, Store, blocking, opening::Opening, store::PostgresOptions,
 };
-use std::{path::PathBuf, sync::Arc, time::Duration};
-use tiphys_repo::{ChartRemote, OciRemote, RemoteOptions, RepoAccess, Secret};
+use std::{path::PathBuf, sync::Arc};
+use tiphys_repo::Secret;
 
 /// Where Jobs mount the authorities of a repository.
 pub const CA_FILE: &str = "/usr/local/share/ca-certificates/ca.crt";
-/// For one request.
-const TIMEOUT: Duration = Duration::from_secs(180);
-
 /// What the program finds around it.
 #[derive(Clone, Default)]
 pub struct Surroundings {
@@ -161,44 +157,23 @@ async fn sync(
 ) -> Result<String, AssetSyncerError> {
     let store = open(line, surroundings).await?;
     let ca_data = authorities(surroundings)?;
-    let authorization = credentials::header(surroundings)?;
+    let authorization = authorization(surroundings)?;
     let filter = Filter::parse(&line.filter_rules).map_err(failed)?;
-    let url = url.trim();
-    let access = RepoAccess {
-        authorization,
-        ca_data,
-        insecure: line.skip_tls,
-        proxy: surroundings.proxy.clone(),
-        ..RepoAccess::public(url)
-    };
-    let options = RemoteOptions {
-        pass_credentials: line.pass_credentials,
-        agent: agent(&surroundings.version, &line.user_agent_comment),
-        timeout: TIMEOUT,
-    };
-    let repository = Repository {
+    let opening = Opening {
         id: RepoId::new(&line.namespace, name),
         url: url.to_owned(),
+        is_registry: form != "helm",
+        oci_repositories: line.oci_repositories.clone(),
         form: Form::Kubeapps,
         filter,
+        authorization,
+        ca_data,
+        skip_tls: line.skip_tls,
+        pass_credentials: line.pass_credentials,
+        proxy: surroundings.proxy.clone(),
+        agent: agent(&surroundings.version, &line.user_agent_comment),
     };
-    let mut repository = repository;
-    let registry = if form == "helm" {
-        None
-    } else {
-        if let Some(rest) = url.strip_prefix("oci://") {
-            repository.url = format!("https://{rest}");
-        }
-        let remote = OciRemote::new(access.clone(), &options).map_err(failed)?;
-        Some(Source {
-            remote,
-            repositories: line.oci_repositories.clone(),
-        })
-    };
-    let mut sync = CatalogSync::new(store, ChartRemote::new(access, options), repository);
-    if let Some(registry) = registry {
-        sync = sync.with_registry(registry);
-    }
+    let sync = opening.open(store).map_err(failed)?;
     let report = sync.run().await.map_err(|e| match e {
         CatalogError::Filter(_) => AssetSyncerError::new(e.to_string()),
         e => failed(e),
