@@ -12,6 +12,7 @@ pub mod files;
 mod filter;
 pub mod icon;
 pub mod index;
+pub mod lease;
 pub mod model;
 mod opening;
 mod repository;

@@ -11,7 +11,7 @@ mod source;
 
 pub use names::{cleanup_prefix, cron_job_name, label, secret_copy};
 pub use objects::Wanted;
-pub use options::{Options, OptionsError};
+pub use options::{Options, OptionsError, USAGE};
 pub use schedule::{Schedule, pause, schedule};
 pub use source::{Credentials, open};
 

@@ -9,9 +9,13 @@ pub(crate) use credentials::header as authorization;
 pub use flags::Line;
 
 use crate::{
-    CatalogError, Filter, Form, RepoId, Store, blocking, opening::Opening, store::PostgresOptions,
+    CatalogError, Filter, Form, RepoId, Store, blocking, lease::leased, opening::Opening,
+    store::PostgresOptions,
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+};
 use tiphys_repo::Secret;
 
 /// Where Jobs mount the authorities of a repository.
@@ -31,6 +35,10 @@ pub struct Surroundings {
     pub proxy: String,
     /// Of this program, for the User-Agent.
     pub version: String,
+    /// Authorities in PEM, in place of the file.
+    pub authorities: Option<String>,
+    /// Unique per run: who has the repository's lease. Empty: made of the process and the time.
+    pub holder: String,
     /// In place of the server that the command line names.
     pub store: Option<Arc<Store>>,
 }
@@ -96,7 +104,10 @@ pub async fn run(
             [name] => {
                 let id = RepoId::new(&line.namespace, name);
                 let store = open(&line, surroundings).await?;
-                let deleted = blocking(move || store.delete_repo(&id)).await;
+                let (rows, of) = (Arc::clone(&store), id.clone());
+                let deleting = blocking(move || rows.delete_repo(&of));
+                let deleted =
+                    leased(&store, (&id, &holder(surroundings)), Weak::new(), deleting).await;
                 deleted.map_err(|e| {
                     let why = format!("can't delete chart repository {name} from database: {e}");
                     AssetSyncerError::new(why)
@@ -173,8 +184,16 @@ async fn sync(
         proxy: surroundings.proxy.clone(),
         agent: agent(&surroundings.version, &line.user_agent_comment),
     };
-    let sync = opening.open(store).map_err(failed)?;
-    let report = sync.run().await.map_err(|e| match e {
+    let id = opening.id.clone();
+    let sync = opening.open(Arc::clone(&store)).map_err(failed)?;
+    let report = leased(
+        &store,
+        (&id, &holder(surroundings)),
+        sync.at_work(),
+        sync.run(),
+    )
+    .await;
+    let report = report.map_err(|e| match e {
         CatalogError::Filter(_) => AssetSyncerError::new(e.to_string()),
         e => failed(e),
     })?;
@@ -186,7 +205,18 @@ async fn sync(
     ))
 }
 
+fn holder(surroundings: &Surroundings) -> String {
+    if !surroundings.holder.is_empty() {
+        return surroundings.holder.clone();
+    }
+    let now = jiff::Timestamp::now().as_nanosecond();
+    format!("asset-syncer-{}-{now:x}", std::process::id())
+}
+
 fn authorities(surroundings: &Surroundings) -> Result<String, AssetSyncerError> {
+    if let Some(text) = &surroundings.authorities {
+        return checked(text.clone());
+    }
     let text = match std::fs::read_to_string(&surroundings.ca_file) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
@@ -195,6 +225,10 @@ fn authorities(surroundings: &Surroundings) -> Result<String, AssetSyncerError> 
             return Err(failed(format!("failed to append {file} to RootCAs: {e}")));
         }
     };
+    checked(text)
+}
+
+fn checked(text: String) -> Result<String, AssetSyncerError> {
     if !text.contains("-----BEGIN CERTIFICATE-----") {
         return Err(failed("failed to append certs to RootCAs"));
     }

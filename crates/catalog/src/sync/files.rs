@@ -43,7 +43,8 @@ impl CatalogSync {
         let jobs = stream::iter(charts.iter().cloned()).then(|chart_id| {
             self.with_store(move |store, repository| jobs_of(store, repository, &chart_id, part))
         });
-        self.work(jobs.map_ok(stream_of).try_flatten().boxed()).await
+        self.work(jobs.map_ok(stream_of).try_flatten().boxed())
+            .await
     }
 
     /// The same for single versions of charts.
@@ -59,7 +60,8 @@ impl CatalogSync {
                 Ok(wanted.map(|version| job(&chart_id, version)).collect())
             })
         });
-        self.work(jobs.map_ok(stream_of).try_flatten().boxed()).await
+        self.work(jobs.map_ok(stream_of).try_flatten().boxed())
+            .await
     }
 
     async fn work(

@@ -1,5 +1,6 @@
 //! The roles of the program, which run until they are stopped.
 
+pub mod apprepository_controller;
 pub mod argocd;
 pub mod asset_syncer;
 pub mod cmp_server;

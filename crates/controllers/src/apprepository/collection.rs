@@ -38,6 +38,17 @@ impl Collection {
         stop: &CancellationToken,
         tell: impl Fn(Change<'_>) + Send + 'static,
     ) -> Self {
+        Self::follow_some(cluster, (path, |_| true), tasks, stop, tell)
+    }
+
+    /// Follows the objects of which a function says so; of others only that they are gone.
+    pub fn follow_some(
+        cluster: &Cluster,
+        (path, wanted): (&str, fn(&Value) -> bool),
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+        tell: impl Fn(Change<'_>) + Send + 'static,
+    ) -> Self {
         let (done, listed) = channel::channel(false);
         let collection = Self {
             objects: Arc::default(),
@@ -48,6 +59,7 @@ impl Collection {
             listed: HashSet::new(),
             done,
             tell,
+            wanted,
             path: path.to_owned(),
         };
         let target = Target {
@@ -93,6 +105,7 @@ struct Follower<T> {
     listed: HashSet<Key>,
     done: channel::Sender<bool>,
     tell: T,
+    wanted: fn(&Value) -> bool,
     path: String,
 }
 
@@ -110,6 +123,9 @@ impl<T: Fn(Change<'_>) + Send> Follower<T> {
     }
 
     fn put(&self, key: &Key, object: Value) {
+        if !(self.wanted)(&object) {
+            return self.remove(key);
+        }
         let now = Arc::new(object);
         let before = self
             .collection

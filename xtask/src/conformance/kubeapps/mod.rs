@@ -179,6 +179,7 @@ impl Suite {
                 Target::Sqlite(store) => Some(Arc::clone(store)),
                 Target::Postgres { .. } => None,
             },
+            ..Surroundings::default()
         };
         let ended = self.runtime.block_on(run(&words, &surroundings));
         Ok(ended.map_err(|e| e.to_string()))

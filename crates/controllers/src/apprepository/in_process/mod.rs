@@ -24,7 +24,7 @@ use std::{
     time::Duration,
 };
 use tiphys_api::AppRepository;
-use tiphys_catalog::{CatalogError, RepoId, Store, apprepository::FINALIZER};
+use tiphys_catalog::{CatalogError, Store, apprepository::FINALIZER, lease};
 use tiphys_cluster::Cluster;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -110,10 +110,7 @@ struct Controller {
 pub async fn run(cluster: Cluster, options: InProcessOptions, stop: CancellationToken) {
     let mut tasks = JoinSet::new();
     let controller = Controller::start(cluster, options, &mut tasks, &stop);
-    let (worker, stopped) = (Arc::clone(&controller), stop.clone());
-    tasks.spawn(async move {
-        tokio::select! { () = stopped.cancelled() => {}, () = worker.work() => {} }
-    });
+    tasks.spawn(Arc::clone(&controller).work(stop.clone()));
     stop.cancelled().await;
     controller.queue.close();
     controller.end_all();
@@ -190,8 +187,12 @@ impl Controller {
         }
     }
 
-    async fn work(self: Arc<Self>) {
-        self.repositories.ready().await;
+    /// Works until stopped; syncs that are running then end in order.
+    async fn work(self: Arc<Self>, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = self.repositories.ready() => {}
+        }
         if let Err(error) = self.sweep().await {
             tracing::warn!(%error, "what deleted AppRepositories left cannot be looked for");
         }
@@ -269,6 +270,8 @@ impl Controller {
             return Ok(Some(ELSEWHERE));
         }
         self.remove_rows(key).await?;
+        // The next one with this name is new.
+        lock(&self.memos).remove(key);
         object::drop_finalizer(&self.cluster, repository, FINALIZER).await?;
         self.release(key).await?;
         self.events.forget(&repository.metadata.uid);
@@ -325,14 +328,12 @@ impl Controller {
     }
 
     async fn claim(&self, key: &Key) -> Result<bool, InProcessError> {
-        let (id, holder): (RepoId, _) = (key.clone(), self.options.holder.clone());
-        self.with_store(move |store| store.claim(&id, &holder, reading::LEASE))
-            .await
+        let options = &self.options;
+        Ok(lease::claim(&options.store, key, &options.holder).await?)
     }
 
     async fn release(&self, key: &Key) -> Result<(), InProcessError> {
-        let (id, holder) = (key.clone(), self.options.holder.clone());
-        self.with_store(move |store| store.release(&id, &holder))
-            .await
+        let options = &self.options;
+        Ok(lease::release(&options.store, key, &options.holder).await?)
     }
 }

@@ -12,13 +12,11 @@ use tiphys_api::AppRepository;
 use tiphys_catalog::{
     CatalogError,
     apprepository::{open, pause, schedule},
+    lease,
     sync::{CatalogSync, SyncReport},
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long a lease lasts, and how often it is renewed.
-pub(super) const LEASE: Duration = Duration::from_secs(60);
-const RENEWAL: Duration = Duration::from_secs(20);
 /// The longest sync.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -50,7 +48,7 @@ impl Controller {
         let turn = tokio::select! {
             turn = standing(turn) => turn,
             // It is in the queue again.
-            () = stop.cancelled() => return Ok(None),
+            () = stop.cancelled() => return Ok(Some(Duration::ZERO)),
         };
         if !self.claim(key).await? {
             return Ok(Some(ELSEWHERE));
@@ -81,14 +79,12 @@ impl Controller {
                     ))),
                 },
                 () = stop.cancelled() => Ended::Outdated,
-                () = self.keep_lease(key) => Ended::Elsewhere,
+                () = lease::renew(&self.options.store, key, &self.options.holder) => Ended::Elsewhere,
             }
         };
         drop(sync);
         // Whoever comes next must not meet a thread that still writes.
-        while at_work.upgrade().is_some() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        lease::idle(&at_work).await;
         ended
     }
 
@@ -99,19 +95,6 @@ impl Controller {
             Err(e) => return Err(CatalogError::Internal(e.to_string())),
         };
         open(repository, credentials, self.options.store.clone())
-    }
-
-    /// Ends when the lease is lost.
-    async fn keep_lease(&self, key: &Key) {
-        loop {
-            tokio::time::sleep(RENEWAL).await;
-            match self.claim(key).await {
-                Ok(true) => {}
-                Ok(false) => return,
-                // The sync meets the same error, or the next renewal is in time.
-                Err(error) => tracing::warn!(%error, "a lease could not be renewed"),
-            }
-        }
     }
 
     async fn tell_running(
