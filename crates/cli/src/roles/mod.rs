@@ -3,6 +3,7 @@
 pub mod apprepository_controller;
 pub mod argocd;
 pub mod asset_syncer;
+pub mod catalog;
 pub mod cmp_server;
 mod connections;
 pub mod control_plane;

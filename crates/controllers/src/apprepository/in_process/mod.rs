@@ -297,7 +297,13 @@ impl Controller {
 
     async fn remove_rows(&self, key: &Key) -> Result<(), InProcessError> {
         let id = key.clone();
-        let removed = self.with_store(move |store| store.delete_repo(&id)).await?;
+        let removed = self
+            .with_store(move |store| match store.repo(&id)? {
+                // It was entered on the command line under the same name.
+                Some(status) if !status.spec.is_empty() => Ok(false),
+                _ => store.delete_repo(&id),
+            })
+            .await?;
         let (namespace, name) = (&key.namespace, &key.name);
         tracing::info!(
             namespace,

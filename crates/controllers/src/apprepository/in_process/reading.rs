@@ -63,7 +63,7 @@ impl Controller {
     }
 
     async fn sync(&self, key: &Key, repository: &AppRepository, stop: &CancellationToken) -> Ended {
-        let sync = match self.open(repository).await {
+        let sync = match self.open(key, repository).await {
             Ok(sync) => sync,
             Err(e) => return Ended::Failed(e),
         };
@@ -88,7 +88,19 @@ impl Controller {
         ended
     }
 
-    async fn open(&self, repository: &AppRepository) -> Result<CatalogSync, CatalogError> {
+    async fn open(
+        &self,
+        key: &Key,
+        repository: &AppRepository,
+    ) -> Result<CatalogSync, CatalogError> {
+        let id = key.clone();
+        let known = self.with_store(move |store| store.repo(&id)).await;
+        if let Ok(Some(known)) = known
+            && !known.spec.is_empty()
+        {
+            let why = "a repository of this namespace and name was added on the command line";
+            return Err(CatalogError::Invalid(why.to_owned()));
+        }
         let credentials = match self.credentials(repository).await {
             Ok(credentials) => credentials,
             Err(InProcessError::Catalog(e)) => return Err(e),
