@@ -63,6 +63,8 @@ pub async fn start(
                 global_namespace: namespace.to_owned(),
                 image: "tiphys".to_owned(),
                 command: "asset-syncer".to_owned(),
+                // The pods run here and use our database.
+                database_url: "localhost:5432".to_owned(),
                 ..Options::default()
             };
             let run = jobs::run(cluster.clone(), JobsOptions::new(options), stop.clone());

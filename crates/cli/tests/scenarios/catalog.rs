@@ -2,7 +2,6 @@
 
 use crate::scenarios::world::{World, program, text};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tiphys_testkit::{
     Api, Options, PATIENCE, Tiphys,
     charts::{Answer, FileServer, basic, index, plain_chart},
@@ -218,15 +217,13 @@ fn an_apprepository_becomes_jobs_whose_pods_read_it() {
     // A pod that fails is started again, and says why.
     let pods = || kube.list(&namespaced("v1", "argocd", "pods"));
     eventually(PATIENCE, "the other one fails", || {
-        {
-            let all = pods().into_iter();
-            let mut failed = all.filter(|pod| {
-                let said = pod["metadata"]["annotations"]["sim.tiphys.dev/said"].as_str();
-                said.is_some_and(|said| said.contains("404"))
-            });
-            failed.next().map(drop).ok_or("none does")
-        }
-        .map_err(str::to_owned)
+        let all = pods().into_iter();
+        let mut failed = all.filter(|pod| {
+            let said = pod["metadata"]["annotations"]["sim.tiphys.dev/said"].as_str();
+            said.is_some_and(|said| said.contains("404"))
+        });
+        let found = failed.next().map(drop);
+        found.ok_or_else(|| "none does".to_owned())
     });
     // A second sync is one more Job.
     publish(&server, "/good", "web", &["1.0.0", "1.1.0"]);
