@@ -56,7 +56,15 @@ pub async fn start(
         tasks.spawn(ending(run));
     }
     match mode {
-        Mode::InProcess => in_this_process(cluster, store, tasks, stop),
+        Mode::InProcess => {
+            let holder = if is_embedded {
+                // The cluster's folder is that of one process: the next one continues its work.
+                "tiphys-up".to_owned()
+            } else {
+                unique_holder()
+            };
+            in_this_process(cluster, (store, holder), tasks, stop);
+        }
         Mode::Jobs if is_embedded => {
             let options = Options {
                 namespace: namespace.to_owned(),
@@ -78,14 +86,17 @@ pub async fn start(
     Ok(())
 }
 
+fn unique_holder() -> String {
+    let now = jiff::Timestamp::now().as_nanosecond();
+    format!("tiphys-{}-{now:x}", std::process::id())
+}
+
 fn in_this_process(
     cluster: &Cluster,
-    store: Arc<Store>,
+    (store, holder): (Arc<Store>, String),
     tasks: &mut Tasks,
     stop: &CancellationToken,
 ) {
-    let now = jiff::Timestamp::now().as_nanosecond();
-    let holder = format!("tiphys-{}-{now:x}", std::process::id());
     let options = InProcessOptions::new(store, holder);
     let run = in_process::run(cluster.clone(), options, stop.clone());
     tasks.spawn(ending(run));
@@ -135,7 +146,7 @@ impl CatalogArgs {
         };
         let store = tokio::task::spawn_blocking(move || Store::postgres(options)).await?;
         let store = store.context("the catalogue's database cannot be used")?;
-        in_this_process(cluster, Arc::new(store), tasks, stop);
+        in_this_process(cluster, (Arc::new(store), unique_holder()), tasks, stop);
         Ok(())
     }
 }

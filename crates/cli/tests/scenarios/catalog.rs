@@ -2,6 +2,7 @@
 
 use crate::scenarios::world::{World, program, text};
 use serde_json::{Value, json};
+use std::process::{Child, Command, Stdio};
 use tiphys_testkit::{
     Api, Options, PATIENCE, Tiphys,
     charts::{Answer, FileServer, basic, index, plain_chart},
@@ -241,4 +242,84 @@ fn an_apprepository_becomes_jobs_whose_pods_read_it() {
     assert_eq!(cleanup.len(), 1);
     repositories.delete("absent");
     assert!(kube.list(&cron_jobs).is_empty());
+}
+
+/// A process that is killed in the end.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// kubeapps' controller, ours, on a real cluster, where nothing reads the repositories.
+pub fn jobs_are_made_for_chart_repositories(world: &mut World) {
+    let namespace = world.namespace.clone();
+    let other = format!("{namespace}-other");
+    world.kube.namespace(&namespace);
+    world.kube.namespace(&other);
+    let mut command = Command::new(program());
+    command
+        .arg("apprepository-controller")
+        .arg(format!("--kubeconfig={}", world.kubeconfig().display()))
+        .args(["--namespace", &namespace])
+        .arg("--repo-sync-image=registry.example.org/tiphys:v1")
+        .args([
+            "--repo-sync-cmd=asset-syncer",
+            "--custom-labels=team=charts",
+        ])
+        .stdout(Stdio::null());
+    let _controller = Process(command.spawn().expect("it starts"));
+    let spec = json!({"interval": "90m", "syncJobPodTemplate": {"spec": {"containers": [
+        {"name": "x", "resources": {"limits": {"memory": "64Mi"}}},
+    ]}}});
+    for place in [&namespace, &other] {
+        let repositories = Repositories::new(&world.kube, &world.tiphys, place);
+        repositories.create("good", "https://charts.example.org", &spec);
+        repositories.until("good", "Ready", |status| status["nextSyncTime"].is_string());
+        let found = repositories.find("good").expect("it is there");
+        let container = &found["spec"]["syncJobPodTemplate"]["spec"]["containers"][0];
+        assert!(container.get("image").is_none(), "{container}");
+    }
+    let cron_jobs = namespaced("batch/v1", &namespace, "cronjobs");
+    let found = world.kube.list(&cron_jobs);
+    let schedules: Vec<String> = found
+        .iter()
+        .map(|job| text(job, "/spec/schedule"))
+        .collect();
+    assert_eq!(schedules, ["0 */2 * * *", "0 */2 * * *"]);
+    assert!(
+        found
+            .iter()
+            .all(|job| text(job, "/metadata/labels/team") == "charts")
+    );
+    // A CronJob that somebody deletes is made again.
+    let name = text(&found[0], "/metadata/name");
+    let uid = text(&found[0], "/metadata/uid");
+    world.kube.delete(&format!("{cron_jobs}/{name}"));
+    eventually(PATIENCE, "the CronJob is made again", || {
+        match world.kube.find(&format!("{cron_jobs}/{name}")) {
+            Some(found) if text(&found, "/metadata/uid") != uid => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    for place in [&namespace, &other] {
+        Repositories::new(&world.kube, &world.tiphys, place).delete("good");
+    }
+    let left = || world.kube.list(&cron_jobs).len();
+    eventually(PATIENCE, "the CronJobs are gone", || match left() {
+        0 => Ok(()),
+        left => Err(format!("{left} are left")),
+    });
+    let jobs = world.kube.list(&namespaced("batch/v1", &namespace, "jobs"));
+    let is_cleanup = |job: &&Value| text(job, "/metadata/generateName").contains("-cleanup-");
+    let cleanups: Vec<&Value> = jobs.iter().filter(is_cleanup).collect();
+    assert_eq!(cleanups.len(), 2);
+    assert!(cleanups.iter().all(|job| job["status"]["succeeded"] == 1));
+    // A real cluster is used by the next scenario, too.
+    let _ = world
+        .kube
+        .send("DELETE", &format!("/api/v1/namespaces/{other}"), "", None);
 }

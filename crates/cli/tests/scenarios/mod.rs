@@ -77,4 +77,5 @@ scenarios!(
     disturbed::an_api_server_restarts_in_mid_sync,
     disturbed::an_api_server_gets_a_new_certificate,
     disturbed::two_clusters_and_one_goes_away,
+    catalog::jobs_are_made_for_chart_repositories,
 );
