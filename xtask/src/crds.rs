@@ -1,18 +1,24 @@
-//! `cargo xtask crds`: generates the CRDs of Application and AppProject from the Rust types.
+//! `cargo xtask crds`: generates the CRDs of Application, AppProject and AppRepository from
+//! the Rust types.
 
 use anyhow::Context;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::{fs, path::Path};
-use tiphys_api::{AppProject, Application};
+use tiphys_api::{AppProject, AppRepository, Application};
 
 /// The parts of a CRD other than the schema.
 struct Kind {
+    group: &'static str,
+    part_of: &'static str,
     kind: &'static str,
     plural: &'static str,
     singular: &'static str,
     short_names: &'static [&'static str],
     columns: Value,
+    /// Where the schema requires fields: pointer, and their names.
+    required: &'static [(&'static str, &'static [&'static str])],
+    subresources: Value,
 }
 
 /// Writes `deploy/crds/*.yaml`, or with `check` compares them.
@@ -42,6 +48,8 @@ pub fn run(root: &Path, check: bool) -> anyhow::Result<()> {
 
 fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
     let application = Kind {
+        group: "argoproj.io",
+        part_of: "argocd",
         kind: "Application",
         plural: "applications",
         singular: "application",
@@ -52,13 +60,23 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
             {"jsonPath": ".status.sync.revision", "name": "Revision", "priority": 10, "type": "string"},
             {"jsonPath": ".spec.project", "name": "Project", "priority": 10, "type": "string"}
         ]),
+        required: &[
+            ("/properties/spec", &["destination", "project"]),
+            ("/properties/spec/properties/source", &["repoURL"]),
+            ("/properties/spec/properties/sources/items", &["repoURL"]),
+        ],
+        subresources: json!({}),
     };
     let project = Kind {
+        group: "argoproj.io",
+        part_of: "argocd",
         kind: "AppProject",
         plural: "appprojects",
         singular: "appproject",
         short_names: &["appproj", "appprojs"],
         columns: Value::Null,
+        required: &[],
+        subresources: json!({}),
     };
     Ok(vec![
         (
@@ -66,7 +84,53 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
             definition::<Application>(&application)?,
         ),
         ("appproject-crd.yaml", definition::<AppProject>(&project)?),
+        (
+            "apprepository-crd.yaml",
+            definition::<AppRepository>(&app_repository())?,
+        ),
     ])
+}
+
+/// As kubeapps has it, and a status.
+fn app_repository() -> Kind {
+    let ready = ".status.conditions[?(@.type==\"Ready\")]";
+    Kind {
+        group: tiphys_api::app_repository::GROUP,
+        part_of: "kubeapps",
+        kind: "AppRepository",
+        plural: "apprepositories",
+        singular: "apprepository",
+        short_names: &["apprepos"],
+        columns: json!([
+            {"jsonPath": ".spec.type", "name": "Type", "type": "string"},
+            {"jsonPath": ".spec.url", "name": "URL", "type": "string"},
+            {"jsonPath": format!("{ready}.status"), "name": "Ready", "type": "string"},
+            {"jsonPath": ".status.charts", "name": "Charts", "type": "integer"},
+            {"jsonPath": ".status.lastSyncTime", "name": "Last Sync", "type": "date"},
+            {"jsonPath": ".status.nextSyncTime", "name": "Next Sync", "priority": 10, "type": "string"},
+            {"jsonPath": ".status.lastError", "name": "Message", "priority": 10, "type": "string"}
+        ]),
+        required: &[
+            ("/properties/spec", &["type", "url"]),
+            (
+                "/properties/spec/properties/auth/properties/header",
+                &["secretKeyRef"],
+            ),
+            (
+                "/properties/spec/properties/auth/properties/header/properties/secretKeyRef",
+                &["name", "key"],
+            ),
+            (
+                "/properties/spec/properties/auth/properties/customCA",
+                &["secretKeyRef"],
+            ),
+            (
+                "/properties/spec/properties/auth/properties/customCA/properties/secretKeyRef",
+                &["name", "key"],
+            ),
+        ],
+        subresources: json!({"status": {}}),
+    }
 }
 
 fn definition<T: JsonSchema>(kind: &Kind) -> anyhow::Result<String> {
@@ -76,30 +140,25 @@ fn definition<T: JsonSchema>(kind: &Kind) -> anyhow::Result<String> {
         .into_root_schema_for::<T>()
         .to_value();
     structural(&mut schema);
-    require(&mut schema, "", &["metadata", "spec"]);
-    if kind.kind == "Application" {
-        require(&mut schema, "/properties/spec", &["destination", "project"]);
-        require(
-            &mut schema,
-            "/properties/spec/properties/source",
-            &["repoURL"],
-        );
-        require(
-            &mut schema,
-            "/properties/spec/properties/sources/items",
-            &["repoURL"],
-        );
+    let top: &[&str] = match kind.kind {
+        // As kubeapps has it.
+        "AppRepository" => &["spec"],
+        _ => &["metadata", "spec"],
+    };
+    require(&mut schema, "", top);
+    for (pointer, fields) in kind.required {
+        require(&mut schema, pointer, fields);
     }
-    let mut version = json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}, "served": true, "storage": true, "subresources": {}});
+    let mut version = json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}, "served": true, "storage": true, "subresources": kind.subresources});
     if !kind.columns.is_null() {
         version["additionalPrinterColumns"] = kind.columns.clone();
     }
-    let name = format!("{}.argoproj.io", kind.plural);
+    let name = format!("{}.{}", kind.plural, kind.group);
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"labels": {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "argocd"}, "name": name},
+        "metadata": {"labels": {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": kind.part_of}, "name": name},
         "spec": {
-            "group": "argoproj.io", "scope": "Namespaced",
+            "group": kind.group, "scope": "Namespaced",
             "names": {"kind": kind.kind, "listKind": format!("{}List", kind.kind), "plural": kind.plural, "shortNames": kind.short_names, "singular": kind.singular},
             "versions": [version]
         }
@@ -149,6 +208,10 @@ fn structural(schema: &mut Value) {
         .is_some_and(|f| f.starts_with("uint"))
     {
         map.remove("format");
+    }
+    // Where unknown fields are kept, this says it already.
+    if map.get("additionalProperties") == Some(&Value::Bool(true)) {
+        map.remove("additionalProperties");
     }
     if map.contains_key("properties")
         && map.get("additionalProperties") == Some(&Value::Bool(false))

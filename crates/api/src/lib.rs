@@ -1,11 +1,12 @@
-//! The wire types: Application, AppProject and their parts, and the messages of the API. No
-//! behaviour.
+//! The wire types: Application, AppProject, AppRepository and their parts, and the messages of the
+//! API. No behaviour.
 //!
 //! One Rust type serves both encodings: serde with the JSON names of Argo CD's Go types, prost with
 //! their field numbers. A pointer in Go is an `Option` here; empty fields that Go omits are omitted
 //! here too.
 
 pub mod access;
+pub mod app_repository;
 pub mod application;
 pub mod cluster;
 pub mod constants;
@@ -20,6 +21,7 @@ mod shared;
 pub mod source;
 pub mod status;
 
+pub use app_repository::AppRepository;
 pub use application::Application;
 pub use project::AppProject;
 pub use shared::Shared;

@@ -30,6 +30,16 @@ pub enum CatalogError {
     Internal(String),
 }
 
+impl CatalogError {
+    /// After how many seconds the repository wants to be asked again.
+    pub fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::Repo(e) => e.retry_after(),
+            _ => None,
+        }
+    }
+}
+
 impl From<tokio_postgres::Error> for CatalogError {
     fn from(e: tokio_postgres::Error) -> Self {
         // Its own text leaves out what the server said.

@@ -47,6 +47,8 @@ enum Command {
     CmpServer(Box<roles::cmp_server::CmpServerArgs>),
     RepoServer(Box<roles::repo_server_role::RepoServerRoleArgs>),
     AssetSyncer(roles::asset_syncer::AssetSyncerArgs),
+    #[command(name = roles::apprepository_controller::NAME)]
+    AppRepositoryController(roles::apprepository_controller::AppRepositoryControllerArgs),
     #[command(flatten)]
     Client(commands::ClientCommand),
 }
@@ -113,6 +115,11 @@ fn main() -> ExitCode {
         && role == roles::asset_syncer::NAME
     {
         return start_asset_syncer(words);
+    }
+    if let [_, role, words @ ..] = &words[..]
+        && role == roles::apprepository_controller::NAME
+    {
+        return start_apprepository_controller(words);
     }
     // Scripts render charts by the hundred: building the whole command line, threads and logging
     // would take longer than rendering a small chart.
@@ -221,6 +228,26 @@ fn start_asset_syncer(words: &[String]) -> ExitCode {
     )
 }
 
+/// kubeapps' controller, whose flags are read by itself.
+fn start_apprepository_controller(words: &[String]) -> ExitCode {
+    use roles::apprepository_controller::{Line, read, run};
+    let _logs = Logs::start(None, Some("info".to_owned()));
+    match read(words) {
+        Ok(Line::Help) => {
+            output::print(tiphys_catalog::apprepository::USAGE);
+            ExitCode::SUCCESS
+        }
+        Ok(Line::Run(settings)) => runtime(true).map_or_else(
+            |code| code,
+            |runtime| role_ended(runtime.block_on(run(*settings))),
+        ),
+        Err(e) => {
+            eprint!("Error: {e}\n{}", tiphys_catalog::apprepository::USAGE);
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// The plugin's server under Argo CD's name.
 fn start_cmp_server(words: &[String]) -> ExitCode {
     let called = match roles::cmp_server::Called::try_parse_from(words) {
@@ -245,6 +272,7 @@ fn start(cli: Cli) -> ExitCode {
         Command::CmpServer(_)
         | Command::RepoServer(_)
         | Command::AssetSyncer(_)
+        | Command::AppRepositoryController(_)
         | Command::Client(_) => false,
     };
     let runtime = match runtime(streams) {
@@ -279,6 +307,9 @@ fn start(cli: Cli) -> ExitCode {
         Command::AssetSyncer(args) => {
             log_plainly(cli.loglevel.as_deref());
             return runtime.block_on(roles::asset_syncer::start(&args.words));
+        }
+        Command::AppRepositoryController(args) => {
+            return start_apprepository_controller(&args.words);
         }
         Command::Client(command) => {
             log_plainly(cli.loglevel.as_deref());

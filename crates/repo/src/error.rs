@@ -41,7 +41,12 @@ pub enum RepoError {
     NotFound { url: String },
     /// What a server answered in place of a document.
     #[error("failed to fetch {url}: {status}{}", phrase(*.status))]
-    Status { url: String, status: u16 },
+    Status {
+        url: String,
+        status: u16,
+        /// After how many seconds it wants to be asked again.
+        retry_after: Option<u64>,
+    },
     #[error("chart {chart:?} version {version:?} not found in {url} repository")]
     NoChart {
         chart: String,
@@ -137,6 +142,14 @@ impl RepoError {
             | Self::Corrupt { .. } => ErrorKind::Upstream,
             Self::Submodule { cause, .. } => cause.kind(),
             Self::Internal(_) => ErrorKind::Internal,
+        }
+    }
+
+    /// After how many seconds the server wants to be asked again.
+    pub fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
         }
     }
 

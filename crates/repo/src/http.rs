@@ -8,7 +8,7 @@ use reqwest::{
     StatusCode,
     header::{
         AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE,
-        IF_NONE_MATCH, LAST_MODIFIED,
+        IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER,
     },
 };
 use std::{
@@ -319,6 +319,7 @@ impl Downloads {
                 return Err(RepoError::Status {
                     url: shown_url(question.url),
                     status: status.as_u16(),
+                    retry_after: retry_after(answer.headers()),
                 });
             }
             _ => {}
@@ -407,6 +408,16 @@ fn reason(e: &reqwest::Error) -> String {
         .next()
         .unwrap_or_default()
         .to_owned()
+}
+
+/// `Retry-After` in seconds, also where it is a date.
+pub fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(seconds);
+    }
+    let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    u64::try_from(at.duration_since(jiff::Timestamp::now()).as_secs()).ok()
 }
 
 #[cfg(test)]

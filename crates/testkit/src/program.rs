@@ -40,7 +40,7 @@ pub struct Tiphys {
     child: Child,
     logs: TempDir,
     /// A folder created for this process alone.
-    _data: Option<TempDir>,
+    own_data: Option<TempDir>,
     kubeconfig: Option<PathBuf>,
     /// URL of the API and the web UI.
     pub url: String,
@@ -89,7 +89,7 @@ impl Tiphys {
         Self {
             child,
             logs,
-            _data: own,
+            own_data: own,
             kubeconfig,
             url: format!("http://127.0.0.1:{port}"),
         }
@@ -188,6 +188,11 @@ impl Tiphys {
     /// The kubeconfig of its cluster, if it was known at the start.
     pub fn kubeconfig(&self) -> Option<&Path> {
         self.kubeconfig.as_deref()
+    }
+
+    /// The data folder, if it was made for this process.
+    pub fn data(&self) -> Option<&Path> {
+        self.own_data.as_ref().map(TempDir::path)
     }
 
     pub fn id(&self) -> u32 {

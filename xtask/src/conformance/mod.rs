@@ -158,6 +158,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         "kustomize" => strict(kustomize::run),
         "sources" => sources::runner(&text)?,
         "kubeapps/asset_syncer" => kubeapps::runner(dir)?,
+        "kubeapps/controller" => kubeapps::controller::runner()?,
         _ => match name.strip_prefix("diff/") {
             Some(_) => strict(diff::run),
             None => strict(|_| Err("nothing can run this suite yet".into())),

@@ -7,11 +7,13 @@ mod names;
 mod objects;
 mod options;
 mod schedule;
+mod source;
 
-pub use names::{cleanup_prefix, cron_job_name};
-pub use objects::{AppRepository, Wanted};
-pub use options::{Options, OptionsError};
-pub use schedule::{Schedule, schedule};
+pub use names::{cleanup_prefix, cron_job_name, label, secret_copy};
+pub use objects::Wanted;
+pub use options::{Options, OptionsError, USAGE};
+pub use schedule::{Schedule, pause, schedule};
+pub use source::{Credentials, open};
 
 /// Keeps an AppRepository until its rows are gone.
 pub const FINALIZER: &str = "apprepositories.kubeapps.com/apprepo-cleanup-finalizer";

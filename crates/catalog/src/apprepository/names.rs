@@ -29,8 +29,13 @@ fn joined(what: &str, namespace: &str, name: &str) -> String {
     )
 }
 
-/// A name as the value of a label.
-pub(super) fn label(name: &str) -> String {
+/// The copy of a repository's Secrets beside its Jobs, if it is in another namespace.
+pub fn secret_copy(namespace: &str, name: &str) -> String {
+    format!("{namespace}-apprepo-{name}")
+}
+
+/// A name as the value of a label; a long one is cut, with a checksum.
+pub fn label(name: &str) -> String {
     cut(name, LABEL)
 }
 

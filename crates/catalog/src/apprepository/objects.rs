@@ -1,69 +1,16 @@
 //! The CronJob and the Jobs of an AppRepository.
 //!
-//! Main types: [`AppRepository`] and [`Wanted`].
+//! Main type: [`Wanted`].
 
 use super::{
-    Options, REPO_NAME, REPO_NAMESPACE, cleanup_prefix, cron_job_name, names::label,
+    Options, REPO_NAME, REPO_NAMESPACE, cleanup_prefix, cron_job_name,
+    names::{label, secret_copy},
     schedule::schedule,
+    source::DOCKER_CONFIG,
 };
-use crate::{Filter, asset_syncer::CA_FILE};
-use serde::Deserialize;
+use crate::asset_syncer::CA_FILE;
 use serde_json::{Map, Value, json};
-
-/// `kubeapps.com/v1alpha1`, as far as the objects depend on it.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct AppRepository {
-    pub metadata: Metadata,
-    pub spec: Spec,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Metadata {
-    pub name: String,
-    pub namespace: String,
-    pub uid: String,
-    pub finalizers: Vec<String>,
-    pub deletion_timestamp: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Spec {
-    #[serde(rename = "type")]
-    pub form: String,
-    pub url: String,
-    pub auth: Auth,
-    pub interval: String,
-    pub resync_requests: u64,
-    pub sync_job_pod_template: Map<String, Value>,
-    pub oci_repositories: Vec<String>,
-    pub tls_insecure_skip_verify: bool,
-    pub pass_credentials: bool,
-    pub filter_rule: Filter,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Auth {
-    pub header: Option<Reference>,
-    #[serde(rename = "customCA")]
-    pub custom_ca: Option<Reference>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Reference {
-    pub secret_key_ref: SecretKey,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct SecretKey {
-    pub name: String,
-    pub key: String,
-}
+use tiphys_api::AppRepository;
 
 /// The objects of a repository, in the namespace of the options.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,8 +23,6 @@ pub struct Wanted {
     /// What users should know about the specification.
     pub warning: Option<String>,
 }
-
-const DOCKER_CONFIG: &str = ".dockerconfigjson";
 
 impl Wanted {
     pub fn of(repository: &AppRepository, options: &Options) -> Self {
@@ -380,7 +325,7 @@ impl Objects<'_> {
         if self.is_ours() {
             name.to_owned()
         } else {
-            format!("{}-apprepo-{}", metadata.namespace, metadata.name)
+            secret_copy(&metadata.namespace, &metadata.name)
         }
     }
 }

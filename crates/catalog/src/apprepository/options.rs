@@ -5,6 +5,62 @@
 use super::schedule::is_crontab;
 use std::collections::BTreeMap;
 
+/// Flags that need no value.
+const SWITCHES: [&str; 6] = [
+    "repos-per-namespace",
+    "v1-beta1-cron-jobs",
+    "logtostderr",
+    "alsologtostderr",
+    "skip_headers",
+    "skip_log_headers",
+];
+/// Flags for logging, which have no effect.
+const OF_LOGS: [&str; 12] = [
+    "v",
+    "vmodule",
+    "logtostderr",
+    "alsologtostderr",
+    "stderrthreshold",
+    "skip_headers",
+    "skip_log_headers",
+    "log_dir",
+    "log_file",
+    "log_file_max_size",
+    "log_backtrace_at",
+    "add_dir_header",
+];
+
+pub const USAGE: &str = "Makes CronJobs and Jobs for AppRepositories
+
+Usage:
+  apprepository-controller [flags]
+
+Flags:
+      --active-deadline-seconds string          activeDeadlineSeconds of Jobs
+      --apiserver string                        Address of the API server
+      --concurrency-policy string               concurrencyPolicy of CronJobs (default \"Replace\")
+      --crontab string                          Schedule where there is no interval (default \"*/10 * * * *\")
+      --custom-annotations strings              Annotations of CronJobs, Jobs and pods: k=v
+      --custom-labels strings                   Labels of CronJobs, Jobs and pods: k=v
+      --database-name string                    Name of the database (default \"charts\")
+      --database-secret-key string              Key of the password (default \"postgresql-root-password\")
+      --database-secret-name string             Secret with the password (default \"kubeapps-db\")
+      --database-url string                     Database: host:port (default \"localhost\")
+      --database-user string                    User of the database (default \"root\")
+      --failed-jobs-history-limit int           Failed Jobs that are kept (default 1)
+      --global-repos-namespace string           Namespace of global repositories (default \"kubeapps\")
+      --kubeconfig string                       Kubeconfig [default: the service account of the pod]
+      --namespace string                        Namespace of CronJobs and Jobs (default \"kubeapps\")
+      --oci-catalog-url string                  Catalogue service [default: OCI_CATALOG_URL]
+      --repo-sync-cmd string                    Command of Jobs (default \"/chart-repo\")
+      --repo-sync-image string                  Image of Jobs (default \"docker.io/kubeapps/asset-syncer:latest\")
+      --repo-sync-image-pullsecrets strings     Secrets to pull it with
+      --repos-per-namespace                     AppRepositories of all namespaces (default true)
+      --successful-jobs-history-limit int       Successful Jobs that are kept (default 3)
+      --ttl-lifetime-afterfinished-job string   Seconds that Jobs stay (default \"3600\")
+      --user-agent-comment string               Comment in the User-Agent
+";
+
 /// A flag that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -37,6 +93,9 @@ pub struct Options {
     pub annotations: BTreeMap<String, String>,
     pub labels: BTreeMap<String, String>,
     pub oci_catalog_url: String,
+    /// How the cluster is reached; both empty: as the pod that this is.
+    pub kubeconfig: String,
+    pub api_server: String,
 }
 
 impl Default for Options {
@@ -63,6 +122,8 @@ impl Default for Options {
             annotations: BTreeMap::new(),
             labels: BTreeMap::new(),
             oci_catalog_url: String::new(),
+            kubeconfig: String::new(),
+            api_server: String::new(),
         }
     }
 }
@@ -78,9 +139,20 @@ impl Options {
             oci_catalog_url: catalog_url.to_owned(),
             ..Self::default()
         };
-        for flag in flags {
-            let (name, value) = flag.split_once('=').unwrap_or((flag, "true"));
-            options.set(name.trim_start_matches('-'), value)?;
+        let mut words = flags.iter();
+        while let Some(word) = words.next() {
+            let name = word.trim_start_matches('-');
+            if name.len() == word.len() {
+                return Err(OptionsError(format!("unknown command {word:?}")));
+            }
+            match name.split_once('=') {
+                Some((name, value)) => options.set(name, value)?,
+                None if SWITCHES.contains(&name) => options.set(name, "true")?,
+                None => {
+                    let missing = || OptionsError(format!("flag needs an argument: {word}"));
+                    options.set(name, words.next().ok_or_else(missing)?)?;
+                }
+            }
         }
         if !is_crontab(&options.crontab) {
             let why = format!("--crontab={:?} is no crontab", options.crontab);
@@ -104,6 +176,8 @@ impl Options {
             "database-secret-key" => &mut self.database_secret_key,
             "user-agent-comment" => &mut self.user_agent_comment,
             "crontab" => &mut self.crontab,
+            "kubeconfig" => &mut self.kubeconfig,
+            "apiserver" => &mut self.api_server,
             "oci-catalog-url" if value.is_empty() => return Ok(()),
             "oci-catalog-url" => &mut self.oci_catalog_url,
             _ => {
@@ -129,7 +203,12 @@ impl Options {
                     }
                     "custom-annotations" => self.annotations.extend(pairs(value)?),
                     "custom-labels" => self.labels.extend(pairs(value)?),
-                    "kubeconfig" | "apiserver" | "v1-beta1-cron-jobs" | "v" => {}
+                    "v1-beta1-cron-jobs" if value.parse().map_err(|_| invalid())? => {
+                        let why = "no API server since 1.25 has CronJobs of batch/v1beta1";
+                        return Err(OptionsError(format!("--{name}: {why}")));
+                    }
+                    "v1-beta1-cron-jobs" => {}
+                    name if OF_LOGS.contains(&name) => {}
                     _ => return Err(OptionsError(format!("unknown flag: --{name}"))),
                 }
                 return Ok(());

@@ -2,6 +2,8 @@
 //!
 //! Main function: [`schedule`].
 
+use jiff::{Timestamp, tz::TimeZone};
+use std::time::Duration;
 use tiphys_gocompat::{cron, duration};
 
 const MINUTE: i64 = 60_000_000_000;
@@ -42,6 +44,21 @@ pub fn schedule(interval: &str, default: &str) -> Schedule {
     }
 }
 
+/// How long after `now` a repository is read again by whoever needs no crontab: durations are
+/// taken as they are, but at least a minute. `None` if a crontab has no next time.
+pub fn pause(interval: &str, default: &str, now: Timestamp) -> Option<Duration> {
+    let schedule = schedule(interval, default);
+    let plain = duration::parse(interval)
+        .ok()
+        .filter(|nanoseconds| *nanoseconds > 0);
+    if let Some(nanoseconds) = plain.filter(|_| schedule.warning.is_none()) {
+        return Some(Duration::from_nanos(nanoseconds.max(MINUTE).unsigned_abs()));
+    }
+    let crontab = cron::Schedule::parse(&schedule.crontab).ok()?;
+    let next = crontab.next(now, &TimeZone::UTC)?;
+    Duration::try_from(next.duration_since(now)).ok()
+}
+
 /// Whether the API server accepts it: five fields or a word, without a time zone.
 pub(super) fn is_crontab(text: &str) -> bool {
     let plain = !text.starts_with("@every") && !text.contains("TZ=");
@@ -69,6 +86,22 @@ fn every(nanoseconds: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pauses() {
+        let now: Timestamp = "2026-01-01T00:07:00Z".parse().expect("a time");
+        for (interval, seconds) in [
+            ("90m", 5400),
+            ("1s", 60),
+            ("", 180),
+            ("0 1 * * *", 3180),
+            ("nonsense", 180),
+            ("17532h", 180),
+        ] {
+            let found = pause(interval, "*/10 * * * *", now).map(|pause| pause.as_secs());
+            assert_eq!(found, Some(seconds), "{interval}");
+        }
+    }
 
     #[test]
     fn intervals() {

@@ -3,6 +3,7 @@
 use super::*;
 use serde_json::Value;
 use std::path::Path;
+use tiphys_api::AppRepository;
 
 /// Where the recorded objects are called wrong.
 fn is_wrong(case: &Value) -> bool {

@@ -25,7 +25,7 @@ struct Entry {
 ///
 /// # Errors
 /// The docker config is none, or has not exactly one entry.
-pub(super) fn header(surroundings: &Surroundings) -> Result<Secret, AssetSyncerError> {
+pub(crate) fn header(surroundings: &Surroundings) -> Result<Secret, AssetSyncerError> {
     let config = surroundings.docker_config.expose();
     if config.is_empty() {
         return Ok(Secret::new(surroundings.authorization.expose().trim()));

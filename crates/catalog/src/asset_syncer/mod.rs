@@ -5,21 +5,21 @@
 mod credentials;
 mod flags;
 
+pub(crate) use credentials::header as authorization;
 pub use flags::Line;
 
 use crate::{
-    CatalogError, Filter, Form, RepoId, Repository, Store, blocking,
+    CatalogError, Filter, Form, RepoId, Store, blocking, lease::leased, opening::Opening,
     store::PostgresOptions,
-    sync::{CatalogSync, Source},
 };
-use std::{path::PathBuf, sync::Arc, time::Duration};
-use tiphys_repo::{ChartRemote, OciRemote, RemoteOptions, RepoAccess, Secret};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+};
+use tiphys_repo::Secret;
 
 /// Where Jobs mount the authorities of a repository.
 pub const CA_FILE: &str = "/usr/local/share/ca-certificates/ca.crt";
-/// For one request.
-const TIMEOUT: Duration = Duration::from_secs(180);
-
 /// What the program finds around it.
 #[derive(Clone, Default)]
 pub struct Surroundings {
@@ -35,6 +35,10 @@ pub struct Surroundings {
     pub proxy: String,
     /// Of this program, for the User-Agent.
     pub version: String,
+    /// Authorities in PEM, in place of the file.
+    pub authorities: Option<String>,
+    /// Unique per run: who has the repository's lease. Empty: made of the process and the time.
+    pub holder: String,
     /// In place of the server that the command line names.
     pub store: Option<Arc<Store>>,
 }
@@ -100,7 +104,10 @@ pub async fn run(
             [name] => {
                 let id = RepoId::new(&line.namespace, name);
                 let store = open(&line, surroundings).await?;
-                let deleted = blocking(move || store.delete_repo(&id)).await;
+                let (rows, of) = (Arc::clone(&store), id.clone());
+                let deleting = blocking(move || rows.delete_repo(&of));
+                let deleted =
+                    leased(&store, (&id, &holder(surroundings)), Weak::new(), deleting).await;
                 deleted.map_err(|e| {
                     let why = format!("can't delete chart repository {name} from database: {e}");
                     AssetSyncerError::new(why)
@@ -161,45 +168,32 @@ async fn sync(
 ) -> Result<String, AssetSyncerError> {
     let store = open(line, surroundings).await?;
     let ca_data = authorities(surroundings)?;
-    let authorization = credentials::header(surroundings)?;
+    let authorization = authorization(surroundings)?;
     let filter = Filter::parse(&line.filter_rules).map_err(failed)?;
-    let url = url.trim();
-    let access = RepoAccess {
-        authorization,
-        ca_data,
-        insecure: line.skip_tls,
-        proxy: surroundings.proxy.clone(),
-        ..RepoAccess::public(url)
-    };
-    let options = RemoteOptions {
-        pass_credentials: line.pass_credentials,
-        agent: agent(&surroundings.version, &line.user_agent_comment),
-        timeout: TIMEOUT,
-    };
-    let repository = Repository {
+    let opening = Opening {
         id: RepoId::new(&line.namespace, name),
         url: url.to_owned(),
+        is_registry: form != "helm",
+        oci_repositories: line.oci_repositories.clone(),
         form: Form::Kubeapps,
         filter,
+        authorization,
+        ca_data,
+        skip_tls: line.skip_tls,
+        pass_credentials: line.pass_credentials,
+        proxy: surroundings.proxy.clone(),
+        agent: agent(&surroundings.version, &line.user_agent_comment),
     };
-    let mut repository = repository;
-    let registry = if form == "helm" {
-        None
-    } else {
-        if let Some(rest) = url.strip_prefix("oci://") {
-            repository.url = format!("https://{rest}");
-        }
-        let remote = OciRemote::new(access.clone(), &options).map_err(failed)?;
-        Some(Source {
-            remote,
-            repositories: line.oci_repositories.clone(),
-        })
-    };
-    let mut sync = CatalogSync::new(store, ChartRemote::new(access, options), repository);
-    if let Some(registry) = registry {
-        sync = sync.with_registry(registry);
-    }
-    let report = sync.run().await.map_err(|e| match e {
+    let id = opening.id.clone();
+    let sync = opening.open(Arc::clone(&store)).map_err(failed)?;
+    let report = leased(
+        &store,
+        (&id, &holder(surroundings)),
+        sync.at_work(),
+        sync.run(),
+    )
+    .await;
+    let report = report.map_err(|e| match e {
         CatalogError::Filter(_) => AssetSyncerError::new(e.to_string()),
         e => failed(e),
     })?;
@@ -211,7 +205,18 @@ async fn sync(
     ))
 }
 
+fn holder(surroundings: &Surroundings) -> String {
+    if !surroundings.holder.is_empty() {
+        return surroundings.holder.clone();
+    }
+    let now = jiff::Timestamp::now().as_nanosecond();
+    format!("asset-syncer-{}-{now:x}", std::process::id())
+}
+
 fn authorities(surroundings: &Surroundings) -> Result<String, AssetSyncerError> {
+    if let Some(text) = &surroundings.authorities {
+        return checked(text.clone());
+    }
     let text = match std::fs::read_to_string(&surroundings.ca_file) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
@@ -220,6 +225,10 @@ fn authorities(surroundings: &Surroundings) -> Result<String, AssetSyncerError> 
             return Err(failed(format!("failed to append {file} to RootCAs: {e}")));
         }
     };
+    checked(text)
+}
+
+fn checked(text: String) -> Result<String, AssetSyncerError> {
     if !text.contains("-----BEGIN CERTIFICATE-----") {
         return Err(failed("failed to append certs to RootCAs"));
     }

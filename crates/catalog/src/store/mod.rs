@@ -4,6 +4,7 @@
 
 mod charts;
 mod files;
+mod leases;
 mod postgres;
 mod read;
 mod repos;

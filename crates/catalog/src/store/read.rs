@@ -28,29 +28,23 @@ impl Store {
             .transpose()
     }
 
-    /// The charts with a name, in all repositories of a namespace or in one of them.
+    /// The charts with a name, in all repositories.
     ///
     /// # Errors
     /// The database fails.
-    pub fn named(
-        &self,
-        namespace: &str,
-        repo: Option<&str>,
-        name: &str,
-    ) -> Result<Vec<VersionOf>, CatalogError> {
+    pub fn named(&self, name: &str) -> Result<Vec<VersionOf>, CatalogError> {
         let rows = self.transaction(|sql| {
             sql.query(
-                "SELECT repo_name, chart_id FROM charts
-                WHERE repo_namespace = $1 AND info->>'name' = $2 ORDER BY repo_name",
-                values![namespace, name],
+                "SELECT repo_namespace, repo_name, chart_id FROM charts
+                WHERE info->>'name' = $1 ORDER BY repo_namespace, repo_name",
+                values![name],
             )
         })?;
         let found = |row: &Row| VersionOf {
-            repo: RepoId::new(namespace, row.text(0)),
-            chart_id: row.text(1).to_owned(),
+            repo: RepoId::new(row.text(0), row.text(1)),
+            chart_id: row.text(2).to_owned(),
         };
-        let wanted = |of: &VersionOf| repo.is_none_or(|repo| repo == of.repo.name);
-        Ok(rows.iter().map(found).filter(wanted).collect())
+        Ok(rows.iter().map(found).collect())
     }
 }
 

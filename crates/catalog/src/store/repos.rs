@@ -107,6 +107,14 @@ impl Store {
         Ok(rows.iter().map(status).collect())
     }
 
+    /// One of them.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn repo(&self, id: &RepoId) -> Result<Option<RepoStatus>, CatalogError> {
+        Ok(self.repos()?.into_iter().find(|repo| repo.id == *id))
+    }
+
     pub(crate) fn state(&self, id: &RepoId) -> Result<RepoState, CatalogError> {
         let key = values![&id.namespace, &id.name];
         self.transaction(|sql| {

@@ -39,7 +39,8 @@ CREATE INDEX IF NOT EXISTS tiphys_files ON files (repo_name, repo_namespace, cha
 ";
 
 /// Ours, by version of the schema. A step is never changed once it was released.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
 CREATE TABLE tiphys_repos (
     namespace varchar NOT NULL,
     name varchar NOT NULL,
@@ -99,7 +100,17 @@ CREATE TABLE tiphys_tags (
     version varchar NOT NULL,
     PRIMARY KEY (repo_namespace, repo_name, chart_id, tag)
 );
-"];
+",
+    "
+CREATE TABLE tiphys_leases (
+    namespace varchar NOT NULL,
+    name varchar NOT NULL,
+    holder varchar NOT NULL,
+    until bigint NOT NULL,
+    PRIMARY KEY (namespace, name)
+);
+",
+];
 
 /// Creates what is missing.
 pub fn migrate(sql: &mut dyn Sql) -> Result<(), CatalogError> {

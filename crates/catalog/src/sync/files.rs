@@ -43,7 +43,8 @@ impl CatalogSync {
         let jobs = stream::iter(charts.iter().cloned()).then(|chart_id| {
             self.with_store(move |store, repository| jobs_of(store, repository, &chart_id, part))
         });
-        self.work(jobs.map_ok(stream_of).try_flatten()).await
+        self.work(jobs.map_ok(stream_of).try_flatten().boxed())
+            .await
     }
 
     /// The same for single versions of charts.
@@ -59,12 +60,13 @@ impl CatalogSync {
                 Ok(wanted.map(|version| job(&chart_id, version)).collect())
             })
         });
-        self.work(jobs.map_ok(stream_of).try_flatten()).await
+        self.work(jobs.map_ok(stream_of).try_flatten().boxed())
+            .await
     }
 
     async fn work(
         &self,
-        jobs: impl stream::Stream<Item = Result<Job, CatalogError>>,
+        jobs: stream::BoxStream<'_, Result<Job, CatalogError>>,
     ) -> Result<(usize, usize), CatalogError> {
         let read = jobs.map_ok(|job| async move { Ok(self.read(job).await) });
         let read = read.try_buffer_unordered(CONCURRENCY).ready_chunks(BATCH);

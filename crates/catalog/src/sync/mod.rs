@@ -13,8 +13,9 @@ mod registry;
 pub use registry::Source;
 
 use crate::{CatalogError, Repository, Store, blocking, repository::sha256, store::RepoState};
+use futures::future::BoxFuture;
 use jiff::Timestamp;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tiphys_repo::{ChartRemote, Fetched, Known};
 
 /// Files and icons that are read at the same time.
@@ -64,10 +65,20 @@ impl CatalogSync {
         self
     }
 
+    /// As long as this can be upgraded, something of this sync may still be writing: its threads
+    /// do not end with a run that is dropped.
+    pub fn at_work(&self) -> Weak<Repository> {
+        Arc::downgrade(&self.repository)
+    }
+
     /// # Errors
     /// The index could not be read, or the database failed. Single charts and files never fail a
     /// run: see [`Store::problems`].
-    pub async fn run(&self) -> Result<SyncReport, CatalogError> {
+    pub fn run(&self) -> BoxFuture<'_, Result<SyncReport, CatalogError>> {
+        Box::pin(self.noted())
+    }
+
+    async fn noted(&self) -> Result<SyncReport, CatalogError> {
         let ended = self.attempt().await;
         if let Err(e) = &ended {
             let reason = e.to_string();
@@ -172,12 +183,13 @@ impl CatalogSync {
         .await
     }
 
-    async fn with_store<T: Send + 'static>(
+    /// Boxed, so that the compiler sees that runs can be moved between threads.
+    fn with_store<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store, &Repository) -> Result<T, CatalogError> + Send + 'static,
-    ) -> Result<T, CatalogError> {
+    ) -> BoxFuture<'static, Result<T, CatalogError>> {
         let (store, repository) = (Arc::clone(&self.store), Arc::clone(&self.repository));
-        blocking(move || work(&store, &repository)).await
+        Box::pin(blocking(move || work(&store, &repository)))
     }
 }
 

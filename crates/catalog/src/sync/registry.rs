@@ -156,8 +156,10 @@ impl CatalogSync {
             batches.push(&[]);
         }
         for batch in batches {
-            let pulls =
-                stream::iter(batch).map(|tag| async move { (tag, pull(source, name, tag).await) });
+            let pulls = stream::iter(batch.iter().cloned()).map(|tag| async move {
+                let pulled = pull(source, name, &tag).await;
+                (tag, pulled)
+            });
             let pulled: Vec<_> = pulls.buffered(CONCURRENCY).collect().await;
             let mut rows = Vec::new();
             for (tag, pulled) in pulled {
@@ -170,7 +172,7 @@ impl CatalogSync {
                         report.files += 1;
                     }
                     Err(e) => {
-                        notes.push(note(tag, &e.to_string()));
+                        notes.push(note(&tag, &e.to_string()));
                         report.failed_files += 1;
                     }
                 }

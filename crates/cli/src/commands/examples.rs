@@ -163,6 +163,12 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["apply -f deploy/", "apply -f web.yaml --dry-run=server"],
     ),
     (
+        "apprepository-controller",
+        &[
+            "apprepository-controller --namespace=kubeapps --repo-sync-image=tiphys:latest --repo-sync-cmd=asset-syncer --database-url=postgres:5432 --database-user=postgres --database-name=assets",
+        ],
+    ),
+    (
         "asset-syncer",
         &[
             "asset-syncer sync --database-url=postgres:5432 --database-user=postgres --namespace=kubeapps bitnami https://charts.bitnami.com/bitnami helm",
@@ -585,7 +591,9 @@ mod tests {
         // Quoted text is a single word in a shell.
         let lines = EXAMPLES
             .iter()
-            .filter(|(verb, _)| !["control-plane", "asset-syncer"].contains(verb))
+            .filter(|(verb, _)| {
+                !["control-plane", "apprepository-controller", "asset-syncer"].contains(verb)
+            })
             .flat_map(|(_, lines)| *lines);
         for line in lines.filter(|line| !line.contains('\'')) {
             let words = line.split(" > ").next().unwrap_or_default().split(' ');

@@ -12,10 +12,11 @@ use tiphys_cluster::{
 use tiphys_gocompat::yaml;
 
 /// In the order of deploy/kustomization.yaml.
-const MANIFESTS: [&str; 6] = [
+const MANIFESTS: [&str; 7] = [
     include_str!("../../../../deploy/namespace.yaml"),
     include_str!("../../../../deploy/crds/application-crd.yaml"),
     include_str!("../../../../deploy/crds/appproject-crd.yaml"),
+    include_str!("../../../../deploy/crds/apprepository-crd.yaml"),
     include_str!("../../../../deploy/rbac.yaml"),
     include_str!("../../../../deploy/control-plane.yaml"),
     include_str!("../../../../deploy/network-policy.yaml"),
@@ -216,6 +217,7 @@ mod tests {
                 "Namespace//cd",
                 "CustomResourceDefinition//applications.argoproj.io",
                 "CustomResourceDefinition//appprojects.argoproj.io",
+                "CustomResourceDefinition//apprepositories.kubeapps.com",
                 "ServiceAccount/cd/tiphys",
                 "ClusterRole//tiphys",
                 "ClusterRoleBinding//tiphys",

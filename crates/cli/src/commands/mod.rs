@@ -177,7 +177,7 @@ fn adapt_flags(command: Command) -> Command {
         .mut_subcommands(|sub| match sub.get_name() {
             "up" => sub.mut_args(takes_any_value),
             "control-plane" => sub,
-            "asset-syncer" => sub,
+            "asset-syncer" | "apprepository-controller" => sub,
             "admin" | "apply" | "catalog" | "diff" | "helm" | "install" => {
                 without(adapt_flags(sub), &global)
             }

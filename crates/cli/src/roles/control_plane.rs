@@ -2,6 +2,7 @@
 //! up` without its demonstration.
 
 use super::{
+    catalog::CatalogArgs,
     connections::ConnectionArgs,
     controller::{ControllerArgs, terminated},
     logs::Logs,
@@ -15,7 +16,7 @@ use std::{net::IpAddr, path::PathBuf};
 use tiphys_cluster::{Cluster, ConnectOptions, Source, records::SettingsOverrides};
 use tiphys_controllers::metrics::report::Choice;
 use tiphys_server::{Options, Tls};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinSet};
 
 /// Run the Application controller, the API and the page for a cluster
 #[derive(Args, Debug)]
@@ -61,6 +62,8 @@ pub struct ControlPlaneArgs {
     connections: ConnectionArgs,
     #[command(flatten)]
     controller: ControllerArgs,
+    #[command(flatten, next_help_heading = "Chart catalogue")]
+    catalog: CatalogArgs,
     /// Create CRDs, settings and the admin password if they are missing; `tiphys admin
     /// initial-password` prints it
     #[arg(long)]
@@ -110,7 +113,12 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     };
     let server = ready.plane.server(!args.insecure, &args.rootpath, options);
     let report = ready.plane.report(Choice::default());
+    let cluster = ready.plane.records.cluster.clone();
     let (controller, shutdown) = ready.begin();
+    let mut catalog = JoinSet::new();
+    args.catalog
+        .start(&cluster, &mut catalog, &shutdown)
+        .await?;
     metrics::of_api(
         args.address,
         args.api_metrics_port,
@@ -125,6 +133,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     terminated().await?;
     shutdown.cancel();
     controller.await?;
+    while catalog.join_next().await.is_some() {}
     api.await??;
     Ok(())
 }

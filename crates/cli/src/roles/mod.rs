@@ -1,7 +1,9 @@
 //! The roles of the program, which run until they are stopped.
 
+pub mod apprepository_controller;
 pub mod argocd;
 pub mod asset_syncer;
+pub mod catalog;
 pub mod cmp_server;
 mod connections;
 pub mod control_plane;

@@ -6,6 +6,7 @@
 
 mod admin;
 mod bad;
+mod catalog;
 mod charts;
 mod deletion;
 mod disturbed;
@@ -50,6 +51,7 @@ scenarios!(
     bad::bad_manifests_are_named_and_cost_nothing,
     bad::projects_are_obeyed,
     charts::a_chart_of_a_private_repository_follows_its_versions,
+    catalog::chart_repositories_are_read_and_removed,
     rules::respected_differences_outlive_a_sync,
     rules::the_api_server_says_what_differs,
     rules::sync_windows_hold_syncs_back,
@@ -75,4 +77,5 @@ scenarios!(
     disturbed::an_api_server_restarts_in_mid_sync,
     disturbed::an_api_server_gets_a_new_certificate,
     disturbed::two_clusters_and_one_goes_away,
+    catalog::jobs_are_made_for_chart_repositories,
 );

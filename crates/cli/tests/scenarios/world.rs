@@ -58,6 +58,12 @@ impl World {
 
     fn start(scenario: &str, options: Options, real: Option<MutexGuard<'static, ()>>) -> Self {
         let examples = scenario.starts_with("examples");
+        let mut options = options;
+        if scenario.starts_with("chart_repositories") {
+            options
+                .arguments
+                .extend(["--catalog", "in-process"].map(Into::into));
+        }
         let (tiphys, kube) = Tiphys::ready(&Options {
             examples,
             ..options

@@ -29,7 +29,7 @@ mod tests;
 mod workload;
 
 pub use clock::{Clock, SystemClock, VirtualClock};
-pub use pod::{BEHAVIOUR, Log, container, log};
+pub use pod::{BEHAVIOUR, ENDED, Log, SAID, container, log};
 pub use registry_store::RegistryStore;
 
 use crate::quiet::Asked;
@@ -59,6 +59,9 @@ pub struct SimOptions {
     /// Whether claims get volumes even if their storage class is not defined, as on a cluster that
     /// has every class.
     pub any_storage_class: bool,
+    /// Commands that someone runs for real: a container with one of them, named by the last part of
+    /// its path, ends when the annotation [`ENDED`] says so.
+    pub programs: Vec<String>,
 }
 
 impl Default for SimOptions {
@@ -72,6 +75,7 @@ impl Default for SimOptions {
             events: 2_000,
             ca_certificate: String::new(),
             any_storage_class: false,
+            programs: Vec::new(),
         }
     }
 }

@@ -9,7 +9,11 @@ use super::{
     auth::{self, Challenge, Trust},
     manifest::Descriptor,
 };
-use crate::{RepoAccess, RepoError, Secret, entry::Common, http::Clients};
+use crate::{
+    RepoAccess, RepoError, Secret,
+    entry::Common,
+    http::{Clients, retry_after},
+};
 use reqwest::{
     Method, Response, StatusCode, Url,
     header::{ACCEPT, HeaderMap, LINK, LOCATION, WWW_AUTHENTICATE},
@@ -394,6 +398,7 @@ impl Registry {
                 return Err(RepoError::Status {
                     url: format!("a token for {}", place.address.shown),
                     status: status.as_u16(),
+                    retry_after: retry_after(answer.headers()),
                 });
             }
             _ => {}
@@ -435,6 +440,7 @@ fn good(place: &Place<'_>, answer: Response) -> Result<Response, RepoError> {
         status if !status.is_success() => Err(RepoError::Status {
             url: place.address.shown.clone(),
             status: status.as_u16(),
+            retry_after: retry_after(answer.headers()),
         }),
         _ => Ok(answer),
     }

@@ -4,6 +4,7 @@
 //! installed. Compared are the exit code, the rows, and to which addresses credentials went. Where
 //! kubeapps is wrong, the right rows are in the case or in [`right`].
 
+pub mod controller;
 mod right;
 mod rows;
 mod server;
@@ -178,6 +179,7 @@ impl Suite {
                 Target::Sqlite(store) => Some(Arc::clone(store)),
                 Target::Postgres { .. } => None,
             },
+            ..Surroundings::default()
         };
         let ended = self.runtime.block_on(run(&words, &surroundings));
         Ok(ended.map_err(|e| e.to_string()))

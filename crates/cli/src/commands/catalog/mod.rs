@@ -5,15 +5,17 @@ mod repos;
 mod search;
 mod sync;
 
-use crate::{client::Failure, private, roles::up::default_folder};
+use crate::{
+    client::Failure,
+    private,
+    roles::{catalog::FILE, up::default_folder},
+};
 use std::{path::PathBuf, sync::Arc};
 use tiphys_catalog::{CatalogError, RepoId, Store, store::RepoStatus};
 
 /// Where the repositories of the command line are; other programs use the names of Kubernetes
 /// namespaces.
 const NAMESPACE: &str = "default";
-/// The database within the data folder.
-const FILE: &str = "catalog.db";
 
 #[derive(clap::Args)]
 pub struct CatalogArgs {
@@ -62,31 +64,51 @@ fn failed(e: CatalogError) -> Failure {
     Failure::error(e.to_string())
 }
 
-/// The repositories with these names; all of them if none is named.
+/// What a user calls a repository, or with more words what is in it. Repositories of a cluster have
+/// their namespace before their name.
+fn called(id: &RepoId) -> String {
+    if id.namespace == NAMESPACE {
+        id.name.clone()
+    } else {
+        format!("{}/{}", id.namespace, id.name)
+    }
+}
+
+/// The repositories of the command line with these names; all of them if none is named.
 fn named(store: &Store, names: &[String]) -> Result<Vec<RepoStatus>, Failure> {
     let mut repos = store.repos().map_err(failed)?;
-    repos.retain(|repo| repo.id.namespace == NAMESPACE);
-    if let Some(unknown) = names
-        .iter()
-        .find(|name| repos.iter().all(|repo| repo.id.name != **name))
-    {
-        return Err(Failure::error(format!(
-            "there is no repository {unknown:?}; `catalog repos add` adds one"
-        )));
+    for name in names {
+        match repos.iter().find(|repo| called(&repo.id) == *name) {
+            None => {
+                return Err(Failure::error(format!(
+                    "there is no repository {name:?}; `catalog repos add` adds one"
+                )));
+            }
+            Some(repo) if repo.spec.is_empty() => {
+                return Err(Failure::error(format!(
+                    "repository {name:?} was not added here: change its AppRepository in the cluster"
+                )));
+            }
+            Some(_) => {}
+        }
     }
+    repos.retain(|repo| !repo.spec.is_empty());
     if !names.is_empty() {
-        repos.retain(|repo| names.contains(&repo.id.name));
+        repos.retain(|repo| names.contains(&called(&repo.id)));
     }
     Ok(repos)
 }
 
-/// The chart that `NAME` or `REPOSITORY/NAME` means.
+/// The chart that `NAME`, `REPOSITORY/NAME` or `NAMESPACE/REPOSITORY/NAME` means.
 fn chart_of(store: &Store, name: &str) -> Result<(RepoId, String), Failure> {
-    let (repo, chart) = match name.split_once('/') {
-        Some((repo, chart)) => (Some(repo), chart),
-        None => (None, name),
-    };
-    let mut found = store.named(NAMESPACE, repo, chart).map_err(failed)?;
+    let (of, chart) = name.rsplit_once('/').unwrap_or(("", name));
+    let mut found = store.named(chart).map_err(failed)?;
+    let is_meant = |id: &RepoId| of.is_empty() || called(id) == of || id.name == of;
+    found.retain(|found| is_meant(&found.repo));
+    // A name as it is shown is never ambiguous.
+    if found.len() > 1 && found.iter().any(|found| called(&found.repo) == of) {
+        found.retain(|found| called(&found.repo) == of);
+    }
     match found.len() {
         0 => Err(Failure::error(format!(
             "chart {name:?} is not in the catalogue"
@@ -98,7 +120,7 @@ fn chart_of(store: &Store, name: &str) -> Result<(RepoId, String), Failure> {
         _ => {
             let names: Vec<String> = found
                 .iter()
-                .map(|of| format!("{}/{chart}", of.repo.name))
+                .map(|of| format!("{}/{chart}", called(&of.repo)))
                 .collect();
             Err(Failure::error(format!(
                 "several repositories have a chart {name:?}: {}",

@@ -1,6 +1,6 @@
 //! `catalog show`, `versions` and `values`: one chart.
 
-use super::{chart_of, failed};
+use super::{called, chart_of, failed};
 use crate::{
     client::Failure,
     output::{self, table},
@@ -127,7 +127,7 @@ impl Show {
             return Ok(());
         }
         let files = opened.files(store, version).ok();
-        let name = format!("{}/{}", opened.id.name, opened.chart.name);
+        let name = format!("{}/{}", called(&opened.id), opened.chart.name);
         let readme = files.as_ref().map_or("", |files| files.readme.as_str());
         output::print(&match self.output.as_str() {
             "json" | "yaml" => output::document(&document(&opened, version, readme), &self.output)?,
@@ -142,7 +142,7 @@ impl Show {
 fn document(opened: &Opened, version: &ChartVersion, readme: &str) -> Value {
     let chart = &opened.chart;
     json!({
-        "repository": opened.id.name,
+        "repository": called(&opened.id),
         "name": chart.name,
         "version": version.version,
         "appVersion": version.app_version,
@@ -170,7 +170,7 @@ fn page(opened: &Opened, version: &ChartVersion, readme: &str) -> String {
         ("Name", chart.name.clone()),
         (
             "Repository",
-            format!("{} ({})", opened.id.name, chart.repo.url),
+            format!("{} ({})", called(&opened.id), chart.repo.url),
         ),
         (
             "Version",

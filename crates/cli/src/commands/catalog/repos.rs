@@ -1,6 +1,6 @@
 //! `catalog repos`: which repositories are read.
 
-use super::{NAMESPACE, failed, named};
+use super::{NAMESPACE, called, failed, named};
 use crate::{
     client::Failure,
     output::{self, table, time},
@@ -116,7 +116,7 @@ impl Add {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown<'a> {
-    name: &'a str,
+    name: String,
     url: &'a str,
     status: &'static str,
     charts: i64,
@@ -134,7 +134,7 @@ fn shown(repo: &RepoStatus) -> Shown<'_> {
         .succeeded_at
         .and_then(|at| Timestamp::from_second(at).ok());
     Shown {
-        name: &repo.id.name,
+        name: called(&repo.id),
         url: &repo.url,
         status: match (&repo.error, repo.succeeded_at) {
             (Some(_), _) => "Failed",
@@ -150,7 +150,7 @@ fn shown(repo: &RepoStatus) -> Shown<'_> {
 }
 
 fn list(store: &Store, format: &str) -> Result<(), Failure> {
-    let repos = named(store, &[])?;
+    let repos = store.repos().map_err(failed)?;
     let repos: Vec<Shown<'_>> = repos.iter().map(shown).collect();
     let wide = format == "wide";
     output::print(&match format {
@@ -169,7 +169,7 @@ fn list(store: &Store, format: &str) -> Result<(), Failure> {
                 let age =
                     at.map_or_else(|| "never".to_owned(), |at| time::age(now - at.as_second()));
                 let mut row = vec![
-                    repo.name.to_owned(),
+                    repo.name.clone(),
                     repo.url.to_owned(),
                     repo.status.to_owned(),
                     repo.charts.to_string(),

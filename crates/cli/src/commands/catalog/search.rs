@@ -1,12 +1,12 @@
 //! `catalog search`: charts by words and properties.
 
-use super::{NAMESPACE, failed};
+use super::{called, failed};
 use crate::{
     client::Failure,
     output::{self, table},
 };
 use tiphys_catalog::{
-    Store,
+    RepoId, Store,
     search::{Found, Page, Query},
 };
 
@@ -18,6 +18,9 @@ use tiphys_catalog::{
 pub struct Search {
     /// Words; without any, all charts are listed
     words: Vec<String>,
+    /// Only repositories of these namespaces of a cluster
+    #[arg(long, short, value_name = "NAME")]
+    namespace: Vec<String>,
     /// Only charts of these repositories
     #[arg(long, value_name = "NAME")]
     repo: Vec<String>,
@@ -52,7 +55,7 @@ impl Search {
         let after = self.after.as_deref().map(str::parse).transpose();
         let page = store.search(&Query {
             text: self.words.join(" "),
-            namespaces: vec![NAMESPACE.to_owned()],
+            namespaces: self.namespace,
             repositories: self.repo,
             categories: self.category,
             keywords: self.keyword,
@@ -77,7 +80,8 @@ impl Search {
 }
 
 fn name(chart: &Found) -> String {
-    format!("{}/{}", chart.repository, chart.name)
+    let id = RepoId::new(&chart.namespace, &chart.repository);
+    format!("{}/{}", called(&id), chart.name)
 }
 
 fn rows(charts: &[Found], wide: bool) -> String {

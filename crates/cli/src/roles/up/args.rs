@@ -1,5 +1,6 @@
 //! The arguments of `tiphys up`.
 
+use crate::roles::catalog::Mode;
 use crate::roles::connections::ConnectionArgs;
 use crate::roles::git::GitArgs;
 use clap::Args;
@@ -97,6 +98,10 @@ pub struct UpArgs {
     /// Deploy the examples into the cluster of --kubeconfig without asking
     #[arg(long, short = 'y', requires = "kubeconfig")]
     pub yes: bool,
+    /// Who reads the chart repositories of AppRepositories [default: in-process; off with
+    /// --kubeconfig]
+    #[arg(long, value_enum, value_name = "WHO")]
+    pub catalog: Option<Mode>,
     /// Create no Application: only the control plane
     #[arg(long, conflicts_with = "repo")]
     pub bare: bool,

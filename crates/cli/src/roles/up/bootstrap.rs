@@ -15,9 +15,10 @@ use tiphys_cluster::{
 };
 use tiphys_gocompat::yaml;
 
-const CRDS: [&str; 2] = [
+const CRDS: [&str; 3] = [
     include_str!("../../../../../deploy/crds/application-crd.yaml"),
     include_str!("../../../../../deploy/crds/appproject-crd.yaml"),
+    include_str!("../../../../../deploy/crds/apprepository-crd.yaml"),
 ];
 /// The same length as Argo CD's.
 const PASSWORD_LENGTH: usize = 16;

@@ -17,7 +17,7 @@ pub use data::{default_folder, kubeconfig_of_default};
 pub use introduction::quoted;
 pub use signal::Interrupted;
 
-use super::wire::ControlPlane;
+use super::{catalog, wire::ControlPlane};
 use anyhow::{Context, bail};
 use data::DataFolder;
 use introduction::Introduction;
@@ -151,6 +151,18 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
         application::run(controller, stop).await;
         Ok(())
     });
+    let mode = args.catalog.unwrap_or(match kube {
+        Some(_) => catalog::Mode::InProcess,
+        None => catalog::Mode::Off,
+    });
+    catalog::start(
+        mode,
+        (&plane.records.cluster, kube.is_some()),
+        data.path(),
+        NAMESPACE,
+        (&mut tasks, &shutdown),
+    )
+    .await?;
     let (tell, news) = mpsc::unbounded_channel();
     if kube.is_some() && !args.strict_kinds {
         let (records, states, stop) = (
@@ -192,6 +204,11 @@ async fn connect(
         Data::Dir(data.folder("kube")?)
     };
     let sim = SimOptions {
+        // Who runs them is started later, and runs what began before.
+        programs: match args.catalog {
+            Some(catalog::Mode::Off) => Vec::new(),
+            _ => catalog::programs(),
+        },
         any_storage_class: !args.strict_kinds,
         ..SimOptions::default()
     };

@@ -16,6 +16,12 @@ use tiphys_apimachinery::Object;
 /// `image-pull-error`: it never starts.
 pub const BEHAVIOUR: &str = "sim.tiphys.dev/behaviour";
 
+/// The annotation that says how a program that runs elsewhere has ended: `RESTARTS:CODE`, with the
+/// restarts of its container before.
+pub const ENDED: &str = "sim.tiphys.dev/ended";
+/// The annotation with what such a program printed.
+pub const SAID: &str = "sim.tiphys.dev/said";
+
 /// The parsed value of [`BEHAVIOUR`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Behaviour {
@@ -236,6 +242,9 @@ fn running(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
             time,
         );
     }
+    if runs_elsewhere(pod, options) {
+        return elsewhere(pod);
+    }
     match outcome(pod) {
         Outcome::Runs => (Stage::Rest, Duration::ZERO),
         Outcome::Fails => (Stage::Finish { exit_code: 1 }, options.finish_delay),
@@ -244,6 +253,40 @@ fn running(pod: &Object, options: &SimOptions) -> (Stage, Duration) {
             time.unwrap_or(options.finish_delay),
         ),
     }
+}
+
+/// Whether the command is one of those that someone runs for real.
+fn runs_elsewhere(pod: &Object, options: &SimOptions) -> bool {
+    let words = first_container(pod).map(|c| words(c.get("command")));
+    let command = words.and_then(|words| words.first().copied());
+    let name = command.and_then(|command| command.rsplit('/').next());
+    name.is_some_and(|name| options.programs.iter().any(|program| program == name))
+}
+
+/// The stage of a pod whose program runs elsewhere.
+fn elsewhere(pod: &Object) -> (Stage, Duration) {
+    let first = pod.pointer("/status/containerStatuses/0");
+    if first.is_some_and(|c| c.pointer("/state/waiting").is_some()) {
+        return (Stage::Restart, pause(first));
+    }
+    let restarts = first.and_then(|c| c.get("restartCount"));
+    let restarts = restarts.and_then(Value::as_i64).unwrap_or(0);
+    let ended = pod.annotation(ENDED).and_then(|text| text.split_once(':'));
+    let ended = ended.filter(|(run, _)| run.parse() == Ok(restarts));
+    let Some(exit_code) = ended.and_then(|(_, code)| code.parse::<i64>().ok()) else {
+        return (Stage::Rest, Duration::ZERO);
+    };
+    let again = match pod.str_at("/spec/restartPolicy") {
+        "Never" => false,
+        "OnFailure" => exit_code != 0,
+        _ => true,
+    };
+    let stage = if again {
+        Stage::Crash { exit_code }
+    } else {
+        Stage::Finish { exit_code }
+    };
+    (stage, Duration::ZERO)
 }
 
 /// The restart delay of a container that ended; it is reset after a run of ten minutes.

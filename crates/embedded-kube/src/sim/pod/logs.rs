@@ -123,6 +123,10 @@ fn of_run(pod: &Object, container: &Value, run: &Value, now: Timestamp) -> Log {
         .collect::<Vec<_>>()
         .join(" ");
     let until = end.unwrap_or(now);
+    if let (Some(said), Some(end)) = (pod.annotation(life::SAID), end) {
+        let lines = said.lines().map(|line| (end, line.to_owned())).collect();
+        return Log { lines, ended: true };
+    }
     // A run ends after the first `sleep` of its command: later output is printed at its end.
     let mut lines = said(&command, start);
     lines.retain(|(at, _)| *at <= until || end.is_some());

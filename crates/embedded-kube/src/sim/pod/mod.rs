@@ -2,7 +2,8 @@
 //!
 //! Main function: [`reconcile`]. The command of a pod decides how it ends: `true` and `sleep N`
 //! succeed, `false` and `exit N` fail, no command (a server image) keeps running, and an image name
-//! that cannot be parsed keeps the pod waiting. The annotation [`BEHAVIOUR`] gives more control.
+//! that cannot be parsed keeps the pod waiting. The annotation [`BEHAVIOUR`] gives more control. A
+//! command of [`SimOptions::programs`] runs elsewhere: [`ENDED`] and [`SAID`] say what came of it.
 
 mod evict;
 mod life;
@@ -11,7 +12,7 @@ mod schedule;
 mod status;
 
 pub use evict::{collect, due as leaves_at, evict};
-pub use life::{BEHAVIOUR, Behaviour, Stage, behaviour, entered, stage};
+pub use life::{BEHAVIOUR, Behaviour, ENDED, SAID, Stage, behaviour, entered, stage};
 pub use logs::{Log, container, log};
 pub use schedule::{NodeLoad, Placement, refusal, schedule};
 pub use status::qos_class;

@@ -32,6 +32,7 @@ impl Cluster {
             store.clone(),
             SimOptions {
                 heartbeat: Duration::ZERO,
+                programs: vec!["elsewhere".to_owned()],
                 ..SimOptions::default()
             },
         );

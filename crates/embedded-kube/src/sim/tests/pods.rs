@@ -1,6 +1,9 @@
 //! Pods and Jobs.
 
-use super::super::{kind::Kind, pod::BEHAVIOUR};
+use super::super::{
+    kind::Kind,
+    pod::{BEHAVIOUR, ENDED},
+};
 use super::{Cluster, counts};
 use serde_json::{Value, json};
 
@@ -81,6 +84,32 @@ fn commands_end_as_they_say() {
         );
         assert_eq!(cluster.condition(Kind::Pod, "p", "Ready").0, "False");
     }
+}
+
+#[test]
+fn a_program_that_runs_elsewhere_ends_when_it_is_said() {
+    let mut cluster = Cluster::new();
+    cluster.apply(pod("OnFailure", &["/bin/elsewhere", "exit 1"], "i"));
+    let state = |cluster: &Cluster| {
+        let pod = cluster.get(Kind::Pod, "p");
+        let restarts = pod.i64_at("/status/containerStatuses/0/restartCount");
+        (pod.str_at("/status/phase").to_owned(), restarts)
+    };
+    let end = |cluster: &mut Cluster, how: &str| {
+        cluster.edit(Kind::Pod, "p", |pod| pod.set_annotation(ENDED, how));
+        cluster.pass(0.0);
+    };
+    cluster.pass(3600.0);
+    assert_eq!(state(&cluster), ("Running".to_owned(), Some(0)));
+    end(&mut cluster, "0:1");
+    let waiting = "/status/containerStatuses/0/state/waiting/reason";
+    let reason = cluster.get(Kind::Pod, "p").str_at(waiting).to_owned();
+    assert_eq!(reason, "CrashLoopBackOff");
+    // What is known is of the first run.
+    cluster.pass(3600.0);
+    assert_eq!(state(&cluster), ("Running".to_owned(), Some(1)));
+    end(&mut cluster, "1:0");
+    assert_eq!(state(&cluster).0, "Succeeded");
 }
 
 #[test]

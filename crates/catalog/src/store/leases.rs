@@ -1,0 +1,58 @@
+//! Which process reads a repository: several may share a database.
+
+use super::{
+    Store,
+    sql::{Dialect, Sql, values},
+};
+use crate::{CatalogError, repository::RepoId};
+use std::time::Duration;
+
+/// The time of the database, in seconds: clocks of different machines differ.
+fn now(sql: &dyn Sql) -> &'static str {
+    match sql.dialect() {
+        Dialect::Sqlite => "CAST(unixepoch() AS bigint)",
+        Dialect::Postgres => "CAST(extract(epoch from clock_timestamp()) AS bigint)",
+    }
+}
+
+impl Store {
+    /// Takes the lease of a repository, or renews it. Returns whether `holder` has it now.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn claim(&self, id: &RepoId, holder: &str, lasts: Duration) -> Result<bool, CatalogError> {
+        let seconds = i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX);
+        self.transaction(|sql| {
+            let now = now(sql);
+            let renewed = sql.execute(
+                &format!(
+                    "UPDATE tiphys_leases SET holder = $1, until = {now} + $2
+                    WHERE namespace = $3 AND name = $4 AND (holder = $5 OR until <= {now})"
+                ),
+                values![holder, seconds, &id.namespace, &id.name, holder],
+            )?;
+            let taken = sql.execute(
+                &format!(
+                    "INSERT INTO tiphys_leases (namespace, name, holder, until)
+                    VALUES ($1, $2, $3, {now} + $4) ON CONFLICT (namespace, name) DO NOTHING"
+                ),
+                values![&id.namespace, &id.name, holder, seconds],
+            )?;
+            Ok(renewed + taken > 0)
+        })
+    }
+
+    /// Gives the lease of a repository back, if `holder` has it.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn release(&self, id: &RepoId, holder: &str) -> Result<(), CatalogError> {
+        self.transaction(|sql| {
+            sql.execute(
+                "DELETE FROM tiphys_leases WHERE namespace = $1 AND name = $2 AND holder = $3",
+                values![&id.namespace, &id.name, holder],
+            )?;
+            Ok(())
+        })
+    }
+}

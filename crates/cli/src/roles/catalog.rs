@@ -1,0 +1,152 @@
+//! The chart catalogue as a part of other roles: who reads AppRepositories, and into which database.
+//!
+//! Main types: [`Mode`] and [`CatalogArgs`].
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use std::{path::Path, sync::Arc};
+use tiphys_catalog::{Store, apprepository::Options, store::PostgresOptions};
+use tiphys_cluster::Cluster;
+use tiphys_controllers::apprepository::{
+    in_process::{self, InProcessOptions},
+    jobs::{self, JobsOptions},
+    programs,
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The database within the data folder.
+pub const FILE: &str = "catalog.db";
+
+/// Who reads AppRepositories in `up`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// This process
+    InProcess,
+    /// CronJobs and Jobs, as with kubeapps, run by the simulated cluster
+    Jobs,
+    /// Nobody
+    Off,
+}
+
+/// The commands that the simulated cluster leaves to [`start`].
+pub fn programs() -> Vec<String> {
+    programs::PROGRAMS.map(str::to_owned).to_vec()
+}
+
+type Tasks = JoinSet<anyhow::Result<()>>;
+
+/// Starts what reads AppRepositories into the database of a data folder. `is_embedded`: the
+/// cluster's pods are simulated, and those that read repositories run here.
+pub async fn start(
+    mode: Mode,
+    (cluster, is_embedded): (&Cluster, bool),
+    folder: &Path,
+    namespace: &str,
+    (tasks, stop): (&mut Tasks, &CancellationToken),
+) -> anyhow::Result<()> {
+    if mode == Mode::Off {
+        return Ok(());
+    }
+    let path = folder.join(FILE);
+    let store = tokio::task::spawn_blocking(move || Store::sqlite(&path)).await?;
+    let store = Arc::new(store.context("the catalogue's database cannot be opened")?);
+    if is_embedded {
+        let run = programs::run(cluster.clone(), Arc::clone(&store), stop.clone());
+        tasks.spawn(ending(run));
+    }
+    match mode {
+        Mode::InProcess => {
+            let holder = if is_embedded {
+                // The cluster's folder is that of one process: the next one continues its work.
+                "tiphys-up".to_owned()
+            } else {
+                unique_holder()
+            };
+            in_this_process(cluster, (store, holder), tasks, stop);
+        }
+        Mode::Jobs if is_embedded => {
+            let options = Options {
+                namespace: namespace.to_owned(),
+                global_namespace: namespace.to_owned(),
+                image: "tiphys".to_owned(),
+                command: "asset-syncer".to_owned(),
+                // The pods run here and use our database.
+                database_url: "localhost:5432".to_owned(),
+                ..Options::default()
+            };
+            let run = jobs::run(cluster.clone(), JobsOptions::new(options), stop.clone());
+            tasks.spawn(ending(run));
+        }
+        Mode::Jobs => bail!(
+            "Jobs of a real cluster cannot write a database of this machine: run `tiphys apprepository-controller` with a PostgreSQL"
+        ),
+        Mode::Off => {}
+    }
+    Ok(())
+}
+
+fn unique_holder() -> String {
+    let now = jiff::Timestamp::now().as_nanosecond();
+    format!("tiphys-{}-{now:x}", std::process::id())
+}
+
+fn in_this_process(
+    cluster: &Cluster,
+    (store, holder): (Arc<Store>, String),
+    tasks: &mut Tasks,
+    stop: &CancellationToken,
+) {
+    let options = InProcessOptions::new(store, holder);
+    let run = in_process::run(cluster.clone(), options, stop.clone());
+    tasks.spawn(ending(run));
+}
+
+async fn ending(run: impl Future<Output = ()>) -> anyhow::Result<()> {
+    run.await;
+    Ok(())
+}
+
+/// The catalogue of a control plane.
+#[derive(Args, Debug)]
+pub struct CatalogArgs {
+    /// Read the chart repositories of AppRepositories into this PostgreSQL, HOST:PORT; kubeapps'
+    /// own database can be taken over
+    #[arg(long, value_name = "ADDRESS", env = "TIPHYS_CATALOG_DATABASE_URL")]
+    catalog_database_url: Option<String>,
+    /// User of the catalogue's database; TIPHYS_CATALOG_DATABASE_PASSWORD is the password
+    #[arg(long, value_name = "NAME", default_value = "postgres")]
+    catalog_database_user: String,
+    /// Name of the catalogue's database
+    #[arg(long, value_name = "NAME", default_value = "charts")]
+    catalog_database_name: String,
+}
+
+impl CatalogArgs {
+    /// Starts reading, if a database is named.
+    pub async fn start(
+        &self,
+        cluster: &Cluster,
+        tasks: &mut Tasks,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<()> {
+        let Some(address) = &self.catalog_database_url else {
+            return Ok(());
+        };
+        let (host, port) = address.rsplit_once(':').unwrap_or((address, "5432"));
+        let password = std::env::var("TIPHYS_CATALOG_DATABASE_PASSWORD").unwrap_or_default();
+        let options = PostgresOptions {
+            host: host.to_owned(),
+            port: port
+                .parse()
+                .with_context(|| format!("--catalog-database-url {address} is not HOST:PORT"))?,
+            user: self.catalog_database_user.clone(),
+            password: password.into(),
+            database: self.catalog_database_name.clone(),
+        };
+        let store = tokio::task::spawn_blocking(move || Store::postgres(options)).await?;
+        let store = store.context("the catalogue's database cannot be used")?;
+        in_this_process(cluster, (Arc::new(store), unique_holder()), tasks, stop);
+        Ok(())
+    }
+}

@@ -1,0 +1,325 @@
+//! AppRepositories: their charts are found, and gone with them.
+
+use crate::scenarios::world::{World, program, text};
+use serde_json::{Value, json};
+use std::process::{Child, Command, Stdio};
+use tiphys_testkit::{
+    Api, Options, PATIENCE, Tiphys,
+    charts::{Answer, FileServer, basic, index, plain_chart},
+    eventually, namespaced, output_of,
+};
+
+const GROUP: &str = "kubeapps.com/v1alpha1";
+
+/// Publishes these versions of a chart below a path.
+fn publish(server: &FileServer, path: &str, chart: &str, versions: &[&str]) {
+    let mut entries = Vec::new();
+    for version in versions {
+        let readme = format!("# {chart} {version}\n");
+        let archive = plain_chart(chart, version, &[("README.md", &readme)]);
+        let file = format!("{chart}-{version}.tgz");
+        server.serve(&format!("{path}/{file}"), archive);
+        entries.push((*version, file));
+    }
+    let entries: Vec<_> = entries
+        .iter()
+        .map(|(version, file)| (chart, *version, file.as_str(), ""))
+        .collect();
+    server.serve(&format!("{path}/index.yaml"), index(&entries).as_str());
+}
+
+struct Repositories<'a> {
+    kube: &'a Api,
+    path: String,
+    data: String,
+}
+
+impl<'a> Repositories<'a> {
+    fn new(kube: &'a Api, tiphys: &Tiphys, namespace: &str) -> Self {
+        Self {
+            kube,
+            path: namespaced(GROUP, namespace, "apprepositories"),
+            data: tiphys.data().expect("a folder").display().to_string(),
+        }
+    }
+
+    fn create(&self, name: &str, url: &str, more: &Value) {
+        let mut object = json!({
+            "apiVersion": GROUP, "kind": "AppRepository", "metadata": {"name": name},
+            "spec": {"type": "helm", "url": url},
+        });
+        for (field, value) in more.as_object().into_iter().flatten() {
+            object["spec"][field] = value.clone();
+        }
+        self.kube.create(&self.path, &object);
+    }
+
+    fn find(&self, name: &str) -> Option<Value> {
+        self.kube.find(&format!("{}/{name}", self.path))
+    }
+
+    /// Waits for the state of one, in its own words.
+    fn until(&self, name: &str, word: &str, is: impl Fn(&Value) -> bool) -> Value {
+        eventually(PATIENCE, &format!("{name} is {word}"), || {
+            let found = self.find(name).ok_or("it is not there")?;
+            let status = &found["status"];
+            if status["status"] == word && is(status) {
+                Ok(status.clone())
+            } else {
+                Err(status.to_string())
+            }
+        })
+    }
+
+    /// Asks for a sync.
+    fn resync(&self, name: &str, number: u64) {
+        let patch = json!({"spec": {"resyncRequests": number}});
+        self.kube.patch(&format!("{}/{name}", self.path), &patch);
+    }
+
+    fn delete(&self, name: &str) {
+        self.kube.delete(&format!("{}/{name}", self.path));
+        eventually(PATIENCE, &format!("{name} is gone"), || {
+            self.find(name)
+                .map_or(Ok(()), |found| Err(found.to_string()))
+        });
+    }
+
+    fn catalog(&self, words: &[&str]) -> String {
+        let words = [&["catalog"], words, &["--data", &self.data]].concat();
+        let ended = output_of(&program(), &words);
+        assert_eq!(ended.code, Some(0), "{words:?}: {}", ended.stderr);
+        ended.stdout
+    }
+
+    /// The charts that a search finds, by name.
+    fn search(&self, word: &str) -> Vec<String> {
+        let found = self.catalog(&["search", word, "-o", "name"]);
+        found.lines().map(str::to_owned).collect()
+    }
+}
+
+fn condition(status: &Value, name: &str) -> (String, String) {
+    let list = status["conditions"].as_array().into_iter().flatten();
+    let found = list.clone().find(|condition| condition["type"] == name);
+    let found = found.cloned().unwrap_or_default();
+    (text(&found, "/status"), text(&found, "/message"))
+}
+
+pub fn chart_repositories_are_read_and_removed(world: &mut World) {
+    let server = FileServer::start();
+    publish(&server, "/good", "web", &["1.0.0"]);
+    publish(&server, "/private", "vault", &["3.0.0"]);
+    let private = Answer {
+        only_for: Some(("ann", "hunter2")),
+        ..index(&[("vault", "3.0.0", "vault-3.0.0.tgz", "")])
+            .as_str()
+            .into()
+    };
+    server.serve("/private/index.yaml", private);
+    let namespace = world.namespace.clone();
+    world.kube.namespace(&namespace);
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds"},
+        "stringData": {"header": basic("ann", "hunter2")},
+    });
+    world
+        .kube
+        .create(&namespaced("v1", &namespace, "secrets"), &secret);
+    let repositories = Repositories::new(&world.kube, &world.tiphys, &namespace);
+    let url = server.url();
+    repositories.create("good", &format!("{url}/good"), &json!({"interval": "1h"}));
+    repositories.create("absent", &format!("{url}/absent"), &json!({}));
+    let header = json!({"header": {"secretKeyRef": {"name": "creds", "key": "header"}}});
+    let auth = json!({"auth": header});
+    repositories.create("private", &format!("{url}/private"), &auth);
+
+    let status = repositories.until("good", "Ready", |status| status["charts"] == 1);
+    assert_eq!(condition(&status, "Ready").0, "True");
+    assert_eq!(condition(&status, "Syncing").0, "False");
+    assert!(status["nextSyncTime"].is_string() && status["lastSyncTime"].is_string());
+    repositories.until("private", "Ready", |status| status["charts"] == 1);
+    let status = repositories.until("absent", "Stalled", |_| true);
+    let (stalled, why) = condition(&status, "Stalled");
+    assert_eq!(stalled, "True");
+    assert!(
+        why.contains("404") && why.contains("/absent/index.yaml"),
+        "{why}"
+    );
+    assert_eq!(text(&status, "/lastError"), why);
+
+    let web = format!("{namespace}/good/web");
+    assert_eq!(repositories.search("web"), [web.as_str()]);
+    assert_eq!(
+        repositories.search("vault"),
+        [format!("{namespace}/private/vault")]
+    );
+    let readme = repositories.catalog(&["show", &web, "--readme"]);
+    assert_eq!(readme, "# web 1.0.0\n");
+    let shown = format!(
+        "{:?}{}{}",
+        repositories.find("private"),
+        world.tiphys.stderr(),
+        repositories.catalog(&["repos", "list", "-o", "wide"]),
+    );
+    assert!(!shown.contains("hunter2"), "{shown}");
+
+    // Both are read again on demand; the second has recovered.
+    publish(&server, "/good", "web", &["1.0.0", "1.1.0"]);
+    publish(&server, "/absent", "late", &["0.1.0"]);
+    repositories.resync("good", 1);
+    repositories.resync("absent", 7);
+    repositories.until("good", "Ready", |status| status["versions"] == 2);
+    let status = repositories.until("absent", "Ready", |status| status["charts"] == 1);
+    assert!(status.get("lastError").is_none(), "{status}");
+    assert_eq!(repositories.search("late").len(), 1);
+
+    repositories.delete("good");
+    assert!(repositories.search("web").is_empty());
+    assert_eq!(repositories.search("late").len(), 1, "the others stay");
+    // The next one with the same name is read as a new one.
+    repositories.create("good", &format!("{url}/good"), &json!({"interval": "1h"}));
+    repositories.until("good", "Ready", |status| status["charts"] == 1);
+    assert_eq!(repositories.search("web"), [web]);
+    for name in ["good", "absent", "private"] {
+        repositories.delete(name);
+    }
+    assert!(repositories.search("").is_empty());
+}
+
+/// What kubeapps' own controller and syncer do, in a cluster whose pods are simulated.
+#[test]
+fn an_apprepository_becomes_jobs_whose_pods_read_it() {
+    let server = FileServer::start();
+    publish(&server, "/good", "web", &["1.0.0"]);
+    let options = Options {
+        program: program(),
+        arguments: ["--catalog", "jobs"].map(Into::into).to_vec(),
+        ..Options::default()
+    };
+    let (tiphys, kube) = Tiphys::ready(&options);
+    kube.namespace("team-a");
+    let repositories = Repositories::new(&kube, &tiphys, "team-a");
+    repositories.create("good", &format!("{}/good", server.url()), &json!({}));
+    repositories.create("absent", &format!("{}/absent", server.url()), &json!({}));
+    repositories.until("good", "Ready", |_| true);
+    assert_eq!(repositories.search("web"), ["team-a/good/web"]);
+    let jobs = || kube.list(&namespaced("batch/v1", "argocd", "jobs"));
+    let begins = |name: &str| {
+        let all = jobs().into_iter();
+        let fits = all.filter(|job| text(job, "/metadata/generateName") == name);
+        fits.collect::<Vec<Value>>()
+    };
+    let sync = begins("apprepo-team-a-sync-good-");
+    assert_eq!(sync.len(), 1);
+    assert_eq!(sync[0]["status"]["succeeded"], 1, "{}", sync[0]["status"]);
+    let cron_jobs = namespaced("batch/v1", "argocd", "cronjobs");
+    assert_eq!(kube.list(&cron_jobs).len(), 2);
+    // A pod that fails is started again, and says why.
+    let pods = || kube.list(&namespaced("v1", "argocd", "pods"));
+    eventually(PATIENCE, "the other one fails", || {
+        let all = pods().into_iter();
+        let mut failed = all.filter(|pod| {
+            let said = pod["metadata"]["annotations"]["sim.tiphys.dev/said"].as_str();
+            said.is_some_and(|said| said.contains("404"))
+        });
+        let found = failed.next().map(drop);
+        found.ok_or_else(|| "none does".to_owned())
+    });
+    // A second sync is one more Job.
+    publish(&server, "/good", "web", &["1.0.0", "1.1.0"]);
+    repositories.resync("good", 1);
+    eventually(PATIENCE, "the new version", || {
+        let versions = repositories.catalog(&["versions", "web", "-o", "name"]);
+        match versions.lines().count() {
+            2 => Ok(()),
+            _ => Err(versions),
+        }
+    });
+    repositories.delete("good");
+    assert!(repositories.search("web").is_empty());
+    let cleanup = begins("apprepo-team-a-cleanup-good-");
+    assert_eq!(cleanup.len(), 1);
+    repositories.delete("absent");
+    assert!(kube.list(&cron_jobs).is_empty());
+}
+
+/// A process that is killed in the end.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// kubeapps' controller, ours, on a real cluster, where nothing reads the repositories.
+pub fn jobs_are_made_for_chart_repositories(world: &mut World) {
+    let namespace = world.namespace.clone();
+    let other = format!("{namespace}-other");
+    world.kube.namespace(&namespace);
+    world.kube.namespace(&other);
+    let mut command = Command::new(program());
+    command
+        .arg("apprepository-controller")
+        .arg(format!("--kubeconfig={}", world.kubeconfig().display()))
+        .args(["--namespace", &namespace])
+        .arg("--repo-sync-image=registry.example.org/tiphys:v1")
+        .args([
+            "--repo-sync-cmd=asset-syncer",
+            "--custom-labels=team=charts",
+        ])
+        .stdout(Stdio::null());
+    let _controller = Process(command.spawn().expect("it starts"));
+    let spec = json!({"interval": "90m", "syncJobPodTemplate": {"spec": {"containers": [
+        {"name": "x", "resources": {"limits": {"memory": "64Mi"}}},
+    ]}}});
+    for place in [&namespace, &other] {
+        let repositories = Repositories::new(&world.kube, &world.tiphys, place);
+        repositories.create("good", "https://charts.example.org", &spec);
+        repositories.until("good", "Ready", |status| status["nextSyncTime"].is_string());
+        let found = repositories.find("good").expect("it is there");
+        let container = &found["spec"]["syncJobPodTemplate"]["spec"]["containers"][0];
+        assert!(container.get("image").is_none(), "{container}");
+    }
+    let cron_jobs = namespaced("batch/v1", &namespace, "cronjobs");
+    let found = world.kube.list(&cron_jobs);
+    let schedules: Vec<String> = found
+        .iter()
+        .map(|job| text(job, "/spec/schedule"))
+        .collect();
+    assert_eq!(schedules, ["0 */2 * * *", "0 */2 * * *"]);
+    assert!(
+        found
+            .iter()
+            .all(|job| text(job, "/metadata/labels/team") == "charts")
+    );
+    // A CronJob that somebody deletes is made again.
+    let name = text(&found[0], "/metadata/name");
+    let uid = text(&found[0], "/metadata/uid");
+    world.kube.delete(&format!("{cron_jobs}/{name}"));
+    eventually(PATIENCE, "the CronJob is made again", || {
+        match world.kube.find(&format!("{cron_jobs}/{name}")) {
+            Some(found) if text(&found, "/metadata/uid") != uid => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    for place in [&namespace, &other] {
+        Repositories::new(&world.kube, &world.tiphys, place).delete("good");
+    }
+    let left = || world.kube.list(&cron_jobs).len();
+    eventually(PATIENCE, "the CronJobs are gone", || match left() {
+        0 => Ok(()),
+        left => Err(format!("{left} are left")),
+    });
+    let jobs = world.kube.list(&namespaced("batch/v1", &namespace, "jobs"));
+    let is_cleanup = |job: &&Value| text(job, "/metadata/generateName").contains("-cleanup-");
+    let cleanups: Vec<&Value> = jobs.iter().filter(is_cleanup).collect();
+    assert_eq!(cleanups.len(), 2);
+    assert!(cleanups.iter().all(|job| job["status"]["succeeded"] == 1));
+    // A real cluster is used by the next scenario, too.
+    let _ = world
+        .kube
+        .send("DELETE", &format!("/api/v1/namespaces/{other}"), "", None);
+}
