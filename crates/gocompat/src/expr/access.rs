@@ -38,6 +38,10 @@ pub(super) fn fetch(of: &Value, property: &Value) -> Out {
             ))
         }
         Value::Map(map) => Ok(lookup(map, property)?.cloned().unwrap_or_default()),
+        Value::Struct(value) => match value.field(&property.as_text()?) {
+            Some(field) => Ok(field.clone()),
+            None => no_member(of, property),
+        },
         _ => no_member(of, property),
     }
 }
@@ -97,6 +101,10 @@ pub(super) fn get(of: &Value, property: &Value) -> Out {
             }))
         }
         Value::Map(map) => Ok(lookup(map, property)?.cloned().unwrap_or_default()),
+        Value::Struct(value) => Ok(value
+            .field(&property.as_text()?)
+            .cloned()
+            .unwrap_or_default()),
         _ => Ok(Value::Nil),
     }
 }

@@ -19,6 +19,10 @@ static FUNC: Named = Named {
     name: "func",
     underlying: None,
 };
+static STRUCT: Named = Named {
+    name: "struct",
+    underlying: None,
+};
 static LOCATION: Named = Named {
     name: "*time.Location",
     underlying: None,
@@ -64,6 +68,7 @@ pub fn to_template(value: &Value) -> Template {
         | Value::Duration(_)
         | Value::Month(_)
         | Value::Weekday(_)
+        | Value::Struct(_)
         | Value::Location(_) => Template::Object(Rc::new(Wrapped(value.clone()))),
     }
 }
@@ -119,6 +124,7 @@ impl Object for Wrapped {
             Value::Duration(_) => &DURATION,
             Value::Func(_) => &FUNC,
             Value::Location(_) => &LOCATION,
+            Value::Struct(_) => &STRUCT,
             _ => &MONTH,
         })
     }
@@ -133,8 +139,19 @@ impl Object for Wrapped {
 
     fn text(&self) -> Option<String> {
         match self.0 {
-            Value::Func(_) => None,
+            Value::Func(_) | Value::Struct(_) => None,
             _ => Some(super::print::display(&self.0)),
+        }
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Template)> {
+        match &self.0 {
+            Value::Struct(value) => value
+                .fields
+                .iter()
+                .map(|(name, field)| (*name, to_template(field)))
+                .collect(),
+            _ => Vec::new(),
         }
     }
 

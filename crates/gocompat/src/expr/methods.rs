@@ -4,10 +4,11 @@
 
 use super::error::ExprError;
 use super::types::Ty;
-use super::value::{Param, Value};
+use super::value::{Param, Struct, Value};
 use crate::sprig::Moment;
 use crate::template::{Error, Function, Type};
 use jiff::tz::TimeZone;
+use std::rc::Rc;
 
 type Out = Result<Value, ExprError>;
 
@@ -45,12 +46,22 @@ pub(super) fn bound(of: &Value, name: &str) -> Option<Value> {
         Value::Time(_) => TIME,
         Value::Duration(_) => DURATION,
         Value::Month(_) | Value::Weekday(_) | Value::Location(_) => NAMED,
+        Value::Struct(value) => return of_struct(value, name),
         _ => return None,
     };
     let method = table.iter().find(|method| method.name == name)?;
     let receiver = of.clone();
     Some(Value::func(method.params, move |args| {
         (method.body)(&receiver, args)
+    }))
+}
+
+fn of_struct(value: &Rc<Struct>, name: &str) -> Option<Value> {
+    let index = value.methods.iter().position(|(own, _)| *own == name)?;
+    let (_, method) = &value.methods[index];
+    let (params, owner) = (method.params, value.clone());
+    Some(Value::func(params, move |args| {
+        (owner.methods[index].1.body)(args)
     }))
 }
 
@@ -89,7 +100,7 @@ pub(super) fn template_method(of: &Value, name: &str) -> Option<&'static Functio
         };
     }
     calls!("Hours" "Minutes" "Seconds" "Milliseconds" "Microseconds" "Nanoseconds" "String"
-        "Round" "Truncate" "Abs")
+        "Round" "Truncate" "Abs" "GetParameterValueByName" "GetFileParameterPathByName")
 }
 
 fn time(value: &Value) -> Result<&Moment, ExprError> {

@@ -27,7 +27,7 @@ pub use convert::{from_template, to_template};
 pub use error::{ExprError, Phase};
 pub use eval::{Clock, Limits};
 pub use print::display;
-pub use value::{Func, IntKind, Key, List, ListKind, Map, MapKind, Param, Value};
+pub use value::{Func, IntKind, Key, List, ListKind, Map, MapKind, Param, Struct, Value};
 
 use node::Expr;
 

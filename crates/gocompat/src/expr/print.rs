@@ -66,6 +66,17 @@ fn write(value: &Value, depth: usize, out: &mut Vec<u8>) {
         Value::Weekday(day) => text(named(&DAYS, i64::from(*day))),
         Value::Location(zone) => text(&zone_name(zone)),
         Value::Func(_) => text("func"),
+        Value::Struct(_) if depth > MAX_DEPTH => text("..."),
+        Value::Struct(value) => {
+            out.push(b'{');
+            for (i, (_, field)) in value.fields.iter().enumerate() {
+                if i > 0 {
+                    out.push(b' ');
+                }
+                write(field, depth + 1, out);
+            }
+            out.push(b'}');
+        }
     }
 }
 
@@ -125,5 +136,12 @@ pub(super) fn document(value: &Value, depth: usize) -> Result<Json, ExprError> {
         Value::Time(at) => Json::String(at.to_rfc3339()),
         Value::Location(_) => Json::Object(Members::new()),
         Value::Func(_) => return unsupported("type: func"),
+        Value::Struct(value) => Json::Object(
+            value
+                .fields
+                .iter()
+                .map(|(name, field)| Ok(((*name).to_owned(), document(field, depth + 1)?)))
+                .collect::<Result<Members<_, _>, ExprError>>()?,
+        ),
     })
 }

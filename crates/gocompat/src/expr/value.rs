@@ -28,6 +28,22 @@ pub enum Value {
     Weekday(i8),
     Location(TimeZone),
     Func(Rc<Func>),
+    Struct(Rc<Struct>),
+}
+
+/// A struct, which has the fields and methods of its type and no others.
+pub struct Struct {
+    /// The name of its type.
+    pub go_type: &'static str,
+    pub fields: Vec<(&'static str, Value)>,
+    pub methods: Vec<(&'static str, Func)>,
+}
+
+impl Struct {
+    pub(super) fn field(&self, name: &str) -> Option<&Value> {
+        let mut fields = self.fields.iter();
+        fields.find_map(|(own, value)| (*own == name).then_some(value))
+    }
 }
 
 /// The integer types of values.
@@ -194,6 +210,7 @@ impl Value {
             Value::Weekday(_) => "time.Weekday",
             Value::Location(_) => "*time.Location",
             Value::Func(_) => "func",
+            Value::Struct(value) => value.go_type,
         }
     }
 

@@ -104,7 +104,7 @@ fn form(value: &Value) -> Json {
         Value::Duration(nanos) => json!({"$duration": nanos}),
         Value::Month(i) | Value::Weekday(i) => json!(i),
         Value::Location(zone) => json!({"$location": zone.iana_name()}),
-        Value::Func(_) => json!("func"),
+        Value::Func(_) | Value::Struct(_) => json!("func"),
     }
 }
 
