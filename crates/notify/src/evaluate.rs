@@ -49,13 +49,29 @@ pub enum Event {
     },
 }
 
-/// Runs the triggers, delivers what is due, and records it in the ledger. Each delivery gets the
-/// names of its templates. A failed delivery is never recorded as sent.
+/// Delivers what is due. A closure is one that remembers nothing before the end.
+pub trait Delivery {
+    /// Renders templates by their names, and sends the notification.
+    fn deliver(&mut self, to: &Destination, templates: &[String]) -> Outcome;
+
+    /// A delivery was recorded. What is stored now is not sent again if the process ends before the
+    /// evaluation does.
+    fn remember(&mut self, _ledger: &Ledger) {}
+}
+
+impl<F: FnMut(&Destination, &[String]) -> Outcome> Delivery for F {
+    fn deliver(&mut self, to: &Destination, templates: &[String]) -> Outcome {
+        self(to, templates)
+    }
+}
+
+/// Runs the triggers, delivers what is due, and records it in the ledger. A failed delivery is
+/// never recorded as sent.
 pub fn evaluate(
     subject: &Subject<'_>,
     destinations: &Destinations,
     ledger: &mut Ledger,
-    deliver: &mut dyn FnMut(&Destination, &[String]) -> Outcome,
+    delivery: &mut dyn Delivery,
 ) -> Vec<Event> {
     let mut events = Vec::new();
     for (trigger, destinations) in destinations {
@@ -80,7 +96,7 @@ pub fn evaluate(
                 problem,
             }));
             for to in destinations {
-                events.extend(one(subject, trigger, &result, to, ledger, deliver));
+                events.extend(one(subject, trigger, &result, to, ledger, delivery));
             }
         }
     }
@@ -93,7 +109,7 @@ fn one(
     result: &ConditionResult,
     to: &Destination,
     ledger: &mut Ledger,
-    deliver: &mut dyn FnMut(&Destination, &[String]) -> Outcome,
+    delivery: &mut dyn Delivery,
 ) -> Option<Event> {
     let key = key(subject.config.key_namespace(), trigger, result, to);
     if !result.triggered {
@@ -105,7 +121,7 @@ fn one(
         return Some(Event::Already { trigger, to });
     }
     let templates = result.templates.as_deref().unwrap_or_default();
-    let outcome = deliver(&to, templates);
+    let outcome = delivery.deliver(&to, templates);
     let counts = match &outcome {
         Outcome::Sent | Outcome::Refused(_) => true,
         Outcome::Failed(_) => false,
@@ -113,6 +129,7 @@ fn one(
     };
     if counts {
         ledger.record(key, subject.clock.now.as_second());
+        delivery.remember(ledger);
     }
     Some(match outcome {
         Outcome::Sent => Event::Sent { trigger, to },

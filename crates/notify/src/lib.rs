@@ -20,7 +20,7 @@ mod urls;
 
 pub use config::{Config, ConfigSource, GlobalSubscription, Problem, Service};
 pub use destinations::{Destination, Destinations, destinations};
-pub use evaluate::{Event, Outcome, evaluate, is_outdated};
+pub use evaluate::{Delivery, Event, Outcome, evaluate, is_outdated};
 pub use ledger::{Ledger, NOTIFIED};
 pub use notification::{Notification, Template};
 pub use subject::{CommitMetadata, Lookup, Subject, Unavailable};

@@ -109,15 +109,20 @@ fn a_broken_entry_does_not_silence_the_others() {
     let subject = subject(&config, &app);
     let mut ledger = Ledger::default();
     let all = destinations(&config, &app, None);
-    let events = evaluate(&subject, &all, &mut ledger, &mut |to, templates| {
-        let mut world = World {
-            transport: &mut Always(200, ""),
-            threads: &mut Threads::default(),
-            now: subject.clock.now,
-            random: &mut |bytes| bytes.fill(0),
-        };
-        deliver(&subject, templates, to, random(), &mut world)
-    });
+    let events = evaluate(
+        &subject,
+        &all,
+        &mut ledger,
+        &mut |to: &Destination, templates: &[String]| {
+            let mut world = World {
+                transport: &mut Always(200, ""),
+                threads: &mut Threads::default(),
+                now: subject.clock.now,
+                random: &mut |bytes| bytes.fill(0),
+            };
+            deliver(&subject, templates, to, random(), &mut world)
+        },
+    );
     let to = Destination {
         service: "w".into(),
         recipient: "b".into(),
@@ -155,15 +160,20 @@ fn a_failed_delivery_is_never_recorded() {
     let all = destinations(&config, &app, None);
     for status in [0, 400, 500] {
         let mut ledger = Ledger::default();
-        let events = evaluate(&subject, &all, &mut ledger, &mut |to, templates| {
-            let mut world = World {
-                transport: &mut Always(status, "no"),
-                threads: &mut Threads::default(),
-                now: subject.clock.now,
-                random: &mut |bytes| bytes.fill(0),
-            };
-            deliver(&subject, templates, to, random(), &mut world)
-        });
+        let events = evaluate(
+            &subject,
+            &all,
+            &mut ledger,
+            &mut |to: &Destination, templates: &[String]| {
+                let mut world = World {
+                    transport: &mut Always(status, "no"),
+                    threads: &mut Threads::default(),
+                    now: subject.clock.now,
+                    random: &mut |bytes| bytes.fill(0),
+                };
+                deliver(&subject, templates, to, random(), &mut world)
+            },
+        );
         assert_eq!(events.len(), 3, "{events:?}");
         assert!(events.iter().all(|e| matches!(e, Event::Failed { .. })));
         assert_eq!(ledger, Ledger::default(), "{status}");

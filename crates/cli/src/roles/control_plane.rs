@@ -11,9 +11,9 @@ use super::{
 };
 use anyhow::Context;
 use clap::Args;
-use std::{net::IpAddr, path::PathBuf};
+use std::{net::IpAddr, path::PathBuf, sync::Arc};
 use tiphys_cluster::{Cluster, ConnectOptions, Source, records::SettingsOverrides};
-use tiphys_controllers::metrics::report::Choice;
+use tiphys_controllers::{metrics::report::Choice, notifications};
 use tiphys_server::Tls;
 use tokio::net::TcpListener;
 
@@ -100,7 +100,11 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
         .plane
         .server(!args.insecure, &args.rootpath, args.connections.options());
     let report = ready.plane.report(Choice::default());
+    let lease =
+        (args.controller.replicas).notifications(&ready.plane.records.cluster, &args.namespace);
+    let notifications = ready.plane.notifications(Some(Arc::new(lease)))?;
     let (controller, shutdown) = ready.begin();
+    let notifications = tokio::spawn(notifications::run(notifications, shutdown.clone()));
     metrics::of_api(
         args.address,
         args.api_metrics_port,
@@ -115,6 +119,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     terminated().await?;
     shutdown.cancel();
     controller.await?;
+    notifications.await?;
     api.await??;
     Ok(())
 }

@@ -12,10 +12,18 @@ use tiphys_gocompat::url::Url;
 const MOST_THREADS: usize = 10_000;
 
 /// Where threads began, by channel and grouping key, and the ids of channels by name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Threads {
     began: BTreeMap<(String, String), String>,
     channels: BTreeMap<String, String>,
+}
+
+impl Threads {
+    /// Adds what others have learned.
+    pub fn merge(&mut self, others: Self) {
+        self.began.extend(others.began);
+        self.channels.extend(others.channels);
+    }
 }
 
 /// The fields that attachments have, in the order in which they are written.

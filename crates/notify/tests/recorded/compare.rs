@@ -280,15 +280,20 @@ fn controller(case: &Case) -> Option<String> {
         let all = destinations(&case.config, &app, project.as_ref());
         let annotation = app["metadata"]["annotations"][NOTIFIED].as_str();
         let mut ledger = Ledger::parse(annotation.unwrap_or_default());
-        let events = evaluate(&subject, &all, &mut ledger, &mut |to, templates| {
-            let mut world = World {
-                transport: &mut recorder,
-                threads: &mut threads,
-                now: now(),
-                random: &mut |bytes| bytes.fill(7),
-            };
-            deliver(&subject, templates, to, random(), &mut world)
-        });
+        let events = evaluate(
+            &subject,
+            &all,
+            &mut ledger,
+            &mut |to: &Destination, templates: &[String]| {
+                let mut world = World {
+                    transport: &mut recorder,
+                    threads: &mut threads,
+                    now: now(),
+                    random: &mut |bytes| bytes.fill(7),
+                };
+                deliver(&subject, templates, to, random(), &mut world)
+            },
+        );
         let notified = ledger.annotation().unwrap_or_default();
         let events: Vec<String> = events.iter().filter_map(event).collect();
         rounds.push(json!({
