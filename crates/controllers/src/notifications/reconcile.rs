@@ -2,7 +2,6 @@
 
 use super::controller::{Changed, Controller, Turn, lock};
 use super::lookup::Repositories;
-use super::transport::Waiting;
 use jiff::tz::TimeZone;
 use rand::RngCore as _;
 use serde_json::{Value, json};
@@ -170,10 +169,8 @@ impl Delivery for Sending<'_> {
             return Outcome::Failed("another replica sends now".into());
         }
         let mut threads = lock(&self.controller.threads).clone();
-        let mut transport = Waiting {
-            link: self.controller.dependencies.link.clone(),
-            runtime: self.runtime.clone(),
-        };
+        let link = &self.controller.dependencies.link;
+        let mut transport = link.waiting(self.runtime.clone());
         let mut world = World {
             transport: &mut transport,
             threads: &mut threads,

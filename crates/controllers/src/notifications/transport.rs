@@ -44,6 +44,14 @@ impl Link {
         })
     }
 
+    /// A transport for a thread that may wait.
+    pub fn waiting(&self, runtime: Handle) -> impl Transport {
+        Waiting {
+            link: self.clone(),
+            runtime,
+        }
+    }
+
     async fn send(&self, request: &Request) -> Result<Response, String> {
         // No URL: it may be a secret.
         let told = |error: reqwest::Error| chain(&error.without_url());
@@ -90,9 +98,9 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// The link as a thread that may wait uses it.
-pub(super) struct Waiting {
-    pub link: Link,
-    pub runtime: Handle,
+struct Waiting {
+    link: Link,
+    runtime: Handle,
 }
 
 impl Transport for Waiting {
