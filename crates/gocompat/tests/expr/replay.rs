@@ -1,26 +1,15 @@
 //! Compares the recorded answers, one JSON line per case, with ours.
 //!
-//! Main function: [`replay`].
+//! Main function: [`differs`].
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value as Json, json};
 use tiphys_gocompat::expr::{Clock, ExprError, Limits, MapKind, Phase, Program, Value};
 
-/// The number of cases, and those that differ.
-pub fn replay(lines: &str) -> (usize, Vec<String>) {
-    let mut lines = lines
-        .lines()
-        .map(|line| serde_json::from_str::<Json>(line).expect("a case is JSON"));
-    let env = lines.next().expect("the first line is the environment");
-    let env = Value::from_data(&env["env"]);
-    let mut count = 0;
-    let mut wrong = Vec::new();
-    for case in lines {
-        count += 1;
-        wrong.extend(differs(&case, &env));
-    }
-    (count, wrong)
+/// The environment of all cases, of the first line.
+pub fn environment(first: &Json) -> Value {
+    Value::from_data(&first["env"])
 }
 
 fn run(code: &str, env: &Value) -> Result<Value, ExprError> {
@@ -31,7 +20,8 @@ fn run(code: &str, env: &Value) -> Result<Value, ExprError> {
     Program::compile(code)?.run(env, &clock, Limits::default())
 }
 
-fn differs(case: &Json, env: &Value) -> Option<String> {
+/// What differs, if something does.
+pub fn differs(case: &Json, env: &Value) -> Option<String> {
     let code = case["code"].as_str().unwrap_or_default();
     let ours = run(code, env);
     let shown = match &ours {
