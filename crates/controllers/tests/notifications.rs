@@ -236,6 +236,122 @@ impl Run {
     }
 }
 
+/// A mail server that offers STARTTLS and passwords, and gives what it was told.
+async fn mail_server(told: Arc<Mutex<Vec<String>>>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let config = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .expect("a server's configuration");
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a client");
+        stream.write_all(b"220 here\r\n").await.expect("sent");
+        assert!(!talk(&mut stream, &told, true).await, "no STARTTLS");
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let mut stream = acceptor.accept(stream).await.expect("TLS");
+        talk(&mut stream, &told, false).await;
+    });
+    port
+}
+
+/// Answers until the end, or until TLS is to begin: false then.
+async fn talk(
+    stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin),
+    told: &Mutex<Vec<String>>,
+    plain: bool,
+) -> bool {
+    let (mut read, mut in_data) = (String::new(), false);
+    loop {
+        let mut chunk = [0; 1024];
+        let count = stream.read(&mut chunk).await.unwrap_or(0);
+        if count == 0 {
+            return true;
+        }
+        read.push_str(&String::from_utf8_lossy(&chunk[..count]));
+        while let Some((line, rest)) = read.split_once("\r\n") {
+            let line = line.to_owned();
+            read = rest.to_owned();
+            told.lock().expect("no panic").push(line.clone());
+            let answer = match line.split(' ').next().unwrap_or_default() {
+                "." => {
+                    in_data = false;
+                    "250 taken"
+                }
+                _ if in_data => continue,
+                "EHLO" if plain => "250-here\r\n250 STARTTLS",
+                "EHLO" => "250-here\r\n250-8BITMIME\r\n250 AUTH PLAIN LOGIN",
+                "STARTTLS" => "220 go",
+                "AUTH" => "235 welcome",
+                "DATA" => {
+                    in_data = true;
+                    "354 go on"
+                }
+                _ => "250 yes",
+            };
+            let answer = format!("{answer}\r\n");
+            stream.write_all(answer.as_bytes()).await.expect("sent");
+            if line == "STARTTLS" {
+                return false;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_is_handed_over_under_tls() {
+    let ground = Ground::new().await;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let port = mail_server(told.clone()).await;
+    ground.application("shop").await;
+    let service = format!(
+        "host: 127.0.0.1\nport: {port}\nfrom: cd@example.test\nusername: u\npassword: $word\n\
+         insecure_skip_verify: true"
+    );
+    let secret = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "argocd-notifications-secret"}, "stringData": {"word": "s3cret"}});
+    let secrets = "/api/v1/namespaces/argocd/secrets";
+    ground.send(Method::POST, secrets, JSON, &secret).await;
+    let everybody = "- recipients: ['email:a@example.test']\n  triggers: [on-degraded]";
+    let template = "message: '{{.app.metadata.name}} ü'\nemail:\n  subject: It is bad";
+    ground
+        .configure(
+            "http://127.0.0.1:1",
+            &[
+                ("service.email", &service),
+                ("subscriptions", everybody),
+                ("template.state", template),
+            ],
+        )
+        .await;
+    let run = ground.start().await;
+    ground.health("shop", "Degraded").await;
+    ground.wait_notified("shop", true).await;
+    let told = told.lock().expect("no panic").clone();
+    let position = |start: &str| told.iter().position(|line| line.starts_with(start));
+    let order = [
+        "STARTTLS",
+        "AUTH PLAIN AHUAczNjcmV0",
+        "MAIL FROM:<cd@example.test>",
+    ];
+    let places: Vec<usize> = order.iter().filter_map(|start| position(start)).collect();
+    assert!(places.len() == 3 && places.is_sorted(), "{told:?}");
+    for line in [
+        "RCPT TO:<a@example.test>",
+        "From: cd@example.test",
+        "To: a@example.test",
+        "Subject: It is bad",
+        "shop =C3=BC",
+    ] {
+        assert!(told.iter().any(|own| own == line), "{line}: {told:?}");
+    }
+    run.end().await;
+    ground.kube.shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_is_told_once_until_it_ends() {
     let (ground, hook) = (Ground::new().await, Hook::default());

@@ -109,7 +109,7 @@ impl Transport for Waiting {
     }
 
     fn mail(&mut self, mail: &Mail) -> Result<(), String> {
-        mail::send(mail)
+        mail::send(mail, jiff::Timestamp::now())
     }
 
     fn wait(&mut self, time: Duration) {
