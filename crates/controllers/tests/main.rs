@@ -2,6 +2,7 @@
 //! run.
 
 mod metrics;
+mod notifications;
 mod redis;
 mod replicas;
 mod scripts;

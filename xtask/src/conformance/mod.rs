@@ -8,10 +8,12 @@
 
 mod actions;
 mod diff;
+mod expr;
 mod health;
 mod helm;
 mod kubeapps;
 pub mod kustomize;
+mod notify;
 mod rbac;
 mod smp;
 mod sources;
@@ -156,6 +158,8 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         "actions" => strict(actions::run),
         "rbac" => Box::new(rbac::run),
         "kustomize" => strict(kustomize::run),
+        "expr" => expr::runner(&text)?,
+        "notify" => notify::runner(&text)?,
         "sources" => sources::runner(&text)?,
         "kubeapps/asset_syncer" => kubeapps::runner(dir)?,
         "kubeapps/controller" => kubeapps::controller::runner()?,
@@ -177,7 +181,8 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
     {
         let case: Value = serde_json::from_str(line)
             .with_context(|| format!("{} line {}", file.display(), number + 1))?;
-        if name.starts_with("diff/") && diff::needs_code(&case) || !case["fixtures"].is_null() {
+        let is_preamble = !case["fixtures"].is_null() || name == "expr" && case["code"].is_null();
+        if name.starts_with("diff/") && diff::needs_code(&case) || is_preamble {
             continue;
         }
         outcome.total += 1;

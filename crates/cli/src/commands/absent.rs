@@ -17,7 +17,6 @@ const VERBS: &[(&str, &str)] = &[
         "admin dashboard",
         "tiphys up --bare --kubeconfig FILE serves API and web UI for a cluster",
     ),
-    ("admin notifications", "notifications are not supported yet"),
     (
         "admin proj",
         "tiphys admin proj generate-spec prints a project; kubectl api-resources lists kinds to allow",

@@ -12,9 +12,9 @@ use super::{
 };
 use anyhow::Context;
 use clap::Args;
-use std::{net::IpAddr, path::PathBuf};
+use std::{net::IpAddr, path::PathBuf, sync::Arc};
 use tiphys_cluster::{Cluster, ConnectOptions, Source, records::SettingsOverrides};
-use tiphys_controllers::metrics::report::Choice;
+use tiphys_controllers::{metrics::report::Choice, notifications};
 use tiphys_server::{Options, Tls};
 use tokio::{net::TcpListener, task::JoinSet};
 
@@ -114,7 +114,10 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let server = ready.plane.server(!args.insecure, &args.rootpath, options);
     let report = ready.plane.report(Choice::default());
     let cluster = ready.plane.records.cluster.clone();
+    let lease = args.controller.replicas.notifications(&cluster, &args.namespace);
+    let notifications = ready.plane.notifications(Some(Arc::new(lease)))?;
     let (controller, shutdown) = ready.begin();
+    let notifications = tokio::spawn(notifications::run(notifications, shutdown.clone()));
     let mut catalog = JoinSet::new();
     args.catalog
         .start(&cluster, &mut catalog, &shutdown)
@@ -134,6 +137,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     shutdown.cancel();
     controller.await?;
     while catalog.join_next().await.is_some() {}
+    notifications.await?;
     api.await??;
     Ok(())
 }

@@ -15,6 +15,7 @@ use tiphys_controllers::{application::Sharding, sharding::Method};
 
 /// The prefix of the leases' names.
 const GROUP: &str = "tiphys-application-controller";
+const NOTIFICATIONS: &str = "tiphys-notifications";
 /// Minimum interval between changes of the weights of shards.
 const REBALANCE: Duration = Duration::from_secs(600);
 
@@ -100,6 +101,16 @@ impl ReplicaArgs {
             self.shard = i64::try_from(if shard < self.replicas { shard } else { 0 }).ok();
         }
         Ok(self)
+    }
+
+    /// Begins to acquire the one lease of notifications: only its holder sends.
+    pub fn notifications(&self, cluster: &Cluster, namespace: &str) -> Leases {
+        let options = LeaseOptions {
+            group: NOTIFICATIONS.to_owned(),
+            partition: "1".to_owned(),
+            ..lease_options(namespace, &self.name(), 1, Method::Legacy)
+        };
+        Leases::start(cluster, options)
     }
 
     fn name(&self) -> String {

@@ -6,6 +6,7 @@ use tiphys_api::{Application, cluster::ClusterInfo};
 use tiphys_cluster::{
     AppKey, AppStates, Cluster, Records, RecordsOptions,
     clusters::{Clusters, LiveCluster},
+    leases::Leases,
     records::Record,
 };
 use tiphys_controllers::{
@@ -14,6 +15,7 @@ use tiphys_controllers::{
         Metrics,
         report::{Choice, Report},
     },
+    notifications::{self, Link},
     redis,
 };
 use tiphys_engine::spec::Destination;
@@ -23,6 +25,9 @@ use tiphys_server::{
     adapters::{ClusterLive, RecordStore, RepoSources},
 };
 use tiphys_sources::Sources;
+
+/// Applications whose notifications are evaluated at once.
+const NOTIFICATION_WORKERS: usize = 10;
 
 /// What controller and API share within a process.
 pub struct ControlPlane {
@@ -124,6 +129,21 @@ impl ControlPlane {
             },
             self.metrics.redis.clone(),
         ));
+    }
+
+    /// The dependencies of the loop of notifications; `lease` is set if there may be replicas.
+    pub fn notifications(
+        &self,
+        lease: Option<Arc<Leases>>,
+    ) -> anyhow::Result<notifications::Dependencies> {
+        Ok(notifications::Dependencies {
+            records: self.records.clone(),
+            sources: self.sources(),
+            lease,
+            workers: NOTIFICATION_WORKERS,
+            link: Link::new()?,
+            clock: Arc::new(jiff::Timestamp::now),
+        })
     }
 
     /// The controller's metrics, with current values.

@@ -11,12 +11,28 @@ use super::args::{Out, fails};
 use crate::duration;
 use crate::template::{Call, Error, Function, IntKind, Type, Value};
 use jiff::{Timestamp, tz::TimeZone};
+pub(crate) use layout::{DAYS, MONTHS};
+pub use moment::Moment;
+pub(super) use moment::TYPE;
 use moment::argument;
-pub(super) use moment::{Moment, TYPE};
 
 const DATED: &[Type] = &[Type::String, Type::Any];
 const MODIFY: &[Type] = &[Type::String, TYPE];
 const SECOND: i64 = 1_000_000_000;
+
+/// `time.LoadLocation`: the empty name is UTC. `None` for a name that does not exist.
+pub(crate) fn zone(name: &str, local: &TimeZone) -> Option<TimeZone> {
+    match name {
+        "" | "UTC" => Some(TimeZone::UTC),
+        "Local" => Some(local.clone()),
+        name => TimeZone::get(name).ok(),
+    }
+}
+
+/// The name of a zone.
+pub(crate) fn zone_name(zone: &TimeZone) -> String {
+    zone.iana_name().unwrap_or("Local").to_owned()
+}
 
 /// What is wrong with a text in a layout.
 pub(super) fn check(layout: &str, text: &str) -> Result<(), String> {

@@ -27,6 +27,8 @@ mod values;
 mod versions;
 mod words;
 
+pub use dates::Moment;
+pub(crate) use dates::{DAYS, MONTHS, zone, zone_name};
 pub use documents::to_document;
 pub use json_value::to_json_value;
 

@@ -73,6 +73,11 @@ pub trait Object {
         None
     }
 
+    /// The function that it is, for `call`; its body finds this object with `Call::receiver`.
+    fn callable(&self) -> Option<&'static Function> {
+        None
+    }
+
     /// The result of its `String` or `Error` method, if it has one.
     fn text(&self) -> Option<String> {
         None

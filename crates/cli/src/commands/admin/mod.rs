@@ -3,6 +3,7 @@
 
 mod backup;
 mod generate;
+mod notifications;
 mod overrides;
 mod password;
 mod rbac;
@@ -20,6 +21,9 @@ pub enum AdminCommand {
     /// Manage projects configuration
     #[command(subcommand)]
     Proj(generate::ProjSpecCommand),
+    /// Set of CLI commands that helps manage notifications settings
+    #[command(subcommand)]
+    Notifications(Box<notifications::NotificationsCommand>),
     InitialPassword(password::InitialPassword),
     Export(backup::Export),
     Import(Box<backup::Import>),
@@ -42,6 +46,7 @@ impl AdminCommand {
             Self::Settings(SettingsCommand::Rbac(command)) => command.run().await,
             Self::App(command) => command.run(),
             Self::Proj(command) => command.run().await,
+            Self::Notifications(command) => command.run().await,
             Self::InitialPassword(command) => command.run().await,
             Self::Export(command) => command.run().await,
             Self::Import(command) => command.run().await,

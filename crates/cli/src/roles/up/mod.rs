@@ -26,7 +26,7 @@ use signal::Signals;
 use std::{io::Write, net::Ipv4Addr, time::Duration};
 use table::Table;
 use tiphys_cluster::{AppStates, Cluster, ConnectOptions, Records, RecordsOptions};
-use tiphys_controllers::application;
+use tiphys_controllers::{application, notifications};
 use tiphys_embedded_kube::{Data, EmbeddedKube, Options as KubeOptions, sim::SimOptions};
 use tiphys_repo::RepoOptions;
 use tiphys_server::Tls;
@@ -163,6 +163,11 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
         (&mut tasks, &shutdown),
     )
     .await?;
+    let (notifications, stop) = (plane.notifications(None)?, shutdown.clone());
+    tasks.spawn(async move {
+        notifications::run(notifications, stop).await;
+        Ok(())
+    });
     let (tell, news) = mpsc::unbounded_channel();
     if kube.is_some() && !args.strict_kinds {
         let (records, states, stop) = (

@@ -4,7 +4,7 @@
 
 use super::moment::Moment;
 
-pub(super) const MONTHS: [&str; 12] = [
+pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -18,7 +18,7 @@ pub(super) const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-pub(super) const DAYS: [&str; 7] = [
+pub(crate) const DAYS: [&str; 7] = [
     "Sunday",
     "Monday",
     "Tuesday",

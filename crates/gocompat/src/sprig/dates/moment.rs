@@ -24,9 +24,9 @@ static WEEKDAY: Named = Named {
 /// The type of a parameter for a time.
 pub(in super::super) const TYPE: Type = Type::Named(&TIME);
 
-/// A point in time in a time zone.
+/// A point in time in a time zone: Go's `time.Time`.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Moment {
+pub struct Moment {
     pub at: Timestamp,
     pub zone: TimeZone,
     /// The name of a zone that is only an offset.
@@ -40,6 +40,54 @@ impl Moment {
             zone,
             name: None,
         }
+    }
+
+    /// `time.ParseInLocation`, with its error texts.
+    ///
+    /// # Errors
+    /// If the text does not have the layout.
+    pub fn parse(layout: &str, text: &str, zone: &TimeZone) -> Result<Self, String> {
+        super::parse::parse(layout, text, zone)
+    }
+
+    /// `Time.Format`
+    pub fn format(&self, layout: &str) -> String {
+        format(self, layout)
+    }
+
+    /// `Time.String`
+    pub fn to_text(&self) -> String {
+        format(self, "2006-01-02 15:04:05.999999999 -0700 MST")
+    }
+
+    /// The form in JSON.
+    pub fn to_rfc3339(&self) -> String {
+        format(self, "2006-01-02T15:04:05.999999999Z07:00")
+    }
+
+    /// Nanoseconds since the zero value.
+    pub fn since_zero(&self) -> i128 {
+        self.at.as_nanosecond() - Self::zero().at.as_nanosecond()
+    }
+
+    /// Adds years, months and days; days that a month does not have overflow into the next. `None`
+    /// beyond the representable range.
+    pub fn add_date(&self, years: i64, months: i64, days: i64) -> Option<Self> {
+        let civil = self.civil();
+        let months = (i64::from(civil.year()).saturating_add(years))
+            .saturating_mul(12)
+            .saturating_add(i64::from(civil.month()) - 1)
+            .saturating_add(months);
+        let days = days.saturating_add(i64::from(civil.day()) - 1);
+        let year = i16::try_from(months.div_euclid(12)).ok()?;
+        let month = i8::try_from(months.rem_euclid(12) + 1).ok()?;
+        let first = jiff::civil::Date::new(year, month, 1).ok()?;
+        let day = first.checked_add(Span::new().try_days(days).ok()?).ok()?;
+        let zoned = self.zone.to_zoned(day.to_datetime(civil.time())).ok()?;
+        Some(Self {
+            at: zoned.timestamp(),
+            ..self.clone()
+        })
     }
 
     /// The zero value.
@@ -121,11 +169,11 @@ impl Object for Moment {
     }
 
     fn text(&self) -> Option<String> {
-        Some(format(self, "2006-01-02 15:04:05.999999999 -0700 MST"))
+        Some(self.to_text())
     }
 
     fn json(&self) -> JsonForm {
-        JsonForm::Time(format(self, "2006-01-02T15:04:05.999999999Z07:00"))
+        JsonForm::Time(self.to_rfc3339())
     }
 
     fn as_any(&self) -> &dyn std::any::Any {
@@ -299,29 +347,9 @@ pub(super) fn argument(call: &Call<'_>, index: usize) -> Result<Moment, Error> {
         .map_or_else(|| fails("not a time"), Ok)
 }
 
-/// Adds years, months and days; days that a month does not have overflow into the next.
 fn add_date(call: &mut Call<'_>) -> Out {
-    let moment = me(call)?;
-    let civil = moment.civil();
-    let months = i64::from(civil.year()) * 12 + i64::from(civil.month()) - 1;
-    let months = call
-        .integer(0)?
-        .saturating_mul(12)
-        .saturating_add(call.integer(1)?)
-        .saturating_add(months);
-    let days = call.integer(2)?.saturating_add(i64::from(civil.day()) - 1);
-    let first = i16::try_from(months.div_euclid(12)).ok().and_then(|year| {
-        let month = i8::try_from(months.rem_euclid(12) + 1).ok()?;
-        jiff::civil::Date::new(year, month, 1).ok()
-    });
-    let day = first.and_then(|first| first.checked_add(Span::new().try_days(days).ok()?).ok());
-    let zoned = day.and_then(|day| moment.zone.to_zoned(day.to_datetime(civil.time())).ok());
-    match zoned {
-        Some(zoned) => Ok(Moment {
-            at: zoned.timestamp(),
-            ..moment
-        }
-        .value()),
-        None => fails("the date is out of range"),
-    }
+    let (years, months, days) = (call.integer(0)?, call.integer(1)?, call.integer(2)?);
+    me(call)?
+        .add_date(years, months, days)
+        .map_or_else(|| fails("the date is out of range"), |at| Ok(at.value()))
 }

@@ -369,7 +369,8 @@ impl Parts {
             });
         }
         let Some(name) = &self.zone else {
-            return Ok(Moment::new(at(local)?, local.clone()));
+            let at = on_clock(local, at(&TimeZone::UTC)?).ok_or("day out of range")?;
+            return Ok(Moment::new(at, local.clone()));
         };
         if let Some(offset) = named_offset(local, name, at(&TimeZone::UTC)?) {
             return Ok(Moment::new(at(&fixed(offset))?, local.clone()));
@@ -384,6 +385,18 @@ impl Parts {
             name: Some(name.clone()),
         })
     }
+}
+
+/// The time at which the clocks of a zone show what those of UTC show at another time. What they
+/// skip is before the gap or after it, as Go has it.
+fn on_clock(zone: &TimeZone, shown: Timestamp) -> Option<Timestamp> {
+    let earlier = |by: i32| {
+        let by = jiff::SignedDuration::from_secs(i64::from(by));
+        shown.checked_sub(by).ok()
+    };
+    let first = zone.to_offset(shown).seconds();
+    let second = zone.to_offset(earlier(first)?).seconds();
+    earlier(second)
 }
 
 /// The offset of an abbreviation in a zone around a time.

@@ -66,14 +66,43 @@ impl Machine<'_> {
                 self.stack.truncate(first);
                 self.start(run, target.at, Str::from(target.name), target.strip)
             }
-            Body::Invoke => Err(fails(invoke(template, target.at, call.arg(0), args))),
+            Body::Invoke => {
+                let function = call.arg(0).clone();
+                let Some(body) = callable(&function) else {
+                    return Err(fails(invoke(template, target.at, &function, args)));
+                };
+                call.args = std::mem::take(&mut call.args)
+                    .split_first_mut()
+                    .map_or(&mut [], |(_, rest)| rest);
+                call.receiver = function;
+                let value = body(&mut call).map_err(fails)?;
+                self.stack.truncate(first);
+                self.stack.push(Slot {
+                    boxed: !target.strip && matches!(value, Value::Nil),
+                    value,
+                });
+                Ok(())
+            }
             // They are compiled to jumps.
             Body::And | Body::Or => Ok(()),
         }
     }
 }
 
-/// `call`: no value is a function, so it only produces its errors.
+type PlainBody = fn(&mut Call<'_>) -> Result<Value, Error>;
+
+/// The body of a value that is a function.
+fn callable(value: &Value) -> Option<PlainBody> {
+    let Value::Object(object) = value else {
+        return None;
+    };
+    match object.callable()?.body {
+        Body::Plain(body) => Some(body),
+        _ => None,
+    }
+}
+
+/// The errors of `call` for a value that is not a function.
 fn invoke(template: &Template, at: Id, function: &Value, written: usize) -> Error {
     let name = match template.nodes.get(at) {
         Node::Command(args) if written > 0 => template.nodes.write(args[1]),

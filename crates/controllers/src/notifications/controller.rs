@@ -1,0 +1,76 @@
+//! The state shared by all evaluations.
+//!
+//! Main type: [`Controller`].
+
+use super::Dependencies;
+use crate::runtime::{Merge, Queue};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tiphys_cluster::{app_state::AppKey, leases::Fence};
+use tiphys_notify::{Config, Ledger, send::Threads};
+
+pub(super) struct Controller {
+    pub dependencies: Dependencies,
+    /// `None`: there is no configuration.
+    pub config: Mutex<Option<Arc<Config>>>,
+    /// Where threads of Slack began.
+    pub threads: Mutex<Threads>,
+    pub memos: Mutex<HashMap<AppKey, Memo>>,
+    pub queue: Queue<AppKey, Changed>,
+}
+
+/// Why an Application is evaluated; there is only one reason.
+pub(super) struct Changed;
+
+impl Merge for Changed {
+    fn merge(&mut self, _: Self) {}
+}
+
+/// What is remembered about an Application between two evaluations.
+#[derive(Default)]
+pub(super) struct Memo {
+    /// Evaluations in a row with a failed delivery.
+    pub failures: u32,
+    /// What was sent but could not be written to the annotation.
+    pub unsaved: Option<Ledger>,
+    /// The version that this process has written, whose arrival changes nothing.
+    pub written: String,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic while a lock was held leaves only plain, consistent collections behind.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this replica may send.
+pub(super) enum Turn {
+    Ours(Option<Fence>),
+    Others,
+}
+
+impl Controller {
+    pub fn config(&self) -> Option<Arc<Config>> {
+        lock(&self.config).clone()
+    }
+
+    pub fn turn(&self) -> Turn {
+        match &self.dependencies.lease {
+            None => Turn::Ours(None),
+            Some(lease) => match lease.fence(0) {
+                Some(fence) => Turn::Ours(Some(fence)),
+                None => Turn::Others,
+            },
+        }
+    }
+
+    /// Evaluates every Application.
+    pub fn add_all(&self) {
+        for record in self.dependencies.records.applications.list() {
+            let meta = &record.meta;
+            let key = AppKey::new(&meta.namespace, &meta.name);
+            self.queue.add_together(key, Changed);
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! The loop of notifications on an embedded API server, with a webhook that records what it gets.
+
+use http::Method;
+use serde_json::{Value, json};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tiphys_cluster::{
+    Cluster, Records, RecordsOptions,
+    request::{Call, JSON, MERGE_PATCH},
+};
+use tiphys_controllers::notifications::{self, Dependencies, Link};
+use tiphys_embedded_kube::{EmbeddedKube, Options};
+use tiphys_gocompat::yaml;
+use tiphys_repo::{RepoOptions, Repos};
+use tiphys_sources::Sources;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+const CRDS: [&str; 2] = [
+    include_str!("../../../deploy/crds/application-crd.yaml"),
+    include_str!("../../../deploy/crds/appproject-crd.yaml"),
+];
+const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+const CONFIG: &str = "/api/v1/namespaces/argocd/configmaps";
+const NOTIFIED: &str = "notified.notifications.argoproj.io";
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Long enough for what should not happen.
+const QUIET: Duration = Duration::from_millis(1500);
+
+/// A server that records bodies, and answers with the next status, 200 by default.
+#[derive(Clone, Default)]
+struct Hook {
+    bodies: Arc<Mutex<Vec<String>>>,
+    statuses: Arc<Mutex<VecDeque<u16>>>,
+}
+
+impl Hook {
+    async fn start(self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("its address"));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(self.clone().answer(stream));
+            }
+        });
+        url
+    }
+
+    async fn answer(self, mut stream: TcpStream) {
+        let mut read = Vec::new();
+        loop {
+            let mut chunk = [0; 4096];
+            let Ok(count) = stream.read(&mut chunk).await else {
+                return;
+            };
+            if count == 0 {
+                return;
+            }
+            read.extend_from_slice(&chunk[..count]);
+            let text = String::from_utf8_lossy(&read).into_owned();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else {
+                continue;
+            };
+            let length = head
+                .lines()
+                .filter_map(|line| line.split_once(':'))
+                .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+                .map_or(0, |(_, length)| length.trim().parse().expect("a length"));
+            if body.len() < length {
+                continue;
+            }
+            self.bodies.lock().expect("no panic").push(body.to_owned());
+            let status = self.statuses.lock().expect("no panic").pop_front();
+            let answer = format!(
+                "HTTP/1.1 {} Said\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+                status.unwrap_or(200)
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+            return;
+        }
+    }
+
+    fn got(&self) -> Vec<String> {
+        self.bodies.lock().expect("no panic").clone()
+    }
+
+    async fn wait_for(&self, bodies: &[&str]) {
+        let began = Instant::now();
+        while self.got() != bodies {
+            assert!(began.elapsed() < PATIENCE, "{:?}", self.got());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+struct Ground {
+    kube: EmbeddedKube,
+    cluster: Cluster,
+    folder: TempDir,
+}
+
+impl Ground {
+    async fn new() -> Self {
+        let kube = EmbeddedKube::start(Options::default())
+            .await
+            .expect("the embedded server starts");
+        let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc")
+            .await
+            .expect("it answers");
+        let ground = Self {
+            kube,
+            cluster,
+            folder: TempDir::new().expect("a folder"),
+        };
+        for text in CRDS {
+            let (limits, last) = (yaml::Limits::default(), yaml::Duplicates::LastWins);
+            let crd = yaml::parse_document(text, &limits, last).expect("our own file");
+            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            ground.send(Method::POST, path, JSON, &crd).await;
+        }
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
+        ground
+            .send(Method::POST, "/api/v1/namespaces", JSON, &namespace)
+            .await;
+        ground
+    }
+
+    /// Sends until it is accepted: a definition is served a moment after it is created.
+    async fn send(&self, method: Method, path: &str, kind: &'static str, body: &Value) {
+        let call = Call::new(method, path).with_body(kind, body.to_string());
+        let began = Instant::now();
+        while let Err(e) = self.cluster.http().json::<Value>(&call).await {
+            assert!(
+                e.is_not_found() && began.elapsed() < PATIENCE,
+                "{path}: {e}"
+            );
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn configure(&self, url: &str, extra: &[(&str, &str)]) {
+        let mut data = json!({
+            "service.webhook.hook": format!("url: {url}\nretryMax: 1\nretryWaitMin: 1000000\nretryWaitMax: 1000000"),
+            "template.broken": "message: '{{'",
+            "template.state": "message: '{{.app.metadata.name}} is {{.app.status.health.status}}'",
+            "trigger.on-degraded": "- when: app.status.health.status == 'Degraded'\n  send: [state]",
+        });
+        for (key, value) in extra {
+            data[*key] = (*value).into();
+        }
+        let config = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "argocd-notifications-cm"}, "data": data,
+        });
+        self.send(Method::POST, CONFIG, JSON, &config).await;
+    }
+
+    async fn application(&self, name: &str) {
+        let app = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": name, "annotations": {
+                "notifications.argoproj.io/subscribe.on-degraded.hook": "someone",
+            }},
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": "https://git.example.test/a/b", "path": ".", "targetRevision": "HEAD"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+            },
+        });
+        self.send(Method::POST, APPS, JSON, &app).await;
+    }
+
+    async fn patch(&self, name: &str, patch: Value) {
+        let path = format!("{APPS}/{name}");
+        self.send(Method::PATCH, &path, MERGE_PATCH, &patch).await;
+    }
+
+    async fn health(&self, name: &str, status: &str) {
+        self.patch(name, json!({"status": {"health": {"status": status}}}))
+            .await;
+    }
+
+    async fn notified(&self, name: &str) -> Value {
+        let call = Call::get(format!("{APPS}/{name}"));
+        let app = self.cluster.http().json::<Value>(&call).await;
+        app.expect("it is there")["metadata"]["annotations"][NOTIFIED].clone()
+    }
+
+    /// Waits until the annotation is there, or is not.
+    async fn wait_notified(&self, name: &str, there: bool) {
+        let began = Instant::now();
+        while self.notified(name).await.is_string() != there {
+            assert!(began.elapsed() < PATIENCE, "{}", self.notified(name).await);
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Runs the loop.
+    async fn start(&self) -> Run {
+        let records = Records::start(self.cluster.clone(), RecordsOptions::new("argocd"));
+        records.wait_ready().await.expect("the records are read");
+        let repos = Repos::with_options(self.folder.path().to_owned(), RepoOptions::default());
+        let stop = CancellationToken::new();
+        let dependencies = Dependencies {
+            sources: Sources::new(&records, repos, None),
+            records,
+            lease: None,
+            workers: 4,
+            link: Link::new().expect("a client"),
+            clock: Arc::new(jiff::Timestamp::now),
+        };
+        let task = tokio::spawn(notifications::run(dependencies, stop.clone()));
+        Run { stop, task }
+    }
+}
+
+struct Run {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Run {
+    async fn end(self) {
+        self.stop.cancel();
+        self.task.await.expect("no panic");
+    }
+}
+
+/// A mail server that offers STARTTLS and passwords, and gives what it was told.
+async fn mail_server(told: Arc<Mutex<Vec<String>>>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let config = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .expect("a server's configuration");
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a client");
+        stream.write_all(b"220 here\r\n").await.expect("sent");
+        assert!(!talk(&mut stream, &told, true).await, "no STARTTLS");
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let mut stream = acceptor.accept(stream).await.expect("TLS");
+        talk(&mut stream, &told, false).await;
+    });
+    port
+}
+
+/// Answers until the end, or until TLS is to begin: false then.
+async fn talk(
+    stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin),
+    told: &Mutex<Vec<String>>,
+    plain: bool,
+) -> bool {
+    let (mut read, mut in_data) = (String::new(), false);
+    loop {
+        let mut chunk = [0; 1024];
+        let count = stream.read(&mut chunk).await.unwrap_or(0);
+        if count == 0 {
+            return true;
+        }
+        read.push_str(&String::from_utf8_lossy(&chunk[..count]));
+        while let Some((line, rest)) = read.split_once("\r\n") {
+            let line = line.to_owned();
+            read = rest.to_owned();
+            told.lock().expect("no panic").push(line.clone());
+            let answer = match line.split(' ').next().unwrap_or_default() {
+                "." => {
+                    in_data = false;
+                    "250 taken"
+                }
+                _ if in_data => continue,
+                "EHLO" if plain => "250-here\r\n250 STARTTLS",
+                "EHLO" => "250-here\r\n250-8BITMIME\r\n250 AUTH PLAIN LOGIN",
+                "STARTTLS" => "220 go",
+                "AUTH" => "235 welcome",
+                "DATA" => {
+                    in_data = true;
+                    "354 go on"
+                }
+                _ => "250 yes",
+            };
+            let answer = format!("{answer}\r\n");
+            stream.write_all(answer.as_bytes()).await.expect("sent");
+            if line == "STARTTLS" {
+                return false;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_is_handed_over_under_tls() {
+    let ground = Ground::new().await;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let port = mail_server(told.clone()).await;
+    ground.application("shop").await;
+    let service = format!(
+        "host: 127.0.0.1\nport: {port}\nfrom: cd@example.test\nusername: u\npassword: $word\n\
+         insecure_skip_verify: true"
+    );
+    let secret = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "argocd-notifications-secret"}, "stringData": {"word": "s3cret"}});
+    let secrets = "/api/v1/namespaces/argocd/secrets";
+    ground.send(Method::POST, secrets, JSON, &secret).await;
+    let everybody = "- recipients: ['email:a@example.test']\n  triggers: [on-degraded]";
+    let template = "message: '{{.app.metadata.name}} ü'\nemail:\n  subject: It is bad";
+    ground
+        .configure(
+            "http://127.0.0.1:1",
+            &[
+                ("service.email", &service),
+                ("subscriptions", everybody),
+                ("template.state", template),
+            ],
+        )
+        .await;
+    let run = ground.start().await;
+    ground.health("shop", "Degraded").await;
+    ground.wait_notified("shop", true).await;
+    let told = told.lock().expect("no panic").clone();
+    let position = |start: &str| told.iter().position(|line| line.starts_with(start));
+    let order = [
+        "STARTTLS",
+        "AUTH PLAIN AHUAczNjcmV0",
+        "MAIL FROM:<cd@example.test>",
+    ];
+    let places: Vec<usize> = order.iter().filter_map(|start| position(start)).collect();
+    assert!(places.len() == 3 && places.is_sorted(), "{told:?}");
+    for line in [
+        "RCPT TO:<a@example.test>",
+        "From: cd@example.test",
+        "To: a@example.test",
+        "Subject: It is bad",
+        "shop =C3=BC",
+    ] {
+        assert!(told.iter().any(|own| own == line), "{line}: {told:?}");
+    }
+    run.end().await;
+    ground.kube.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_is_told_once_until_it_ends() {
+    let (ground, hook) = (Ground::new().await, Hook::default());
+    let url = hook.clone().start().await;
+    ground.application("shop").await;
+    ground.configure(&url, &[]).await;
+    let run = ground.start().await;
+    ground.health("shop", "Healthy").await;
+    ground.health("shop", "Degraded").await;
+    hook.wait_for(&["shop is Degraded"]).await;
+    ground.wait_notified("shop", true).await;
+    // Neither other changes nor a new process tell it again.
+    ground
+        .patch("shop", json!({"metadata": {"labels": {"team": "a"}}}))
+        .await;
+    run.end().await;
+    let run = ground.start().await;
+    sleep(QUIET).await;
+    assert_eq!(hook.got().len(), 1);
+    // Once it has ended, it is forgotten, and told again.
+    ground.health("shop", "Healthy").await;
+    ground.wait_notified("shop", false).await;
+    ground.health("shop", "Degraded").await;
+    hook.wait_for(&["shop is Degraded"; 2]).await;
+    run.end().await;
+    ground.kube.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_is_tried_again_and_only_then_recorded() {
+    let (ground, hook) = (Ground::new().await, Hook::default());
+    hook.statuses.lock().expect("no panic").extend([400, 400]);
+    let url = hook.clone().start().await;
+    ground.application("shop").await;
+    ground.configure(&url, &[]).await;
+    ground.health("shop", "Degraded").await;
+    let run = ground.start().await;
+    hook.wait_for(&["shop is Degraded"]).await;
+    assert_eq!(ground.notified("shop").await, Value::Null);
+    hook.wait_for(&["shop is Degraded"; 3]).await;
+    ground.wait_notified("shop", true).await;
+    sleep(QUIET).await;
+    assert_eq!(hook.got().len(), 3);
+    run.end().await;
+    ground.kube.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configuration_is_followed() {
+    let (ground, hook) = (Ground::new().await, Hook::default());
+    let url = hook.clone().start().await;
+    ground.application("shop").await;
+    ground.application("old").await;
+    ground.health("shop", "Degraded").await;
+    // An operation that the status does not know yet.
+    let operation = json!({"phase": "Succeeded", "startedAt": "2024-01-01T00:00:00Z",
+        "finishedAt": "2024-01-01T00:01:00Z",
+        "operation": {"sync": {}}});
+    ground
+        .patch("old", json!({"status": {"operationState": operation}}))
+        .await;
+    ground.health("old", "Degraded").await;
+    let run = ground.start().await;
+    sleep(QUIET).await;
+    assert_eq!(hook.got().len(), 0, "there is no configuration");
+    let secret = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "argocd-notifications-secret"}, "stringData": {"word": "hello"}});
+    let secrets = "/api/v1/namespaces/argocd/secrets";
+    ground.send(Method::POST, secrets, JSON, &secret).await;
+    let greeting = (
+        "template.state",
+        "message: '{{printf \"%s\" .secrets.word}}'",
+    );
+    ground.configure(&url, &[greeting]).await;
+    hook.wait_for(&["hello"]).await;
+    // A global subscription, and a status that has caught up.
+    ground
+        .patch(
+            "old",
+            json!({"status": {"reconciledAt": "2024-01-01T00:02:00Z"}}),
+        )
+        .await;
+    hook.wait_for(&["hello"; 2]).await;
+    run.end().await;
+    ground.kube.shutdown().await;
+}

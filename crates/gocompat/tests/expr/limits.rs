@@ -1,0 +1,91 @@
+//! Hostile programs are refused or stopped by their limits, without exhausting the stack.
+
+use jiff::{Timestamp, tz::TimeZone};
+use tiphys_gocompat::expr::{Clock, Limits, Program, Value};
+
+fn end(code: &str) -> Result<String, String> {
+    let clock = Clock {
+        now: Timestamp::UNIX_EPOCH,
+        zone: TimeZone::UTC,
+    };
+    let env = Value::map([("list", Value::list(vec![Value::int(1); 1000]))]);
+    Program::compile(code)
+        .and_then(|program| program.run(&env, &clock, Limits::default()))
+        .map(|value| value.go_type().to_owned())
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn hostile_programs_are_refused() {
+    let table = [
+        ("(".repeat(50_000), "the expression is nested too deeply"),
+        ("[".repeat(50_000), "the expression is nested too deeply"),
+        ("!".repeat(50_000), "the expression is nested too deeply"),
+        ("-".repeat(50_000), "the expression is nested too deeply"),
+        (
+            "if 1 {".repeat(9_000),
+            "the expression is nested too deeply",
+        ),
+        (
+            "let a = 1; ".repeat(5_000),
+            "the expression is nested too deeply",
+        ),
+        (
+            format!("1{}", "+1".repeat(20_000)),
+            "the expression is nested too deeply",
+        ),
+        (
+            format!("a{}", ".a".repeat(20_000)),
+            "the expression is nested too deeply",
+        ),
+        (
+            format!("a{}", "?.a".repeat(15_000)),
+            "the expression is nested too deeply",
+        ),
+        (
+            format!("a{}", "?:b".repeat(15_000)),
+            "the expression is nested too deeply",
+        ),
+        (format!("[{}]", "1,".repeat(11_000)), "exceeds maximum"),
+        (
+            "list | map(list | map(list | map(list | count(true))))".into(),
+            "too many steps",
+        ),
+        ("1..9223372036854775807".into(), "memory budget exceeded"),
+        ("repeat(\"a\", 1000000)".into(), "memory budget exceeded"),
+        (
+            "reduce(1..100, #acc + #acc, \"aaaaaaaa\")".into(),
+            "too much text",
+        ),
+        ("\"a\" matches \"((a{100}){100}){100}\"".into(), "regexp"),
+        ("a".repeat(70_000), "may have 65536 bytes"),
+    ];
+    for (code, why) in table {
+        let shown: String = code.chars().take(40).collect();
+        let ended = end(&code);
+        assert!(
+            ended.as_ref().is_err_and(|error| error.contains(why)),
+            "{shown}: {ended:?}"
+        );
+    }
+}
+
+#[test]
+fn long_programs_within_the_limits_run() {
+    for code in [
+        format!("true{}", " and ok == nil".repeat(100)),
+        format!("a{}", "?.a".repeat(50)),
+        format!("[{}]", "1,".repeat(5000)),
+    ] {
+        assert!(end(&code).is_ok(), "{:?}", end(&code));
+    }
+}
+
+#[test]
+fn errors_name_their_place() {
+    let error = end("ok and\n  not a == 'b'").expect_err("types differ");
+    assert!(
+        error.contains("mismatched types bool and string") && error.ends_with("(2:9)"),
+        "{error}"
+    );
+}

@@ -1,0 +1,6 @@
+//! The integration tests of this crate, in one program.
+#![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
+
+mod broken;
+mod catalog;
+mod recorded;
