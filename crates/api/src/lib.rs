@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod application;
+pub mod application_set;
 pub mod cluster;
 pub mod constants;
 pub mod meta;
@@ -21,6 +22,7 @@ pub mod source;
 pub mod status;
 
 pub use application::Application;
+pub use application_set::ApplicationSet;
 pub use project::AppProject;
 pub use shared::Shared;
 
