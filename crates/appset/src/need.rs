@@ -151,7 +151,8 @@ pub struct PullRequest {
     pub target_branch: String,
     pub head_sha: String,
     pub author: String,
-    pub labels: Vec<String>,
+    /// `None` if the provider gives no list, which JSON shows as null.
+    pub labels: Option<Vec<String>>,
 }
 
 /// A complete answer.

@@ -24,6 +24,8 @@ pub enum Param {
     List(Vec<Param>),
     /// `[]string`
     Strings(Vec<String>),
+    /// A nil `[]string`, which JSON writes as null.
+    NoStrings,
     Map(Params),
     /// `map[string]string`
     StringMap(BTreeMap<String, String>),
@@ -61,6 +63,7 @@ impl Param {
                 STRINGS,
                 items.iter().map(|s| Value::from(s.as_str())).collect(),
             )),
+            Self::NoStrings => Value::List(List::nil(STRINGS)),
             Self::Map(map) => Value::Map(value_of(map)),
             Self::StringMap(map) => Value::Map(Map::of(
                 STRING_MAP,
@@ -88,7 +91,7 @@ impl Param {
     /// As encoding/json writes it.
     pub fn to_json(&self) -> Json {
         match self {
-            Self::Null => Json::Null,
+            Self::Null | Self::NoStrings => Json::Null,
             Self::Bool(b) => Json::Bool(*b),
             Self::Number(n) => serde_json::Number::from_f64(*n).map_or(Json::Null, Json::Number),
             Self::Int(n) => Json::from(*n),

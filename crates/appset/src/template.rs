@@ -5,7 +5,7 @@
 use crate::error::{GenerateError, Place};
 use crate::params::Params;
 use crate::render::Renderer;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 use std::sync::LazyLock;
 use tiphys_api::Application;
 use tiphys_api::application_set::{ApplicationSetSyncPolicy, ApplicationSetTemplate};
@@ -139,17 +139,17 @@ fn without_nulls(json: &Json) -> Json {
     }
 }
 
-/// Merging knows the metadata; in the rest of an Application no list has keys.
+/// How the fields of an Application are merged: the schema of its definition.
 static SCHEMA: LazyLock<Option<Schema>> = LazyLock::new(|| {
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    crd::from_structural(&json!({
-        "type": "object",
-        "properties": {
-            "metadata": {"type": "object"},
-            "spec": open,
-            "status": open,
-            "operation": open,
-        },
-    }))
-    .ok()
+    let text = include_str!("../../../deploy/crds/application-crd.yaml");
+    let crd = yaml::parse_document(text, &yaml::Limits::default(), Duplicates::LastWins).ok()?;
+    crd::from_structural(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]).ok()
 });
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_schema_of_applications_is_read() {
+        assert!(super::SCHEMA.is_some());
+    }
+}

@@ -49,7 +49,11 @@ pub fn params(
         }
         let mut params = of_pull(pull);
         if context.is_go() {
-            params.insert("labels".into(), Param::Strings(pull.labels.clone()));
+            let labels = match &pull.labels {
+                Some(labels) => Param::Strings(labels.clone()),
+                None => Param::NoStrings,
+            };
+            params.insert("labels".into(), labels);
         }
         context.add_values(&mut params, &generator.values)?;
         sets.push(params);

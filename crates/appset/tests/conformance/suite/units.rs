@@ -121,12 +121,17 @@ fn template_patch(case: &Value) -> Verdict {
 }
 
 fn params(case: &Value) -> Verdict {
+    // Selectors are applied after the function that was recorded.
+    let mut generator = case["generator"].clone();
+    if let Some(fields) = generator.as_object_mut() {
+        fields.remove("selector");
+    }
     let set = serde_json::from_value::<ApplicationSet>(json!({
         "metadata": {"name": "set", "namespace": "argocd"},
         "spec": {
             "goTemplate": case["appset"]["goTemplate"],
             "goTemplateOptions": case["appset"]["goTemplateOptions"],
-            "generators": [case["generator"]],
+            "generators": [generator],
             "template": {"spec": {"project": case["appset"]["project"]}},
         },
     }))
@@ -234,9 +239,10 @@ fn repository(repo: &Value) -> Repository {
     Repository {
         organization: text(&repo["Organization"]),
         repository: text(&repo["Repository"]),
-        repository_id: match repo["RepositoryId"].as_i64() {
-            Some(id) => RepositoryId::Number(id),
-            None => RepositoryId::None,
+        repository_id: match &repo["RepositoryId"] {
+            Value::Number(id) => RepositoryId::Number(id.as_i64().unwrap_or_default()),
+            Value::String(id) => RepositoryId::Text(id.clone()),
+            _ => RepositoryId::None,
         },
         url: text(&repo["URL"]),
         branch: text(&repo["Branch"]),
@@ -264,7 +270,7 @@ fn pull_requests(world: &Value) -> Result<Answer, NeedError> {
                 target_branch: text(&pull["TargetBranch"]),
                 head_sha: text(&pull["HeadSHA"]),
                 author: text(&pull["Author"]),
-                labels: strings(&pull["Labels"]),
+                labels: pull["Labels"].is_array().then(|| strings(&pull["Labels"])),
             })
             .collect(),
     ))

@@ -67,7 +67,10 @@ impl<'c> World<'c> {
             },
             Need::Decisions(asked) => Ok(Answer::Decisions(self.decisions(asked)?)),
             Need::Plugin { config_map, body } => self.plugin(config_map, body),
-            Need::Repositories(_) => Ok(Answer::Repositories(self.repositories())),
+            Need::Repositories(_) => match self.case["scm"]["error"].as_str() {
+                Some(error) => Err(NeedError::failed(error)),
+                None => Ok(Answer::Repositories(self.repositories())),
+            },
             Need::Branches { repository, .. } => {
                 Ok(Answer::Repositories(self.branches(repository)))
             }
@@ -120,10 +123,13 @@ impl<'c> World<'c> {
         let selector = serde_json::from_str(&asked.selector).unwrap_or_default();
         let selector =
             LabelSelector::from_json(&selector).map_err(|e| NeedError::failed(e.to_string()))?;
-        Ok(decision["resources"]
+        let mut resources = decision["resources"]
             .as_array()
+            .cloned()
+            .unwrap_or_default();
+        resources.sort_by_key(|object| text(&object["metadata"]["name"]));
+        Ok(resources
             .into_iter()
-            .flatten()
             .filter(|object| {
                 let metadata = &object["metadata"];
                 let labels = texts(
@@ -136,7 +142,6 @@ impl<'c> World<'c> {
                     name => metadata["name"] == name,
                 }
             })
-            .cloned()
             .collect())
     }
 
@@ -218,11 +223,9 @@ impl<'c> World<'c> {
             .flat_map(|repo| repo["branches"].as_array().into_iter().flatten())
             .find(|branch| branch["name"] == *of.branch)
             .ok_or_else(|| NeedError::failed("no such branch"))?;
-        Ok(branch["paths"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|p| p == path))
+        let below = format!("{path}/");
+        let mut paths = branch["paths"].as_array().into_iter().flatten().map(text);
+        Ok(paths.any(|p| p == path || p.starts_with(&below)))
     }
 
     fn pull_requests(&self) -> Answered {
@@ -243,7 +246,7 @@ impl<'c> World<'c> {
                     target_branch: text(&pull["target_branch"]),
                     head_sha: text(&pull["head_sha"]),
                     author: text(&pull["author"]),
-                    labels: list(&pull["labels"]),
+                    labels: pull["labels"].is_array().then(|| list(&pull["labels"])),
                 })
                 .collect(),
         ))
@@ -299,7 +302,9 @@ fn directories(files: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
             rest = folder;
         }
     }
-    found.retain(|path| !path.split('/').any(|segment| segment.starts_with('.')));
+    found.retain(|path| {
+        !path.is_empty() && !path.split('/').any(|segment| segment.starts_with('.'))
+    });
     found.into_iter().collect()
 }
 
