@@ -233,18 +233,10 @@ fn roll(
         set_conditions(&mut plan.status, set, vec![error], true, now);
         return Err(());
     }
-    match rolling::roll(set, desired, owned, now) {
-        Ok((rollout, statuses)) => {
-            plan.status.application_status = statuses;
-            set_conditions(&mut plan.status, set, rollout.conditions(), true, now);
-            Ok(Some(rollout))
-        }
-        Err(message) => {
-            let error = Condition::error(reasons::ROLLOUT, &message);
-            set_conditions(&mut plan.status, set, vec![error], true, now);
-            Err(())
-        }
-    }
+    let (rollout, statuses) = rolling::roll(set, desired, owned, now);
+    plan.status.application_status = statuses;
+    set_conditions(&mut plan.status, set, rollout.conditions(), true, now);
+    Ok(Some(rollout))
 }
 
 impl Plan {
@@ -261,13 +253,7 @@ impl Plan {
         existing: &Existing<'_>,
         settings: &Settings,
     ) {
-        let ignored = match Ignored::new(&set.spec.ignore_application_differences) {
-            Ok(ignored) => ignored,
-            Err(message) => {
-                self.refused.insert(String::new(), message);
-                return;
-            }
-        };
+        let ignored = Ignored::new(&set.spec.ignore_application_differences);
         for app in valid {
             let name = app.metadata.name.clone();
             let live = existing

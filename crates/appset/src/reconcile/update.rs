@@ -20,12 +20,14 @@ const KIND: &str = "ApplicationSet";
 
 /// Fields of Applications that keep their live value.
 #[derive(Clone, Debug, Default)]
-pub struct Ignored(Vec<IgnoreRule>);
+pub struct Ignored {
+    rules: Vec<IgnoreRule>,
+    /// Why nothing can be compared: a jq expression cannot be parsed.
+    fault: Option<String>,
+}
 
 impl Ignored {
-    /// # Errors
-    /// The message of a jq expression that cannot be parsed.
-    pub fn new(rules: &[ApplicationSetResourceIgnoreDifferences]) -> Result<Self, String> {
+    pub fn new(rules: &[ApplicationSetResourceIgnoreDifferences]) -> Self {
         let rules: Vec<IgnoreRule> = rules
             .iter()
             .map(|rule| IgnoreRule {
@@ -38,16 +40,21 @@ impl Ignored {
                 managed_fields_managers: Vec::new(),
             })
             .collect();
-        diff::check_rules(&rules)
-            .map_err(|e| format!("failed to build ignore diff config: {e}"))?;
-        Ok(Self(rules))
+        let fault = diff::check_rules(&rules).err();
+        Self { rules, fault }
     }
 
     /// The Application in normal form, without the ignored fields. Without rules only the spec is
     /// brought into normal form.
-    pub fn strip(&self, app: &Application) -> Application {
-        if self.0.is_empty() {
-            return app.clone();
+    ///
+    /// # Errors
+    /// The message of a jq expression that cannot be parsed.
+    pub fn strip(&self, app: &Application) -> Result<Application, String> {
+        if let Some(fault) = &self.fault {
+            return Err(format!("failed to apply ignore differences: {fault}"));
+        }
+        if self.rules.is_empty() {
+            return Ok(app.clone());
         }
         let mut object = serde_json::to_value(app)
             .ok()
@@ -56,7 +63,7 @@ impl Ignored {
         object.0.insert("apiVersion".into(), API_VERSION.into());
         object.0.insert("kind".into(), "Application".into());
         let options = diff::Options {
-            ignore: &self.0,
+            ignore: &self.rules,
             ignore_status: IgnoreStatus::None,
             ignore_aggregated_roles: false,
             server_side_apply: false,
@@ -69,18 +76,25 @@ impl Ignored {
         spec::normalize(&mut stripped.spec);
         stripped.api_version.clone_from(&app.api_version);
         stripped.kind.clone_from(&app.kind);
-        stripped
+        Ok(stripped)
     }
 }
 
 /// Whether two specs differ only in ignored fields and in form.
-pub fn specs_equivalent(live: &Application, desired: &Application, ignored: &Ignored) -> bool {
+///
+/// # Errors
+/// The message of a jq expression that cannot be parsed.
+pub fn specs_equivalent(
+    live: &Application,
+    desired: &Application,
+    ignored: &Ignored,
+) -> Result<bool, String> {
     let normal = |app: &Application| {
         let mut app = app.clone();
         spec::normalize(&mut app.spec);
-        ignored.strip(&app).spec
+        ignored.strip(&app).map(|app| app.spec)
     };
-    *normal(live) == *normal(desired)
+    Ok(*normal(live)? == *normal(desired)?)
 }
 
 /// The reference to the controller of an Application.
@@ -102,7 +116,7 @@ pub(crate) fn is_owned(app: &Application, set: &ApplicationSet) -> bool {
 /// The write that a generated Application needs.
 ///
 /// # Errors
-/// The message, if the existing one belongs to another controller.
+/// The message, if the existing one belongs to another controller or cannot be compared.
 pub(super) fn change(
     set: &ApplicationSet,
     mut generated: Application,
@@ -156,7 +170,10 @@ pub(super) fn change(
         }
         json
     };
-    let (old, mut new) = (json(&ignored.strip(&before)), json(&ignored.strip(&after)));
+    let (old, mut new) = (
+        json(&ignored.strip(&before)?),
+        json(&ignored.strip(&after)?),
+    );
     // An operation is never compared: it is new, or it is left alone.
     if let Some(operation) = json(&after).get("operation") {
         new["operation"] = operation.clone();

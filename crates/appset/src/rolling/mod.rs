@@ -157,16 +157,13 @@ pub struct Rollout {
 }
 
 /// Takes a rollout one step further: what the Applications are, and which may start.
-///
-/// # Errors
-/// The message, if the ignored differences cannot be used.
 pub(crate) fn roll(
     set: &ApplicationSet,
     desired: &[Application],
     existing: &[&Application],
     now: Time,
-) -> Result<(Rollout, Vec<ApplicationSetApplicationStatus>), String> {
-    let ignored = Ignored::new(&set.spec.ignore_application_differences)?;
+) -> (Rollout, Vec<ApplicationSetApplicationStatus>) {
+    let ignored = Ignored::new(&set.spec.ignore_application_differences);
     let mut steps = Steps::of(set, desired);
     let before = &set.status.application_status;
     let observed = observe(before, existing, desired, &steps.step_of, &ignored, now);
@@ -187,7 +184,7 @@ pub(crate) fn roll(
         statuses: statuses.clone(),
         steps: steps.names.len(),
     };
-    Ok((rollout, statuses))
+    (rollout, statuses)
 }
 
 impl Rollout {

@@ -40,7 +40,8 @@ pub fn observe(
             let changed = wanted.is_some_and(|wanted| {
                 let mut wanted = wanted.clone();
                 disable_automated(&mut wanted);
-                !specs_equivalent(app, &wanted, ignored)
+                // What cannot be compared leaves the status as it is.
+                !specs_equivalent(app, &wanted, ignored).unwrap_or(true)
             });
             let mut next = current.clone();
             next.step = Steps::shown(step_of, name);

@@ -2,6 +2,8 @@
 
 mod generate;
 mod pathspec;
+mod reconcile;
+mod rollout;
 mod units;
 mod world;
 
@@ -36,8 +38,9 @@ pub fn expanded(mut case: Value, fixtures: &Value) -> Value {
 pub fn run(case: &Value) -> Verdict {
     let run = || match case["kind"].as_str() {
         Some("generate") => generate::run(case),
+        Some("reconcile") => reconcile::run(case),
         Some("unit") => units::run(case),
-        _ => Err("nothing can run this kind yet".into()),
+        kind => Err(format!("nothing can run {kind:?}")),
     };
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("it panics".into()))
 }

@@ -25,6 +25,8 @@ pub fn run(case: &Value) -> Verdict {
         ),
         "slugify" => slug(case),
         "template_patch" => template_patch(case),
+        "ignore_differences" | "specs_equivalent" | "steps" | "apps_to_sync" | "update_status"
+        | "update_progress" | "sync_desired" => super::rollout::run(case),
         op => Err(format!("nothing can run {op} yet")),
     }
 }
