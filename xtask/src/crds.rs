@@ -1,10 +1,11 @@
-//! `cargo xtask crds`: generates the CRDs of Application and AppProject from the Rust types.
+//! `cargo xtask crds`: generates the CRDs of Application, AppProject and ApplicationSet from the
+//! Rust types.
 
 use anyhow::Context;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::{fs, path::Path};
-use tiphys_api::{AppProject, Application};
+use tiphys_api::{AppProject, Application, ApplicationSet};
 
 /// The parts of a CRD other than the schema.
 struct Kind {
@@ -13,6 +14,7 @@ struct Kind {
     singular: &'static str,
     short_names: &'static [&'static str],
     columns: Value,
+    subresources: Value,
 }
 
 /// Writes `deploy/crds/*.yaml`, or with `check` compares them.
@@ -52,6 +54,7 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
             {"jsonPath": ".status.sync.revision", "name": "Revision", "priority": 10, "type": "string"},
             {"jsonPath": ".spec.project", "name": "Project", "priority": 10, "type": "string"}
         ]),
+        subresources: json!({}),
     };
     let project = Kind {
         kind: "AppProject",
@@ -59,12 +62,22 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
         singular: "appproject",
         short_names: &["appproj", "appprojs"],
         columns: Value::Null,
+        subresources: json!({}),
+    };
+    let set = Kind {
+        kind: "ApplicationSet",
+        plural: "applicationsets",
+        singular: "applicationset",
+        short_names: &["appset", "appsets"],
+        columns: Value::Null,
+        subresources: json!({"status": {}}),
     };
     Ok(vec![
         (
             "application-crd.yaml",
             definition::<Application>(&application)?,
         ),
+        ("applicationset-crd.yaml", definition::<ApplicationSet>(&set)?),
         ("appproject-crd.yaml", definition::<AppProject>(&project)?),
     ])
 }
@@ -90,7 +103,7 @@ fn definition<T: JsonSchema>(kind: &Kind) -> anyhow::Result<String> {
             &["repoURL"],
         );
     }
-    let mut version = json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}, "served": true, "storage": true, "subresources": {}});
+    let mut version = json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}, "served": true, "storage": true, "subresources": kind.subresources});
     if !kind.columns.is_null() {
         version["additionalPrinterColumns"] = kind.columns.clone();
     }

@@ -29,6 +29,19 @@ pub struct Generated {
     pub failure: Option<Failure>,
 }
 
+impl Generated {
+    /// No Applications, because nothing is known about them.
+    pub fn failed(message: String) -> Self {
+        Self {
+            applications: Vec::new(),
+            failure: Some(Failure {
+                reason: Reason::Generator,
+                error: GenerateError::Content(message),
+            }),
+        }
+    }
+}
+
 /// The first error of a run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{error}")]

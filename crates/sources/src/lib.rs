@@ -11,9 +11,11 @@ mod integrity;
 mod local;
 mod remote;
 mod request;
+mod trees;
 
 pub use integrity::SignatureTrust;
 pub use request::{AppRequest, Before, SourceRequest, is_only_referred_to};
+pub use trees::TreeRequest;
 
 use std::{fs::File, sync::Arc};
 use tiphys_api::{

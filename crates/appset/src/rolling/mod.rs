@@ -35,7 +35,7 @@ pub fn steps_of(set: &ApplicationSet) -> &[ApplicationSetRolloutStep] {
 }
 
 /// Whether Applications are deleted in the reverse order of their steps.
-pub(crate) fn is_reversed(set: &ApplicationSet) -> bool {
+pub fn is_reversed(set: &ApplicationSet) -> bool {
     let order = set
         .spec
         .strategy
