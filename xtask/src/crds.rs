@@ -77,7 +77,10 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
             "application-crd.yaml",
             definition::<Application>(&application)?,
         ),
-        ("applicationset-crd.yaml", definition::<ApplicationSet>(&set)?),
+        (
+            "applicationset-crd.yaml",
+            definition::<ApplicationSet>(&set)?,
+        ),
         ("appproject-crd.yaml", definition::<AppProject>(&project)?),
     ])
 }
@@ -102,6 +105,10 @@ fn definition<T: JsonSchema>(kind: &Kind) -> anyhow::Result<String> {
             "/properties/spec/properties/sources/items",
             &["repoURL"],
         );
+    }
+    if kind.kind == "ApplicationSet" {
+        open_templates(&mut schema["properties"]["spec"]["properties"]["generators"]);
+        require(&mut schema, "/properties/spec", &["generators", "template"]);
     }
     let mut version = json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}, "served": true, "storage": true, "subresources": kind.subresources});
     if !kind.columns.is_null() {
@@ -178,6 +185,24 @@ fn structural(schema: &mut Value) {
         if let Some(inner) = map.get_mut(word) {
             structural(inner);
         }
+    }
+}
+
+/// Leaves the fields of the templates of generators open: two dozen copies of an Application's spec
+/// would make the definition too large for a client-side `kubectl apply`. The controller checks
+/// them.
+fn open_templates(schema: &mut Value) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for (name, property) in properties {
+            if name == "template" {
+                *property = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            } else {
+                open_templates(property);
+            }
+        }
+    }
+    if let Some(items) = schema.get_mut("items") {
+        open_templates(items);
     }
 }
 

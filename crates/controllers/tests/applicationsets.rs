@@ -85,6 +85,7 @@ impl Plane {
             records,
             workers: 4,
             settings,
+            leases: None,
             clock: Arc::new(jiff::Timestamp::now),
         };
         tokio::spawn(applicationset::run(dependencies, stop));
@@ -464,6 +465,25 @@ async fn a_broken_element_or_cluster_deletes_nothing() {
         message,
         "application references project nope which does not exist"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_set_that_cannot_be_read_says_so() {
+    let plane = Plane::start(ControllerSettings::default()).await;
+    let mut generators = list(&["one"]);
+    generators[0]["list"]["template"] = json!({"spec": {"revisionHistoryLimit": "five"}});
+    let spec = json!({
+        "generators": generators,
+        "template": template("{{name}}", "https://example.com/r", "."),
+    });
+    plane.set("typo", spec).await;
+    let message = plane.condition("typo", "ErrorOccurred", "True").await;
+    assert!(message.contains("expected i64"), "{message}");
+    assert!(plane.names().await.is_empty());
+    let edit = json!({"spec": {"generators": list(&["one"])}});
+    plane.patch(&format!("{SETS}/typo"), edit).await;
+    plane.has(&["one"]).await;
+    plane.condition("typo", "ErrorOccurred", "False").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

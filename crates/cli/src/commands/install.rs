@@ -12,9 +12,10 @@ use tiphys_cluster::{
 use tiphys_gocompat::yaml;
 
 /// In the order of deploy/kustomization.yaml.
-const MANIFESTS: [&str; 6] = [
+const MANIFESTS: [&str; 7] = [
     include_str!("../../../../deploy/namespace.yaml"),
     include_str!("../../../../deploy/crds/application-crd.yaml"),
+    include_str!("../../../../deploy/crds/applicationset-crd.yaml"),
     include_str!("../../../../deploy/crds/appproject-crd.yaml"),
     include_str!("../../../../deploy/rbac.yaml"),
     include_str!("../../../../deploy/control-plane.yaml"),

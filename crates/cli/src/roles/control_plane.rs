@@ -13,11 +13,11 @@ use anyhow::Context;
 use clap::Args;
 use std::{net::IpAddr, path::PathBuf};
 use tiphys_cluster::{Cluster, ConnectOptions, Source, records::SettingsOverrides};
-use tiphys_controllers::metrics::report::Choice;
+use tiphys_controllers::{applicationset, metrics::report::Choice};
 use tiphys_server::Tls;
 use tokio::net::TcpListener;
 
-/// Run the Application controller, the API and the page for a cluster
+/// Run the controllers of Applications and ApplicationSets, the API and the page for a cluster
 #[derive(Args, Debug)]
 pub struct ControlPlaneArgs {
     /// Kubeconfig of the cluster [default: the service account of the pod]
@@ -49,6 +49,9 @@ pub struct ControlPlaneArgs {
     /// Path prefix that a proxy keeps
     #[arg(long, default_value = "", env = "ARGOCD_SERVER_ROOTPATH")]
     rootpath: String,
+    /// Leave ApplicationSets to another controller, such as Argo CD's
+    #[arg(long)]
+    without_application_sets: bool,
     #[command(flatten)]
     connections: ConnectionArgs,
     #[command(flatten)]
@@ -100,7 +103,17 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
         .plane
         .server(!args.insecure, &args.rootpath, args.connections.options());
     let report = ready.plane.report(Choice::default());
+    let sets = match args.without_application_sets {
+        true => None,
+        false => {
+            let cluster = &ready.plane.records.cluster;
+            let replicas = &args.controller.replicas;
+            let leases = replicas.start_for_sets(cluster, &args.namespace).await;
+            Some(ready.plane.application_sets(leases))
+        }
+    };
     let (controller, shutdown) = ready.begin();
+    let sets = sets.map(|sets| tokio::spawn(applicationset::run(sets, shutdown.clone())));
     metrics::of_api(
         args.address,
         args.api_metrics_port,
@@ -115,6 +128,9 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     terminated().await?;
     shutdown.cancel();
     controller.await?;
+    if let Some(sets) = sets {
+        sets.await?;
+    }
     api.await??;
     Ok(())
 }

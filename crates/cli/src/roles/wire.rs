@@ -1,15 +1,20 @@
 //! Connects the parts of the control plane, in the same way for every role.
 
 use super::page;
-use std::{path::PathBuf, sync::Arc};
-use tiphys_api::{Application, cluster::ClusterInfo};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+use tiphys_api::{Application, ApplicationSet, cluster::ClusterInfo};
 use tiphys_cluster::{
     AppKey, AppStates, Cluster, Records, RecordsOptions,
     clusters::{Clusters, LiveCluster},
-    records::Record,
+    leases::Leases,
+    records::{Record, Store},
 };
 use tiphys_controllers::{
     application::{self, Sharding},
+    applicationset,
     metrics::{
         Metrics,
         report::{Choice, Report},
@@ -24,9 +29,14 @@ use tiphys_server::{
 };
 use tiphys_sources::Sources;
 
+/// Concurrent reconciles of ApplicationSets.
+const SET_WORKERS: usize = 10;
+
 /// What controller and API share within a process.
 pub struct ControlPlane {
     pub records: Records,
+    /// Watched once something needs them.
+    sets: OnceLock<Store<ApplicationSet>>,
     clusters: Clusters,
     pub states: AppStates,
     repos: Repos,
@@ -51,6 +61,7 @@ impl ControlPlane {
         let clusters = Clusters::new(cluster, records.clone());
         Ok(Self {
             records,
+            sets: OnceLock::new(),
             clusters,
             states: AppStates::new(),
             repos: Repos::with_options(repositories, options),
@@ -139,6 +150,36 @@ impl ControlPlane {
             clusters,
             states,
             choice,
+        }
+    }
+
+    /// The ApplicationSets of the control plane's namespace, and of those that are named for them.
+    fn sets(&self) -> Store<ApplicationSet> {
+        let start = || {
+            let settings = self.records.settings();
+            let named = settings.param("applicationsetcontroller.namespaces");
+            let names = named.split(',').map(str::trim).map(str::to_owned);
+            let is_name = |name: &String| {
+                let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+                !name.is_empty() && name.chars().all(plain)
+            };
+            let names: Vec<String> = names.filter(is_name).collect();
+            self.records.application_sets(&names)
+        };
+        self.sets.get_or_init(start).clone()
+    }
+
+    /// The dependencies of the ApplicationSet controller; `leases` of one shard are set if there
+    /// may be replicas.
+    pub fn application_sets(&self, leases: Option<Leases>) -> applicationset::Dependencies {
+        applicationset::Dependencies {
+            records: self.records.clone(),
+            sets: self.sets(),
+            sources: self.sources(),
+            workers: SET_WORKERS,
+            settings: applicationset::ControllerSettings::default(),
+            leases: leases.map(Arc::new),
+            clock: Arc::new(jiff::Timestamp::now),
         }
     }
 

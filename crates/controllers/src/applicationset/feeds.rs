@@ -18,6 +18,7 @@ pub async fn follow(controller: Arc<Controller>) {
         () = secrets(&controller) => {}
         () = projects(&controller) => {}
         () = settings(&controller) => {}
+        () = leases(&controller) => {}
     }
 }
 
@@ -129,4 +130,16 @@ async fn settings(controller: &Controller) {
     while settings.changed().await.is_ok() {
         controller.add_all();
     }
+}
+
+/// Who becomes the one that works looks at everything.
+async fn leases(controller: &Controller) {
+    let Some(leases) = &controller.leases else {
+        return std::future::pending().await;
+    };
+    let mut changes = leases.changes();
+    while changes.changed().await.is_ok() {
+        controller.add_all();
+    }
+    std::future::pending().await
 }

@@ -21,6 +21,7 @@ use std::{
 use tiphys_api::ApplicationSet;
 use tiphys_cluster::{
     AppKey,
+    leases::{Fence, Leases},
     records::{Events, Records, Store},
 };
 use tiphys_sources::Sources;
@@ -40,6 +41,8 @@ pub struct Dependencies {
     pub workers: usize,
     /// Settings that override those of argocd-cmd-params-cm.
     pub settings: ControllerSettings,
+    /// The lease of the one replica that works; `None`: there is no other replica.
+    pub leases: Option<Arc<Leases>>,
     pub clock: Clock,
 }
 
@@ -63,6 +66,7 @@ struct Controller {
     sources: Sources,
     settings: ControllerSettings,
     events: Events,
+    leases: Option<Arc<Leases>>,
     clock: Clock,
     queue: Queue<AppKey, Reason>,
     /// Failures in a row, by set.
@@ -86,6 +90,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
         sets: dependencies.sets,
         sources: dependencies.sources,
         settings: dependencies.settings,
+        leases: dependencies.leases,
         clock: dependencies.clock,
         queue: Queue::default(),
         failures: Mutex::default(),
@@ -111,12 +116,34 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     shutdown.cancelled().await;
     controller.queue.close();
     while tasks.join_next().await.is_some() {}
+    if let Some(leases) = &controller.leases {
+        leases.release().await;
+    }
 }
 
 impl Controller {
+    /// Whether this replica works: `None` if another one does.
+    fn turn(&self) -> Option<Option<Fence>> {
+        match &self.leases {
+            Some(leases) => leases.fence(0).map(Some),
+            None => Some(None),
+        }
+    }
+
     /// One reconcile, isolated: errors and panics do not affect other sets.
     async fn work(&self, key: &AppKey, reason: Reason) {
-        let result = contain(Box::pin(self.reconcile(key, reason))).await;
+        let Some(fence) = self.turn() else {
+            return;
+        };
+        let reconcile = contain(Box::pin(self.reconcile(key, reason)));
+        let result = match &fence {
+            Some(fence) => fence.clone().scope(reconcile).await,
+            None => reconcile.await,
+        };
+        if fence.is_some_and(|fence| !fence.is_open()) {
+            // Its result may be wrong, and another replica works now.
+            return;
+        }
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let again = match result {
             Ok(Ok(after)) => {

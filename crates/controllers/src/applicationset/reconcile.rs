@@ -9,7 +9,10 @@ use tiphys_api::{Application, ApplicationSet, application_set::ApplicationSetSta
 use tiphys_apimachinery::patch::json_merge;
 use tiphys_appset::{
     Answer, Facts, Generated, Need, NeedError, Outcome, generate,
-    reconcile::{Change, Deletion, Done, Existing, Next, Settings, owner_of, plan, plan_deletion},
+    reconcile::{
+        Change, Condition, Deletion, Done, Existing, Next, Settings, owner_of, plan, plan_deletion,
+        set_conditions,
+    },
     rolling,
 };
 use tiphys_cluster::{AppKey, Error};
@@ -52,12 +55,7 @@ impl Controller {
         };
         let set = match record.value() {
             Ok(set) => set,
-            // Nothing can be said in a status that cannot be read; the API server checks the
-            // schema, so this is rare.
-            Err(problem) => {
-                tracing::warn!(applicationset = key.name, problem, "it cannot be read");
-                return Ok(None);
-            }
+            Err(problem) => return self.unreadable(key, &problem).await,
         };
         if !self.records.permits(&key.namespace) {
             return Ok(None);
@@ -99,6 +97,31 @@ impl Controller {
             self.sets.merge_patch(namespace, name, &patch).await?;
         }
         Ok(plan.requeue_after)
+    }
+
+    /// Says in the status that the specification does not have the form of one, such as a template
+    /// of a generator, which the definition leaves open.
+    async fn unreadable(&self, key: &AppKey, problem: &str) -> Result<Option<Duration>, Error> {
+        let mut status = ApplicationSetStatus::default();
+        let error = Condition::error("ErrorOccurred", problem);
+        let none = ApplicationSet::default();
+        set_conditions(&mut status, &none, vec![error], false, self.now());
+        let patch = json!({"status": {"conditions": status.conditions, "health": status.health}});
+        let known = self.sets.get(&key.namespace, &key.name);
+        let before = known.and_then(|record| record.object().ok());
+        let said = before.as_ref().and_then(|set| {
+            set.0
+                .get("status")?
+                .pointer("/conditions/0/message")?
+                .as_str()
+        });
+        if said != Some(problem) {
+            let (namespace, name) = (&key.namespace, &key.name);
+            self.sets
+                .merge_patch_status(namespace, name, &patch)
+                .await?;
+        }
+        Ok(None)
     }
 
     /// The state of the cluster, if it is known.

@@ -15,8 +15,9 @@ use tiphys_cluster::{
 };
 use tiphys_gocompat::yaml;
 
-const CRDS: [&str; 2] = [
+const CRDS: [&str; 3] = [
     include_str!("../../../../../deploy/crds/application-crd.yaml"),
+    include_str!("../../../../../deploy/crds/applicationset-crd.yaml"),
     include_str!("../../../../../deploy/crds/appproject-crd.yaml"),
 ];
 /// The same length as Argo CD's.
@@ -186,7 +187,7 @@ pub async fn create(cluster: &Cluster, collection: &str, object: &Value) -> anyh
 
 /// A CRD is served a moment after it was created.
 async fn wait_for_kinds(cluster: &Cluster, namespace: &str) -> anyhow::Result<()> {
-    for plural in ["applications", "appprojects"] {
+    for plural in ["applications", "applicationsets", "appprojects"] {
         let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/{plural}");
         let mut patience = 100;
         loop {
