@@ -20,6 +20,7 @@ pub mod unit;
 
 pub use error::GenerateError;
 pub use generate::{Failure, Generated, Outcome, Reason, generate, requeue_after};
+pub use generators::has_generator;
 pub use generators::plugin::{Endpoint, PATH as PLUGIN_PATH};
 pub use generators::requeue::DEFAULT as DEFAULT_REQUEUE;
 pub use names::{normalize, slugify};

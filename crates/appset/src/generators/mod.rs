@@ -109,6 +109,11 @@ pub(crate) fn kinds(entry: &ApplicationSetGenerator) -> Vec<Kind<'_>> {
     .collect()
 }
 
+/// Whether an entry has a generator of a known kind.
+pub fn has_generator(entry: &ApplicationSetGenerator) -> bool {
+    !kinds(entry).is_empty()
+}
+
 impl<'g> Kind<'g> {
     /// The generator's own template.
     pub fn template(&self) -> &'g ApplicationSetTemplate {

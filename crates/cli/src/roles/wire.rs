@@ -25,9 +25,9 @@ use tiphys_engine::spec::Destination;
 use tiphys_repo::{RepoOptions, RepoServer, Repos};
 use tiphys_server::{
     Deps, Options, Server, VersionInfo,
-    adapters::{ClusterLive, RecordStore, RepoSources},
+    adapters::{ClusterLive, RecordSets, RecordStore, RepoSources},
 };
-use tiphys_sources::Sources;
+use tiphys_sources::{Answers, Sources};
 
 /// Concurrent reconciles of ApplicationSets.
 const SET_WORKERS: usize = 10;
@@ -81,6 +81,7 @@ impl ControlPlane {
                 self.states.clone(),
             )),
             sources: Arc::new(RepoSources::new(self.sources())),
+            sets: Arc::new(RecordSets::new(self.sets(), self.answers())),
             assets: page::assets(),
             options: Options {
                 namespace,
@@ -167,6 +168,16 @@ impl ControlPlane {
             self.records.application_sets(&names)
         };
         self.sets.get_or_init(start).clone()
+    }
+
+    /// For generating Applications on request.
+    fn answers(&self) -> Answers {
+        Answers {
+            records: self.records.clone(),
+            sources: self.sources(),
+            new_git_file_globbing: None,
+            clock: Arc::new(jiff::Timestamp::now),
+        }
     }
 
     /// The dependencies of the ApplicationSet controller; `leases` of one shard are set if there

@@ -5,7 +5,6 @@
 //! fetched, plans carried out and statuses written. An answer that is missing ends the reconcile
 //! with nothing created, updated or deleted.
 
-mod answers;
 mod execute;
 mod feeds;
 mod reconcile;
@@ -24,7 +23,7 @@ use tiphys_cluster::{
     leases::{Fence, Leases},
     records::{Events, Records, Store},
 };
-use tiphys_sources::Sources;
+use tiphys_sources::{Answers, Sources};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -63,7 +62,7 @@ impl Merge for Reason {
 struct Controller {
     records: Records,
     sets: Store<ApplicationSet>,
-    sources: Sources,
+    answers: Answers,
     settings: ControllerSettings,
     events: Events,
     leases: Option<Arc<Leases>>,
@@ -84,11 +83,17 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     };
     tokio::select! { () = shutdown.cancelled() => return, () = ready => {} }
     let workers = dependencies.workers.max(1);
+    let answers = Answers {
+        records: dependencies.records.clone(),
+        sources: dependencies.sources,
+        new_git_file_globbing: dependencies.settings.new_git_file_globbing,
+        clock: dependencies.clock.clone(),
+    };
     let controller = Arc::new(Controller {
+        answers,
         events: dependencies.records.events(COMPONENT),
         records: dependencies.records,
         sets: dependencies.sets,
-        sources: dependencies.sources,
         settings: dependencies.settings,
         leases: dependencies.leases,
         clock: dependencies.clock,

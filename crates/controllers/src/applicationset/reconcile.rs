@@ -1,14 +1,11 @@
 //! One reconcile of one set. Main function: [`Controller::reconcile`].
 
 use super::{Controller, Reason};
-use futures::{FutureExt as _, StreamExt as _, stream};
-use rand::RngCore as _;
 use serde_json::json;
 use std::{collections::BTreeSet, time::Duration};
 use tiphys_api::{Application, ApplicationSet, application_set::ApplicationSetStatus, constants};
 use tiphys_apimachinery::patch::json_merge;
 use tiphys_appset::{
-    Answer, Facts, Generated, Need, NeedError, Outcome, generate,
     reconcile::{
         Change, Condition, Deletion, Done, Existing, Next, Settings, owner_of, plan, plan_deletion,
         set_conditions,
@@ -17,15 +14,9 @@ use tiphys_appset::{
 };
 use tiphys_cluster::{AppKey, Error};
 use tiphys_engine::spec::Destination;
-use tiphys_gocompat::sprig::Sources as TemplateSources;
 
 /// Asks for a reconcile with revisions looked up again.
 const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
-/// Concurrent questions of one set.
-const CONCURRENT: usize = 8;
-/// A question that follows from answers follows at most this often.
-const ROUNDS: usize = 12;
-
 /// What a set sees of the cluster.
 struct Seen {
     applications: Vec<Application>,
@@ -69,7 +60,7 @@ impl Controller {
         self.keep_for_reverse_deletion(&set, &settings).await?;
         let refresh = set.metadata.annotations.contains_key(REFRESH);
         let is_fresh = reason.is_fresh || refresh;
-        let generated = self.generate(&set, Reason { is_fresh }).await;
+        let generated = self.answers.generate(&set, is_fresh).await;
         let outcome = match &generated.failure {
             Some(failure) => Err(failure),
             None => Ok(generated.applications.as_slice()),
@@ -163,52 +154,6 @@ impl Controller {
             })
             .map(|app| (*app).clone())
             .collect()
-    }
-
-    /// Generates, asking until nothing is missing.
-    async fn generate(&self, set: &ApplicationSet, reason: Reason) -> Generated {
-        let mut facts = Facts::default();
-        for _ in 0..ROUNDS {
-            let (set, given) = (set.clone(), facts);
-            let now = (self.clock)();
-            let ran = tokio::task::spawn_blocking(move || {
-                let mut sources = TemplateSources {
-                    random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),
-                    now,
-                    zone: jiff::tz::TimeZone::system,
-                };
-                let outcome = generate(&set, &given, &mut sources);
-                (outcome, given)
-            })
-            .await;
-            let outcome = match ran {
-                Ok((outcome, given)) => {
-                    facts = given;
-                    outcome
-                }
-                Err(e) => return Generated::failed(format!("generating failed: {e}")),
-            };
-            let needs = match outcome {
-                Outcome::Done(generated) => return generated,
-                Outcome::Needs(needs) => needs,
-            };
-            let questions: Vec<_> = needs
-                .iter()
-                .map(|need| self.answered(need, reason).boxed())
-                .collect();
-            let answers: Vec<_> = stream::iter(questions)
-                .buffer_unordered(CONCURRENT)
-                .collect()
-                .await;
-            for (need, answer) in answers {
-                facts.add(need, answer);
-            }
-        }
-        Generated::failed("the generators ask more questions with every answer".to_owned())
-    }
-
-    async fn answered(&self, need: &Need, reason: Reason) -> (Need, Result<Answer, NeedError>) {
-        (need.clone(), self.answer(need, reason).await)
     }
 
     async fn write_status(

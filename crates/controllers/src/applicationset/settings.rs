@@ -66,11 +66,4 @@ impl ControllerSettings {
                 .unwrap_or(defaults.requeue),
         }
     }
-
-    /// Whether patterns of files are doublestar's instead of git's.
-    pub(super) fn is_globbing(&self, settings: &Settings) -> bool {
-        self.new_git_file_globbing.unwrap_or_else(|| {
-            settings.param(&format!("{PREFIX}enable.new.git.file.globbing")) == "true"
-        })
-    }
 }

@@ -1,24 +1,33 @@
-//! Answers what generators ask of the outside. Main function: [`Controller::answer`].
+//! Generates the Applications of ApplicationSets: answers what their generators ask of the outside.
 //!
-//! A store that is not current has no answer: what it lacks would look like something deleted.
+//! Main type: [`Answers`]. A store that is not current has no answer: what it lacks would look like
+//! something deleted.
 
-use super::{Controller, Reason};
-use std::collections::BTreeMap;
-use tiphys_api::constants;
+use crate::{Sources, TreeRequest};
+use futures::{FutureExt as _, StreamExt as _, stream};
+use rand::RngCore as _;
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::{ApplicationSet, constants};
 use tiphys_apimachinery::Object;
-use tiphys_appset::{Answer, ClusterSecret, Decisions, Need, NeedError, Tree};
+use tiphys_appset::{
+    Answer, ClusterSecret, Decisions, Facts, Generated, Need, NeedError, Outcome, Tree, generate,
+};
 use tiphys_cluster::{
     ClusterIdentity,
-    records::{Readable, Store},
+    records::{Readable, Records, Store},
     request::Call,
 };
+use tiphys_gocompat::sprig::Sources as TemplateSources;
 use tiphys_repo::FilePattern;
-use tiphys_sources::TreeRequest;
 
 /// The objects of one page of a listing.
 const PAGE: &str = "500";
 /// Pages of clusterDecisionResources.
 const MOST_PAGES: usize = 20;
+/// Concurrent questions of one set.
+const CONCURRENT: usize = 8;
+/// A question that follows from answers follows at most this often.
+const ROUNDS: usize = 12;
 
 type Answered = Result<Answer, NeedError>;
 
@@ -32,9 +41,66 @@ fn current<T: Readable>(store: &Store<T>, what: &str) -> Result<(), NeedError> {
     }
 }
 
-impl Controller {
+/// Answers from the records of a cluster and from repositories. Cheap to clone.
+#[derive(Clone)]
+pub struct Answers {
+    pub records: Records,
+    pub sources: Sources,
+    /// Patterns of files are doublestar's instead of git's; `None`: as in argocd-cmd-params-cm.
+    pub new_git_file_globbing: Option<bool>,
+    pub clock: Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>,
+}
+
+impl Answers {
+    /// Generates the Applications of a set, asking until nothing is missing. `is_fresh`: revisions
+    /// are looked up again.
+    pub async fn generate(&self, set: &ApplicationSet, is_fresh: bool) -> Generated {
+        let mut facts = Facts::default();
+        for _ in 0..ROUNDS {
+            let (set, given) = (set.clone(), facts);
+            let now = (self.clock)();
+            let ran = tokio::task::spawn_blocking(move || {
+                let mut sources = TemplateSources {
+                    random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),
+                    now,
+                    zone: jiff::tz::TimeZone::system,
+                };
+                let outcome = generate(&set, &given, &mut sources);
+                (outcome, given)
+            })
+            .await;
+            let outcome = match ran {
+                Ok((outcome, given)) => {
+                    facts = given;
+                    outcome
+                }
+                Err(e) => return Generated::failed(format!("generating failed: {e}")),
+            };
+            let needs = match outcome {
+                Outcome::Done(generated) => return generated,
+                Outcome::Needs(needs) => needs,
+            };
+            let questions: Vec<_> = needs
+                .iter()
+                .map(|need| self.answered(need, is_fresh).boxed())
+                .collect();
+            let answers: Vec<_> = stream::iter(questions)
+                .buffer_unordered(CONCURRENT)
+                .collect()
+                .await;
+            for (need, answer) in answers {
+                facts.add(need, answer);
+            }
+        }
+        Generated::failed("the generators ask more questions with every answer".to_owned())
+    }
+
+    async fn answered(&self, need: &Need, is_fresh: bool) -> (Need, Answered) {
+        (need.clone(), self.answer(need, is_fresh).await)
+    }
+
     /// One answer; errors are the messages that users see.
-    pub(super) async fn answer(&self, need: &Need, reason: Reason) -> Answered {
+    async fn answer(&self, need: &Need, is_fresh: bool) -> Answered {
         match need {
             Need::Clusters => self.clusters(),
             Need::Project(name) => {
@@ -47,17 +113,16 @@ impl Controller {
                 }
             }
             Need::Directories(tree) => {
-                let folders = self.sources.tree_folders(&request(tree, reason)).await;
+                let folders = self.sources.tree_folders(&request(tree, is_fresh)).await;
                 let folders = folders.map_err(|e| NeedError::failed(e.to_string()))?;
                 Ok(Answer::Directories(folders))
             }
             Need::Files { tree, pattern } => {
-                let globbing = self.settings.is_globbing(&self.records.settings());
-                let pattern = match globbing {
+                let pattern = match self.is_globbing() {
                     true => FilePattern::Doublestar(pattern.clone()),
                     false => FilePattern::Git(pattern.clone()),
                 };
-                let request = request(tree, reason);
+                let request = request(tree, is_fresh);
                 let files = self.sources.tree_files(&request, pattern).await;
                 let files = files.map_err(|e| NeedError::failed(e.to_string()))?;
                 Ok(Answer::Files(files))
@@ -70,6 +135,12 @@ impl Controller {
             }
             Need::PullRequests(_) => Err(unsupported("pullRequest")),
         }
+    }
+
+    fn is_globbing(&self) -> bool {
+        const KEY: &str = "applicationsetcontroller.enable.new.git.file.globbing";
+        self.new_git_file_globbing
+            .unwrap_or_else(|| self.records.settings().param(KEY) == "true")
     }
 
     /// The cluster Secrets. One that cannot be read leaves no answer: its Applications would be
@@ -162,12 +233,12 @@ impl Controller {
     }
 }
 
-fn request(tree: &Tree, reason: Reason) -> TreeRequest {
+fn request(tree: &Tree, is_fresh: bool) -> TreeRequest {
     TreeRequest {
         repo_url: tree.repo_url.clone(),
         revision: tree.revision.clone(),
         project: tree.project.clone(),
-        is_fresh: reason.is_fresh,
+        is_fresh,
     }
 }
 
