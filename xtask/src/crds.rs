@@ -1,11 +1,11 @@
-//! `cargo xtask crds`: generates the CRDs of Application, AppProject and AppRepository from
-//! the Rust types.
+//! `cargo xtask crds`: generates the CRDs of Application, AppProject, ApplicationSet and
+//! AppRepository from the Rust types.
 
 use anyhow::Context;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use std::{fs, path::Path};
-use tiphys_api::{AppProject, AppRepository, Application};
+use tiphys_api::{AppProject, AppRepository, Application, ApplicationSet};
 
 /// The parts of a CRD other than the schema.
 struct Kind {
@@ -78,10 +78,25 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
         required: &[],
         subresources: json!({}),
     };
+    let set = Kind {
+        group: "argoproj.io",
+        part_of: "argocd",
+        kind: "ApplicationSet",
+        plural: "applicationsets",
+        singular: "applicationset",
+        short_names: &["appset", "appsets"],
+        columns: Value::Null,
+        required: &[("/properties/spec", &["generators", "template"])],
+        subresources: json!({"status": {}}),
+    };
     Ok(vec![
         (
             "application-crd.yaml",
             definition::<Application>(&application)?,
+        ),
+        (
+            "applicationset-crd.yaml",
+            definition::<ApplicationSet>(&set)?,
         ),
         ("appproject-crd.yaml", definition::<AppProject>(&project)?),
         (
@@ -148,6 +163,9 @@ fn definition<T: JsonSchema>(kind: &Kind) -> anyhow::Result<String> {
     require(&mut schema, "", top);
     for (pointer, fields) in kind.required {
         require(&mut schema, pointer, fields);
+    }
+    if kind.kind == "ApplicationSet" {
+        open_templates(&mut schema["properties"]["spec"]["properties"]["generators"]);
     }
     let mut version = json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}, "served": true, "storage": true, "subresources": kind.subresources});
     if !kind.columns.is_null() {
@@ -228,6 +246,24 @@ fn structural(schema: &mut Value) {
         if let Some(inner) = map.get_mut(word) {
             structural(inner);
         }
+    }
+}
+
+/// Leaves the fields of the templates of generators open: two dozen copies of an Application's spec
+/// would make the definition too large for a client-side `kubectl apply`. The controller checks
+/// them.
+fn open_templates(schema: &mut Value) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for (name, property) in properties {
+            if name == "template" {
+                *property = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            } else {
+                open_templates(property);
+            }
+        }
+    }
+    if let Some(items) = schema.get_mut("items") {
+        open_templates(items);
     }
 }
 

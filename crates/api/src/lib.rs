@@ -8,6 +8,7 @@
 pub mod access;
 pub mod app_repository;
 pub mod application;
+pub mod application_set;
 pub mod cluster;
 pub mod constants;
 pub mod meta;
@@ -23,6 +24,7 @@ pub mod status;
 
 pub use app_repository::AppRepository;
 pub use application::Application;
+pub use application_set::ApplicationSet;
 pub use project::AppProject;
 pub use shared::Shared;
 

@@ -29,7 +29,9 @@ const FEED_LENGTH: usize = 2048;
 
 pub use app_state::{AppKey, AppState, AppStates};
 pub use cache::{CacheOptions, Change, ChangeType, Known, Live, LiveCache, Unreadable};
-pub use connect::{Cluster, ClusterSecret, ConnectOptions, Overrides, Source, Version};
+pub use connect::{
+    Cluster, ClusterIdentity, ClusterSecret, ConnectOptions, Overrides, Source, Version,
+};
 pub use discovery::{Discovery, Kind, Kinds};
 pub use error::{About, ApiError, Error, ErrorKind};
 pub use execute::{Executor, RequestObserver};

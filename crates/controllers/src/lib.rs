@@ -1,12 +1,13 @@
 //! Reconcile loops: they watch the desired and the live state, and let the engine decide what to do
 //! about the difference.
 //!
-//! Main types: [`application::Controller`], those of [`apprepository`], and the loop of
-//! [`notifications`]. They must not know the API server; all communicate
+//! Main types: [`application::Controller`], those of [`apprepository`], and the loops of
+//! [`applicationset`] and [`notifications`]. They must not know the API server; all communicate
 //! through the Kubernetes API and `cluster::app_state`. Decisions that need no I/O are functions in
 //! separate files (`refresh`, `auto_sync`, `spec`, `status`, `sharding`).
 
 pub mod application;
+pub mod applicationset;
 pub mod apprepository;
 pub mod metrics;
 pub mod notifications;

@@ -28,6 +28,7 @@ use std::{
 use tiphys_api::rpc::{
     plugin::Nothing,
     repo_server::{
+        GitDirectoriesRequest, GitDirectoriesResponse, GitFilesRequest, GitFilesResponse,
         ManifestFileChunk, ManifestFileMetadata, ManifestRequest, ManifestRequestWithFiles,
         ManifestResponse, ResolveRevisionRequest, ResolveRevisionResponse,
         UpdateRevisionForPathsRequest, UpdateRevisionForPathsResponse,
@@ -199,6 +200,24 @@ impl RepoServer {
         request: &ResolveRevisionRequest,
     ) -> Result<ResolveRevisionResponse, RepoError> {
         self.call("/repository.RepoServerService/ResolveRevision", request)
+            .await
+    }
+
+    /// The contents of the files of a repository that match a pattern.
+    pub async fn git_files(
+        &self,
+        request: &GitFilesRequest,
+    ) -> Result<GitFilesResponse, RepoError> {
+        self.call("/repository.RepoServerService/GetGitFiles", request)
+            .await
+    }
+
+    /// The folders of a repository.
+    pub async fn git_directories(
+        &self,
+        request: &GitDirectoriesRequest,
+    ) -> Result<GitDirectoriesResponse, RepoError> {
+        self.call("/repository.RepoServerService/GetGitDirectories", request)
             .await
     }
 

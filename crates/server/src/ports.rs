@@ -8,7 +8,7 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 use std::{collections::BTreeMap, fs::File, sync::Arc};
 use tiphys_api::{
-    AppProject, Application,
+    AppProject, Application, ApplicationSet,
     cluster::ClusterInfo,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
@@ -174,6 +174,30 @@ pub trait Store: Send + Sync + 'static {
 
     async fn record_event(&self, event: EventRecord) -> StoreResult<()>;
     async fn events(&self, namespace: &str, field_selector: &str) -> StoreResult<EventList>;
+}
+
+/// A change of an ApplicationSet.
+#[derive(Clone, Debug)]
+pub struct SetEvent {
+    /// `ADDED`, `MODIFIED` or `DELETED`.
+    pub change: &'static str,
+    pub set: Arc<ApplicationSet>,
+}
+
+/// The ApplicationSets in Kubernetes, and what they generate.
+#[async_trait]
+pub trait Sets: Send + Sync + 'static {
+    /// All of them, and the resourceVersion up to which they are known.
+    fn list(&self) -> (Vec<Arc<ApplicationSet>>, String);
+    async fn get(&self, namespace: &str, name: &str) -> StoreResult<ApplicationSet>;
+    async fn create(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet>;
+    /// Replaces it, if it is still in the version of `set`.
+    async fn update(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet>;
+    async fn delete(&self, namespace: &str, name: &str) -> StoreResult<()>;
+    /// Changes from now on.
+    fn watch(&self) -> BoxStream<'static, SetEvent>;
+    /// The Applications of a set that need not exist.
+    async fn generate(&self, set: &ApplicationSet) -> Result<Vec<Application>, ApiError>;
 }
 
 /// Identifies a live object.

@@ -2,6 +2,7 @@
 //! of the tests.
 
 mod access;
+mod application_sets;
 mod applications;
 mod auth;
 mod certificates;

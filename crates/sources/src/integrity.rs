@@ -3,7 +3,7 @@
 //! Main functions: [`Sources::integrity`], [`Sources::signed`]. Without an answer nothing is permitted:
 //! a missing project, an unreadable policy and a repository that cannot be read are errors.
 
-use crate::{SourceRequest, Sources};
+use crate::{SourceRequest, Sources, TreeRequest};
 use std::{
     borrow::Cow,
     collections::BTreeMap,
@@ -146,6 +146,28 @@ impl Sources {
             now: now(),
         };
         self.repos.signatures(access, question).await
+    }
+
+    /// Fails if the commit of a tree is not signed as its project demands.
+    pub(crate) async fn insist(
+        &self,
+        access: &RepoAccess,
+        request: &TreeRequest,
+        sha: &str,
+    ) -> Result<(), RepoError> {
+        let name = &request.project;
+        let project =
+            (self.project)(name).ok_or_else(|| RepoError::NoProject { name: name.clone() })?;
+        let Some(demand) = self.demand(&project, &request.repo_url)? else {
+            return Ok(());
+        };
+        let named = request.revision.as_str();
+        let found = self.signatures(access, &demand, (sha, named, "")).await?;
+        let result = integrity::result(problems(&demand, &found));
+        match integrity::fault(&result, None) {
+            Some(fault) => Err(RepoError::Unsupported(fault)),
+            None => Ok(()),
+        }
     }
 
     /// Adds to the metadata of a commit what its project demands of it, if it demands something.

@@ -7,13 +7,17 @@
 //! `cluster`, which has them, must not know repositories: this crate depends on both. It must not
 //! know what the manifests are used for.
 
+mod generators;
 mod integrity;
 mod local;
 mod remote;
 mod request;
+mod trees;
 
+pub use generators::Answers;
 pub use integrity::SignatureTrust;
 pub use request::{AppRequest, Before, SourceRequest, is_only_referred_to};
+pub use trees::TreeRequest;
 
 use std::{fs::File, sync::Arc};
 use tiphys_api::{

@@ -53,7 +53,7 @@ pub fn request(sources: &Sources, request: &SourceRequest) -> ManifestRequest {
 
 /// The repositories that bases and dependencies are in: with the credentials of the settings, if the
 /// project permits them; else as anybody may read them.
-fn others(sources: &Sources, project: &str) -> Others {
+pub fn others(sources: &Sources, project: &str) -> Others {
     let (sources, project) = (sources.clone(), project.to_owned());
     Others::new(move |wanted| {
         let settings = (sources.settings)();

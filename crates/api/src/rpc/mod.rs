@@ -3,6 +3,7 @@
 
 pub mod account;
 pub mod application;
+pub mod application_set;
 pub mod certificate;
 pub mod cluster;
 pub mod events;

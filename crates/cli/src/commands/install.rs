@@ -15,6 +15,7 @@ use tiphys_gocompat::yaml;
 const MANIFESTS: [&str; 7] = [
     include_str!("../../../../deploy/namespace.yaml"),
     include_str!("../../../../deploy/crds/application-crd.yaml"),
+    include_str!("../../../../deploy/crds/applicationset-crd.yaml"),
     include_str!("../../../../deploy/crds/appproject-crd.yaml"),
     include_str!("../../../../deploy/crds/apprepository-crd.yaml"),
     include_str!("../../../../deploy/rbac.yaml"),

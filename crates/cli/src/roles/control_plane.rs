@@ -14,11 +14,11 @@ use anyhow::Context;
 use clap::Args;
 use std::{net::IpAddr, path::PathBuf, sync::Arc};
 use tiphys_cluster::{Cluster, ConnectOptions, Source, records::SettingsOverrides};
-use tiphys_controllers::{metrics::report::Choice, notifications};
+use tiphys_controllers::{applicationset, metrics::report::Choice, notifications};
 use tiphys_server::{Options, Tls};
 use tokio::{net::TcpListener, task::JoinSet};
 
-/// Run the Application controller, the API and the page for a cluster
+/// Run the controllers of Applications and ApplicationSets, the API and the page for a cluster
 #[derive(Args, Debug)]
 pub struct ControlPlaneArgs {
     /// Kubeconfig of the cluster [default: the service account of the pod]
@@ -58,6 +58,9 @@ pub struct ControlPlaneArgs {
         env = "ARGOCD_SERVER_DEX_SERVER"
     )]
     dex_server: String,
+    /// Leave ApplicationSets to another controller, such as Argo CD's
+    #[arg(long)]
+    without_application_sets: bool,
     #[command(flatten)]
     connections: ConnectionArgs,
     #[command(flatten)]
@@ -114,10 +117,19 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let server = ready.plane.server(!args.insecure, &args.rootpath, options);
     let report = ready.plane.report(Choice::default());
     let cluster = ready.plane.records.cluster.clone();
-    let lease = args.controller.replicas.notifications(&cluster, &args.namespace);
+    let replicas = &args.controller.replicas;
+    let lease = replicas.notifications(&cluster, &args.namespace);
     let notifications = ready.plane.notifications(Some(Arc::new(lease)))?;
+    let sets = match args.without_application_sets {
+        true => None,
+        false => {
+            let leases = replicas.start_for_sets(&cluster, &args.namespace).await;
+            Some(ready.plane.application_sets(leases))
+        }
+    };
     let (controller, shutdown) = ready.begin();
     let notifications = tokio::spawn(notifications::run(notifications, shutdown.clone()));
+    let sets = sets.map(|sets| tokio::spawn(applicationset::run(sets, shutdown.clone())));
     let mut catalog = JoinSet::new();
     args.catalog
         .start(&cluster, &mut catalog, &shutdown)
@@ -138,6 +150,9 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     controller.await?;
     while catalog.join_next().await.is_some() {}
     notifications.await?;
+    if let Some(sets) = sets {
+        sets.await?;
+    }
     api.await??;
     Ok(())
 }

@@ -16,6 +16,7 @@ use tiphys_controllers::{application::Sharding, sharding::Method};
 /// The prefix of the leases' names.
 const GROUP: &str = "tiphys-application-controller";
 const NOTIFICATIONS: &str = "tiphys-notifications";
+const SETS_GROUP: &str = "tiphys-applicationset-controller";
 /// Minimum interval between changes of the weights of shards.
 const REBALANCE: Duration = Duration::from_secs(600);
 
@@ -118,6 +119,23 @@ impl ReplicaArgs {
             .clone()
             .filter(|name| !name.is_empty())
             .unwrap_or_else(host_name)
+    }
+
+    /// Begins to acquire the lease of the one replica that works on ApplicationSets; `None` if
+    /// leases are not permitted.
+    pub async fn start_for_sets(&self, cluster: &Cluster, namespace: &str) -> Option<Leases> {
+        if !Leases::permitted(cluster, namespace).await {
+            tracing::warn!(
+                "this user may not create leases: nothing keeps a second controller from the same ApplicationSets"
+            );
+            return None;
+        }
+        let options = LeaseOptions {
+            group: SETS_GROUP.to_owned(),
+            partition: "1".to_owned(),
+            ..lease_options(namespace, &self.name(), 1, Method::Legacy)
+        };
+        Some(Leases::start(cluster, options))
     }
 
     /// Begins to acquire leases.

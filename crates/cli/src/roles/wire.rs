@@ -1,16 +1,20 @@
 //! Connects the parts of the control plane, in the same way for every role.
 
 use super::page;
-use std::{path::PathBuf, sync::Arc};
-use tiphys_api::{Application, cluster::ClusterInfo};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+use tiphys_api::{Application, ApplicationSet, cluster::ClusterInfo};
 use tiphys_cluster::{
     AppKey, AppStates, Cluster, Records, RecordsOptions,
     clusters::{Clusters, LiveCluster},
     leases::Leases,
-    records::Record,
+    records::{Record, Store},
 };
 use tiphys_controllers::{
     application::{self, Sharding},
+    applicationset,
     metrics::{
         Metrics,
         report::{Choice, Report},
@@ -22,9 +26,12 @@ use tiphys_engine::spec::Destination;
 use tiphys_repo::{RepoOptions, RepoServer, Repos};
 use tiphys_server::{
     Deps, Options, Server, VersionInfo,
-    adapters::{ClusterLive, RecordStore, RepoSources},
+    adapters::{ClusterLive, RecordSets, RecordStore, RepoSources},
 };
-use tiphys_sources::Sources;
+use tiphys_sources::{Answers, Sources};
+
+/// Concurrent reconciles of ApplicationSets.
+const SET_WORKERS: usize = 10;
 
 /// Applications whose notifications are evaluated at once.
 const NOTIFICATION_WORKERS: usize = 10;
@@ -32,6 +39,8 @@ const NOTIFICATION_WORKERS: usize = 10;
 /// What controller and API share within a process.
 pub struct ControlPlane {
     pub records: Records,
+    /// Watched once something needs them.
+    sets: OnceLock<Store<ApplicationSet>>,
     clusters: Clusters,
     pub states: AppStates,
     repos: Repos,
@@ -56,6 +65,7 @@ impl ControlPlane {
         let clusters = Clusters::new(cluster, records.clone());
         Ok(Self {
             records,
+            sets: OnceLock::new(),
             clusters,
             states: AppStates::new(),
             repos: Repos::with_options(repositories, options),
@@ -75,6 +85,7 @@ impl ControlPlane {
                 self.states.clone(),
             )),
             sources: Arc::new(RepoSources::new(self.sources())),
+            sets: Arc::new(RecordSets::new(self.sets(), self.answers())),
             assets: page::assets(),
             options: Options {
                 namespace,
@@ -159,6 +170,46 @@ impl ControlPlane {
             clusters,
             states,
             choice,
+        }
+    }
+
+    /// The ApplicationSets of the control plane's namespace, and of those that are named for them.
+    fn sets(&self) -> Store<ApplicationSet> {
+        let start = || {
+            let settings = self.records.settings();
+            let named = settings.param("applicationsetcontroller.namespaces");
+            let names = named.split(',').map(str::trim).map(str::to_owned);
+            let is_name = |name: &String| {
+                let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+                !name.is_empty() && name.chars().all(plain)
+            };
+            let names: Vec<String> = names.filter(is_name).collect();
+            self.records.application_sets(&names)
+        };
+        self.sets.get_or_init(start).clone()
+    }
+
+    /// For generating Applications on request.
+    fn answers(&self) -> Answers {
+        Answers {
+            records: self.records.clone(),
+            sources: self.sources(),
+            new_git_file_globbing: None,
+            clock: Arc::new(jiff::Timestamp::now),
+        }
+    }
+
+    /// The dependencies of the ApplicationSet controller; `leases` of one shard are set if there
+    /// may be replicas.
+    pub fn application_sets(&self, leases: Option<Leases>) -> applicationset::Dependencies {
+        applicationset::Dependencies {
+            records: self.records.clone(),
+            sets: self.sets(),
+            sources: self.sources(),
+            workers: SET_WORKERS,
+            settings: applicationset::ControllerSettings::default(),
+            leases: leases.map(Arc::new),
+            clock: Arc::new(jiff::Timestamp::now),
         }
     }
 

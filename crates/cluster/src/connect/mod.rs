@@ -15,7 +15,7 @@ mod tokens;
 pub use client::{AnswerBody, Client};
 pub(crate) use config::root_cause;
 pub use overrides::Overrides;
-pub use secret::{ClusterSecret, Credentials};
+pub use secret::{ClusterIdentity, ClusterSecret, Credentials};
 
 use crate::{
     error::Error,

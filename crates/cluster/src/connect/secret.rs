@@ -70,6 +70,36 @@ pub struct ClusterSecret {
     pub refresh: Option<String>,
 }
 
+/// What a cluster Secret says about its cluster besides how to connect to it. It is known even if
+/// the rest of the Secret is invalid.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterIdentity {
+    /// As written; may be empty.
+    pub name: String,
+    pub server: String,
+    pub project: Option<String>,
+}
+
+impl ClusterIdentity {
+    /// Reads the Secret's `data` (or `stringData`). An error names the field.
+    pub fn from_secret(secret: &Object) -> Result<Self, Error> {
+        let field = |name: &str| {
+            secret_field(secret, name).map_err(|problem| {
+                Error::config(
+                    format!("cluster Secret {}/{}", secret.namespace(), secret.name()),
+                    format!("data.{name} {problem}"),
+                    "store base64 of UTF-8 text",
+                )
+            })
+        };
+        Ok(Self {
+            name: field("name")?.unwrap_or_default(),
+            server: field("server")?.unwrap_or_default(),
+            project: field("project")?,
+        })
+    }
+}
+
 impl ClusterSecret {
     /// Reads the Secret's `data` (or `stringData`). An error names the field.
     pub fn from_secret(secret: &Object) -> Result<Self, Error> {

@@ -27,7 +27,7 @@ pub use store::Store;
 
 use crate::{connect::Cluster, discovery::Kind, error::Error};
 use std::{collections::BTreeSet, sync::Arc};
-use tiphys_api::{AppProject, Application, constants};
+use tiphys_api::{AppProject, Application, ApplicationSet, constants};
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_engine::permit;
 use tiphys_gocompat::patterns;
@@ -49,6 +49,13 @@ impl Readable for Application {
 }
 
 impl Readable for AppProject {
+    fn bare(mut self) -> Self {
+        (self.api_version, self.kind) = Default::default();
+        self
+    }
+}
+
+impl Readable for ApplicationSet {
     fn bare(mut self) -> Self {
         (self.api_version, self.kind) = Default::default();
         self
@@ -177,6 +184,22 @@ impl Records {
             permitted,
             _guard: guard,
         }
+    }
+
+    /// Starts watching the ApplicationSets of these namespaces, besides the control plane's. Not
+    /// every installation has them, so they are watched only for those who need them.
+    pub fn application_sets(&self, namespaces: &[String]) -> Store<ApplicationSet> {
+        let mut places = namespaces.to_vec();
+        places.push(self.namespace.clone());
+        places.sort();
+        places.dedup();
+        let kind = kind(
+            constants::GROUP,
+            constants::VERSION,
+            "ApplicationSet",
+            "applicationsets",
+        );
+        Store::start(self.cluster.clone(), kind, &places, false)
     }
 
     /// Waits until everything was read once, or returns why it cannot be read.

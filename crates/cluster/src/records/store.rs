@@ -296,6 +296,19 @@ impl<T: Readable> Store<T> {
         self.patch(namespace, name, MERGE_PATCH, patch).await
     }
 
+    /// The same for the status, where that is a subresource.
+    pub async fn merge_patch_status(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Arc<Record<T>>, Error> {
+        let path = format!("{}/status", self.path(namespace, name));
+        let call = self.managed(Call::new(Method::PATCH, path));
+        let call = call.with_body(MERGE_PATCH, patch.to_string());
+        self.send(call, namespace, name).await
+    }
+
     pub async fn json_patch(
         &self,
         namespace: &str,

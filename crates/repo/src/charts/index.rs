@@ -207,7 +207,11 @@ fn entry_of(entry: &Value) -> Result<Entry, String> {
 /// writes, so that it cannot be divided by indentation.
 pub fn sections(text: &str) -> Option<Vec<(String, &str)>> {
     // To YAML a lone carriage return ends a line, too.
-    if text.split('\r').skip(1).any(|after| !after.starts_with('\n')) {
+    if text
+        .split('\r')
+        .skip(1)
+        .any(|after| !after.starts_with('\n'))
+    {
         return None;
     }
     let start = if text.starts_with("entries:") {

@@ -25,6 +25,7 @@ mod policy;
 mod projects;
 mod repositories;
 mod secrets;
+mod sets;
 mod sources;
 mod templates;
 mod trusted;
@@ -45,12 +46,13 @@ pub(crate) use guard::{Authorized, Guard};
 pub(crate) use keys::PublicKeys;
 pub(crate) use projects::find as find_project;
 pub(crate) use repositories::Stored;
+pub(crate) use sets::find_set;
 pub(crate) use templates::CredentialUse;
 pub(crate) use trusted::{Trusted, TrustedChange};
 
 use crate::{
     index::Index,
-    ports::{EventRecord, Live, Sources, Store, StoreResult},
+    ports::{EventRecord, Live, Sets, Sources, Store, StoreResult},
 };
 use std::sync::Arc;
 
@@ -59,6 +61,7 @@ pub struct Reach {
     store: Arc<dyn Store>,
     live: Arc<dyn Live>,
     sources: Arc<dyn Sources>,
+    sets: Arc<dyn Sets>,
     index: Index,
     /// The control plane's namespace, which is omitted from Application names.
     namespace: String,
@@ -69,12 +72,14 @@ impl Reach {
         store: Arc<dyn Store>,
         live: Arc<dyn Live>,
         sources: Arc<dyn Sources>,
+        sets: Arc<dyn Sets>,
         namespace: String,
     ) -> Self {
         Self {
             store,
             live,
             sources,
+            sets,
             index: Index::default(),
             namespace,
         }

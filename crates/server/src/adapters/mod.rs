@@ -3,10 +3,12 @@
 
 mod live;
 mod records;
+mod sets;
 mod sources;
 
 pub use live::ClusterLive;
 pub use records::RecordStore;
+pub use sets::RecordSets;
 pub use sources::RepoSources;
 
 use crate::{ApiError, Code};

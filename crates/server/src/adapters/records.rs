@@ -57,7 +57,7 @@ impl From<Error> for StoreError {
 }
 
 /// Records that clients can write.
-trait Written: Readable + Serialize + Clone {
+pub(super) trait Written: Readable + Serialize + Clone {
     const KIND: &'static str;
 }
 
@@ -73,7 +73,7 @@ fn not_found(name: &str) -> String {
     format!("applications.argoproj.io {name:?} not found")
 }
 
-fn typed<T: Written>(record: &Record<T>) -> StoreResult<T> {
+pub(super) fn typed<T: Written>(record: &Record<T>) -> StoreResult<T> {
     record
         .value()
         .map(|value| T::clone(&value))
@@ -81,14 +81,14 @@ fn typed<T: Written>(record: &Record<T>) -> StoreResult<T> {
 }
 
 /// Lists omit records that cannot be parsed; the reason is logged.
-fn readable<T: Written>(record: &Record<T>) -> Option<Arc<T>> {
+pub(super) fn readable<T: Written>(record: &Record<T>) -> Option<Arc<T>> {
     record
         .value()
         .inspect_err(|e| tracing::warn!(error = %e, "a record is left out"))
         .ok()
 }
 
-fn object<T: Written>(value: &T, namespace: &str) -> StoreResult<Object> {
+pub(super) fn object<T: Written>(value: &T, namespace: &str) -> StoreResult<Object> {
     let mut value = serde_json::to_value(value).map_err(|e| StoreError::Invalid(e.to_string()))?;
     value["apiVersion"] = API_VERSION.into();
     value["kind"] = T::KIND.into();

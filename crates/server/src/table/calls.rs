@@ -7,8 +7,8 @@ use crate::{
     access::{Access, Action::*, Ask, CredentialUse, Resource::*},
     server::State,
     services::{
-        account, application, certificate, cluster, gpgkey, project, project_tokens, repocreds,
-        repository, session, settings, version,
+        account, application, application_set, certificate, cluster, gpgkey, project,
+        project_tokens, repocreds, repository, session, settings, version,
     },
 };
 use tiphys_rpc::{Call, table::Session};
@@ -328,48 +328,56 @@ fn running_applications() -> Vec<Call<State>> {
 
 fn application_sets() -> Vec<Call<State>> {
     vec![
-        missing(
+        unary(
             "applicationset.ApplicationSetService/Get",
             &["GET /api/v1/applicationsets/{name}"],
             needs(&[Ask(ApplicationSets, Get)]),
+            application_set::get,
         ),
-        missing(
+        unary(
             "applicationset.ApplicationSetService/Generate",
             &["POST /api/v1/applicationsets/generate *"],
             needs(&[Ask(ApplicationSets, Create)]),
+            application_set::generate,
         ),
-        missing(
+        unary(
             "applicationset.ApplicationSetService/List",
             &["GET /api/v1/applicationsets"],
             Access::Lists(Ask(ApplicationSets, Get)),
+            application_set::list,
         ),
-        missing(
+        unary(
             "applicationset.ApplicationSetService/Create",
             &["POST /api/v1/applicationsets applicationset"],
             needs_maybe(
                 &[Ask(ApplicationSets, Create)],
                 &[Ask(ApplicationSets, Update)],
             ),
+            application_set::create,
         ),
-        missing(
+        unary(
             "applicationset.ApplicationSetService/Delete",
             &["DELETE /api/v1/applicationsets/{name}"],
             needs(&[Ask(ApplicationSets, Delete)]),
+            application_set::delete,
         ),
-        missing(
+        unary(
             "applicationset.ApplicationSetService/ResourceTree",
             &["GET /api/v1/applicationsets/{name}/resource-tree"],
             needs(&[Ask(ApplicationSets, Get)]),
+            application_set::resource_tree,
         ),
-        missing(
+        unary(
             "applicationset.ApplicationSetService/ListResourceEvents",
             &["GET /api/v1/applicationsets/{name}/events"],
             needs(&[Ask(ApplicationSets, Get)]),
+            application_set::events,
         ),
-        missing(
+        stream(
             "applicationset.ApplicationSetService/Watch",
             &["GET /api/v1/stream/applicationsets"],
             Access::Lists(Ask(ApplicationSets, Get)),
+            application_set::watch,
         ),
         missing(
             "notification.NotificationService/ListTriggers",

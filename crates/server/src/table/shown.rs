@@ -8,9 +8,10 @@
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tiphys_api::{
-    AppProject, Application,
+    AppProject, Application, ApplicationSet,
     access::{hide_password, without_passwords},
     application::{ApplicationList, ApplicationSpec, ApplicationWatchEvent},
+    application_set::{ApplicationSetList, ApplicationSetTree, ApplicationSetWatchEvent},
     cluster::{Cluster, ClusterList, ConnectionState},
     operation::{Operation, SyncOperation},
     project::AppProjectList,
@@ -20,8 +21,8 @@ use tiphys_api::{
     },
     resource::ApplicationTree,
     rpc::{
-        account, application as app, cluster, events::EventList, gpgkey, project, repocreds,
-        repository as repo, session, settings, version,
+        account, application as app, application_set as set, cluster, events::EventList, gpgkey,
+        project, repocreds, repository as repo, session, settings, version,
     },
     source::ApplicationSource,
 };
@@ -41,6 +42,7 @@ macro_rules! without_secrets {
 without_secrets!(
     AppProject,
     AppProjectList,
+    ApplicationSetTree,
     ApplicationTree,
     ChartDetails,
     OCIMetadata,
@@ -79,6 +81,7 @@ without_secrets!(
     session::GetUserInfoResponse,
     session::SessionResponse,
     settings::Settings,
+    set::ApplicationSetResponse,
     settings::SettingsPluginsResponse,
     version::VersionMessage,
 );
@@ -229,6 +232,63 @@ impl Shown for Application {
     }
 }
 
+/// Any text of a set may be a URL, such as one in an element of a list.
+impl Shown for ApplicationSet {
+    fn conceal(&mut self) {
+        let Ok(mut spec) = serde_json::to_value(&self.spec) else {
+            return;
+        };
+        if conceal_texts(&mut spec)
+            && let Ok(spec) = serde_json::from_value(spec)
+        {
+            self.spec = spec;
+        }
+        let conditions = &mut self.status.conditions;
+        conditions
+            .iter_mut()
+            .for_each(|condition| tell(&mut condition.message));
+        tell(&mut self.status.health.message);
+    }
+}
+
+/// Whether something was concealed.
+fn conceal_texts(json: &mut Value) -> bool {
+    match json {
+        Value::String(text) if text.contains('@') => {
+            let before = text.clone();
+            tell(text);
+            *text != before
+        }
+        Value::Array(items) => {
+            let concealed: Vec<bool> = items.iter_mut().map(conceal_texts).collect();
+            concealed.contains(&true)
+        }
+        Value::Object(members) => {
+            let concealed: Vec<bool> = members.values_mut().map(conceal_texts).collect();
+            concealed.contains(&true)
+        }
+        _ => false,
+    }
+}
+
+impl Shown for ApplicationSetList {
+    fn conceal(&mut self) {
+        self.items.iter_mut().for_each(Shown::conceal);
+    }
+}
+
+impl Shown for ApplicationSetWatchEvent {
+    fn conceal(&mut self) {
+        self.application_set.conceal();
+    }
+}
+
+impl Shown for set::ApplicationSetGenerateResponse {
+    fn conceal(&mut self) {
+        self.applications.iter_mut().for_each(Shown::conceal);
+    }
+}
+
 fn spec_has_login(spec: &ApplicationSpec) -> bool {
     let dry = spec.source_hydrator.iter().map(|h| &h.dry_source.repo_url);
     let sources = spec.source.iter().chain(&spec.sources).map(|s| &s.repo_url);
@@ -327,6 +387,11 @@ mod tests {
             shown::<ApplicationList>(json!({"items": [app]})),
             shown::<ApplicationWatchEvent>(json!({"type": "ADDED", "application": app})),
             shown::<ApplicationSpec>(app["spec"].clone()),
+            shown::<ApplicationSet>(
+                json!({"spec": {"template": {"spec": app["spec"]}, "generators": [
+                {"git": source}, {"list": {"elements": [{"url": source["repoURL"]}]}},
+            ]}, "status": {"conditions": [{"type": "ErrorOccurred", "message": told}]}}),
+            ),
             shown::<Repository>(repository.clone()),
             shown::<RepositoryList>(json!({"items": [repository]})),
             shown::<RepoCreds>(json!({"url": "https://u:CANARY@h"})),

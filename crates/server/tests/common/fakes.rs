@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 use tiphys_api::{
-    AppProject, Application,
+    AppProject, Application, ApplicationSet,
     cluster::ClusterInfo,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
@@ -36,8 +36,8 @@ use tiphys_server::{
     ApiError,
     ports::{
         ClusterVersions, ConfigMapRecord, DiffPair, EventRecord, Live, LiveRef, LogOptions,
-        NewToken, Propagation, RenderRequest, RenderedManifests, SecretRecord, Sources, Store,
-        StoreError, StoreEvent, StoreResult,
+        NewToken, Propagation, RenderRequest, RenderedManifests, SecretRecord, SetEvent, Sets,
+        Sources, Store, StoreError, StoreEvent, StoreResult,
     },
 };
 use tokio::sync::broadcast;
@@ -741,5 +741,74 @@ impl Sources for FakeSources {
             name: "web".into(),
             versions: vec!["1.0.0".into()],
         }])
+    }
+}
+
+/// ApplicationSets in memory. Generating answers with one Application for each element of the lists
+/// of a set.
+#[derive(Default)]
+pub struct FakeSets(Mutex<BTreeMap<String, ApplicationSet>>);
+
+impl FakeSets {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ApplicationSet>> {
+        self.0.lock().expect("not poisoned")
+    }
+
+    fn store(&self, set: &ApplicationSet) -> ApplicationSet {
+        let mut sets = self.lock();
+        let mut set = set.clone();
+        set.metadata.uid = format!("uid-{}", set.metadata.name);
+        set.metadata.resource_version = (sets.len() + 1).to_string();
+        sets.insert(set.metadata.name.clone(), set.clone());
+        set
+    }
+}
+
+#[async_trait]
+impl Sets for FakeSets {
+    fn list(&self) -> (Vec<Arc<ApplicationSet>>, String) {
+        let sets = self.lock();
+        (sets.values().cloned().map(Arc::new).collect(), "7".into())
+    }
+
+    async fn get(&self, _: &str, name: &str) -> StoreResult<ApplicationSet> {
+        let set = self.lock().get(name).cloned();
+        set.ok_or_else(|| StoreError::NotFound(format!("{name} not found")))
+    }
+
+    async fn create(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet> {
+        match self.lock().contains_key(&set.metadata.name) {
+            true => Err(StoreError::AlreadyExists("it exists".into())),
+            false => Ok(()),
+        }?;
+        Ok(self.store(set))
+    }
+
+    async fn update(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet> {
+        Ok(self.store(set))
+    }
+
+    async fn delete(&self, _: &str, name: &str) -> StoreResult<()> {
+        self.lock().remove(name);
+        Ok(())
+    }
+
+    fn watch(&self) -> BoxStream<'static, SetEvent> {
+        futures::stream::pending().boxed()
+    }
+
+    async fn generate(&self, set: &ApplicationSet) -> Result<Vec<Application>, ApiError> {
+        let lists = set.spec.generators.iter().filter_map(|g| g.list.as_ref());
+        let elements = lists.flat_map(|list| &list.elements);
+        let app = |element: &tiphys_api::meta::Json| {
+            let mut app = Application::default();
+            app.metadata.name = element.value()["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            app.spec = set.spec.template.spec.clone().into();
+            app
+        };
+        Ok(elements.map(app).collect())
     }
 }

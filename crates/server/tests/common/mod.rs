@@ -5,7 +5,7 @@
 pub mod fakes;
 
 use bytes::Bytes;
-use fakes::{FakeLive, FakeSources, FakeStore};
+use fakes::{FakeLive, FakeSets, FakeSources, FakeStore};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{client::legacy, rt::TokioExecutor};
@@ -164,6 +164,7 @@ impl World {
             store: store.clone(),
             live: live.clone(),
             sources,
+            sets: Arc::new(FakeSets::default()),
             assets: Assets::new([("index.html", "text/html", "the page")]),
             options: Options {
                 refresh_timeout: Duration::from_secs(5),

@@ -17,6 +17,7 @@ use tiphys_gocompat::yaml;
 
 const CRDS: [&str; 3] = [
     include_str!("../../../../../deploy/crds/application-crd.yaml"),
+    include_str!("../../../../../deploy/crds/applicationset-crd.yaml"),
     include_str!("../../../../../deploy/crds/appproject-crd.yaml"),
     include_str!("../../../../../deploy/crds/apprepository-crd.yaml"),
 ];
@@ -187,7 +188,7 @@ pub async fn create(cluster: &Cluster, collection: &str, object: &Value) -> anyh
 
 /// A CRD is served a moment after it was created.
 async fn wait_for_kinds(cluster: &Cluster, namespace: &str) -> anyhow::Result<()> {
-    for plural in ["applications", "appprojects"] {
+    for plural in ["applications", "applicationsets", "appprojects"] {
         let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/{plural}");
         let mut patience = 100;
         loop {

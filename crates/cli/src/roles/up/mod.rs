@@ -26,7 +26,7 @@ use signal::Signals;
 use std::{io::Write, net::Ipv4Addr, time::Duration};
 use table::Table;
 use tiphys_cluster::{AppStates, Cluster, ConnectOptions, Records, RecordsOptions};
-use tiphys_controllers::{application, notifications};
+use tiphys_controllers::{application, applicationset, notifications};
 use tiphys_embedded_kube::{Data, EmbeddedKube, Options as KubeOptions, sim::SimOptions};
 use tiphys_repo::RepoOptions;
 use tiphys_server::Tls;
@@ -166,6 +166,11 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
     let (notifications, stop) = (plane.notifications(None)?, shutdown.clone());
     tasks.spawn(async move {
         notifications::run(notifications, stop).await;
+        Ok(())
+    });
+    let (sets, stop) = (plane.application_sets(None), shutdown.clone());
+    tasks.spawn(async move {
+        applicationset::run(sets, stop).await;
         Ok(())
     });
     let (tell, news) = mpsc::unbounded_channel();

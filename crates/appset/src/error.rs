@@ -1,0 +1,66 @@
+//! Why parameters or Applications could not be made. Main type: [`GenerateError`].
+
+use crate::need::NeedError;
+
+/// Messages are Argo CD's where users see them in a condition.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum GenerateError {
+    /// The answer to a need is still missing: the caller is told by `Outcome::Needs`.
+    #[error("an answer is missing")]
+    Missing,
+    /// The outside answered with an error.
+    #[error(transparent)]
+    Outside(#[from] NeedError),
+    /// A text is not a template, or fails with these parameters.
+    #[error("{0}")]
+    Template(String),
+    /// The specification of a generator contradicts itself or a limit.
+    #[error("{0}")]
+    Spec(String),
+    /// An element, a file or an answer does not have the form that is needed.
+    #[error("{0}")]
+    Content(String),
+    /// The same, with where it happened.
+    #[error("{place}: {error}")]
+    At {
+        place: String,
+        error: Box<GenerateError>,
+    },
+}
+
+impl GenerateError {
+    /// Adds where it happened; a missing answer stays what it is.
+    pub(crate) fn at(self, place: impl Into<String>) -> Self {
+        match self {
+            Self::Missing => Self::Missing,
+            error => Self::At {
+                place: place.into(),
+                error: Box::new(error),
+            },
+        }
+    }
+
+    /// Whether it is only that answers are missing.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing)
+    }
+
+    pub(crate) fn spec(message: impl Into<String>) -> Self {
+        Self::Spec(message.into())
+    }
+
+    pub(crate) fn content(message: impl Into<String>) -> Self {
+        Self::Content(message.into())
+    }
+}
+
+/// Adds where an error happened.
+pub(crate) trait Place<T> {
+    fn at(self, place: &str) -> Result<T, GenerateError>;
+}
+
+impl<T> Place<T> for Result<T, GenerateError> {
+    fn at(self, place: &str) -> Result<T, GenerateError> {
+        self.map_err(|error| error.at(place))
+    }
+}

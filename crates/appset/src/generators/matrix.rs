@@ -1,0 +1,75 @@
+//! Every combination of the parameters of two generators. Main function: [`params`].
+
+use super::{Context, child};
+use crate::error::{GenerateError, Place};
+use crate::params::{Param, Params, merge};
+use tiphys_api::application_set::generators::MatrixGenerator;
+
+pub fn params(
+    generator: &MatrixGenerator,
+    context: Context<'_>,
+) -> Result<Vec<Params>, GenerateError> {
+    let (first, second) = match generator.generators.as_slice() {
+        [first, second] => (first, second),
+        [] | [_] => {
+            return Err(GenerateError::spec(
+                "found less than two generators, Matrix support only two",
+            ));
+        }
+        _ => {
+            return Err(GenerateError::spec(
+                "found more than two generators, Matrix support only two",
+            ));
+        }
+    };
+    let mut sets = Vec::new();
+    let mut missing = false;
+    let outer = child(first, &Params::new(), context)
+        .at("error failed to get params for first generator in matrix generator")?;
+    for a in outer {
+        let inner = match child(second, &a, context) {
+            Ok(inner) => inner,
+            // The needs of the other elements are asked for in the same round.
+            Err(error) if error.is_missing() => {
+                missing = true;
+                continue;
+            }
+            Err(error) => {
+                return Err(
+                    error.at("failed to get params for second generator in the matrix generator")
+                );
+            }
+        };
+        for b in inner {
+            sets.push(match context.is_go() {
+                true => {
+                    let mut both = b;
+                    merge(&mut both, &a).at("failed to merge params in the matrix generator")?;
+                    both
+                }
+                false => combined(&a, &b)?,
+            });
+        }
+        crate::limit(sets.len())?;
+    }
+    match missing {
+        true => Err(GenerateError::Missing),
+        false => Ok(sets),
+    }
+}
+
+/// Both sets as texts; a key in both must have one value.
+fn combined(a: &Params, b: &Params) -> Result<Params, GenerateError> {
+    let printed = |(key, param): (&String, &Param)| (key.clone(), param.printed());
+    let mut texts: std::collections::BTreeMap<String, String> = a.iter().map(printed).collect();
+    for (key, text) in b.iter().map(printed) {
+        if let Some(old) = texts.get(&key).filter(|old| **old != text) {
+            return Err(GenerateError::content(format!(
+                "failed to combine string maps with merging params for the matrix generator: \
+                 found duplicate key {key} with different value, a: {old} ,b: {text}"
+            )));
+        }
+        texts.insert(key, text);
+    }
+    Ok(texts.into_iter().map(|(k, v)| (k, v.into())).collect())
+}

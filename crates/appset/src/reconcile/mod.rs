@@ -1,0 +1,325 @@
+//! What a set does to the Applications of its namespace.
+//!
+//! Main function: [`plan`]; main types: [`Plan`] and [`Change`]. A plan is a value: a caller carries
+//! it out, or shows it. [`Plan::conclude`] makes the status from what came of it.
+
+mod conditions;
+mod deletion;
+mod update;
+mod validate;
+
+pub use conditions::{Condition, set_conditions};
+pub use deletion::{Deletion, Next, plan_deletion};
+pub use update::{Ignored, owner_of, specs_equivalent};
+
+use crate::generate::{Failure, requeue_after};
+use crate::rolling;
+use conditions::reasons;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tiphys_api::Application;
+use tiphys_api::application_set::{ApplicationSet, ApplicationSetStatus};
+use tiphys_api::meta::Time;
+use tiphys_api::status::{HealthStatus, ResourceStatus};
+use tiphys_engine::spec::Destination;
+
+/// After an error of the specification or of a generator.
+const RETRY: Duration = Duration::from_secs(180);
+
+/// The settings of the controller.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `--policy`; empty means `sync`.
+    pub policy: String,
+    /// Whether a set's own `applicationsSync` counts.
+    pub policy_override: bool,
+    pub progressive_syncs: bool,
+    pub preserved_annotations: Vec<String>,
+    pub preserved_labels: Vec<String>,
+    /// The most entries of `status.resources`; 0 means no limit.
+    pub most_resources: usize,
+    /// For generators without their own time.
+    pub requeue: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            policy: String::new(),
+            policy_override: true,
+            progressive_syncs: false,
+            preserved_annotations: Vec::new(),
+            preserved_labels: Vec::new(),
+            most_resources: 5000,
+            requeue: crate::DEFAULT_REQUEUE,
+        }
+    }
+}
+
+impl Settings {
+    fn policy<'s>(&'s self, set: &'s ApplicationSet) -> &'s str {
+        let own = set.spec.sync_policy.as_ref();
+        let own = own.and_then(|policy| policy.applications_sync.as_deref());
+        own.filter(|_| self.policy_override).unwrap_or(&self.policy)
+    }
+
+    /// Whether existing Applications are changed.
+    pub fn may_update(&self, set: &ApplicationSet) -> bool {
+        matches!(self.policy(set), "" | "sync" | "create-update")
+    }
+
+    /// Whether Applications are deleted that are no longer generated.
+    pub fn may_delete(&self, set: &ApplicationSet) -> bool {
+        matches!(self.policy(set), "" | "sync" | "create-delete")
+    }
+}
+
+/// What exists besides the set.
+#[derive(Clone, Copy, Debug)]
+pub struct Existing<'a> {
+    /// All Applications of the set's namespace.
+    pub applications: &'a [Application],
+    /// The names of the projects in the controller's namespace.
+    pub projects: &'a BTreeSet<String>,
+    pub clusters: &'a [Destination],
+}
+
+impl<'a> Existing<'a> {
+    /// The Applications that belong to a set.
+    fn owned(&self, set: &ApplicationSet) -> Vec<&'a Application> {
+        self.applications
+            .iter()
+            .filter(|app| update::is_owned(app, set))
+            .collect()
+    }
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    Create(Box<Application>),
+    /// A JSON merge patch of an existing Application, and what it looks like afterwards.
+    Update {
+        name: String,
+        patch: serde_json::Value,
+        after: Box<Application>,
+    },
+    /// `release`: its resources-finalizer is removed first, since its cluster does not exist.
+    Delete {
+        name: String,
+        release: bool,
+    },
+}
+
+impl Change {
+    /// The name of the Application.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Create(app) => &app.metadata.name,
+            Self::Update { name, .. } | Self::Delete { name, .. } => name,
+        }
+    }
+}
+
+/// What one reconcile does.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Creations and updates, by name.
+    pub writes: Vec<Change>,
+    /// Only after all writes succeeded.
+    pub deletes: Vec<Change>,
+    /// Why the writes cannot all succeed, by the name of an Application.
+    pub refused: BTreeMap<String, String>,
+    /// The status so far, without resources and without the result of the writes.
+    pub status: ApplicationSetStatus,
+    pub requeue_after: Option<Duration>,
+    /// The reconcile ends here: nothing is written but the status.
+    pub ends: bool,
+    updates: bool,
+    valid: bool,
+}
+
+/// What came of carrying out a plan.
+pub enum Done {
+    /// Everything was written.
+    Completely,
+    /// A creation or an update failed; nothing was deleted.
+    WriteFailed(String),
+    DeleteFailed(String),
+}
+
+/// Plans one reconcile of a set that is not being deleted.
+pub fn plan(
+    set: &ApplicationSet,
+    generated: Result<&[Application], &Failure>,
+    existing: &Existing<'_>,
+    settings: &Settings,
+    now: Time,
+) -> Plan {
+    let mut plan = Plan {
+        status: set.status.clone(),
+        ..Plan::default()
+    };
+    let desired = match generated {
+        Ok(desired) => desired,
+        Err(failure) => {
+            let error = Condition::error(failure.reason.as_str(), &failure.error.to_string());
+            set_conditions(&mut plan.status, set, vec![error], false, now);
+            return plan.ended();
+        }
+    };
+    let invalid = validate::invalid(set, desired, existing);
+    let owned = existing.owned(set);
+    let rollout = match roll(&mut plan, set, desired, &owned, settings, now) {
+        Ok(rollout) => rollout,
+        Err(()) => return plan.ended(),
+    };
+    if let Some(message) = validate::message(&invalid) {
+        let error = Condition::error(reasons::VALIDATION, &message);
+        set_conditions(&mut plan.status, set, vec![error], true, now);
+    }
+    plan.valid = invalid.is_empty();
+    plan.updates = settings.may_update(set);
+    let mut valid: Vec<Application> = desired
+        .iter()
+        .filter(|app| !invalid.contains_key(&app.metadata.name))
+        .cloned()
+        .collect();
+    if let Some(rollout) = rollout {
+        rollout.start_syncs(set, &mut valid);
+    }
+    valid.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    if !plan.updates {
+        valid.retain(|app| {
+            owned
+                .iter()
+                .all(|old| old.metadata.name != app.metadata.name)
+        });
+    }
+    plan.write(set, valid, existing, settings);
+    if settings.may_delete(set) {
+        let wanted: BTreeSet<&str> = desired.iter().map(|a| a.metadata.name.as_str()).collect();
+        plan.deletes = owned
+            .into_iter()
+            .filter(|app| !wanted.contains(app.metadata.name.as_str()))
+            .map(|app| Change::Delete {
+                name: app.metadata.name.clone(),
+                release: validate::has_no_cluster(app, existing),
+            })
+            .collect();
+    }
+    plan.requeue_after = requeue_after(set, settings.requeue);
+    if !plan.valid && plan.requeue_after.is_none() {
+        plan.requeue_after = Some(RETRY);
+    }
+    plan
+}
+
+/// The rollout's part; `Err` ends the reconcile.
+fn roll(
+    plan: &mut Plan,
+    set: &ApplicationSet,
+    desired: &[Application],
+    owned: &[&Application],
+    settings: &Settings,
+    now: Time,
+) -> Result<Option<rolling::Rollout>, ()> {
+    if !settings.progressive_syncs || !rolling::is_rolling(set) {
+        plan.status.application_status.clear();
+        return Ok(None);
+    }
+    if rolling::steps_of(set).is_empty() {
+        let error = Condition::error(reasons::ROLLOUT, "No steps defined for rollout");
+        set_conditions(&mut plan.status, set, vec![error], true, now);
+        return Err(());
+    }
+    let (rollout, statuses) = rolling::roll(set, desired, owned, now);
+    plan.status.application_status = statuses;
+    set_conditions(&mut plan.status, set, rollout.conditions(), true, now);
+    Ok(Some(rollout))
+}
+
+impl Plan {
+    fn ended(mut self) -> Self {
+        self.requeue_after = Some(RETRY);
+        self.ends = true;
+        self
+    }
+
+    fn write(
+        &mut self,
+        set: &ApplicationSet,
+        valid: Vec<Application>,
+        existing: &Existing<'_>,
+        settings: &Settings,
+    ) {
+        let ignored = Ignored::new(&set.spec.ignore_application_differences);
+        for app in valid {
+            let name = app.metadata.name.clone();
+            let live = existing
+                .applications
+                .iter()
+                .find(|a| a.metadata.name == name);
+            match update::change(set, app, live, &ignored, settings) {
+                Ok(Some(change)) => self.writes.push(change),
+                Ok(None) => {}
+                Err(message) => {
+                    self.refused.insert(name, message);
+                }
+            }
+        }
+    }
+
+    /// The status after the plan was carried out; `owned` are the set's Applications then.
+    pub fn conclude(
+        &self,
+        set: &ApplicationSet,
+        done: &Done,
+        owned: &[&Application],
+        settings: &Settings,
+        now: Time,
+    ) -> ApplicationSetStatus {
+        let mut status = self.status.clone();
+        if self.ends {
+            return status;
+        }
+        let failed = match done {
+            Done::Completely => None,
+            Done::WriteFailed(message) if self.updates => Some((reasons::UPDATE, message)),
+            Done::WriteFailed(message) => Some((reasons::CREATE, message)),
+            Done::DeleteFailed(message) => Some((reasons::DELETE, message)),
+        };
+        if let Some((reason, message)) = failed {
+            let error = Condition::error(reason, message);
+            set_conditions(&mut status, set, vec![error], true, now);
+            return status;
+        }
+        status.resources = resources(owned);
+        status.resources_count = i64::try_from(status.resources.len()).unwrap_or(i64::MAX);
+        if settings.most_resources > 0 {
+            status.resources.truncate(settings.most_resources);
+        }
+        if self.valid {
+            set_conditions(&mut status, set, vec![Condition::up_to_date()], true, now);
+        }
+        status
+    }
+}
+
+fn resources(owned: &[&Application]) -> Vec<ResourceStatus> {
+    let mut resources: Vec<ResourceStatus> = owned
+        .iter()
+        .map(|app| ResourceStatus {
+            name: app.metadata.name.clone(),
+            namespace: app.metadata.namespace.clone(),
+            status: app.status.sync.status.clone(),
+            health: Some(HealthStatus {
+                status: app.status.health.status.clone(),
+                ..HealthStatus::default()
+            }),
+            ..ResourceStatus::default()
+        })
+        .collect();
+    resources.sort_by(|a, b| a.name.cmp(&b.name));
+    resources
+}

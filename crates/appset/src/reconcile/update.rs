@@ -1,0 +1,260 @@
+//! From a generated Application and the existing one to a write. Main function: [`change`]; main
+//! type: [`Ignored`].
+
+use super::{Change, Settings};
+use serde_json::Value as Json;
+use tiphys_api::Application;
+use tiphys_api::application_set::{ApplicationSet, ApplicationSetResourceIgnoreDifferences};
+use tiphys_api::constants::{
+    API_VERSION, HYDRATE, POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, REFRESH,
+};
+use tiphys_api::meta::OwnerReference;
+use tiphys_apimachinery::Object;
+use tiphys_apimachinery::patch::json_merge;
+use tiphys_engine::diff;
+use tiphys_engine::spec;
+use tiphys_engine::types::{IgnoreRule, IgnoreStatus};
+
+const NOTIFIED: &str = "notified.notifications.argoproj.io";
+const KIND: &str = "ApplicationSet";
+
+/// Fields of Applications that keep their live value.
+#[derive(Clone, Debug, Default)]
+pub struct Ignored {
+    rules: Vec<IgnoreRule>,
+    /// Why nothing can be compared: a jq expression cannot be parsed.
+    fault: Option<String>,
+}
+
+impl Ignored {
+    pub fn new(rules: &[ApplicationSetResourceIgnoreDifferences]) -> Self {
+        let rules: Vec<IgnoreRule> = rules
+            .iter()
+            .map(|rule| IgnoreRule {
+                group: "argoproj.io".into(),
+                kind: "Application".into(),
+                name: rule.name.clone(),
+                namespace: String::new(),
+                json_pointers: rule.json_pointers.clone(),
+                jq_path_expressions: rule.jq_path_expressions.clone(),
+                managed_fields_managers: Vec::new(),
+            })
+            .collect();
+        let fault = diff::check_rules(&rules).err();
+        Self { rules, fault }
+    }
+
+    /// The Application in normal form, without the ignored fields. Without rules only the spec is
+    /// brought into normal form.
+    ///
+    /// # Errors
+    /// The message of a jq expression that cannot be parsed.
+    pub fn strip(&self, app: &Application) -> Result<Application, String> {
+        if let Some(fault) = &self.fault {
+            return Err(format!("failed to apply ignore differences: {fault}"));
+        }
+        if self.rules.is_empty() {
+            return Ok(app.clone());
+        }
+        let mut object = serde_json::to_value(app)
+            .ok()
+            .and_then(|json| Object::from_value(json).ok())
+            .unwrap_or_default();
+        object.0.insert("apiVersion".into(), API_VERSION.into());
+        object.0.insert("kind".into(), "Application".into());
+        let options = diff::Options {
+            ignore: &self.rules,
+            ignore_status: IgnoreStatus::None,
+            ignore_aggregated_roles: false,
+            server_side_apply: false,
+            customizations: None,
+            spending: None,
+        };
+        diff::remove_ignored(&mut object, &options);
+        let mut stripped: Application =
+            serde_json::from_value(Json::Object(object.0)).unwrap_or_default();
+        spec::normalize(&mut stripped.spec);
+        stripped.api_version.clone_from(&app.api_version);
+        stripped.kind.clone_from(&app.kind);
+        Ok(stripped)
+    }
+}
+
+/// Whether two specs differ only in ignored fields and in form.
+///
+/// # Errors
+/// The message of a jq expression that cannot be parsed.
+pub fn specs_equivalent(
+    live: &Application,
+    desired: &Application,
+    ignored: &Ignored,
+) -> Result<bool, String> {
+    let normal = |app: &Application| {
+        let mut app = app.clone();
+        spec::normalize(&mut app.spec);
+        ignored.strip(&app).map(|app| app.spec)
+    };
+    Ok(*normal(live)? == *normal(desired)?)
+}
+
+/// The reference to the controller of an Application.
+pub fn owner_of(app: &Application) -> Option<&OwnerReference> {
+    let owners = &app.metadata.owner_references;
+    owners.iter().find(|owner| owner.controller == Some(true))
+}
+
+/// Whether an Application belongs to a set. Both must be of one namespace.
+pub(crate) fn is_owned(app: &Application, set: &ApplicationSet) -> bool {
+    app.metadata.namespace == set.metadata.namespace
+        && owner_of(app).is_some_and(|owner| {
+            owner.api_version == API_VERSION
+                && owner.kind == KIND
+                && owner.name == set.metadata.name
+        })
+}
+
+/// The write that a generated Application needs.
+///
+/// # Errors
+/// The message, if the existing one belongs to another controller or cannot be compared.
+pub(super) fn change(
+    set: &ApplicationSet,
+    mut generated: Application,
+    live: Option<&Application>,
+    ignored: &Ignored,
+    settings: &Settings,
+) -> Result<Option<Change>, String> {
+    spec::normalize(&mut generated.spec);
+    let Some(live) = live else {
+        let mut app = Application {
+            api_version: API_VERSION.into(),
+            kind: "Application".into(),
+            operation: generated.operation,
+            ..Application::default()
+        };
+        app.spec = generated.spec;
+        app.metadata.name.clone_from(&generated.metadata.name);
+        app.metadata.namespace.clone_from(&set.metadata.namespace);
+        app.metadata.labels.clone_from(&generated.metadata.labels);
+        app.metadata
+            .annotations
+            .clone_from(&generated.metadata.annotations);
+        app.metadata
+            .finalizers
+            .clone_from(&generated.metadata.finalizers);
+        set_owner(&mut app, set)?;
+        return Ok(Some(Change::Create(Box::new(app))));
+    };
+    let mut before = live.clone();
+    spec::normalize(&mut before.spec);
+    let mut after = live.clone();
+    preserve(set, live, &mut generated, settings);
+    after.spec = generated.spec;
+    if generated.operation.is_some() {
+        after.operation = generated.operation;
+    }
+    after.metadata.labels.clone_from(&generated.metadata.labels);
+    after
+        .metadata
+        .annotations
+        .clone_from(&generated.metadata.annotations);
+    after
+        .metadata
+        .finalizers
+        .clone_from(&generated.metadata.finalizers);
+    set_owner(&mut after, set)?;
+    let json = |app: &Application| {
+        let mut json = serde_json::to_value(app).unwrap_or_default();
+        if let Some(fields) = json.as_object_mut() {
+            fields.retain(|key, _| matches!(key.as_str(), "metadata" | "spec" | "operation"));
+        }
+        json
+    };
+    let (old, mut new) = (
+        json(&ignored.strip(&before)?),
+        json(&ignored.strip(&after)?),
+    );
+    // An operation is never compared: it is new, or it is left alone.
+    if let Some(operation) = json(&after).get("operation") {
+        new["operation"] = operation.clone();
+    }
+    let patch = json_merge::create_two_way(&old, &new).map_err(|e| e.to_string())?;
+    if patch.as_object().is_none_or(serde_json::Map::is_empty) {
+        return Ok(None);
+    }
+    let name = live.metadata.name.clone();
+    let whole = serde_json::to_value(live).unwrap_or_default();
+    let patched = json_merge::apply(&whole, &patch).map_err(|e| e.to_string())?;
+    let after = serde_json::from_value(patched).map_err(|e| e.to_string())?;
+    Ok(Some(Change::Update {
+        name,
+        patch,
+        after: Box::new(after),
+    }))
+}
+
+/// Takes over from the existing Application what others write.
+fn preserve(
+    set: &ApplicationSet,
+    live: &Application,
+    generated: &mut Application,
+    settings: &Settings,
+) {
+    let own = set.spec.preserved_fields.clone().unwrap_or_default();
+    let others = [NOTIFIED, REFRESH, HYDRATE].map(str::to_owned);
+    let annotations = own.annotations.iter();
+    for key in annotations
+        .chain(&settings.preserved_annotations)
+        .chain(&others)
+    {
+        if let Some(value) = live.metadata.annotations.get(key) {
+            let annotations = &mut generated.metadata.annotations;
+            annotations.insert(key.clone(), value.clone());
+        }
+    }
+    for key in own.labels.iter().chain(&settings.preserved_labels) {
+        if let Some(value) = live.metadata.labels.get(key) {
+            generated.metadata.labels.insert(key.clone(), value.clone());
+        }
+    }
+    for prefix in [PRE_DELETE_FINALIZER, POST_DELETE_FINALIZER] {
+        let kept = live
+            .metadata
+            .finalizers
+            .iter()
+            .filter(|f| f.starts_with(prefix));
+        generated.metadata.finalizers.extend(kept.cloned());
+    }
+}
+
+fn set_owner(app: &mut Application, set: &ApplicationSet) -> Result<(), String> {
+    let own = OwnerReference {
+        api_version: API_VERSION.into(),
+        kind: KIND.into(),
+        name: set.metadata.name.clone(),
+        uid: set.metadata.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    };
+    let group = |owner: &OwnerReference| {
+        let api = &owner.api_version;
+        api.split_once('/')
+            .map_or("", |(group, _)| group)
+            .to_owned()
+    };
+    let is_own = |owner: &OwnerReference| {
+        owner.kind == own.kind && owner.name == own.name && group(owner) == group(&own)
+    };
+    if let Some(other) = owner_of(app).filter(|owner| !is_own(owner)) {
+        return Err(format!(
+            "Object {}/{} is already owned by another {} controller {}",
+            app.metadata.namespace, app.metadata.name, other.kind, other.name
+        ));
+    }
+    let owners = &mut app.metadata.owner_references;
+    match owners.iter_mut().find(|owner| is_own(owner)) {
+        Some(owner) => *owner = own,
+        None => owners.push(own),
+    }
+    Ok(())
+}

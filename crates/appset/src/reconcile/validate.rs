@@ -1,0 +1,88 @@
+//! Which generated Applications cannot be written. Main function: [`invalid`].
+
+use super::Existing;
+use std::collections::{BTreeMap, BTreeSet};
+use tiphys_api::Application;
+use tiphys_api::application_set::ApplicationSet;
+use tiphys_engine::spec::{self, Destination};
+
+/// Why Applications are invalid, by name. A name that occurs twice makes both invalid.
+pub fn invalid(
+    set: &ApplicationSet,
+    desired: &[Application],
+    existing: &Existing<'_>,
+) -> BTreeMap<String, String> {
+    let mut invalid = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    let of = &set.metadata.name;
+    for app in desired {
+        let name = &app.metadata.name;
+        let why = if name.is_empty() {
+            Some(format!(
+                "ApplicationSet {of} contains an application with no name; a name must be set in \
+                 the template's metadata.name or via a templatePatch (generateName is not \
+                 supported)"
+            ))
+        } else if !seen.insert(name) {
+            Some(format!(
+                "ApplicationSet {of} contains applications with duplicate name: {name}"
+            ))
+        } else if !existing.projects.contains(&app.spec.project) {
+            Some(format!(
+                "application references project {} which does not exist",
+                app.spec.project
+            ))
+        } else {
+            destination(app, existing)
+                .err()
+                .map(|why| format!("application destination spec is invalid: {why}"))
+        };
+        if let Some(why) = why {
+            invalid.insert(name.clone(), why);
+        }
+    }
+    invalid
+}
+
+/// The message of the last one by name, and how many more there are.
+pub fn message(invalid: &BTreeMap<String, String>) -> Option<String> {
+    let last = invalid.values().next_back()?;
+    Some(match invalid.len() {
+        1 => last.clone(),
+        count => format!("{last} (and {} more)", count - 1),
+    })
+}
+
+/// The cluster of an Application. A server that is not known is accepted: its Secret may come.
+fn destination(app: &Application, existing: &Existing<'_>) -> Result<(), String> {
+    let destination = &app.spec.destination;
+    if destination.name.is_empty() && !destination.server.is_empty() {
+        return Ok(());
+    }
+    let local = spec::in_cluster();
+    let mut clusters: Vec<Destination> = existing.clusters.to_vec();
+    if clusters
+        .iter()
+        .all(|cluster| cluster.server != local.server)
+    {
+        clusters.push(local);
+    }
+    spec::destination(destination, &clusters).map(drop)
+}
+
+/// Whether an Application's resources cannot be deleted, because its cluster does not exist.
+pub fn has_no_cluster(app: &Application, existing: &Existing<'_>) -> bool {
+    let local = spec::in_cluster();
+    let destination = &app.spec.destination;
+    if destination.name.is_empty() && destination.server == local.server {
+        return false;
+    }
+    let mut clusters: Vec<Destination> = existing.clusters.to_vec();
+    if clusters
+        .iter()
+        .all(|cluster| cluster.server != local.server)
+    {
+        clusters.push(local);
+    }
+    spec::destination(destination, &clusters).is_err()
+}

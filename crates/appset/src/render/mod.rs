@@ -1,0 +1,220 @@
+//! Fills templates with parameters.
+//!
+//! Main type: [`Renderer`]. The strings of a JSON document are templates of one of two kinds:
+//! fasttemplate, which replaces `{{name}}`, or Go's text/template. A rendered text is never a
+//! template again.
+
+mod fast;
+mod functions;
+
+use crate::error::GenerateError;
+use crate::params::{Param, Params, value_of};
+use serde_json::{Map, Value as Json};
+use std::cell::RefCell;
+use std::sync::Arc;
+use tiphys_gocompat::sprig::Sources;
+use tiphys_gocompat::template::{Budget, Limits, MissingKey, Options, TemplateSet, Value, execute};
+
+/// The name of a template in error texts.
+const NAME: &str = "base";
+
+/// How deep a document may be nested.
+const DEPTH: usize = 200;
+
+/// One way of rendering, used for a whole ApplicationSet.
+pub struct Renderer<'s> {
+    mode: Mode,
+    sources: RefCell<&'s mut Sources>,
+}
+
+enum Mode {
+    Fast,
+    /// The keys of `goTemplateOptions`, checked when a template is used.
+    Go(Vec<String>),
+}
+
+impl<'s> Renderer<'s> {
+    /// A renderer for `goTemplate` and `goTemplateOptions`; `sources` are for the functions of
+    /// sprig that need chance or time.
+    pub fn new(go: bool, options: &[String], sources: &'s mut Sources) -> Self {
+        let mode = match go {
+            true => Mode::Go(options.to_vec()),
+            false => Mode::Fast,
+        };
+        Self {
+            mode,
+            sources: RefCell::new(sources),
+        }
+    }
+
+    pub(crate) fn is_go(&self) -> bool {
+        matches!(self.mode, Mode::Go(_))
+    }
+
+    /// Prepares parameters for several texts.
+    pub(crate) fn with<'p>(&'p self, params: &'p Params) -> Filled<'p, 's> {
+        let data = match self.mode {
+            Mode::Fast => Value::Nil,
+            Mode::Go(_) => Value::Map(value_of(params)),
+        };
+        Filled {
+            renderer: self,
+            params,
+            data,
+            budget: Budget::new(Limits::default()),
+        }
+    }
+
+    fn missing_key(options: &[String]) -> Result<MissingKey, GenerateError> {
+        let mut missing_key = MissingKey::Invalid;
+        for option in options {
+            missing_key = match option.as_str() {
+                "missingkey=default" | "missingkey=invalid" => MissingKey::Invalid,
+                "missingkey=zero" => MissingKey::Zero,
+                "missingkey=error" => MissingKey::Error,
+                _ => {
+                    return Err(GenerateError::spec(format!(
+                        "unrecognized option in goTemplateOptions: {option}"
+                    )));
+                }
+            };
+        }
+        Ok(missing_key)
+    }
+}
+
+/// What to do with a key that the parameters lack.
+#[derive(Clone, Copy, PartialEq)]
+enum Missing {
+    AsConfigured,
+    /// The text stays a template, for a later renderer.
+    KeepTemplate,
+}
+
+/// A renderer with parameters.
+pub(crate) struct Filled<'p, 's> {
+    renderer: &'p Renderer<'s>,
+    params: &'p Params,
+    data: Value,
+    budget: Budget,
+}
+
+impl Filled<'_, '_> {
+    /// One text.
+    pub fn text(&self, text: &str) -> Result<String, GenerateError> {
+        self.render(text, Missing::AsConfigured)
+    }
+
+    /// One text which may need parameters that are not known yet: then it is returned as it is.
+    fn known_text(&self, text: &str) -> Result<String, GenerateError> {
+        self.render(text, Missing::KeepTemplate)
+    }
+
+    fn render(&self, text: &str, missing: Missing) -> Result<String, GenerateError> {
+        match &self.renderer.mode {
+            Mode::Fast => fast::replace(text, |name| match self.params.get(name) {
+                Some(Param::String(value)) => Some(value.as_str()),
+                _ => None,
+            }),
+            Mode::Go(options) => self.go(text, options, missing),
+        }
+    }
+
+    fn go(
+        &self,
+        text: &str,
+        options: &[String],
+        missing: Missing,
+    ) -> Result<String, GenerateError> {
+        let missing_key = Renderer::missing_key(options)?;
+        if !text.contains("{{") {
+            return Ok(text.to_owned());
+        }
+        let missing_key = match missing {
+            Missing::AsConfigured => missing_key,
+            Missing::KeepTemplate => MissingKey::Error,
+        };
+        let mut set = TemplateSet::new(NAME, functions::table().clone());
+        set.parse(NAME, text.as_bytes()).map_err(|e| {
+            GenerateError::Template(format!("failed to parse template {text}: {e}"))
+        })?;
+        let mut sources = self.renderer.sources.borrow_mut();
+        let options = Options {
+            missing_key,
+            budget: &self.budget,
+            host: &mut **sources,
+        };
+        let mut out = Vec::new();
+        match execute(&Arc::new(set), NAME, self.data.clone(), options, &mut out) {
+            Ok(()) => Ok(String::from_utf8_lossy(&out).into_owned()),
+            Err(e) => {
+                let message = format!("{e}");
+                if missing == Missing::KeepTemplate && lacks_key(&message) {
+                    return Ok(text.to_owned());
+                }
+                Err(GenerateError::Template(format!(
+                    "failed to execute go template {text}: {message}"
+                )))
+            }
+        }
+    }
+
+    /// Every string and every key of a document. Members with null vanish, as in Argo CD.
+    pub fn json(&self, document: &Json) -> Result<Json, GenerateError> {
+        self.json_at(document, 0, &|_, _| false)
+    }
+
+    /// The same for a generator inside a matrix: its `values` may use its own parameters, which are
+    /// not known yet.
+    pub fn generator(&self, document: &Json) -> Result<Json, GenerateError> {
+        self.json_at(document, 0, &|depth, key| {
+            key == "values" && (depth == 1 || depth == 4)
+        })
+    }
+
+    fn json_at(
+        &self,
+        document: &Json,
+        depth: usize,
+        keeps: &dyn Fn(usize, &str) -> bool,
+    ) -> Result<Json, GenerateError> {
+        if depth > DEPTH {
+            return Err(GenerateError::spec("the document is nested too deeply"));
+        }
+        Ok(match document {
+            Json::String(text) => Json::String(self.text(text)?),
+            Json::Array(items) => Json::Array(
+                items
+                    .iter()
+                    .map(|item| self.json_at(item, depth + 1, keeps))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Json::Object(members) => {
+                let mut rendered = Map::new();
+                for (key, member) in members.iter().filter(|(_, member)| !member.is_null()) {
+                    let value = match member.is_object() && keeps(depth, key) {
+                        true => self.values(member)?,
+                        false => self.json_at(member, depth + 1, keeps)?,
+                    };
+                    rendered.insert(self.text(key)?, value);
+                }
+                Json::Object(rendered)
+            }
+            other => other.clone(),
+        })
+    }
+
+    fn values(&self, values: &Json) -> Result<Json, GenerateError> {
+        let mut rendered = Map::new();
+        for (key, value) in values.as_object().into_iter().flatten() {
+            let text = self.known_text(value.as_str().unwrap_or_default())?;
+            rendered.insert(key.clone(), Json::String(text));
+        }
+        Ok(Json::Object(rendered))
+    }
+}
+
+/// Whether text/template failed because a key is missing.
+fn lacks_key(message: &str) -> bool {
+    message.contains("map has no entry for key") || message.contains("can't evaluate field")
+}

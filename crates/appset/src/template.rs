@@ -1,0 +1,155 @@
+//! Templates of Applications: of the set and of its generators, rendered and patched.
+//!
+//! Main functions: [`merged`], [`application`] and [`patched`].
+
+use crate::error::{GenerateError, Place};
+use crate::params::Params;
+use crate::render::Renderer;
+use serde_json::{Map, Value as Json};
+use std::sync::LazyLock;
+use tiphys_api::Application;
+use tiphys_api::application_set::{ApplicationSetSyncPolicy, ApplicationSetTemplate};
+use tiphys_apimachinery::patch::strategic;
+use tiphys_apimachinery::schema::{Schema, crd};
+use tiphys_gocompat::yaml::{self, Duplicates};
+
+/// Deletes the resources of an Application with it.
+pub const RESOURCES_FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
+
+/// How deep templates may be nested.
+const DEPTH: usize = 200;
+
+/// The template of a generator over that of the set: what it has wins, lists whole. The result is
+/// the JSON of an Application.
+pub(crate) fn merged(
+    own: &ApplicationSetTemplate,
+    set: &ApplicationSetTemplate,
+) -> Result<Json, GenerateError> {
+    let json = |template: &ApplicationSetTemplate| {
+        serde_json::to_value(template).map_err(|e| GenerateError::content(e.to_string()))
+    };
+    let mut template = json(own)?;
+    fill(&mut template, &json(set)?, 0);
+    Ok(template)
+}
+
+fn fill(into: &mut Json, from: &Json, depth: usize) {
+    if is_zero(into) {
+        into.clone_from(from);
+        return;
+    }
+    if let (Json::Object(into), Json::Object(from), true) = (into, from, depth < DEPTH) {
+        for (key, value) in from {
+            match into.get_mut(key) {
+                // Values are opaque: one wins as a whole.
+                Some(old) if key == "valuesObject" && !old.is_null() => {}
+                Some(old) => fill(old, value, depth + 1),
+                None => {
+                    into.insert(key.clone(), value.clone());
+                }
+            }
+        }
+    }
+}
+
+fn is_zero(json: &Json) -> bool {
+    match json {
+        Json::Null => true,
+        Json::Bool(value) => !value,
+        Json::Number(number) => number.as_f64() == Some(0.0),
+        Json::String(text) => text.is_empty(),
+        Json::Array(items) => items.is_empty(),
+        Json::Object(_) => false,
+    }
+}
+
+/// Renders a template; without parameters it stays as it is.
+pub fn application(
+    template: &Json,
+    params: &Params,
+    renderer: &Renderer<'_>,
+    policy: Option<&ApplicationSetSyncPolicy>,
+) -> Result<Application, GenerateError> {
+    let decode = |json: Json| {
+        serde_json::from_value::<Application>(json)
+            .map_err(|e| GenerateError::content(e.to_string()))
+    };
+    if params.is_empty() {
+        return decode(template.clone());
+    }
+    let mut app = decode(renderer.with(params).json(template)?)?;
+    let preserved = policy.is_some_and(|policy| policy.preserve_resources_on_deletion);
+    if !preserved && app.metadata.finalizers.is_empty() {
+        app.metadata.finalizers = vec![RESOURCES_FINALIZER.to_owned()];
+    }
+    Ok(app)
+}
+
+/// Renders `templatePatch` and applies it. The project cannot be patched.
+pub(crate) fn patched(
+    app: Application,
+    patch: &str,
+    params: &Params,
+    renderer: &Renderer<'_>,
+) -> Result<Application, GenerateError> {
+    let text = renderer
+        .with(params)
+        .text(patch)
+        .at("error replacing values in templatePatch")?;
+    apply_patch(app, &text)
+}
+
+/// Applies the text of a patch, YAML or JSON.
+pub fn apply_patch(app: Application, text: &str) -> Result<Application, GenerateError> {
+    let invalid = |why: String| GenerateError::content(format!("invalid templatePatch: {why}"));
+    let patch = yaml::parse_document(text, &crate::CONTENT, Duplicates::LastWins)
+        .map_err(|e| invalid(e.to_string()))?;
+    let patch = match patch {
+        Json::Null => return Ok(app),
+        Json::Object(_) => patch,
+        _ => return Err(invalid("it is not a map".into())),
+    };
+    serde_json::from_value::<Application>(without_nulls(&patch))
+        .map_err(|e| invalid(e.to_string()))?;
+    let project = app.spec.project.clone();
+    let original = serde_json::to_value(&app).map_err(|e| invalid(e.to_string()))?;
+    let root = SCHEMA
+        .as_ref()
+        .and_then(Schema::root)
+        .ok_or_else(|| invalid("the schema is missing".into()))?;
+    let document = strategic::apply_owned(original, patch, root)
+        .map_err(|e| GenerateError::content(format!("error while applying templatePatch: {e}")))?;
+    let mut app: Application =
+        serde_json::from_value(document).map_err(|e| invalid(e.to_string()))?;
+    app.spec.project = project;
+    Ok(app)
+}
+
+/// Without the members that remove something, for checking the types of the others.
+fn without_nulls(json: &Json) -> Json {
+    match json {
+        Json::Object(members) => Json::Object(
+            members
+                .iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(key, value)| (key.clone(), without_nulls(value)))
+                .collect::<Map<_, _>>(),
+        ),
+        other => other.clone(),
+    }
+}
+
+/// How the fields of an Application are merged: the schema of its definition.
+static SCHEMA: LazyLock<Option<Schema>> = LazyLock::new(|| {
+    let text = include_str!("../../../deploy/crds/application-crd.yaml");
+    let crd = yaml::parse_document(text, &yaml::Limits::default(), Duplicates::LastWins).ok()?;
+    crd::from_structural(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]).ok()
+});
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_schema_of_applications_is_read() {
+        assert!(super::SCHEMA.is_some());
+    }
+}

@@ -1,0 +1,48 @@
+//! The recorded cases of ApplicationSets (`../shared/cases/appset.jsonl`): what Argo CD's
+//! controller generated and did.
+
+mod suite;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The least number of cases that pass; it only rises.
+const LEAST: usize = 1302;
+
+#[test]
+fn recorded_cases() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/appset.jsonl");
+    let Ok(text) = std::fs::read_to_string(&file) else {
+        return tiphys_testkit::skip("shared", "../shared/cases is missing");
+    };
+    let show = std::env::var("APPSET_SHOW").unwrap_or_default();
+    let mut lines = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let fixtures = lines.next().expect("the fixtures");
+    let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut passed = 0;
+    for case in lines {
+        let case = suite::expanded(case, &fixtures);
+        let verdict = suite::run(&case);
+        let kind = case["kind"].as_str().unwrap_or_default();
+        let feature = case["feature"].as_str().unwrap_or_default();
+        for name in [kind.to_owned(), format!("{kind} {feature}")] {
+            let count = counts.entry(name).or_default();
+            count.0 += usize::from(verdict.is_ok());
+            count.1 += 1;
+        }
+        passed += usize::from(verdict.is_ok());
+        if let Err(why) = verdict
+            && !show.is_empty()
+            && case["id"].as_str().unwrap_or_default().contains(&show)
+        {
+            println!("{}: {why}", case["id"]);
+        }
+    }
+    for (name, (passed, total)) in &counts {
+        println!("{name}: {passed}/{total}");
+    }
+    println!("passed {passed}");
+    assert!(passed >= LEAST, "{passed} cases pass, {LEAST} did before");
+}

@@ -1,0 +1,145 @@
+//! Which changes lead to a reconcile of which sets. Main function: [`follow`].
+
+use super::{Controller, Reason};
+use crate::runtime::next;
+use std::{sync::Arc, time::Duration};
+use tiphys_api::{Application, ApplicationSet, constants};
+use tiphys_appset::reconcile::owner_of;
+use tiphys_cluster::{AppKey, ChangeType, records::RecordChange};
+
+/// Changes of clusters, projects and Applications come in bursts.
+const SETTLE: Duration = Duration::from_millis(20);
+
+/// Follows all feeds until one ends.
+pub async fn follow(controller: Arc<Controller>) {
+    tokio::select! {
+        () = sets(&controller) => {}
+        () = applications(&controller) => {}
+        () = secrets(&controller) => {}
+        () = projects(&controller) => {}
+        () = settings(&controller) => {}
+        () = leases(&controller) => {}
+    }
+}
+
+impl Controller {
+    fn add_all(&self) {
+        for record in self.sets.list() {
+            let key = AppKey::new(&record.meta.namespace, &record.meta.name);
+            self.queue.add_after(key, Reason::default(), SETTLE);
+        }
+    }
+}
+
+async fn sets(controller: &Controller) {
+    let mut changes = controller.sets.changes();
+    controller.add_all();
+    while let Some(change) = next(&mut changes).await {
+        match change {
+            Some(change) if concerns(&change) => {
+                let meta = &change.record.meta;
+                let key = AppKey::new(&meta.namespace, &meta.name);
+                controller.queue.add(key, Reason::default());
+            }
+            Some(_) => {}
+            None => controller.add_all(),
+        }
+    }
+}
+
+/// A status, which is only written here, does not concern the controller.
+fn concerns(change: &RecordChange<ApplicationSet>) -> bool {
+    let (Some(before), Ok(now)) = (&change.before, change.record.value()) else {
+        return true;
+    };
+    let Ok(before) = before.value() else {
+        return true;
+    };
+    before.spec != now.spec
+        || before.metadata.annotations != now.metadata.annotations
+        || before.metadata.labels != now.metadata.labels
+        || before.metadata.finalizers != now.metadata.finalizers
+        || before.metadata.deletion_timestamp != now.metadata.deletion_timestamp
+}
+
+async fn applications(controller: &Controller) {
+    let mut changes = controller.records.applications.changes();
+    while let Some(change) = next(&mut changes).await {
+        let Some(change) = change else {
+            controller.add_all();
+            continue;
+        };
+        if let Ok(app) = change.record.value()
+            && let Some(owner) = owner_of(&app).filter(|owner| owner.kind == "ApplicationSet")
+            && matters(&change, &app)
+        {
+            let key = AppKey::new(&change.record.meta.namespace, &owner.name);
+            controller.queue.add_after(key, Reason::default(), SETTLE);
+        }
+    }
+}
+
+/// Whether someone changed what a set writes, or a rollout may go on. New ones are the set's own.
+fn matters(change: &RecordChange<Application>, now: &Application) -> bool {
+    match change.change_type {
+        ChangeType::Deleted => return true,
+        ChangeType::Added => return false,
+        ChangeType::Modified => {}
+    }
+    let Some(Ok(before)) = change.before.as_ref().map(|before| before.value()) else {
+        return true;
+    };
+    let phase = |app: &Application| {
+        let state = app.status.operation_state.as_ref();
+        state.map(|state| (state.phase.clone(), state.started_at))
+    };
+    before.spec != now.spec
+        || before.metadata.annotations != now.metadata.annotations
+        || before.metadata.labels != now.metadata.labels
+        || before.metadata.finalizers != now.metadata.finalizers
+        || before.status.health.status != now.status.health.status
+        || before.status.sync.status != now.status.sync.status
+        || phase(&before) != phase(now)
+}
+
+async fn secrets(controller: &Controller) {
+    let mut changes = controller.records.secrets.changes();
+    while let Some(change) = next(&mut changes).await {
+        let is_cluster = change.is_none_or(|change| {
+            let label = change.record.meta.labels.get(constants::SECRET_TYPE_LABEL);
+            label.is_some_and(|kind| kind == "cluster")
+        });
+        if is_cluster {
+            controller.add_all();
+        }
+    }
+}
+
+async fn projects(controller: &Controller) {
+    let mut changes = controller.records.projects.changes();
+    while let Some(change) = next(&mut changes).await {
+        // Only whether a project exists matters.
+        if change.is_none_or(|change| change.change_type != ChangeType::Modified) {
+            controller.add_all();
+        }
+    }
+}
+
+async fn settings(controller: &Controller) {
+    let mut settings = controller.records.watch_settings();
+    while settings.changed().await.is_ok() {
+        controller.add_all();
+    }
+}
+
+/// Who becomes the one that works looks at everything.
+async fn leases(controller: &Controller) {
+    let Some(leases) = &controller.leases else {
+        return std::future::pending().await;
+    };
+    let mut changes = leases.changes();
+    while changes.changed().await.is_ok() {
+        controller.add_all();
+    }
+    std::future::pending().await
+}

@@ -1,0 +1,249 @@
+//! One reconcile of one set. Main function: [`Controller::reconcile`].
+
+use super::{Controller, Reason};
+use serde_json::json;
+use std::{collections::BTreeSet, time::Duration};
+use tiphys_api::{Application, ApplicationSet, application_set::ApplicationSetStatus, constants};
+use tiphys_apimachinery::patch::json_merge;
+use tiphys_appset::{
+    reconcile::{
+        Change, Condition, Deletion, Done, Existing, Next, Settings, owner_of, plan, plan_deletion,
+        set_conditions,
+    },
+    rolling,
+};
+use tiphys_cluster::{AppKey, Error};
+use tiphys_engine::spec::Destination;
+
+/// Asks for a reconcile with revisions looked up again.
+const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
+/// What a set sees of the cluster.
+struct Seen {
+    applications: Vec<Application>,
+    projects: BTreeSet<String>,
+    clusters: std::sync::Arc<[Destination]>,
+}
+
+impl Seen {
+    fn existing(&self) -> Existing<'_> {
+        Existing {
+            applications: &self.applications,
+            projects: &self.projects,
+            clusters: &self.clusters,
+        }
+    }
+}
+
+impl Controller {
+    /// Returns when the set is to be reconciled again by time.
+    pub(super) async fn reconcile(
+        &self,
+        key: &AppKey,
+        reason: Reason,
+    ) -> Result<Option<Duration>, Error> {
+        let Some(record) = self.sets.get(&key.namespace, &key.name) else {
+            return Ok(None);
+        };
+        let set = match record.value() {
+            Ok(set) => set,
+            Err(problem) => return self.unreadable(key, &problem).await,
+        };
+        if !self.records.permits(&key.namespace) {
+            return Ok(None);
+        }
+        let settings = self.settings.of_reconcile(&self.records.settings());
+        let seen = self.seen(&key.namespace)?;
+        if set.metadata.deletion_timestamp.is_some() {
+            let deletion = plan_deletion(&set, &seen.existing(), &settings, self.now());
+            return self.delete(&set, deletion).await;
+        }
+        self.keep_for_reverse_deletion(&set, &settings).await?;
+        let refresh = set.metadata.annotations.contains_key(REFRESH);
+        let is_fresh = reason.is_fresh || refresh;
+        let generated = self.answers.generate(&set, is_fresh).await;
+        let outcome = match &generated.failure {
+            Some(failure) => Err(failure),
+            None => Ok(generated.applications.as_slice()),
+        };
+        // Answers take time: what exists is looked at after them.
+        let seen = self.seen(&key.namespace)?;
+        let plan = plan(&set, outcome, &seen.existing(), &settings, self.now());
+        let done = match plan.ends {
+            true => Done::Completely,
+            false => self.carry_out(&set, &plan).await,
+        };
+        let owned = self.owned(&set);
+        let owned: Vec<&Application> = owned.iter().collect();
+        let status = plan.conclude(&set, &done, &owned, &settings, self.now());
+        self.write_status(&set, &status).await?;
+        if let Done::WriteFailed(message) | Done::DeleteFailed(message) = done {
+            return Err(Error::Invalid {
+                key: format!("{}/{}", key.namespace, key.name),
+                problem: message,
+            });
+        }
+        if refresh && !plan.ends {
+            let patch = json!({"metadata": {"annotations": {REFRESH: null}}});
+            let (namespace, name) = (&key.namespace, &key.name);
+            self.sets.merge_patch(namespace, name, &patch).await?;
+        }
+        Ok(plan.requeue_after)
+    }
+
+    /// Says in the status that the specification does not have the form of one, such as a template
+    /// of a generator, which the definition leaves open.
+    async fn unreadable(&self, key: &AppKey, problem: &str) -> Result<Option<Duration>, Error> {
+        let mut status = ApplicationSetStatus::default();
+        let error = Condition::error("ErrorOccurred", problem);
+        let none = ApplicationSet::default();
+        set_conditions(&mut status, &none, vec![error], false, self.now());
+        let patch = json!({"status": {"conditions": status.conditions, "health": status.health}});
+        let known = self.sets.get(&key.namespace, &key.name);
+        let before = known.and_then(|record| record.object().ok());
+        let said = before.as_ref().and_then(|set| {
+            set.0
+                .get("status")?
+                .pointer("/conditions/0/message")?
+                .as_str()
+        });
+        if said != Some(problem) {
+            let (namespace, name) = (&key.namespace, &key.name);
+            self.sets
+                .merge_patch_status(namespace, name, &patch)
+                .await?;
+        }
+        Ok(None)
+    }
+
+    /// The state of the cluster, if it is known.
+    fn seen(&self, namespace: &str) -> Result<Seen, Error> {
+        let records = &self.records;
+        if let Some(problem) = records.problem() {
+            return Err(unknown(problem));
+        }
+        let mut applications = Vec::new();
+        for record in records.applications.list() {
+            if record.meta.namespace == namespace {
+                applications.push((*record.value().map_err(unknown)?).clone());
+            }
+        }
+        Ok(Seen {
+            applications,
+            projects: records
+                .projects
+                .list()
+                .iter()
+                .map(|p| p.meta.name.clone())
+                .collect(),
+            clusters: records.settings().destinations.clone(),
+        })
+    }
+
+    /// The Applications of a set now.
+    fn owned(&self, set: &ApplicationSet) -> Vec<Application> {
+        let records = self.records.applications.list();
+        let values = records
+            .iter()
+            .filter(|r| r.meta.namespace == set.metadata.namespace);
+        values
+            .filter_map(|record| record.value().ok())
+            .filter(|app| {
+                owner_of(app).is_some_and(|owner| {
+                    owner.kind == "ApplicationSet" && owner.name == set.metadata.name
+                })
+            })
+            .map(|app| (*app).clone())
+            .collect()
+    }
+
+    async fn write_status(
+        &self,
+        set: &ApplicationSet,
+        status: &ApplicationSetStatus,
+    ) -> Result<(), Error> {
+        if set.status == *status {
+            return Ok(());
+        }
+        let json = |status: &ApplicationSetStatus| json!({"status": status});
+        let patch = json_merge::create_two_way(&json(&set.status), &json(status))
+            .map_err(|e| unknown(e.to_string()))?;
+        let (namespace, name) = (&set.metadata.namespace, &set.metadata.name);
+        match self.sets.merge_patch_status(namespace, name, &patch).await {
+            Err(e) if e.is_not_found() => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    /// A set that deletes its Applications in order must outlive them.
+    async fn keep_for_reverse_deletion(
+        &self,
+        set: &ApplicationSet,
+        settings: &Settings,
+    ) -> Result<(), Error> {
+        let finalizers = &set.metadata.finalizers;
+        let has = finalizers
+            .iter()
+            .any(|f| f == constants::RESOURCES_FINALIZER);
+        if !settings.progressive_syncs || !rolling::is_reversed(set) || has {
+            return Ok(());
+        }
+        let mut finalizers = finalizers.clone();
+        finalizers.push(constants::RESOURCES_FINALIZER.to_owned());
+        let patch = json!({"metadata": {"finalizers": finalizers}});
+        let (namespace, name) = (&set.metadata.namespace, &set.metadata.name);
+        self.sets
+            .merge_patch(namespace, name, &patch)
+            .await
+            .map(drop)
+    }
+
+    /// One step of a deletion.
+    async fn delete(
+        &self,
+        set: &ApplicationSet,
+        deletion: Deletion,
+    ) -> Result<Option<Duration>, Error> {
+        let namespace = &set.metadata.namespace;
+        let none = json!({"metadata": {"ownerReferences": null}});
+        for name in &deletion.release {
+            let applications = &self.records.applications;
+            match applications.merge_patch(namespace, name, &none).await {
+                Err(e) if e.is_not_found() => {}
+                result => drop(result?),
+            }
+        }
+        match deletion.next {
+            Next::Wait(after) => Ok(Some(after)),
+            Next::Stuck(problem) => Err(unknown(problem)),
+            Next::Delete { name, after } => {
+                let change = Change::Delete {
+                    name,
+                    release: false,
+                };
+                self.apply(set, &change).await?;
+                Ok(Some(after))
+            }
+            Next::Finish => {
+                let finalizers = &set.metadata.finalizers;
+                let kept: Vec<&String> = finalizers
+                    .iter()
+                    .filter(|finalizer| *finalizer != constants::RESOURCES_FINALIZER)
+                    .collect();
+                if kept.len() < finalizers.len() {
+                    let patch = json!({"metadata": {"finalizers": kept}});
+                    self.sets
+                        .merge_patch(namespace, &set.metadata.name, &patch)
+                        .await?;
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn unknown(problem: String) -> Error {
+    Error::Invalid {
+        key: "ApplicationSet".to_owned(),
+        problem,
+    }
+}

@@ -1,0 +1,69 @@
+//! The settings of the controller. Main type: [`ControllerSettings`].
+
+use std::time::Duration;
+use tiphys_appset::reconcile;
+use tiphys_cluster::Settings;
+use tiphys_gocompat::duration;
+
+/// What flags say; `None`: as in argocd-cmd-params-cm.
+#[derive(Clone, Debug, Default)]
+pub struct ControllerSettings {
+    pub policy: Option<String>,
+    pub policy_override: Option<bool>,
+    pub progressive_syncs: Option<bool>,
+    pub new_git_file_globbing: Option<bool>,
+    pub preserved_annotations: Option<Vec<String>>,
+    pub preserved_labels: Option<Vec<String>>,
+    pub most_resources: Option<usize>,
+}
+
+const PREFIX: &str = "applicationsetcontroller.";
+
+impl ControllerSettings {
+    /// For deciding what a set does.
+    pub(super) fn of_reconcile(&self, settings: &Settings) -> reconcile::Settings {
+        let param = |name: &str| settings.param(&format!("{PREFIX}{name}")).to_owned();
+        let list = |name: &str| -> Vec<String> {
+            let text = param(name);
+            let items = text
+                .split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty());
+            items.map(str::to_owned).collect()
+        };
+        let policy = self.policy.clone().unwrap_or_else(|| param("policy"));
+        // As in Argo CD: a policy for all sets turns theirs off, unless that is said.
+        let policy_override = match (self.policy_override, param("enable.policy.override")) {
+            (Some(said), _) => said,
+            (None, text) if text.is_empty() => policy.is_empty(),
+            (None, text) => text == "true",
+        };
+        let requeue = duration::parse(&param("requeue.after")).ok();
+        let requeue = requeue.and_then(|nanos| u64::try_from(nanos).ok());
+        let most = param("status.max.resources.count").parse().ok();
+        let defaults = reconcile::Settings::default();
+        reconcile::Settings {
+            policy,
+            policy_override,
+            progressive_syncs: self
+                .progressive_syncs
+                .unwrap_or_else(|| param("enable.progressive.syncs") == "true"),
+            preserved_annotations: self
+                .preserved_annotations
+                .clone()
+                .unwrap_or_else(|| list("global.preserved.annotations")),
+            preserved_labels: self
+                .preserved_labels
+                .clone()
+                .unwrap_or_else(|| list("global.preserved.labels")),
+            most_resources: self
+                .most_resources
+                .or(most)
+                .unwrap_or(defaults.most_resources),
+            requeue: requeue
+                .map(Duration::from_nanos)
+                .filter(|after| *after >= Duration::from_secs(1))
+                .unwrap_or(defaults.requeue),
+        }
+    }
+}

@@ -1,0 +1,530 @@
+//! The ApplicationSet controller on an API server: Applications come, change and go, and an answer
+//! that is missing deletes nothing.
+
+use http::Method;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tempfile::TempDir;
+use tiphys_cluster::{
+    Cluster, Records, RecordsOptions,
+    request::{Call, JSON, MERGE_PATCH},
+};
+use tiphys_controllers::applicationset::{self, ControllerSettings, Dependencies};
+use tiphys_embedded_kube::{EmbeddedKube, Options};
+use tiphys_gocompat::yaml;
+use tiphys_repo::{RepoOptions, Repos};
+use tiphys_sources::Sources;
+use tiphys_testkit::Repo;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+const CRDS: [&str; 3] = [
+    include_str!("../../../deploy/crds/application-crd.yaml"),
+    include_str!("../../../deploy/crds/applicationset-crd.yaml"),
+    include_str!("../../../deploy/crds/appproject-crd.yaml"),
+];
+const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
+const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An API server with the controller.
+struct Plane {
+    cluster: Cluster,
+    _kube: EmbeddedKube,
+    _folder: TempDir,
+    _stop: DropGuard,
+}
+
+impl Plane {
+    async fn start(settings: ControllerSettings) -> Self {
+        let kube = EmbeddedKube::start(Options::default())
+            .await
+            .expect("the embedded server starts");
+        let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc")
+            .await
+            .expect("it answers");
+        let (folder, stop) = (TempDir::new().expect("a folder"), CancellationToken::new());
+        let plane = Self {
+            cluster: cluster.clone(),
+            _kube: kube,
+            _folder: folder,
+            _stop: stop.clone().drop_guard(),
+        };
+        for text in CRDS {
+            let crd =
+                yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins)
+                    .expect("our own file");
+            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            plane.create(path, &crd).await;
+        }
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
+        plane.create("/api/v1/namespaces", &namespace).await;
+        let project = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
+            "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
+        });
+        plane
+            .create(
+                "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects",
+                &project,
+            )
+            .await;
+        let records = Records::start(cluster.clone(), RecordsOptions::new("argocd"));
+        records.wait_ready().await.expect("the records");
+        let options = RepoOptions {
+            allow_local: true,
+            refs_ttl: Duration::ZERO,
+            ..RepoOptions::default()
+        };
+        let repos = Repos::with_options(plane._folder.path(), options);
+        let dependencies = Dependencies {
+            sets: records.application_sets(&[]),
+            sources: Sources::new(&records, repos, None),
+            records,
+            workers: 4,
+            settings,
+            leases: None,
+            clock: Arc::new(jiff::Timestamp::now),
+        };
+        tokio::spawn(applicationset::run(dependencies, stop));
+        plane
+    }
+
+    async fn send(&self, call: Call) -> Result<Value, tiphys_cluster::Error> {
+        self.cluster.http().json(&call).await
+    }
+
+    async fn create(&self, path: &str, object: &Value) {
+        let began = Instant::now();
+        loop {
+            let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
+            match self.send(call).await {
+                Ok(_) => return,
+                // A definition is served a moment after it was created.
+                Err(e) if e.is_not_found() && began.elapsed() < PATIENCE => {}
+                Err(e) => panic!("{path}: {e}"),
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn set(&self, name: &str, spec: Value) {
+        let set = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        self.create(SETS, &set).await;
+    }
+
+    async fn patch(&self, path: &str, patch: Value) {
+        let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch.to_string());
+        self.send(call).await.expect("it is patched");
+    }
+
+    async fn delete(&self, path: &str) {
+        let call = Call::new(Method::DELETE, path).with_body(JSON, "{}");
+        self.send(call).await.expect("it is deleted");
+    }
+
+    async fn apps(&self) -> Vec<Value> {
+        let list = self.send(Call::get(APPS)).await.expect("a list");
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    async fn names(&self) -> Vec<String> {
+        let apps = self.apps().await;
+        apps.iter()
+            .map(|app| text(&app["metadata"]["name"]))
+            .collect()
+    }
+
+    /// Waits until there are exactly these Applications.
+    async fn has(&self, wanted: &[&str]) {
+        let began = Instant::now();
+        loop {
+            let names = self.names().await;
+            if names == wanted {
+                return;
+            }
+            assert!(
+                began.elapsed() < PATIENCE,
+                "there are {names:?} instead of {wanted:?}; the sets: {:?}",
+                self.send(Call::get(SETS)).await.map(|list| list["items"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|set| set["status"].clone())
+                    .collect::<Vec<_>>())
+            );
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until the condition of a set has this status, and returns its message.
+    async fn condition(&self, set: &str, type_: &str, status: &str) -> String {
+        let began = Instant::now();
+        loop {
+            let set = self
+                .send(Call::get(format!("{SETS}/{set}")))
+                .await
+                .expect("a set");
+            let conditions = set["status"]["conditions"].as_array().cloned();
+            let found = conditions
+                .into_iter()
+                .flatten()
+                .find(|c| c["type"] == type_);
+            if let Some(found) = found.filter(|c| c["status"] == status) {
+                return text(&found["message"]);
+            }
+            assert!(
+                began.elapsed() < PATIENCE,
+                "no {type_}={status}: {}",
+                set["status"]
+            );
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until a field of an Application has this value.
+    async fn field(&self, app: &str, pointer: &str, wanted: &str) {
+        let began = Instant::now();
+        loop {
+            let app = self.send(Call::get(format!("{APPS}/{app}"))).await;
+            let value = app
+                .as_ref()
+                .ok()
+                .and_then(|app| app.pointer(pointer)?.as_str());
+            if value == Some(wanted) {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{pointer} is {value:?}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn template(name: &str, url: &str, path: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "labels": {"made": "yes"}},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": url, "path": path, "targetRevision": "HEAD"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+        },
+    })
+}
+
+fn list(elements: &[&str]) -> Value {
+    let elements: Vec<Value> = elements.iter().map(|name| json!({"name": name})).collect();
+    json!([{"list": {"elements": elements}}])
+}
+
+fn secret(name: &str, labels: Value) -> Value {
+    let mut labels = labels;
+    labels["argocd.argoproj.io/secret-type"] = json!("cluster");
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": labels},
+        "stringData": {"name": name, "server": format!("https://{name}.example.com"), "config": "{}"},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn applications_come_change_and_go() {
+    let plane = Plane::start(ControllerSettings::default()).await;
+    let spec = json!({
+        "generators": list(&["one", "two"]),
+        "template": template("app-{{name}}", "https://example.com/r", "{{name}}"),
+    });
+    plane.set("set", spec).await;
+    plane.has(&["app-one", "app-two"]).await;
+    let message = plane.condition("set", "ResourcesUpToDate", "True").await;
+    assert_eq!(message, "All applications have been generated successfully");
+    let apps = plane.apps().await;
+    let set = plane
+        .send(Call::get(format!("{SETS}/set")))
+        .await
+        .expect("the set");
+    assert_eq!(set["status"]["resourcesCount"], 2, "{}", set["status"]);
+    assert_eq!(set["status"]["health"]["status"], "Healthy");
+    assert_eq!(
+        apps[0]["metadata"]["ownerReferences"],
+        json!([{
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "set",
+            "uid": set["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+        }])
+    );
+    assert_eq!(
+        apps[0]["metadata"]["finalizers"],
+        json!(["resources-finalizer.argocd.argoproj.io"])
+    );
+
+    // What someone else changes comes back; what is to be preserved stays.
+    let by_hand = json!({
+        "metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal", "mine": "x"}},
+        "spec": {"source": {"path": "elsewhere"}},
+    });
+    plane.patch(&format!("{APPS}/app-one"), by_hand).await;
+    plane.field("app-one", "/spec/source/path", "one").await;
+    plane
+        .field(
+            "app-one",
+            "/metadata/annotations/argocd.argoproj.io~1refresh",
+            "normal",
+        )
+        .await;
+    let app = plane
+        .send(Call::get(format!("{APPS}/app-one")))
+        .await
+        .expect("an app");
+    assert_eq!(app["metadata"]["annotations"]["mine"], Value::Null);
+
+    // Applications follow the set.
+    let edit = json!({"spec": {"template": {"spec": {"source": {"targetRevision": "v2"}}}}});
+    plane.patch(&format!("{SETS}/set"), edit).await;
+    plane
+        .field("app-two", "/spec/source/targetRevision", "v2")
+        .await;
+    let edit = json!({"spec": {"generators": list(&["two", "three"])}});
+    plane.patch(&format!("{SETS}/set"), edit).await;
+    // Nobody here carries out the finalizer of the Application that goes.
+    plane.field("app-three", "/spec/source/path", "three").await;
+    gone(&plane, "app-one").await;
+    plane.has(&["app-three", "app-two"]).await;
+
+    // The garbage collector deletes what the set owned.
+    plane.delete(&format!("{SETS}/set")).await;
+    gone(&plane, "app-two").await;
+    gone(&plane, "app-three").await;
+    plane.has(&[]).await;
+}
+
+/// Waits until an Application is being deleted, and removes its finalizers.
+async fn gone(plane: &Plane, name: &str) {
+    let began = Instant::now();
+    let path = format!("{APPS}/{name}");
+    loop {
+        let app = plane
+            .send(Call::get(path.clone()))
+            .await
+            .expect("an Application");
+        if app["metadata"]["deletionTimestamp"].is_string() {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{name} stays");
+        sleep(Duration::from_millis(20)).await;
+    }
+    plane
+        .patch(&path, json!({"metadata": {"finalizers": null}}))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_matrix_of_clusters_and_git_follows_both() {
+    let plane = Plane::start(ControllerSettings::default()).await;
+    let repo = Repo::with(&[
+        ("apps/web/deploy.yaml", "{}"),
+        ("apps/db/deploy.yaml", "{}"),
+        ("other/x.yaml", "{}"),
+    ]);
+    for (name, env) in [("east", "prod"), ("west", "prod"), ("lab", "test")] {
+        plane
+            .create(SECRETS, &secret(name, json!({"env": env})))
+            .await;
+    }
+    let mut template = template(
+        "{{.name}}-{{.path.basename}}",
+        &repo.url(),
+        "{{.path.path}}",
+    );
+    template["spec"]["destination"] =
+        json!({"name": "{{.name}}", "namespace": "{{.metadata.labels.env}}"});
+    let spec = json!({
+        "goTemplate": true,
+        "goTemplateOptions": ["missingkey=error"],
+        "syncPolicy": {"preserveResourcesOnDeletion": true},
+        "generators": [{"matrix": {"generators": [
+            {"clusters": {"selector": {"matchLabels": {"env": "prod"}}}},
+            {"git": {
+                "repoURL": repo.url(), "revision": "HEAD", "requeueAfterSeconds": 1,
+                "directories": [{"path": "apps/*"}],
+            }},
+        ]}}],
+        "template": template,
+    });
+    plane.set("fleet", spec).await;
+    plane
+        .has(&["east-db", "east-web", "west-db", "west-web"])
+        .await;
+    plane
+        .field("west-web", "/spec/source/path", "apps/web")
+        .await;
+    plane
+        .field("west-web", "/spec/destination/namespace", "prod")
+        .await;
+
+    // A folder goes, another one comes.
+    repo.commit(&[("apps/api/deploy.yaml", "{}")], &["apps/db/deploy.yaml"]);
+    plane
+        .has(&["east-api", "east-web", "west-api", "west-web"])
+        .await;
+
+    // A cluster that is labelled comes with all its Applications.
+    let label = json!({"metadata": {"labels": {"env": "prod"}}});
+    plane.patch(&format!("{SECRETS}/lab"), label).await;
+    plane
+        .has(&[
+            "east-api", "east-web", "lab-api", "lab-web", "west-api", "west-web",
+        ])
+        .await;
+
+    // While the repository is away, nothing goes and nothing comes, whatever else happens.
+    repo.set_away(true);
+    let message = plane.condition("fleet", "ErrorOccurred", "True").await;
+    assert!(
+        message.contains("error generating params from git"),
+        "{message}"
+    );
+    plane.delete(&format!("{SECRETS}/lab")).await;
+    let generated = plane
+        .condition("fleet", "ParametersGenerated", "False")
+        .await;
+    assert_eq!(generated, message);
+    sleep(Duration::from_millis(1500)).await;
+    assert_eq!(plane.names().await.len(), 6);
+
+    // When it is back, the set catches up.
+    repo.set_away(false);
+    plane.patch(&format!("{SETS}/fleet"), json!({"metadata": {"annotations": {"argocd.argoproj.io/application-set-refresh": "true"}}})).await;
+    plane
+        .has(&["east-api", "east-web", "west-api", "west-web"])
+        .await;
+    plane.condition("fleet", "ErrorOccurred", "False").await;
+    let began = Instant::now();
+    loop {
+        let set = plane
+            .send(Call::get(format!("{SETS}/fleet")))
+            .await
+            .expect("the set");
+        if set["metadata"]["annotations"]
+            .as_object()
+            .is_none_or(serde_json::Map::is_empty)
+        {
+            break;
+        }
+        assert!(
+            began.elapsed() < PATIENCE,
+            "the request stays: {}",
+            set["metadata"]
+        );
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_element_or_cluster_deletes_nothing() {
+    let plane = Plane::start(ControllerSettings::default()).await;
+    plane.create(SECRETS, &secret("east", json!({}))).await;
+    let spec = json!({
+        "syncPolicy": {"preserveResourcesOnDeletion": true},
+        "generators": [{"clusters": {}}],
+        "template": template("on-{{name}}", "https://example.com/r", "."),
+    });
+    plane.set("clusters", spec).await;
+    plane.has(&["on-east", "on-in-cluster"]).await;
+    // A Secret whose name cannot be read leaves no answer about any cluster.
+    plane
+        .patch(
+            &format!("{SECRETS}/east"),
+            json!({"data": {"name": "/w=="}}),
+        )
+        .await;
+    let message = plane.condition("clusters", "ErrorOccurred", "True").await;
+    assert!(message.contains("data.name is not UTF-8"), "{message}");
+    assert_eq!(plane.names().await, ["on-east", "on-in-cluster"]);
+
+    // One invalid Application does not hold the others, and is not deleted either.
+    let mut template = template("x-{{name}}", "https://example.com/r", ".");
+    template["spec"]["project"] = json!("{{project}}");
+    let spec = json!({
+        "syncPolicy": {"preserveResourcesOnDeletion": true},
+        "generators": [{"list": {"elements": [
+            {"name": "good", "project": "default"}, {"name": "bad", "project": "nope"},
+        ]}}],
+        "template": template,
+    });
+    plane.set("validated", spec).await;
+    plane.has(&["on-east", "on-in-cluster", "x-good"]).await;
+    let message = plane.condition("validated", "ErrorOccurred", "True").await;
+    assert_eq!(
+        message,
+        "application references project nope which does not exist"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_set_that_cannot_be_read_says_so() {
+    let plane = Plane::start(ControllerSettings::default()).await;
+    let mut generators = list(&["one"]);
+    generators[0]["list"]["template"] = json!({"spec": {"revisionHistoryLimit": "five"}});
+    let spec = json!({
+        "generators": generators,
+        "template": template("{{name}}", "https://example.com/r", "."),
+    });
+    plane.set("typo", spec).await;
+    let message = plane.condition("typo", "ErrorOccurred", "True").await;
+    assert!(message.contains("expected i64"), "{message}");
+    assert!(plane.names().await.is_empty());
+    let edit = json!({"spec": {"generators": list(&["one"])}});
+    plane.patch(&format!("{SETS}/typo"), edit).await;
+    plane.has(&["one"]).await;
+    plane.condition("typo", "ErrorOccurred", "False").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policies_hold_updates_and_deletions() {
+    let settings = ControllerSettings {
+        policy: Some("create-only".to_owned()),
+        ..ControllerSettings::default()
+    };
+    let plane = Plane::start(settings).await;
+    let spec = json!({
+        "syncPolicy": {"preserveResourcesOnDeletion": true, "applicationsSync": "sync"},
+        "generators": list(&["one", "two"]),
+        "template": template("{{name}}", "https://example.com/r", "."),
+    });
+    plane.set("set", spec).await;
+    plane.has(&["one", "two"]).await;
+    let edit = json!({"spec": {
+        "generators": list(&["two", "three"]),
+        "template": {"spec": {"source": {"targetRevision": "v2"}}},
+    }});
+    plane.patch(&format!("{SETS}/set"), edit).await;
+    plane.has(&["one", "three", "two"]).await;
+    plane
+        .field("three", "/spec/source/targetRevision", "v2")
+        .await;
+    plane
+        .field("two", "/spec/source/targetRevision", "HEAD")
+        .await;
+    // Deleting the set leaves what it made, since it may not delete.
+    let keep = json!({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}});
+    plane.patch(&format!("{SETS}/set"), keep).await;
+    plane.delete(&format!("{SETS}/set")).await;
+    let began = Instant::now();
+    while plane.send(Call::get(format!("{SETS}/set"))).await.is_ok() {
+        assert!(began.elapsed() < PATIENCE, "the set stays");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let apps = plane.apps().await;
+    assert_eq!(apps.len(), 3);
+    assert!(
+        apps.iter()
+            .all(|app| app["metadata"]["ownerReferences"].is_null())
+    );
+}

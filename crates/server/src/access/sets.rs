@@ -1,0 +1,146 @@
+//! ApplicationSets: finding, listing, watching and writing them.
+
+use super::{Authorized, Create, Delete, Get, Guard, Reach, Resource, Update, Verb, Writes};
+use crate::{
+    ApiError, Code,
+    access::guard::{Named, app_name},
+    ports::{SetEvent, StoreError, StoreResult},
+    server::State,
+};
+use futures::{StreamExt as _, stream::BoxStream};
+use std::sync::Arc;
+use tiphys_api::{AppProject, Application, ApplicationSet, rpc::events::EventList};
+
+impl Named for ApplicationSet {
+    const RESOURCE: Resource = Resource::ApplicationSets;
+
+    fn name(&self, ours: &str) -> String {
+        let (m, spec) = (&self.metadata, &self.spec.template.spec);
+        // Not `default` for an empty one: the set's controller would not accept it either.
+        app_name(&spec.project, &m.namespace, &m.name, ours)
+    }
+}
+
+/// Reads the set and checks the permission `A`.
+pub(crate) async fn find_set<A: Verb>(
+    state: &State,
+    guard: &Guard,
+    namespace: &str,
+    name: &str,
+) -> Result<Authorized<ApplicationSet, A>, ApiError> {
+    let namespace = state.namespace_or_ours(namespace);
+    if !state.reach.permits(namespace) {
+        return Err(ApiError::new(
+            Code::PermissionDenied,
+            format!("namespace '{namespace}' is not permitted"),
+        ));
+    }
+    match state.reach.sets.get(namespace, name).await {
+        Ok(set) => guard.grant(set),
+        // Whether it exists is told to those who may see all of them.
+        Err(StoreError::NotFound(why)) => {
+            let any = app_name("*", namespace, name, &state.reach.namespace);
+            match guard.ask(Resource::ApplicationSets, A::ACTION, "", &any) {
+                Ok(()) => Err(ApiError::not_found(format!(
+                    "error getting ApplicationSet: {why}"
+                ))),
+                Err(_) => Err(ApiError::denied()),
+            }
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+impl Reach {
+    /// The sets that the caller may see, and the version up to which they are known.
+    pub(crate) fn sets(
+        &self,
+        guard: &Guard,
+    ) -> (Vec<Authorized<Arc<ApplicationSet>, Get>>, String) {
+        let (all, version) = self.sets.list();
+        let seen = all
+            .into_iter()
+            .filter(|set| self.permits(&set.metadata.namespace))
+            .filter_map(|set| guard.grant(set).ok());
+        (seen.collect(), version)
+    }
+
+    /// Changes of the sets that the caller may see, from now on.
+    pub(crate) fn set_events(
+        &self,
+        guard: &Guard,
+    ) -> BoxStream<'static, (SetEvent, Authorized<Arc<ApplicationSet>, Get>)> {
+        let guard = guard.clone();
+        let seen = move |event: SetEvent| {
+            let granted = guard.grant(event.set.clone()).ok().map(|set| (event, set));
+            futures::future::ready(granted)
+        };
+        self.sets.watch().filter_map(seen).boxed()
+    }
+
+    /// The existing set with this name; anyone who may write it may compare with it.
+    pub(crate) async fn existing_set<A: Writes>(
+        &self,
+        new: &Authorized<ApplicationSet, A>,
+    ) -> StoreResult<ApplicationSet> {
+        let m = &new.metadata;
+        self.sets.get(&m.namespace, &m.name).await
+    }
+
+    pub(crate) async fn create_set(
+        &self,
+        set: &Authorized<ApplicationSet, Create>,
+    ) -> StoreResult<ApplicationSet> {
+        self.sets.create(set).await
+    }
+
+    pub(crate) async fn update_set(
+        &self,
+        set: &Authorized<ApplicationSet, Update>,
+    ) -> StoreResult<ApplicationSet> {
+        self.sets.update(set).await
+    }
+
+    pub(crate) async fn delete_set(
+        &self,
+        set: &Authorized<ApplicationSet, Delete>,
+    ) -> StoreResult<()> {
+        let m = &set.metadata;
+        self.sets.delete(&m.namespace, &m.name).await
+    }
+
+    /// The project of a set's template, if it exists.
+    pub(crate) fn project_of_set(
+        &self,
+        set: &Authorized<ApplicationSet, Create>,
+    ) -> Option<Arc<AppProject>> {
+        self.store.project(&set.spec.template.spec.project)
+    }
+
+    /// The Applications of a set that the caller could create: its generators read what the set's
+    /// project may read.
+    pub(crate) async fn generated(
+        &self,
+        set: &Authorized<ApplicationSet, Create>,
+    ) -> Result<Vec<Application>, ApiError> {
+        self.sets.generate(set).await
+    }
+
+    pub(crate) async fn events_of_set<A>(
+        &self,
+        set: &Authorized<ApplicationSet, A>,
+        selector: &str,
+    ) -> StoreResult<EventList> {
+        self.store.events(&set.metadata.namespace, selector).await
+    }
+}
+
+impl Guard {
+    /// The new version of the set of that name.
+    pub(crate) fn update_set(
+        &self,
+        new: ApplicationSet,
+    ) -> Result<Authorized<ApplicationSet, Update>, ApiError> {
+        self.grant(new)
+    }
+}

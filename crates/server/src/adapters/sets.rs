@@ -1,0 +1,104 @@
+//! [`RecordSets`]: ApplicationSets through `cluster::records`, and what they generate.
+
+use super::records::{Written, object, readable, typed};
+use crate::{
+    ApiError,
+    ports::{SetEvent, Sets, StoreError, StoreResult},
+};
+use async_trait::async_trait;
+use futures::{StreamExt as _, stream::BoxStream};
+use std::sync::Arc;
+use tiphys_api::{Application, ApplicationSet};
+use tiphys_cluster::{
+    ChangeType,
+    records::{RecordChange, Store},
+};
+use tiphys_sources::Answers;
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+
+/// The sets of one control plane.
+pub struct RecordSets {
+    sets: Store<ApplicationSet>,
+    answers: Answers,
+}
+
+impl RecordSets {
+    pub fn new(sets: Store<ApplicationSet>, answers: Answers) -> Self {
+        Self { sets, answers }
+    }
+}
+
+impl Written for ApplicationSet {
+    const KIND: &'static str = "ApplicationSet";
+}
+
+#[async_trait]
+impl Sets for RecordSets {
+    fn list(&self) -> (Vec<Arc<ApplicationSet>>, String) {
+        let records = self.sets.list();
+        let sets = records.iter().filter_map(|record| readable(record));
+        (sets.collect(), self.sets.position().to_string())
+    }
+
+    async fn get(&self, namespace: &str, name: &str) -> StoreResult<ApplicationSet> {
+        let record = match self.sets.get(namespace, name) {
+            Some(record) => Some(record),
+            // It may have been created a moment ago.
+            None => self.sets.fetch(namespace, name).await?,
+        };
+        let missing =
+            || StoreError::NotFound(format!("applicationset.argoproj.io {name:?} not found"));
+        typed(&*record.ok_or_else(missing)?)
+    }
+
+    async fn create(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet> {
+        let mut object = object(set, &set.metadata.namespace)?;
+        object.0.remove("status");
+        typed(&*self.sets.create(&object).await?)
+    }
+
+    async fn update(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet> {
+        let object = object(set, &set.metadata.namespace)?;
+        typed(&*self.sets.update(&object).await?)
+    }
+
+    async fn delete(&self, namespace: &str, name: &str) -> StoreResult<()> {
+        Ok(self.sets.delete(namespace, name, "", "").await?)
+    }
+
+    fn watch(&self) -> BoxStream<'static, SetEvent> {
+        let changes = self.sets.changes();
+        futures::stream::unfold(changes, next).boxed()
+    }
+
+    async fn generate(&self, set: &ApplicationSet) -> Result<Vec<Application>, ApiError> {
+        let generated = self.answers.generate(set, false).await;
+        match generated.failure {
+            None => Ok(generated.applications),
+            Some(failure) => Err(ApiError::plain(format!(
+                "unable to generate Applications of ApplicationSet: error generating applications: {failure}"
+            ))),
+        }
+    }
+}
+
+type Changes = Receiver<Arc<RecordChange<ApplicationSet>>>;
+
+/// The next change; what was missed by a slow client is left out.
+async fn next(mut changes: Changes) -> Option<(SetEvent, Changes)> {
+    loop {
+        let change = match changes.recv().await {
+            Ok(change) => change,
+            Err(RecvError::Lagged(_)) => continue,
+            Err(RecvError::Closed) => return None,
+        };
+        if let Some(set) = readable(&change.record) {
+            let change = match change.change_type {
+                ChangeType::Added => "ADDED",
+                ChangeType::Modified => "MODIFIED",
+                ChangeType::Deleted => "DELETED",
+            };
+            return Some((SetEvent { change, set }, changes));
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! applicationset.ApplicationSetService.
+
+use super::application::audit;
+use crate::{
+    ApiError, Code,
+    access::{Authorized, Create, Delete, Get, Guard, find_set},
+    auth::Caller,
+    ports::{EventRecord, SetEvent, StoreError},
+    server::State,
+};
+use futures::{StreamExt as _, stream::BoxStream};
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::{
+    ApplicationSet,
+    application_set::{ApplicationSetList, ApplicationSetTree, ApplicationSetWatchEvent},
+    constants,
+    resource::{ResourceNode, ResourceRef},
+    rpc::{
+        application_set::{
+            ApplicationSetCreateRequest, ApplicationSetDeleteRequest,
+            ApplicationSetGenerateRequest, ApplicationSetGenerateResponse, ApplicationSetGetQuery,
+            ApplicationSetListQuery, ApplicationSetResponse, ApplicationSetTreeQuery,
+            ApplicationSetWatchQuery,
+        },
+        events::EventList,
+    },
+    status::ResourceStatus,
+};
+use tiphys_apimachinery::selector::LabelSelector;
+
+const KIND: &str = "ApplicationSet";
+
+pub async fn get(
+    state: Arc<State>,
+    guard: Guard,
+    q: ApplicationSetGetQuery,
+) -> Result<ApplicationSet, ApiError> {
+    let set = find_set::<Get>(&state, &guard, &q.appset_namespace, &q.name).await?;
+    Ok(set.into_inner())
+}
+
+/// What a list or a watch is restricted to.
+struct Filter {
+    selector: LabelSelector,
+    projects: Vec<String>,
+    namespace: String,
+    name: String,
+}
+
+impl Filter {
+    fn new(selector: &str, projects: Vec<String>, namespace: String) -> Result<Self, ApiError> {
+        let selector = LabelSelector::parse(selector)
+            .map_err(|e| ApiError::invalid(format!("error parsing the selector: {e}")))?;
+        Ok(Self {
+            selector,
+            projects,
+            namespace,
+            name: String::new(),
+        })
+    }
+
+    fn matches(&self, set: &ApplicationSet) -> bool {
+        let (m, project) = (&set.metadata, &set.spec.template.spec.project);
+        (self.projects.is_empty() || self.projects.contains(project))
+            && (self.namespace.is_empty() || m.namespace == self.namespace)
+            && (self.name.is_empty() || m.name == self.name)
+            && self.selector.matches(&m.labels)
+    }
+}
+
+pub async fn list(
+    state: Arc<State>,
+    guard: Guard,
+    q: ApplicationSetListQuery,
+) -> Result<ApplicationSetList, ApiError> {
+    let filter = Filter::new(&q.selector, q.projects, q.appset_namespace)?;
+    let (seen, resource_version) = state.reach.sets(&guard);
+    let mut items: Vec<ApplicationSet> = seen
+        .into_iter()
+        .filter(|set| filter.matches(set))
+        .map(|set| set.owned().into_inner())
+        .collect();
+    items.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    let mut list = ApplicationSetList {
+        items,
+        ..ApplicationSetList::default()
+    };
+    list.metadata.resource_version = resource_version;
+    Ok(list)
+}
+
+pub async fn watch(
+    state: Arc<State>,
+    guard: Guard,
+    q: ApplicationSetWatchQuery,
+) -> Result<BoxStream<'static, Result<ApplicationSetWatchEvent, ApiError>>, ApiError> {
+    let mut filter = Filter::new(&q.selector, q.projects, q.app_set_namespace)?;
+    filter.name = q.name;
+    let least: u64 = q.resource_version.parse().unwrap_or(0);
+    let events = state.reach.set_events(&guard);
+    let first = match filter.name.as_str() {
+        "" => Vec::new(),
+        _ => state.reach.sets(&guard).0,
+    };
+    let first = first.into_iter().map(|set| {
+        let event = SetEvent {
+            change: "ADDED",
+            set: set.owned().into_inner().into(),
+        };
+        (event, set)
+    });
+    let first: Vec<_> = first.collect();
+    let wanted = move |(event, set): (SetEvent, Authorized<Arc<ApplicationSet>, Get>)| {
+        let version = set.metadata.resource_version.parse().unwrap_or(u64::MAX);
+        let shown = (version >= least && filter.matches(&set)).then(|| {
+            Ok(ApplicationSetWatchEvent {
+                type_: event.change.to_owned(),
+                application_set: set.owned().into_inner(),
+            })
+        });
+        futures::future::ready(shown)
+    };
+    Ok(futures::stream::iter(first)
+        .chain(events)
+        .filter_map(wanted)
+        .boxed())
+}
+
+/// Checks a set that is to be created or generated, and the permission for it.
+async fn checked(
+    state: &State,
+    guard: &Guard,
+    set: Option<ApplicationSet>,
+) -> Result<Authorized<ApplicationSet, Create>, ApiError> {
+    let mut set = set.ok_or_else(|| {
+        ApiError::invalid("error creating ApplicationSets: ApplicationSets is nil in request")
+    })?;
+    let namespace = state.namespace_or_ours(&set.metadata.namespace).to_owned();
+    if !state.reach.permits(&namespace) {
+        return Err(ApiError::new(
+            Code::PermissionDenied,
+            format!("namespace '{namespace}' is not permitted"),
+        ));
+    }
+    set.metadata.namespace = namespace;
+    validate(&set).map_err(|e| e.context("error validating ApplicationSets"))?;
+    let name = set.metadata.name.clone();
+    let set = guard.create(set).map_err(|e| {
+        e.context(&format!(
+            "error checking create permissions for ApplicationSets {name} "
+        ))
+    })?;
+    let project = &set.spec.template.spec.project;
+    if state.reach.project_of_set(&set).is_none() {
+        return Err(ApiError::invalid(format!(
+            "ApplicationSet references project {project} which does not exist"
+        )));
+    }
+    Ok(set)
+}
+
+fn validate(set: &ApplicationSet) -> Result<(), ApiError> {
+    if set.spec.template.spec.project.contains("{{") {
+        return Err(ApiError::invalid(
+            "the Argo CD API does not currently support creating ApplicationSets with templated `project` fields",
+        ));
+    }
+    if !set.spec.generators.iter().all(tiphys_appset::has_generator) {
+        return Err(ApiError::invalid(format!(
+            "ApplicationSet {} contains unrecognized generators",
+            set.metadata.name
+        )));
+    }
+    Ok(())
+}
+
+pub async fn generate(
+    state: Arc<State>,
+    guard: Guard,
+    q: ApplicationSetGenerateRequest,
+) -> Result<ApplicationSetGenerateResponse, ApiError> {
+    let set = checked(&state, &guard, q.application_set).await?;
+    let applications = state.reach.generated(&set).await?;
+    Ok(ApplicationSetGenerateResponse { applications })
+}
+
+pub async fn create(
+    state: Arc<State>,
+    guard: Guard,
+    q: ApplicationSetCreateRequest,
+) -> Result<ApplicationSet, ApiError> {
+    let set = checked(&state, &guard, q.applicationset).await?;
+    if q.dry_run {
+        let apps = state.reach.generated(&set).await?;
+        let mut set = set.into_inner();
+        set.status.resources = apps
+            .iter()
+            .map(|app| ResourceStatus {
+                name: app.metadata.name.clone(),
+                namespace: app.metadata.namespace.clone(),
+                health: Some(Default::default()),
+                ..ResourceStatus::default()
+            })
+            .collect();
+        return Ok(set);
+    }
+    let created = match state.reach.create_set(&set).await {
+        Ok(created) => created,
+        Err(StoreError::AlreadyExists(_)) => {
+            return replace(&state, &guard, &set, q.upsert).await;
+        }
+        Err(e) => return Err(ApiError::from(e).context("error creating ApplicationSet")),
+    };
+    let action = "created ApplicationSet";
+    record(
+        &state,
+        guard.caller(),
+        &created,
+        audit::RESOURCE_CREATED,
+        action,
+    )
+    .await;
+    Ok(created)
+}
+
+/// The set exists: it is the same, or it is replaced.
+async fn replace(
+    state: &State,
+    guard: &Guard,
+    new: &Authorized<ApplicationSet, Create>,
+    upsert: bool,
+) -> Result<ApplicationSet, ApiError> {
+    let existing = state.reach.existing_set(new).await?;
+    let (old, wanted) = (&existing.metadata, &new.metadata);
+    if existing.spec == new.spec
+        && old.labels == wanted.labels
+        && old.annotations == wanted.annotations
+        && old.finalizers == wanted.finalizers
+    {
+        return Ok(existing);
+    }
+    if !upsert {
+        return Err(ApiError::invalid(
+            "existing ApplicationSet spec is different, use upsert flag to force update",
+        ));
+    }
+    // Of the existing one too: it may be of another project.
+    guard.update_set(existing.clone())?;
+    let mut updated = existing;
+    updated.spec = new.spec.clone();
+    updated.metadata.labels.extend(wanted.labels.clone());
+    updated
+        .metadata
+        .annotations
+        .extend(wanted.annotations.clone());
+    updated.metadata.finalizers.clone_from(&wanted.finalizers);
+    let updated = guard.update_set(updated)?;
+    let updated = state
+        .reach
+        .update_set(&updated)
+        .await
+        .map_err(|e| ApiError::from(e).context("error updating ApplicationSets"))?;
+    let action = "updated ApplicationSets spec";
+    record(
+        state,
+        guard.caller(),
+        &updated,
+        audit::RESOURCE_UPDATED,
+        action,
+    )
+    .await;
+    Ok(updated)
+}
+
+pub async fn delete(
+    state: Arc<State>,
+    guard: Guard,
+    q: ApplicationSetDeleteRequest,
+) -> Result<ApplicationSetResponse, ApiError> {
+    let set = find_set::<Delete>(&state, &guard, &q.appset_namespace, &q.name).await?;
+    state
+        .reach
+        .delete_set(&set)
+        .await
+        .map_err(|e| ApiError::from(e).context("error deleting ApplicationSets"))?;
+    let action = "deleted ApplicationSets";
+    record(
+        &state,
+        guard.caller(),
+        &set,
+        audit::RESOURCE_DELETED,
+        action,
+    )
+    .await;
+    Ok(ApplicationSetResponse::default())
+}
+
+pub async fn resource_tree(
+    state: Arc<State>,
+    guard: Guard,
+    q: ApplicationSetTreeQuery,
+) -> Result<ApplicationSetTree, ApiError> {
+    let set = find_set::<Get>(&state, &guard, &q.appset_namespace, &q.name).await?;
+    let parent = ResourceRef {
+        group: constants::GROUP.to_owned(),
+        version: constants::VERSION.to_owned(),
+        kind: KIND.to_owned(),
+        namespace: set.metadata.namespace.clone(),
+        name: set.metadata.name.clone(),
+        uid: set.metadata.uid.clone(),
+    };
+    let mut nodes: Vec<ResourceNode> = set
+        .status
+        .resources
+        .iter()
+        .map(|app| ResourceNode {
+            resource_ref: ResourceRef {
+                group: app.group.clone(),
+                version: app.version.clone(),
+                kind: app.kind.clone(),
+                namespace: set.metadata.namespace.clone(),
+                name: app.name.clone(),
+                uid: String::new(),
+            },
+            parent_refs: vec![parent.clone()],
+            health: app.health.clone(),
+            ..ResourceNode::default()
+        })
+        .collect();
+    nodes.sort_by(|a, b| a.resource_ref.name.cmp(&b.resource_ref.name));
+    Ok(ApplicationSetTree { nodes })
+}
+
+pub async fn events(
+    state: Arc<State>,
+    guard: Guard,
+    q: ApplicationSetGetQuery,
+) -> Result<EventList, ApiError> {
+    let set = find_set::<Get>(&state, &guard, &q.appset_namespace, &q.name).await?;
+    let m = &set.metadata;
+    let selector = format!(
+        "involvedObject.name={},involvedObject.namespace={},involvedObject.uid={}",
+        m.name, m.namespace, m.uid
+    );
+    Ok(state.reach.events_of_set(&set, &selector).await?)
+}
+
+async fn record(
+    state: &State,
+    caller: &Caller,
+    set: &ApplicationSet,
+    reason: &'static str,
+    action: &str,
+) {
+    let m = &set.metadata;
+    let user = audit::user(caller);
+    let event = EventRecord {
+        api_kind: KIND,
+        name: m.name.clone(),
+        namespace: m.namespace.clone(),
+        uid: m.uid.clone(),
+        resource_version: m.resource_version.clone(),
+        reason,
+        message: format!("{user} {action}"),
+        annotations: BTreeMap::from([("user".to_owned(), user.to_owned())]),
+    };
+    audit::record(state, event).await;
+}

@@ -1,0 +1,284 @@
+//! Generates the Applications of ApplicationSets: answers what their generators ask of the outside.
+//!
+//! Main type: [`Answers`]. A store that is not current has no answer: what it lacks would look like
+//! something deleted.
+
+use crate::{Sources, TreeRequest};
+use futures::{FutureExt as _, StreamExt as _, stream};
+use rand::RngCore as _;
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::{ApplicationSet, constants};
+use tiphys_apimachinery::Object;
+use tiphys_appset::{
+    Answer, ClusterSecret, Decisions, Facts, Generated, Need, NeedError, Outcome, Tree, generate,
+};
+use tiphys_cluster::{
+    ClusterIdentity,
+    records::{Readable, Records, Store},
+    request::Call,
+};
+use tiphys_gocompat::sprig::Sources as TemplateSources;
+use tiphys_repo::FilePattern;
+
+/// The objects of one page of a listing.
+const PAGE: &str = "500";
+/// Pages of clusterDecisionResources.
+const MOST_PAGES: usize = 20;
+/// Concurrent questions of one set.
+const CONCURRENT: usize = 8;
+/// A question that follows from answers follows at most this often.
+const ROUNDS: usize = 12;
+
+type Answered = Result<Answer, NeedError>;
+
+fn current<T: Readable>(store: &Store<T>, what: &str) -> Result<(), NeedError> {
+    match store.problem() {
+        None if store.is_current() => Ok(()),
+        problem => Err(NeedError::failed(format!(
+            "{what} cannot be read now: {}",
+            problem.unwrap_or_else(|| "they are being listed".to_owned())
+        ))),
+    }
+}
+
+/// Answers from the records of a cluster and from repositories. Cheap to clone.
+#[derive(Clone)]
+pub struct Answers {
+    pub records: Records,
+    pub sources: Sources,
+    /// Patterns of files are doublestar's instead of git's; `None`: as in argocd-cmd-params-cm.
+    pub new_git_file_globbing: Option<bool>,
+    pub clock: Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>,
+}
+
+impl Answers {
+    /// Generates the Applications of a set, asking until nothing is missing. `is_fresh`: revisions
+    /// are looked up again.
+    pub async fn generate(&self, set: &ApplicationSet, is_fresh: bool) -> Generated {
+        let mut facts = Facts::default();
+        for _ in 0..ROUNDS {
+            let (set, given) = (set.clone(), facts);
+            let now = (self.clock)();
+            let ran = tokio::task::spawn_blocking(move || {
+                let mut sources = TemplateSources {
+                    random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),
+                    now,
+                    zone: jiff::tz::TimeZone::system,
+                };
+                let outcome = generate(&set, &given, &mut sources);
+                (outcome, given)
+            })
+            .await;
+            let outcome = match ran {
+                Ok((outcome, given)) => {
+                    facts = given;
+                    outcome
+                }
+                Err(e) => return Generated::failed(format!("generating failed: {e}")),
+            };
+            let needs = match outcome {
+                Outcome::Done(generated) => return generated,
+                Outcome::Needs(needs) => needs,
+            };
+            let questions: Vec<_> = needs
+                .iter()
+                .map(|need| self.answered(need, is_fresh).boxed())
+                .collect();
+            let answers: Vec<_> = stream::iter(questions)
+                .buffer_unordered(CONCURRENT)
+                .collect()
+                .await;
+            for (need, answer) in answers {
+                facts.add(need, answer);
+            }
+        }
+        Generated::failed("the generators ask more questions with every answer".to_owned())
+    }
+
+    async fn answered(&self, need: &Need, is_fresh: bool) -> (Need, Answered) {
+        (need.clone(), self.answer(need, is_fresh).await)
+    }
+
+    /// One answer; errors are the messages that users see.
+    async fn answer(&self, need: &Need, is_fresh: bool) -> Answered {
+        match need {
+            Need::Clusters => self.clusters(),
+            Need::Project(name) => {
+                current(&self.records.projects, "projects")?;
+                match self.records.project(name) {
+                    Some(_) => Ok(Answer::Project),
+                    None => Err(NeedError::not_found(format!(
+                        "appprojects.argoproj.io \"{name}\" not found"
+                    ))),
+                }
+            }
+            Need::Directories(tree) => {
+                let folders = self.sources.tree_folders(&request(tree, is_fresh)).await;
+                let folders = folders.map_err(|e| NeedError::failed(e.to_string()))?;
+                Ok(Answer::Directories(folders))
+            }
+            Need::Files { tree, pattern } => {
+                let pattern = match self.is_globbing() {
+                    true => FilePattern::Doublestar(pattern.clone()),
+                    false => FilePattern::Git(pattern.clone()),
+                };
+                let request = request(tree, is_fresh);
+                let files = self.sources.tree_files(&request, pattern).await;
+                let files = files.map_err(|e| NeedError::failed(e.to_string()))?;
+                Ok(Answer::Files(files))
+            }
+            Need::ConfigMap(name) => self.config_map(name),
+            Need::Decisions(asked) => self.decisions(asked).await,
+            Need::Plugin { .. } => Err(unsupported("plugin")),
+            Need::Repositories(_) | Need::Branches { .. } | Need::HasPath { .. } => {
+                Err(unsupported("scmProvider"))
+            }
+            Need::PullRequests(_) => Err(unsupported("pullRequest")),
+        }
+    }
+
+    fn is_globbing(&self) -> bool {
+        const KEY: &str = "applicationsetcontroller.enable.new.git.file.globbing";
+        self.new_git_file_globbing
+            .unwrap_or_else(|| self.records.settings().param(KEY) == "true")
+    }
+
+    /// The cluster Secrets. One that cannot be read leaves no answer: its Applications would be
+    /// deleted otherwise.
+    fn clusters(&self) -> Answered {
+        current(&self.records.secrets, "cluster Secrets")?;
+        let mut clusters = Vec::new();
+        for record in self.records.secrets.list() {
+            let kind = record.meta.labels.get(constants::SECRET_TYPE_LABEL);
+            if kind.is_none_or(|kind| kind != "cluster") {
+                continue;
+            }
+            let failed = |e: tiphys_cluster::Error| NeedError::failed(e.to_string());
+            let secret = record.object().map_err(failed)?;
+            let identity = ClusterIdentity::from_secret(&secret).map_err(failed)?;
+            clusters.push(ClusterSecret {
+                labels: record.meta.labels.clone(),
+                annotations: annotations(&secret),
+                name: identity.name,
+                server: identity.server,
+                project: identity.project,
+            });
+        }
+        Ok(Answer::Clusters(clusters))
+    }
+
+    fn config_map(&self, name: &str) -> Answered {
+        current(&self.records.config_maps, "ConfigMaps")?;
+        let record = self.records.config_maps.get(&self.records.namespace, name);
+        let record = record
+            .ok_or_else(|| NeedError::not_found(format!("configmaps \"{name}\" not found")))?;
+        let object = record
+            .object()
+            .map_err(|e| NeedError::failed(e.to_string()))?;
+        let data = object.0.get("data").and_then(|data| data.as_object());
+        let text = |(key, value): (&String, &serde_json::Value)| {
+            Some((key.clone(), value.as_str()?.to_owned()))
+        };
+        Ok(Answer::ConfigMap(
+            data.into_iter().flatten().filter_map(text).collect(),
+        ))
+    }
+
+    async fn decisions(&self, asked: &Decisions) -> Answered {
+        let failed = |why: String| NeedError::failed(why);
+        let valid = |text: &str| {
+            !text.is_empty()
+                && text
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
+        };
+        if ![&asked.group, &asked.version, &asked.resource]
+            .into_iter()
+            .all(|t| valid(t))
+        {
+            return Err(failed("the ConfigMap names no resource".to_owned()));
+        }
+        let path = format!(
+            "/apis/{}/{}/namespaces/{}/{}",
+            asked.group, asked.version, self.records.namespace, asked.resource
+        );
+        let mut call = Call::get(path).query("limit", PAGE);
+        call = match asked.name.as_str() {
+            "" => call.query("labelSelector", &selector_text(&asked.selector)?),
+            name => call.query("fieldSelector", &format!("metadata.name={name}")),
+        };
+        let (mut items, mut next) = (Vec::new(), String::new());
+        for _ in 0..MOST_PAGES {
+            let page = match next.as_str() {
+                "" => call.clone(),
+                token => call.clone().query("continue", token),
+            };
+            let answer = self.records.cluster.http().send(&page).await;
+            let answer = answer.map_err(|e| failed(e.to_string()))?;
+            let list: serde_json::Value =
+                serde_json::from_slice(&answer).map_err(|e| failed(e.to_string()))?;
+            let of_page = list["items"].as_array().cloned();
+            items.extend(of_page.ok_or_else(|| failed("the answer is no list".to_owned()))?);
+            next = list["metadata"]["continue"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            if next.is_empty() {
+                return Ok(Answer::Decisions(items));
+            }
+        }
+        Err(failed(
+            "there are too many clusterDecisionResources".to_owned(),
+        ))
+    }
+}
+
+fn request(tree: &Tree, is_fresh: bool) -> TreeRequest {
+    TreeRequest {
+        repo_url: tree.repo_url.clone(),
+        revision: tree.revision.clone(),
+        project: tree.project.clone(),
+        is_fresh,
+    }
+}
+
+fn unsupported(generator: &str) -> NeedError {
+    NeedError::failed(format!(
+        "the {generator} generator is not supported by this controller yet"
+    ))
+}
+
+fn annotations(object: &Object) -> BTreeMap<String, String> {
+    let annotations = object.0.get("metadata").and_then(|m| m.get("annotations"));
+    annotations
+        .and_then(|annotations| annotations.as_object())
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+/// A LabelSelector in the form of a query.
+fn selector_text(json: &str) -> Result<String, NeedError> {
+    let wrong = |why: String| NeedError::failed(format!("labelSelector: {why}"));
+    let selector: tiphys_api::meta::LabelSelector =
+        serde_json::from_str(json).map_err(|e| wrong(e.to_string()))?;
+    let labels = selector
+        .match_labels
+        .iter()
+        .map(|(key, value)| Ok(format!("{key}={value}")));
+    let expressions = selector.match_expressions.iter().map(|expression| {
+        let (key, values) = (&expression.key, expression.values.join(","));
+        match expression.operator.as_str() {
+            "In" => Ok(format!("{key} in ({values})")),
+            "NotIn" => Ok(format!("{key} notin ({values})")),
+            "Exists" => Ok(key.clone()),
+            "DoesNotExist" => Ok(format!("!{key}")),
+            other => Err(wrong(format!("{other:?} is not a valid operator"))),
+        }
+    });
+    let terms = labels
+        .chain(expressions)
+        .collect::<Result<Vec<String>, _>>()?;
+    Ok(terms.join(","))
+}
