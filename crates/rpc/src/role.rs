@@ -70,6 +70,11 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// Called when a call starts.
     fn started(&self, _call: &Call<Self>) {}
 
+    /// Whether the lists of a call keep their metadata where only some fields are asked for.
+    fn keeps_list_metadata(&self, _call: &Call<Self>) -> bool {
+        true
+    }
+
     /// Called when a call was answered, or its stream was opened; `None` means success.
     fn handled(&self, _call: &Call<Self>, _error: Option<&ApiError>) {}
 }

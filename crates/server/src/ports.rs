@@ -5,6 +5,7 @@
 use crate::{ApiError, Code};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use jiff::Timestamp;
 use serde_json::Value;
 use std::{collections::BTreeMap, fs::File, sync::Arc};
 use tiphys_api::{
@@ -227,6 +228,7 @@ pub struct LogOptions {
     pub follow: bool,
     pub previous: bool,
     pub since_seconds: Option<i64>,
+    pub since_time: Option<Timestamp>,
     pub tail_lines: Option<i64>,
 }
 

@@ -129,6 +129,11 @@ impl Role for State {
         &self.options.trusted_proxies
     }
 
+    /// Argo CD selects the fields of projects in another way than those of Applications.
+    fn keeps_list_metadata(&self, call: &Call<Self>) -> bool {
+        call.rpc != "/project.ProjectService/List"
+    }
+
     fn started(&self, call: &Call<Self>) {
         self.metrics.started(call);
     }

@@ -4,7 +4,7 @@
 use crate::{
     ApiError,
     access::Enforcer,
-    auth::{Claims, LocalAccount, Revoked, read_accounts},
+    auth::{LocalAccount, Revoked, read_accounts},
     ports::{SecretRecord, Store, StoreError},
     sso::{self, SsoConfig, SsoFault},
 };
@@ -223,8 +223,8 @@ impl SettingsCache {
 
 impl SettingsCache {
     /// Records a logout, for all replicas and across restarts.
-    pub async fn record_revoked(&self, claims: &Claims, now: Timestamp) -> Result<(), ApiError> {
-        let value = BTreeMap::from([(claims.jti.clone(), claims.exp.to_string().into_bytes())]);
+    pub async fn record_revoked(&self, id: &str, end: i64, now: Timestamp) -> Result<(), ApiError> {
+        let value = BTreeMap::from([(id.to_owned(), end.to_string().into_bytes())]);
         match self.store.secret(REVOKED).await {
             Ok(mut record) if record.data.len() >= TIDY_FROM => {
                 let holds = |value: &[u8]| {
@@ -278,9 +278,18 @@ fn webhook_secrets(secret: &SecretRecord) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Parses a duration such as `24h` or `1h30m`; `None` if it is invalid.
+/// One number and one unit, as Argo CD reads it.
 fn session_seconds(text: &str) -> Option<i64> {
-    let span: jiff::SignedDuration = text.parse().ok()?;
-    (span.as_secs() > 0).then(|| span.as_secs())
+    let at = text.find(|c: char| !c.is_ascii_digit())?;
+    let amount: i64 = text[..at].parse().ok()?;
+    let unit = match &text[at..] {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => DAY_SECONDS,
+        _ => return None,
+    };
+    amount.checked_mul(unit).filter(|seconds| *seconds > 0)
 }
 
 #[cfg(test)]
@@ -289,7 +298,11 @@ mod tests {
     fn session_durations() {
         for (text, seconds) in [
             ("24h", Some(86_400)),
-            ("1h30m", Some(5_400)),
+            ("2d", Some(172_800)),
+            ("48h0m", None),
+            ("1h30m", None),
+            ("h", None),
+            ("99999999999999999d", None),
             ("90s", Some(90)),
             ("", None),
             ("soon", None),

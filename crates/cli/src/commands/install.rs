@@ -12,7 +12,7 @@ use tiphys_cluster::{
 use tiphys_gocompat::yaml;
 
 /// In the order of deploy/kustomization.yaml.
-const MANIFESTS: [&str; 7] = [
+const MANIFESTS: [&str; 8] = [
     include_str!("../../../../deploy/namespace.yaml"),
     include_str!("../../../../deploy/crds/application-crd.yaml"),
     include_str!("../../../../deploy/crds/applicationset-crd.yaml"),

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fields {
     exclude: bool,
+    /// Whether a list keeps its metadata although they are not selected: clients need its resource
+    /// version to watch from it.
+    keeps_list_metadata: bool,
     root: Node,
 }
 
@@ -44,7 +47,19 @@ impl Fields {
             }
             node.whole = true;
         }
-        Ok((!root.below.is_empty()).then_some(Self { exclude, root }))
+        Ok((!root.below.is_empty()).then_some(Self {
+            exclude,
+            keeps_list_metadata: true,
+            root,
+        }))
+    }
+
+    /// The same selection for lists whose metadata are like any other field.
+    pub fn strictly(self) -> Self {
+        Self {
+            keeps_list_metadata: false,
+            ..self
+        }
     }
 
     /// Returns the message reduced to the selection.
@@ -52,13 +67,16 @@ impl Fields {
         let Ok(mut value) = serde_json::from_slice::<Value>(message) else {
             return message.to_vec();
         };
-        let list_metadata = value.get("items").and(value.get("metadata")).cloned();
+        let list_metadata = value
+            .get("items")
+            .and(value.get("metadata"))
+            .filter(|_| self.keeps_list_metadata)
+            .cloned();
         if self.exclude {
             remove(&mut value, &self.root);
         } else {
             keep(&mut value, &self.root);
         }
-        // Clients need the list's resource version to watch from it.
         if let (Some(metadata), Value::Object(map)) = (list_metadata, &mut value) {
             map.insert("metadata".into(), metadata);
         }
@@ -138,6 +156,9 @@ mod tests {
             );
         }
         assert_eq!(Fields::parse(""), Ok(None));
+        let strict = parse("items.metadata.name").strictly();
+        let got = strict.apply(list.to_string().as_bytes());
+        assert_eq!(got, br#"{"items":[{"metadata":{"name":"a"}}]}"#);
         let event = parse("result.type").apply(br#"{"type": "ADDED", "application": {}}"#);
         assert_eq!(event, br#"{"type":"ADDED"}"#);
     }

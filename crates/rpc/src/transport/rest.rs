@@ -72,6 +72,10 @@ async fn answer<S: Role>(
         parts.uri.query().unwrap_or_default(),
         bindings,
     )?;
+    let fields = match fields {
+        Some(fields) if !state.keeps_list_metadata(call) => Some(fields.strictly()),
+        fields => fields,
+    };
     let renewed = state.renewed(&caller).await;
     let name = call.rpc.trim_start_matches('/');
     let span = tracing::trace_span!(

@@ -13,13 +13,13 @@ pub fn found(headers: &HeaderMap, cookie: &str) -> Option<String> {
     if let Some(token) = headers.get("token").and_then(text) {
         return Some(token);
     }
-    if let Some(bearer) = headers.get(header::AUTHORIZATION).and_then(text) {
-        let token = bearer
-            .strip_prefix("Bearer ")
-            .filter(|t| t.split('.').count() == 3);
-        if let Some(token) = token {
-            return Some(token.to_owned());
-        }
+    let bearers = headers.get_all(header::AUTHORIZATION).iter();
+    let mut bearers = bearers.filter_map(text);
+    if let Some(token) = bearers.find_map(|b| {
+        let token = b.strip_prefix("Bearer ")?.to_owned();
+        has_parts(&token).then_some(token)
+    }) {
+        return Some(token);
     }
     let cookies = headers
         .get_all(header::COOKIE)
@@ -37,13 +37,18 @@ pub fn found(headers: &HeaderMap, cookie: &str) -> Option<String> {
     let first = named(cookie)?;
     // A long token is in several cookies; the first one says in how many.
     let Some((count, part)) = first.split_once(':') else {
-        return Some(first.to_owned());
+        return Some(first.to_owned()).filter(|token| has_parts(token));
     };
     let count: usize = count.parse().ok().filter(|n| *n <= MAX_COOKIES)?;
     let rest: Option<Vec<&str>> = (1..count)
         .map(|n| named(&format!("{cookie}-{n}")))
         .collect();
     Some(part.to_owned() + &rest?.concat())
+}
+
+/// Whether it could be a JSON Web Token. What has more parts is refused later, with a reason.
+fn has_parts(token: &str) -> bool {
+    token.split('.').count() >= 3
 }
 
 /// `Set-Cookie` headers with a token that may be longer than a cookie, as Argo CD divides it.

@@ -398,6 +398,13 @@ impl Live for ClusterLive {
             ("follow", text(options.follow)),
             ("previous", text(options.previous)),
             ("sinceSeconds", number(options.since_seconds)),
+            (
+                "sinceTime",
+                options
+                    .since_time
+                    .map(|t| t.to_string())
+                    .unwrap_or_default(),
+            ),
             ("tailLines", number(options.tail_lines)),
         ] {
             if !value.is_empty() {

@@ -314,6 +314,10 @@ impl Auth {
         if claims.is_over(now) {
             return Err(invalid(token::EXPIRED));
         }
+        if let Some((project, role)) = claims.project_role() {
+            // These end with their entry in the project.
+            return self.check_project(claims, project, role);
+        }
         let is_revoked = |id: &str| self.revoked.contains(id) || settings.revoked.contains(id);
         if !claims.jti.is_empty() && is_revoked(&claims.jti) {
             return Err(invalid("token is revoked, please re-login"));
@@ -324,12 +328,12 @@ impl Auth {
                 _ => Err(invalid("SSO is not configured")),
             };
         }
-        if let Some((project, role)) = claims.project_role() {
-            return self.check_project(claims, project, role);
-        }
         let (name, capability) = (claims.account(), claims.capability());
         let Some(account) = settings.accounts.get(name) else {
-            return Err(invalid(&format!("account '{name}' does not exist")));
+            let missing = format!("account '{name}' does not exist");
+            return Err(invalid(&format!(
+                "rpc error: code = NotFound desc = {missing}"
+            )));
         };
         if !account.enabled {
             return Err(invalid(&format!("account {name} is disabled")));
@@ -362,7 +366,10 @@ impl Auth {
                 claims.iat
             ))
         };
-        let record = self.store.project(project).ok_or_else(gone)?;
+        let record = self
+            .store
+            .project(project)
+            .ok_or_else(|| invalid(&format!("appproject.argoproj.io {project:?} not found")))?;
         if !record.spec.roles.iter().any(|r| r.name == role) {
             return Err(gone());
         }
@@ -453,14 +460,23 @@ impl Auth {
     /// Ends a session: immediately in this replica; in other replicas and after a restart, once it
     /// is recorded.
     pub async fn revoke(&self, claims: &Claims, now: Timestamp) -> Result<(), ApiError> {
+        if claims.project_role().is_some() {
+            // It is shared by whoever uses the role, and taken away there.
+            return Ok(());
+        }
         if claims.jti.is_empty() {
             // A provider that gives its tokens no id: they last until they expire.
             tracing::warn!(iss = claims.iss, "A token without an id cannot be revoked");
             return Ok(());
         }
-        self.revoked.insert(&claims.jti, claims.exp, now);
+        let end = if claims.exp == 0 {
+            i64::MAX
+        } else {
+            claims.exp
+        };
+        self.revoked.insert(&claims.jti, end, now);
         self.ended.notify_waiters();
-        let recorded = self.settings.record_revoked(claims, now).await;
+        let recorded = self.settings.record_revoked(&claims.jti, end, now).await;
         recorded.map_err(|e| e.context("the session has ended, but this could not be recorded, and it may be valid again after a restart"))
     }
 }

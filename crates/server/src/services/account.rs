@@ -99,19 +99,11 @@ pub async fn get(
     guard: Guard,
     q: GetAccountRequest,
 ) -> Result<Account, ApiError> {
-    ask(&guard, Action::Get, "get", &q.name)?;
+    guard.ask_account(Action::Get, &q.name)?;
     let settings = state.settings.fresh().await?;
     let account = known(&settings, &q.name)
         .map_err(|e| e.context(&format!("failed to get account {}", q.name)))?;
     Ok(shown(&q.name, account))
-}
-
-fn ask(guard: &Guard, action: Action, word: &str, name: &str) -> Result<(), ApiError> {
-    guard.ask_account(action, name).map_err(|e| {
-        e.context(&format!(
-            "permission denied for account {name} with action {word}"
-        ))
-    })
 }
 
 pub async fn update_password(
@@ -125,9 +117,7 @@ pub async fn update_password(
     if name != own || !is_local {
         // A user of an identity provider has no account of that name.
         let asked = if is_local { name } else { &q.name };
-        guard
-            .ask_account(Action::Update, asked)
-            .map_err(|e| e.context("permission denied"))?;
+        guard.ask_account(Action::Update, asked)?;
     }
     known(&*state.settings.fresh().await?, name)?;
     let values = state
@@ -155,12 +145,7 @@ pub async fn create_token(
     guard: Guard,
     q: CreateTokenRequest,
 ) -> Result<CreateTokenResponse, ApiError> {
-    ask(&guard, Action::Update, "update", &q.name).map_err(|e| {
-        e.context(&format!(
-            "permission denied to create token for account {}",
-            q.name
-        ))
-    })?;
+    guard.ask_account(Action::Update, &q.name)?;
     if q.expires_in < 0 {
         return Err(ApiError::invalid("expiresIn must not be negative"));
     }
@@ -199,8 +184,7 @@ pub async fn delete_token(
     guard: Guard,
     q: DeleteTokenRequest,
 ) -> Result<EmptyResponse, ApiError> {
-    ask(&guard, Action::Update, "update", &q.name)
-        .map_err(|e| e.context(&format!("permission denied to delete account {}", q.name)))?;
+    guard.ask_account(Action::Update, &q.name)?;
     change_tokens(&state, &q.name, |account| {
         let before = account.tokens.len();
         account.tokens.retain(|token| token.id != q.id);

@@ -15,7 +15,7 @@ use tiphys_cluster::{
 };
 use tiphys_gocompat::yaml;
 
-const CRDS: [&str; 3] = [
+const CRDS: [&str; 4] = [
     include_str!("../../../../../deploy/crds/application-crd.yaml"),
     include_str!("../../../../../deploy/crds/applicationset-crd.yaml"),
     include_str!("../../../../../deploy/crds/appproject-crd.yaml"),

@@ -7,15 +7,22 @@ use crate::{
     ports::{LiveRef, LogOptions},
     server::State,
 };
-use futures::{StreamExt as _, stream::BoxStream};
+use futures::{
+    StreamExt as _,
+    stream::{BoxStream, Peekable},
+};
 use jiff::Timestamp;
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, pin::Pin, sync::Arc, task::Poll, time::Duration};
 use tiphys_api::{
     resource::{ApplicationTree, ResourceNode, ResourceRef},
     rpc::application::{ApplicationPodLogsQuery, LogEntry},
 };
 
 const MAX_PODS: usize = 10;
+/// How long a line waits for earlier ones of other pods.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+type Lines = BoxStream<'static, Result<LogEntry, ApiError>>;
 
 pub async fn pod_logs(
     state: Arc<State>,
@@ -25,6 +32,12 @@ pub async fn pod_logs(
     if let Some(pod) = q.pod_name.take().filter(|p| !p.is_empty()) {
         (q.kind, q.resource_name) = (Some("Pod".into()), Some(pod));
     }
+    let until = match q.until_time.as_deref().filter(|t| !t.is_empty()) {
+        None => None,
+        Some(text) => Some(text.parse::<Timestamp>().map_err(|e| {
+            ApiError::invalid(format!("invalid untilTime parameter value: {text:?}: {e}"))
+        })?),
+    };
     let (app, project) = find::<Get>(
         &state,
         &guard,
@@ -57,6 +70,7 @@ pub async fn pod_logs(
         follow: q.follow.unwrap_or(false),
         previous: q.previous.unwrap_or(false),
         since_seconds: q.since_seconds.filter(|s| *s > 0),
+        since_time: q.since_time.as_ref().map(|t| t.timestamp()),
         tail_lines: q.tail_lines.filter(|n| *n > 0),
     };
     let mut streams = Vec::new();
@@ -70,16 +84,40 @@ pub async fn pod_logs(
         streams.push(lines);
     }
     let filter = Filter::new(&q);
-    let lines = futures::stream::select_all(streams).filter(move |line| {
+    let lines = in_order(streams).filter(move |line| {
         std::future::ready(line.as_ref().map_or(true, |l| filter.matches(&l.content)))
     });
-    let last = futures::stream::once(async {
-        Ok(LogEntry {
-            last: true,
-            ..entry("", String::new())
-        })
-    });
-    Ok(lines.chain(last).boxed())
+    Ok(ended(lines.boxed(), until))
+}
+
+/// The lines up to this time, with the mark of the last message.
+fn ended(lines: Lines, until: Option<Timestamp>) -> Lines {
+    futures::stream::unfold(Some(lines), move |lines| async move {
+        let mut lines = lines?;
+        match lines.next().await {
+            None => {
+                let last = LogEntry {
+                    last: true,
+                    ..entry("", String::new())
+                };
+                Some((Ok(last), None))
+            }
+            Some(Ok(line)) if until.is_some_and(|until| time_of(&line) > until) => {
+                Some((Ok(LogEntry { last: true, ..line }), None))
+            }
+            // After an error there is no last line.
+            Some(Err(e)) => Some((Err(e), None)),
+            Some(line) => Some((line, Some(lines))),
+        }
+    })
+    .boxed()
+}
+
+/// Exact, where the message's time has whole seconds.
+fn time_of(line: &LogEntry) -> Timestamp {
+    let coarse = || line.time_stamp.as_ref().map(|t| t.timestamp());
+    let exact = line.time_stamp_str.parse().ok();
+    exact.or_else(coarse).unwrap_or_default()
 }
 
 fn entry(pod: &str, content: String) -> LogEntry {
@@ -91,6 +129,75 @@ fn entry(pod: &str, content: String) -> LogEntry {
         time_stamp_str: now.to_string(),
         pod_name: pod.to_owned(),
     }
+}
+
+/// Lines of several pods in the order of their times, as far as all of them have arrived: one that
+/// is later than the others by [`PATIENCE`] is not waited for.
+fn in_order(pods: Vec<Lines>) -> Lines {
+    let pods: Vec<_> = pods.into_iter().map(|lines| lines.peekable()).collect();
+    futures::stream::unfold(pods, |mut pods| async move {
+        let next = first(&mut pods).await?;
+        let line = pods.get_mut(next)?.next().await?;
+        Some((line, pods))
+    })
+    .boxed()
+}
+
+/// Which pod has the next line; `None` if all logs have ended.
+async fn first(pods: &mut Vec<Peekable<Lines>>) -> Option<usize> {
+    let mut deadline = None;
+    loop {
+        let waker = std::future::poll_fn(|context| {
+            let mut found: Option<(usize, Option<Timestamp>)> = None;
+            let mut waiting = false;
+            pods.retain_mut(|lines| {
+                !matches!(Pin::new(lines).poll_peek(context), Poll::Ready(None))
+            });
+            for (n, lines) in pods.iter_mut().enumerate() {
+                match Pin::new(lines).poll_peek(context) {
+                    Poll::Pending => waiting = true,
+                    Poll::Ready(None) => {}
+                    Poll::Ready(Some(line)) => {
+                        // Errors are not held back.
+                        let time = line.as_ref().ok().map(time_of);
+                        if found.is_none_or(|(_, earliest)| time < earliest) {
+                            found = Some((n, time));
+                        }
+                    }
+                }
+            }
+            let is_over = deadline.is_some_and(|at| tokio::time::Instant::now() >= at);
+            match found {
+                None if pods.is_empty() => Poll::Ready(Next::Ended),
+                None => Poll::Pending,
+                Some((n, _)) if !waiting || is_over => Poll::Ready(Next::Pod(n)),
+                Some(_) if deadline.is_none() => Poll::Ready(Next::Wait),
+                Some(_) => Poll::Pending,
+            }
+        });
+        let next = match deadline {
+            None => waker.await,
+            Some(at) => tokio::time::timeout_at(at, waker)
+                .await
+                .unwrap_or(Next::Wait),
+        };
+        match next {
+            Next::Ended => return None,
+            Next::Pod(n) => return Some(n),
+            Next::Wait if deadline.is_none() => {
+                deadline = Some(tokio::time::Instant::now() + PATIENCE);
+            }
+            Next::Wait => {}
+        }
+    }
+}
+
+/// What is known of the next line.
+enum Next {
+    Ended,
+    Pod(usize),
+    /// One is there, and others may be earlier.
+    Wait,
 }
 
 /// The pods in the tree below the resources selected by the query.
@@ -178,7 +285,65 @@ impl Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::TryStreamExt as _;
     use serde_json::json;
+
+    fn line(pod: &str, second: i64) -> Result<LogEntry, ApiError> {
+        let time = Timestamp::from_second(second).expect("a time");
+        Ok(LogEntry {
+            time_stamp: Some(time.into()),
+            time_stamp_str: time.to_string(),
+            ..entry(pod, format!("{pod}{second}"))
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_of_several_pods_are_in_order() {
+        let ready = |lines: Vec<_>| futures::stream::iter(lines).boxed();
+        let until = Timestamp::from_second(5).expect("a time");
+        let late = futures::stream::once(async {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            line("c", 2)
+        });
+        let pods = || {
+            vec![
+                ready(vec![line("a", 1), line("a", 3), line("a", 6)]),
+                ready(vec![line("b", 2), line("b", 4), line("b", 7)]),
+            ]
+        };
+        let contents = |lines: Lines| async {
+            let all: Vec<LogEntry> = lines.try_collect().await.expect("no error");
+            all.into_iter()
+                .map(|l| (l.content, l.last))
+                .collect::<Vec<_>>()
+        };
+        let said = |words: &[&str]| -> Vec<(String, bool)> {
+            let count = words.len();
+            let word = |(n, w): (usize, &&str)| ((*w).to_owned(), n + 1 == count);
+            words.iter().enumerate().map(word).collect()
+        };
+        assert_eq!(
+            contents(ended(in_order(pods()), None)).await,
+            said(&["a1", "b2", "a3", "b4", "a6", "b7", ""])
+        );
+        assert_eq!(
+            contents(ended(in_order(pods()), Some(until))).await,
+            said(&["a1", "b2", "a3", "b4", "a6"])
+        );
+        // A silent pod does not hold back the others.
+        let mut pods = pods();
+        pods.push(late.boxed());
+        assert_eq!(
+            contents(ended(in_order(pods), None)).await,
+            said(&["a1", "b2", "a3", "b4", "a6", "b7", "c2", ""])
+        );
+        let failing = vec![ready(vec![line("a", 1), Err(ApiError::denied())])];
+        let all: Vec<_> = ended(in_order(failing), None).collect().await;
+        assert_eq!(
+            (all.len(), all[0].is_ok(), all[1].is_ok()),
+            (2, true, false)
+        );
+    }
 
     #[test]
     fn pods_below_a_resource() {
