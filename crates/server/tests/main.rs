@@ -8,6 +8,7 @@ mod certificates;
 mod common;
 mod connections;
 mod gpgkeys;
+mod notifications;
 mod permissions;
 mod policy;
 mod remote;

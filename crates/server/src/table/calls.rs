@@ -7,8 +7,8 @@ use crate::{
     access::{Access, Action::*, Ask, CredentialUse, Resource::*},
     server::State,
     services::{
-        account, application, certificate, cluster, gpgkey, project, project_tokens, repocreds,
-        repository, session, settings, version,
+        account, application, certificate, cluster, gpgkey, notification, project, project_tokens,
+        repocreds, repository, session, settings, version,
     },
 };
 use tiphys_rpc::{Call, table::Session};
@@ -371,20 +371,20 @@ fn application_sets() -> Vec<Call<State>> {
             &["GET /api/v1/stream/applicationsets"],
             Access::Lists(Ask(ApplicationSets, Get)),
         ),
-        missing(
+        signed_in(
             "notification.NotificationService/ListTriggers",
             &["GET /api/v1/notifications/triggers"],
-            Access::SignedIn,
+            notification::triggers,
         ),
-        missing(
+        signed_in(
             "notification.NotificationService/ListServices",
             &["GET /api/v1/notifications/services"],
-            Access::SignedIn,
+            notification::services,
         ),
-        missing(
+        signed_in(
             "notification.NotificationService/ListTemplates",
             &["GET /api/v1/notifications/templates"],
-            Access::SignedIn,
+            notification::templates,
         ),
     ]
 }

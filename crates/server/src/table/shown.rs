@@ -20,7 +20,7 @@ use tiphys_api::{
     },
     resource::ApplicationTree,
     rpc::{
-        account, application as app, events::EventList, gpgkey, project, repocreds,
+        account, application as app, events::EventList, gpgkey, notification, project, repocreds,
         repository as repo, session, settings, version,
     },
     source::ApplicationSource,
@@ -57,6 +57,7 @@ without_secrets!(
     app::ApplicationSyncWindowsResponse,
     app::LinksResponse,
     app::LogEntry,
+    notification::NamedList,
     app::ApplicationServerSideDiffResponse,
     app::ManagedResourcesResponse,
     app::OperationTerminateResponse,
