@@ -8,6 +8,7 @@ mod isolation;
 mod kill;
 mod kubectl;
 mod kustomize;
+mod notifications;
 mod plugins;
 mod rbac;
 mod repo_server;

@@ -216,6 +216,8 @@ impl Ground {
             records,
             lease: None,
             workers: 4,
+            config_map: notifications::CONFIG_MAP.to_owned(),
+            secret: notifications::SECRET.to_owned(),
             link: Link::new().expect("a client"),
             clock: Arc::new(jiff::Timestamp::now),
         };

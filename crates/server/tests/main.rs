@@ -10,6 +10,7 @@ mod clusters;
 mod common;
 mod connections;
 mod gpgkeys;
+mod notifications;
 mod permissions;
 mod policy;
 mod remote;

@@ -8,6 +8,7 @@ pub mod certificate;
 pub mod cluster;
 pub mod events;
 pub mod gpgkey;
+pub mod notification;
 pub mod plugin;
 pub mod project;
 pub mod repo_server;

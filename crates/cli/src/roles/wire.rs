@@ -152,6 +152,8 @@ impl ControlPlane {
             sources: self.sources(),
             lease,
             workers: NOTIFICATION_WORKERS,
+            config_map: notifications::CONFIG_MAP.to_owned(),
+            secret: notifications::SECRET.to_owned(),
             link: Link::new()?,
             clock: Arc::new(jiff::Timestamp::now),
         })

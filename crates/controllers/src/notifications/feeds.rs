@@ -1,7 +1,6 @@
 //! Which changes lead to an evaluation of which Applications.
 
 use super::controller::{Changed, Controller, Turn, lock};
-use super::{CONFIG_MAP, SECRET};
 use crate::runtime::next;
 use std::time::Duration;
 use tiphys_cluster::{ChangeType, app_state::AppKey};
@@ -29,10 +28,10 @@ impl Controller {
                 }),
                 change = next(&mut projects) => change.map(|_| self.add_all()),
                 change = next(&mut config_maps) => change.map(|change| {
-                    self.configured(change.map(|c| c.record.meta.name == CONFIG_MAP));
+                    self.configured(change.map(|c| c.record.meta.name == self.dependencies.config_map));
                 }),
                 change = next(&mut secrets) => change.map(|change| {
-                    self.configured(change.map(|c| c.record.meta.name == SECRET));
+                    self.configured(change.map(|c| c.record.meta.name == self.dependencies.secret));
                 }),
                 () = tokio::time::sleep(LOOK) => {
                     let before = std::mem::replace(&mut held, matches!(self.turn(), Turn::Ours(_)));

@@ -23,7 +23,7 @@ use tiphys_sources::Sources;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// The ConfigMap and the Secret with the configuration.
+/// The usual ConfigMap and Secret with the configuration.
 pub const CONFIG_MAP: &str = "argocd-notifications-cm";
 pub const SECRET: &str = "argocd-notifications-secret";
 
@@ -34,6 +34,9 @@ pub struct Dependencies {
     pub sources: Sources,
     /// The one lease that permits to send; `None`: there is no other replica.
     pub lease: Option<Arc<Leases>>,
+    /// The names of the ConfigMap and the Secret.
+    pub config_map: String,
+    pub secret: String,
     /// Concurrent evaluations.
     pub workers: usize,
     /// Sends requests and mails.

@@ -1,7 +1,6 @@
 //! Reads the configuration from its ConfigMap and Secret.
 
 use super::controller::{Controller, lock};
-use super::{CONFIG_MAP, SECRET};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
@@ -12,9 +11,12 @@ use tiphys_notify::{Config, ConfigSource};
 impl Controller {
     /// Reads the configuration as it is now. Broken entries are logged; the others work.
     pub fn read_settings(&self) {
-        let records = &self.dependencies.records;
-        let config_map = data(&records.config_maps, &records.namespace, CONFIG_MAP);
-        let secret = data(&records.secrets, &records.namespace, SECRET).unwrap_or_default();
+        let dependencies = &self.dependencies;
+        let records = &dependencies.records;
+        let namespace = &records.namespace;
+        let config_map = data(&records.config_maps, namespace, &dependencies.config_map);
+        let secret = data(&records.secrets, namespace, &dependencies.secret);
+        let secret = secret.unwrap_or_default();
         let config = config_map.map(|config_map| {
             let secret = secret
                 .into_iter()

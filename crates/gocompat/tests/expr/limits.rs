@@ -75,6 +75,11 @@ fn long_programs_within_the_limits_run() {
     for code in [
         format!("true{}", " and ok == nil".repeat(100)),
         format!("a{}", "?.a".repeat(50)),
+        format!("a{}", " ?? a".repeat(250)),
+        format!("1{}", " + 1".repeat(250)),
+        format!("i{}", " == nil or i".repeat(120)),
+        format!("{}1{}", "[".repeat(110), "]".repeat(110)),
+        format!("{}true{}", "not (".repeat(50), ")".repeat(50)),
         format!("[{}]", "1,".repeat(5000)),
     ] {
         assert!(end(&code).is_ok(), "{:?}", end(&code));

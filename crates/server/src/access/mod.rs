@@ -21,6 +21,7 @@ mod enforcer;
 mod guard;
 mod keys;
 mod live;
+mod notifications;
 mod policy;
 mod projects;
 mod repositories;

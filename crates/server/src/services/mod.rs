@@ -8,6 +8,7 @@ pub mod certificate;
 pub mod cluster;
 pub mod gpgkey;
 pub mod links;
+pub mod notification;
 pub mod project;
 pub mod project_tokens;
 pub mod repocreds;

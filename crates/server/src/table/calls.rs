@@ -7,7 +7,7 @@ use crate::{
     access::{Access, Action::*, Ask, CredentialUse, Resource::*},
     server::State,
     services::{
-        account, application, application_set, certificate, cluster, gpgkey, project,
+        account, application, application_set, certificate, cluster, gpgkey, notification, project,
         project_tokens, repocreds, repository, session, settings, version,
     },
 };
@@ -379,20 +379,20 @@ fn application_sets() -> Vec<Call<State>> {
             Access::Lists(Ask(ApplicationSets, Get)),
             application_set::watch,
         ),
-        missing(
+        signed_in(
             "notification.NotificationService/ListTriggers",
             &["GET /api/v1/notifications/triggers"],
-            Access::SignedIn,
+            notification::triggers,
         ),
-        missing(
+        signed_in(
             "notification.NotificationService/ListServices",
             &["GET /api/v1/notifications/services"],
-            Access::SignedIn,
+            notification::services,
         ),
-        missing(
+        signed_in(
             "notification.NotificationService/ListTemplates",
             &["GET /api/v1/notifications/templates"],
-            Access::SignedIn,
+            notification::templates,
         ),
     ]
 }

@@ -22,7 +22,7 @@ use tiphys_api::{
     resource::ApplicationTree,
     rpc::{
         account, application as app, application_set as set, cluster, events::EventList, gpgkey,
-        project, repocreds, repository as repo, session, settings, version,
+        notification, project, repocreds, repository as repo, session, settings, version,
     },
     source::ApplicationSource,
 };
@@ -60,6 +60,7 @@ without_secrets!(
     app::ApplicationSyncWindowsResponse,
     app::LinksResponse,
     app::LogEntry,
+    notification::NamedList,
     app::ApplicationServerSideDiffResponse,
     app::ManagedResourcesResponse,
     app::OperationTerminateResponse,

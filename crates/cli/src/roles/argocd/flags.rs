@@ -236,6 +236,7 @@ mod tests {
         let programs = [
             CONTROLLER.rows,
             super::super::repo_server_flags::REPO_SERVER.rows,
+            super::super::notifications_flags::NOTIFICATIONS.rows,
         ];
         for names in programs.iter().flat_map(|rows| {
             [

@@ -4,6 +4,8 @@
 mod controller;
 mod flags;
 mod line;
+mod notifications;
+mod notifications_flags;
 mod repo_server;
 mod repo_server_flags;
 
@@ -17,12 +19,12 @@ use line::Said;
 /// The roles that are implemented, and those that are not.
 pub const CONTROLLER: &str = "argocd-application-controller";
 pub const REPO_SERVER: &str = "argocd-repo-server";
+pub const NOTIFICATIONS: &str = "argocd-notifications";
 const CMP_SERVER: &str = super::cmp_server::NAME;
 const ASK_PASS: &str = "argocd-git-ask-pass";
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 4] = [
     "argocd-server",
     "argocd-applicationset-controller",
-    "argocd-notifications",
     "argocd-commit-server",
     "argocd-dex",
 ];
@@ -30,7 +32,7 @@ const OTHERS: [&str; 5] = [
 /// The role that the program was called by.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Called<'a> {
-    /// [`CONTROLLER`] or [`REPO_SERVER`], with these arguments.
+    /// [`CONTROLLER`], [`REPO_SERVER`] or [`NOTIFICATIONS`], with these arguments.
     Role(&'static Program, &'a [String]),
     /// [`CMP_SERVER`].
     CmpServer(&'a [String]),
@@ -44,7 +46,7 @@ pub enum Called<'a> {
 pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        [CONTROLLER, REPO_SERVER, CMP_SERVER, ASK_PASS]
+        [CONTROLLER, REPO_SERVER, NOTIFICATIONS, CMP_SERVER, ASK_PASS]
             .iter()
             .chain(&OTHERS)
             .copied()
@@ -60,6 +62,7 @@ pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<
     Some(match role {
         CONTROLLER => Called::Role(&flags::CONTROLLER, rest),
         REPO_SERVER => Called::Role(&repo_server_flags::REPO_SERVER, rest),
+        NOTIFICATIONS => Called::Role(&notifications_flags::NOTIFICATIONS, rest),
         CMP_SERVER => Called::CmpServer(rest),
         ASK_PASS => Called::AskPass(rest),
         role => Called::NotThere(role),
@@ -71,6 +74,7 @@ pub async fn run(program: &Program, said: Said) -> anyhow::Result<()> {
     let logs = begin(&said);
     match program.name {
         REPO_SERVER => repo_server::run(said, logs).await,
+        NOTIFICATIONS => notifications::run(said, logs).await,
         _ => controller::run(said, logs).await,
     }
 }

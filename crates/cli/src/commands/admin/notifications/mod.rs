@@ -1,5 +1,6 @@
 //! `admin notifications`: tries triggers and templates. Main type: [`NotificationsCommand`].
 
+mod catalog;
 mod subject;
 mod template;
 mod trigger;
@@ -15,6 +16,7 @@ pub enum NotificationsCommand {
     /// Notification templates related commands
     #[command(subcommand)]
     Template(template::TemplateCommand),
+    Catalog(catalog::Catalog),
 }
 
 impl NotificationsCommand {
@@ -22,6 +24,7 @@ impl NotificationsCommand {
         match self {
             Self::Trigger(command) => command.run().await,
             Self::Template(command) => command.run().await,
+            Self::Catalog(command) => command.run(),
         }
     }
 }
