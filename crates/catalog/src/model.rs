@@ -52,6 +52,14 @@ pub struct Chart {
     pub versions: Vec<ChartVersion>,
 }
 
+impl Chart {
+    /// Where it is below its repository: its name, of a registry a path.
+    pub fn path(&self) -> String {
+        let path = self.id.split_once('/').map_or(&*self.id, |(_, path)| path);
+        path.replace("%2F", "/")
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChartVersion {

@@ -4,6 +4,7 @@
 
 use crate::{
     CatalogError, Filter, Form, RepoId, Repository, Store,
+    model::RepoRef,
     store::RepoStatus,
     sync::{CatalogSync, Source},
 };
@@ -69,6 +70,33 @@ impl RepoSpec {
             )));
         }
         let spec: Self = serde_json::from_str(&status.spec)?;
+        spec.opened(store, &status.id)
+    }
+
+    /// What fetches charts of a repository, whoever entered it. For those of a cluster, whose
+    /// credentials are there, it asks without any.
+    ///
+    /// # Errors
+    /// What was stored cannot be read, or the URL is none.
+    pub fn visitor(
+        store: Arc<Store>,
+        status: &RepoStatus,
+        of: &RepoRef,
+    ) -> Result<CatalogSync, CatalogError> {
+        if !status.spec.is_empty() {
+            return Self::sync(store, status);
+        }
+        let (scheme, rest) = of.url.split_once("://").unwrap_or(("https", &of.url));
+        let is_registry = store.is_registry(&status.id)?;
+        let spec = Self {
+            url: if is_registry {
+                format!("oci://{rest}")
+            } else {
+                of.url.clone()
+            },
+            plain_http: is_registry && scheme == "http",
+            ..Self::default()
+        };
         spec.opened(store, &status.id)
     }
 

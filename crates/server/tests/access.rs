@@ -28,7 +28,7 @@ use tiphys_server::{
     State,
     access::{Access, Action, Ask, Enforcer, Question},
     auth::Claims,
-    ports::Store as _,
+    ports::{Sets as _, Store as _},
     table::table,
 };
 use tiphys_testkit::signed;
@@ -121,6 +121,8 @@ async fn world(enforcer: Arc<Recorder>) -> World {
     }
     let cluster = [("server", CLUSTER), ("config", r#"{"bearerToken":"t"}"#)];
     world.store_secret("cluster-1", "cluster", &cluster).await;
+    let set = serde_json::from_value(set()).expect("a set");
+    world.sets.create(&set).await.expect("stored");
     let node = json!({"group": "apps", "kind": "Deployment", "version": "v1", "name": "web", "namespace": "n", "uid": "1"});
     let pod = json!({"kind": "Pod", "version": "v1", "name": "web-1", "namespace": "n", "uid": "2", "parentRefs": [node]});
     let tree = json!({"nodes": [node, pod]});
@@ -251,6 +253,7 @@ fn request(rpc: &str) -> (Method, String, Value) {
         "gpgkey.GPGKeyService" => of_gpgkey(method),
         "cluster.ClusterService" => of_cluster(method),
         "account.AccountService" => of_account(method),
+        "applicationset.ApplicationSetService" => of_set(method),
         _ => None,
     };
     let (request, body) = found.unwrap_or_else(|| panic!("this test has no request for {rpc}"));
@@ -417,6 +420,37 @@ fn of_cluster(method: &str) -> Option<(String, Value)> {
             format!("POST /api/v1/clusters/{stored}/invalidate-cache"),
             json!({}),
         ),
+        _ => return None,
+    })
+}
+
+/// The stored set, or one that differs from it.
+fn set() -> Value {
+    json!({"metadata": {"name": "s", "namespace": "argocd"}, "spec": {
+        "generators": [{"list": {"elements": [{"name": "a"}]}}],
+        "template": {"metadata": {"name": "{{name}}"}, "spec": {"project": "default",
+            "source": {"repoURL": REPO, "path": "."},
+            "destination": {"server": "https://kubernetes.default.svc"}}}}})
+}
+
+fn of_set(method: &str) -> Option<(String, Value)> {
+    let mut other = set();
+    other["spec"]["goTemplate"] = json!(true);
+    Some(match method {
+        "List" => ("GET /api/v1/applicationsets".into(), Value::Null),
+        "Get" => ("GET /api/v1/applicationsets/s".into(), Value::Null),
+        "Generate" => (
+            "POST /api/v1/applicationsets/generate".into(),
+            json!({"applicationSet": set()}),
+        ),
+        "Create" => ("POST /api/v1/applicationsets?upsert=true".into(), other),
+        "Delete" => ("DELETE /api/v1/applicationsets/s".into(), Value::Null),
+        "ResourceTree" => (
+            "GET /api/v1/applicationsets/s/resource-tree".into(),
+            Value::Null,
+        ),
+        "ListResourceEvents" => ("GET /api/v1/applicationsets/s/events".into(), Value::Null),
+        "Watch" => ("GET /api/v1/stream/applicationsets".into(), Value::Null),
         _ => return None,
     })
 }

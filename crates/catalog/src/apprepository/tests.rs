@@ -31,7 +31,13 @@ fn objects_are_those_that_kubeapps_makes() {
             .filter_map(|flag| flag.as_str().map(str::to_owned))
             .collect();
         let url = case["env"]["OCI_CATALOG_URL"].as_str().unwrap_or_default();
-        let options = Options::parse(&flags, url).expect("flags");
+        let options = Options::parse(&flags, url);
+        // No API server has what it asks for: refused at the start.
+        if case["id"] == "flags-v1beta1" {
+            assert!(options.is_err());
+            continue;
+        }
+        let options = options.expect("flags");
         let step = &case["steps"][0];
         let created = step["action"].as_array().expect("an action");
         for object in created
@@ -103,5 +109,9 @@ fn a_cleanup_needs_no_credentials_and_a_template_is_not_changed() {
     assert_eq!(names(&wanted.cleanup_job), ["A", "DB_PASSWORD"]);
     assert!(wanted.cleanup_job["spec"]["template"]["spec"]["volumes"].is_null());
     assert!(Options::parse(&["--crontab=nonsense".to_owned()], "").is_err());
+    assert!(Options::parse(&["--namespace".to_owned()], "").is_err());
+    let words = ["--namespace", "n", "--repos-per-namespace=false", "-v", "4"];
+    let options = Options::parse(&words.map(str::to_owned), "").expect("they are right");
+    assert_eq!((&*options.namespace, options.all_namespaces), ("n", false));
     assert!(Options::parse(&["--custom-labels=novalue".to_owned()], "").is_err());
 }

@@ -5,6 +5,21 @@ use crate::{CatalogError, repository::RepoId};
 use std::collections::BTreeMap;
 
 impl Store {
+    /// Whether a repository is one of a registry: its charts have tags.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn is_registry(&self, id: &RepoId) -> Result<bool, CatalogError> {
+        let rows = self.transaction(|sql| {
+            sql.query(
+                "SELECT tag FROM tiphys_tags
+                WHERE repo_namespace = $1 AND repo_name = $2 LIMIT 1",
+                values![&id.namespace, &id.name],
+            )
+        })?;
+        Ok(!rows.is_empty())
+    }
+
     /// The versions of a chart by tag.
     pub(crate) fn tags(
         &self,

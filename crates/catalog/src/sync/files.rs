@@ -131,11 +131,21 @@ impl CatalogSync {
     }
 }
 
+/// Whether an archive has the digest that the index says, if it says one; else what differs.
+pub(super) fn checked(archive: &[u8], digest: &str) -> Result<(), String> {
+    let (wanted, found) = (plain_digest(digest), sha256(archive));
+    if wanted.is_empty() || wanted == found {
+        return Ok(());
+    }
+    Err(format!(
+        "digest differs: the index says {wanted}, the file has {found}"
+    ))
+}
+
 fn read_archive(archive: &[u8], digest: String, repo: RepoRef) -> FilesOutcome {
-    let (wanted, found) = (plain_digest(&digest), sha256(archive));
-    if !wanted.is_empty() && wanted != found {
+    if let Err(reason) = checked(archive, &digest) {
         return FilesOutcome::Failed {
-            reason: format!("digest differs: the index says {wanted}, the file has {found}"),
+            reason,
             is_other: true,
         };
     }

@@ -5,6 +5,7 @@
 //! the next one: what is stored is a chart as a whole or the files of a version as a whole, and the
 //! checksum of the index is stored last. Nothing is removed unless an index was read to its end.
 
+mod archive;
 mod files;
 mod icons;
 mod import;

@@ -176,6 +176,18 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "catalog install",
+        &[
+            "catalog install argo/argo-cd --preview",
+            "catalog install podinfo web --version 6.7.0 --set replicaCount=2 > apps/web.yaml",
+            "catalog install podinfo web -f values.yaml --auto-sync --create",
+        ],
+    ),
+    (
+        "catalog updates",
+        &["catalog updates", "catalog updates -o json"],
+    ),
+    (
         "catalog repos add",
         &[
             "catalog repos add argo https://argoproj.github.io/argo-helm",

@@ -133,7 +133,7 @@ pub async fn run(
         ClientCommand::Repocreds(c) => c.run(connect).await,
         ClientCommand::Cert(c) => c.run(connect).await,
         ClientCommand::Gpg(c) => c.run(connect).await,
-        ClientCommand::Catalog(c) => c.run().await,
+        ClientCommand::Catalog(c) => c.run(connect).await,
         ClientCommand::Cluster(c) => c.run(connect).await,
         ClientCommand::Account(c) => c.run(connect).await,
         ClientCommand::Admin(c) => c.run().await,

@@ -92,6 +92,14 @@ impl<'a> Repositories<'a> {
         ended.stdout
     }
 
+    /// What a command says that fails.
+    fn fails(&self, words: &[&str]) -> String {
+        let words = [&["catalog"], words, &["--data", &self.data]].concat();
+        let ended = output_of(&program(), &words);
+        assert_ne!(ended.code, Some(0), "{words:?}: {}", ended.stdout);
+        ended.stderr
+    }
+
     /// The charts that a search finds, by name.
     fn search(&self, word: &str) -> Vec<String> {
         let found = self.catalog(&["search", word, "-o", "name"]);
@@ -322,4 +330,98 @@ pub fn jobs_are_made_for_chart_repositories(world: &mut World) {
     let _ = world
         .kube
         .send("DELETE", &format!("/api/v1/namespaces/{other}"), "", None);
+}
+
+/// From a search to a running release, and to its next version.
+#[test]
+fn a_chart_becomes_an_application() {
+    let server = FileServer::start();
+    let schema = r#"{"properties": {"colour": {"type": "string"}}}"#;
+    let archive = plain_chart("web", "1.0.0", &[("values.schema.json", schema)]);
+    server.serve("/charts/web-1.0.0.tgz", archive.clone());
+    let entries = |digest| index(&[("web", "1.0.0", "web-1.0.0.tgz", digest)]);
+    server.serve("/charts/index.yaml", entries("").as_str());
+    let (mut tiphys, kube) = Tiphys::ready(&Options {
+        program: program(),
+        ..Options::default()
+    });
+    kube.namespace("charts");
+    let repositories = Repositories::new(&kube, &tiphys, "charts");
+    repositories.create("good", &format!("{}/charts", server.url()), &json!({}));
+    repositories.until("good", "Ready", |status| status["charts"] == 1);
+
+    let refused = repositories.fails(&["install", "web", "shop", "--set", "colour=1"]);
+    assert!(
+        refused.contains("cannot be installed") && refused.contains("colour"),
+        "{refused}"
+    );
+    let blue = ["install", "web", "shop", "--set-string", "colour=blue"];
+    let preview = repositories.catalog(&[&blue[..], &["--preview"]].concat());
+    assert!(
+        preview.contains("name: shop-web") && preview.contains("blue"),
+        "{preview}"
+    );
+    let printed = repositories.catalog(&[&blue[..], &["--auto-sync"]].concat());
+    assert!(
+        printed.contains("catalog.tiphys.dev/repository: charts/good"),
+        "{printed}"
+    );
+
+    tiphys
+        .login()
+        .expect("the embedded cluster's password is shown");
+    let said = tiphys.stdout();
+    let password = said
+        .split("admin / ")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
+    let password = password.expect("it is shown").to_owned();
+    let (config, url) = (
+        repositories.data.clone() + "/argocd.yaml",
+        tiphys.url.clone(),
+    );
+    let address = url.trim_start_matches("http://");
+    let connect = ["--config", &config];
+    let login = [
+        "login",
+        address,
+        "--plaintext",
+        "--username",
+        "admin",
+        "--password",
+        &password,
+    ];
+    let ended = output_of(&program(), &[&login[..], &connect].concat());
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let more = ["--auto-sync", "--create", connect[0], connect[1]];
+    let created = repositories.catalog(&[&blue[..], &more].concat());
+    assert_eq!(created, "application 'shop' created\n");
+    let colour = |wanted: &str| {
+        let path = namespaced("v1", "shop", "configmaps") + "/shop-web";
+        eventually(PATIENCE, "the release", || match kube.find(&path) {
+            Some(map) if map["data"]["version"] == wanted => Ok(map["data"]["colour"].clone()),
+            other => Err(format!("{other:?}")),
+        })
+    };
+    assert_eq!(colour("1.0.0"), "blue");
+    let updates = || repositories.catalog(&["updates", "-o", "json", connect[0], connect[1]]);
+    assert_eq!(updates().trim(), "[]");
+
+    publish(&server, "/charts", "web", &["1.0.0", "1.1.0", "2.0.0-rc.1"]);
+    repositories.resync("good", 1);
+    repositories.until("good", "Ready", |status| status["versions"] == 3);
+    let found: Value = serde_json::from_str(&updates()).expect("a list");
+    let wanted = json!([{
+        "application": "argocd/shop", "chart": "charts/good/web",
+        "version": "1.0.0", "newest": "1.1.0",
+    }]);
+    assert_eq!(found, wanted);
+
+    // What was replaced since it was shown is not installed.
+    let digest = "0".repeat(64);
+    server.serve("/charts/index.yaml", entries(&digest).as_str());
+    repositories.resync("good", 2);
+    repositories.until("good", "Ready", |status| status["versions"] == 1);
+    let refused = repositories.fails(&blue);
+    assert!(refused.contains("digest differs"), "{refused}");
 }

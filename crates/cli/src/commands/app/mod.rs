@@ -208,7 +208,10 @@ async fn get(
         .await?)
 }
 
-async fn list(client: &Client, query: ApplicationQuery) -> Result<Vec<Application>, Failure> {
+pub(super) async fn list(
+    client: &Client,
+    query: ApplicationQuery,
+) -> Result<Vec<Application>, Failure> {
     let list: ApplicationList = client
         .unary("/application.ApplicationService/List", query)
         .await?;

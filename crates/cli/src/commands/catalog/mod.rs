@@ -1,12 +1,14 @@
 //! `catalog`: charts of repositories, in a database of this machine. No server is needed.
 
+mod install;
 mod read;
 mod repos;
 mod search;
 mod sync;
+mod updates;
 
 use crate::{
-    client::Failure,
+    client::{ConnectArgs, Failure},
     private,
     roles::{catalog::FILE, up::default_folder},
 };
@@ -36,10 +38,12 @@ enum CatalogCommand {
     Show(read::Show),
     Versions(read::Versions),
     Values(read::Values),
+    Install(Box<install::Install>),
+    Updates(updates::Updates),
 }
 
 impl CatalogArgs {
-    pub async fn run(self) -> Result<(), Failure> {
+    pub async fn run(self, connect: &ConnectArgs) -> Result<(), Failure> {
         let store = open(self.data)?;
         match self.command {
             CatalogCommand::Repos(command) => command.run(&store),
@@ -48,6 +52,8 @@ impl CatalogArgs {
             CatalogCommand::Show(command) => command.run(&store),
             CatalogCommand::Versions(command) => command.run(&store),
             CatalogCommand::Values(command) => command.run(&store),
+            CatalogCommand::Install(command) => command.run(store, connect).await,
+            CatalogCommand::Updates(command) => command.run(store, connect).await,
         }
     }
 }

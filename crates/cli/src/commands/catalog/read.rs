@@ -67,13 +67,13 @@ pub struct Values {
     schema: bool,
 }
 
-struct Opened {
-    id: RepoId,
-    chart: Chart,
+pub(super) struct Opened {
+    pub id: RepoId,
+    pub chart: Chart,
 }
 
 impl Opened {
-    fn new(store: &Store, name: &str) -> Result<Self, Failure> {
+    pub fn new(store: &Store, name: &str) -> Result<Self, Failure> {
         let (id, chart_id) = chart_of(store, name)?;
         let chart = store.chart(&id, &chart_id).map_err(failed)?;
         let absent = || Failure::error(format!("chart {name:?} is not in the catalogue"));
@@ -83,7 +83,7 @@ impl Opened {
         })
     }
 
-    fn version(&self, wanted: Option<&str>) -> Result<&ChartVersion, Failure> {
+    pub fn version(&self, wanted: Option<&str>) -> Result<&ChartVersion, Failure> {
         let mut versions = self.chart.versions.iter();
         let found = match wanted {
             None => versions.next(),

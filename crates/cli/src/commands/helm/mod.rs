@@ -8,7 +8,7 @@ mod excerpt;
 mod lint;
 mod template;
 mod unused;
-mod values;
+pub(super) mod values;
 
 use super::files::LocalFiles;
 use crate::client::Failure as Exit;
