@@ -125,7 +125,7 @@ async fn an_unknown_rpc_is_named() {
     );
     assert_eq!(
         world
-            .rest(Method::GET, "/api/v1/applicationsets/a", None)
+            .rest(Method::GET, "/api/v1/notifications/triggers", None)
             .await
             .0,
         501

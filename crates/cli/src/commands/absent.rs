@@ -31,7 +31,6 @@ const VERBS: &[(&str, &str)] = &[
         "admin settings validate",
         "tiphys control-plane logs what it cannot read of the settings",
     ),
-    ("appset", "ApplicationSets are not supported yet"),
     (
         "cluster add",
         "a Secret with the label argocd.argoproj.io/secret-type: cluster; see docs/guide/clusters.md",
@@ -246,8 +245,8 @@ mod tests {
             )
         );
         assert!(
-            of("tiphys --server localhost appset list")
-                .is_some_and(|t| t.contains("ApplicationSets"))
+            of("tiphys --server localhost admin notifications list")
+                .is_some_and(|t| t.contains("notifications"))
         );
         assert_eq!(of("tiphys app nonsense"), None);
     }
