@@ -7,6 +7,7 @@
 //! passes of each suite; the test at the end of this file checks it.
 
 mod actions;
+mod appset;
 mod diff;
 mod health;
 mod helm;
@@ -156,6 +157,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         "actions" => strict(actions::run),
         "rbac" => Box::new(rbac::run),
         "kustomize" => strict(kustomize::run),
+        "appset" => appset::runner(&text)?,
         "sources" => sources::runner(&text)?,
         "kubeapps/asset_syncer" => kubeapps::runner(dir)?,
         _ => match name.strip_prefix("diff/") {

@@ -398,7 +398,10 @@ pub fn an_application_set_deploys_each_folder(world: &mut World) {
                     "project": "default",
                     "source": {"repoURL": repo.url(), "path": "{{.path.path}}", "targetRevision": "HEAD"},
                     "destination": {"server": "https://kubernetes.default.svc", "namespace": namespace},
-                    "syncPolicy": {"automated": {"prune": true}},
+                    "syncPolicy": {
+                        "automated": {"prune": true},
+                        "syncOptions": ["CreateNamespace=true"],
+                    },
                 },
             },
         },
