@@ -528,3 +528,68 @@ async fn policies_hold_updates_and_deletions() {
             .all(|app| app["metadata"]["ownerReferences"].is_null())
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rollout_goes_step_by_step() {
+    let settings = ControllerSettings {
+        progressive_syncs: Some(true),
+        ..ControllerSettings::default()
+    };
+    let plane = Plane::start(settings).await;
+    let mut template = template("app-{{env}}", "https://example.com/r", ".");
+    template["metadata"]["labels"] = json!({"env": "{{env}}"});
+    template["spec"]["syncPolicy"] = json!({"automated": {"prune": true}});
+    let step = |env: &str| json!({"matchExpressions": [{"key": "env", "operator": "In", "values": [env]}]});
+    let spec = json!({
+        "syncPolicy": {"preserveResourcesOnDeletion": true},
+        "strategy": {"type": "RollingSync", "rollingSync": {"steps": [step("dev"), step("prod")]}},
+        "generators": [{"list": {"elements": [{"env": "dev"}, {"env": "prod"}]}}],
+        "template": template,
+    });
+    plane.set("rollout", spec).await;
+    plane.has(&["app-dev", "app-prod"]).await;
+    // The rollout syncs, not the Applications themselves: first the first step.
+    plane
+        .field(
+            "app-dev",
+            "/operation/initiatedBy/username",
+            "applicationset-controller",
+        )
+        .await;
+    let message = plane
+        .condition("rollout", "RolloutProgressing", "True")
+        .await;
+    assert_eq!(message, "ApplicationSet is performing rollout of step 1");
+    let prod = plane
+        .send(Call::get(format!("{APPS}/app-prod")))
+        .await
+        .expect("an app");
+    assert_eq!(prod["operation"], Value::Null);
+    assert_eq!(prod["spec"]["syncPolicy"]["automated"]["enabled"], false);
+
+    // Once it is synced and healthy, the next one follows.
+    plane.patch(&format!("{APPS}/app-dev"), well()).await;
+    plane
+        .field(
+            "app-prod",
+            "/operation/initiatedBy/username",
+            "applicationset-controller",
+        )
+        .await;
+    plane.patch(&format!("{APPS}/app-prod"), well()).await;
+    let message = plane
+        .condition("rollout", "RolloutProgressing", "False")
+        .await;
+    assert_eq!(message, "ApplicationSet Rollout has completed");
+}
+
+/// What the Application controller would write after a sync.
+fn well() -> Value {
+    json!({
+        "operation": null,
+        "status": {
+            "sync": {"status": "Synced", "revision": "r1"},
+            "health": {"status": "Healthy"},
+        },
+    })
+}

@@ -39,6 +39,7 @@ const CLUSTER: &str = "https://c.example";
 const TEMPLATE: &str = "https://example.org/team";
 const TEMPLATE_PATH: &str = "https%3A%2F%2Fexample.org%2Fteam";
 const APP: &str = "/api/v1/applications/a";
+const SETS: &str = "/api/v1/applicationsets";
 const DEPLOYMENT: &str = "namespace=n&resourceName=web&version=v1&group=apps&kind=Deployment";
 
 /// Records the questions and answers them by a rule; permits everything until the world is set up.
@@ -136,6 +137,8 @@ async fn world(enforcer: Arc<Recorder>) -> World {
         .lock()
         .expect("not poisoned")
         .insert("web".into(), live);
+    let made = world.rest(Method::POST, SETS, Some(set("s"))).await;
+    assert_eq!(made.0, 200, "{}", made.1);
     seen(&world).await;
     enforcer.begin();
     world
@@ -246,6 +249,7 @@ fn request(rpc: &str) -> (Method, String, Value) {
     let (service, method) = rpc.split_once('/').expect("a service and a method");
     let found = match service {
         "application.ApplicationService" => of_application(method),
+        "applicationset.ApplicationSetService" => of_set(method),
         "project.ProjectService" => of_project(method),
         "repository.RepositoryService" => of_repository(method),
         "repocreds.RepoCredsService" => of_credentials(method),
@@ -308,6 +312,36 @@ fn of_application(method: &str) -> Option<(String, Value)> {
         "PodLogs" => (format!("GET {APP}/pods/web-1/logs?namespace=n"), none),
         "ListLinks" => (format!("GET {APP}/links"), none),
         "ListResourceLinks" => (format!("GET {APP}/resource/links?{DEPLOYMENT}"), none),
+        _ => return None,
+    })
+}
+
+fn set(name: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {
+        "generators": [{"list": {"elements": []}}],
+        "template": {"metadata": {"name": "x"}, "spec": app("x")["spec"]},
+    }})
+}
+
+fn of_set(method: &str) -> Option<(String, Value)> {
+    let none = Value::Null;
+    Some(match method {
+        "Get" => (format!("GET {SETS}/s"), none),
+        "Generate" => (
+            format!("POST {SETS}/generate"),
+            json!({"applicationSet": set("new")}),
+        ),
+        "List" => (format!("GET {SETS}"), none),
+        // It exists and differs, so that it is updated.
+        "Create" => {
+            let mut other = set("s");
+            other["spec"]["goTemplate"] = json!(true);
+            (format!("POST {SETS}?upsert=true"), other)
+        }
+        "Delete" => (format!("DELETE {SETS}/s"), none),
+        "ResourceTree" => (format!("GET {SETS}/s/resource-tree"), none),
+        "ListResourceEvents" => (format!("GET {SETS}/s/events"), none),
+        "Watch" => ("GET /api/v1/stream/applicationsets?name=s".into(), none),
         _ => return None,
     })
 }
@@ -615,7 +649,7 @@ async fn the_refused_get_nothing_and_do_nothing() {
             assert_eq!(status, 403, "{rpc}: {body}");
             let body: Value = serde_json::from_str(&body).expect("JSON");
             let words = body["error"].as_str().expect("text");
-            assert!(words.starts_with("permission denied"), "{rpc}: {words}");
+            assert!(words.contains("permission denied"), "{rpc}: {words}");
         }
         assert_eq!(effects(), before, "{rpc} has done something");
     }

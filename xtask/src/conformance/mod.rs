@@ -7,6 +7,7 @@
 //! passes of each suite; the test at the end of this file checks it.
 
 mod actions;
+mod appset;
 mod diff;
 mod expr;
 mod health;
@@ -160,6 +161,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         "kustomize" => strict(kustomize::run),
         "expr" => expr::runner(&text)?,
         "notify" => notify::runner(&text)?,
+        "appset" => appset::runner(&text)?,
         "sources" => sources::runner(&text)?,
         "kubeapps/asset_syncer" => kubeapps::runner(dir)?,
         "kubeapps/controller" => kubeapps::controller::runner()?,

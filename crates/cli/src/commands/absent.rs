@@ -30,7 +30,6 @@ const VERBS: &[(&str, &str)] = &[
         "admin settings validate",
         "tiphys control-plane logs what it cannot read of the settings",
     ),
-    ("appset", "ApplicationSets are not supported yet"),
 ];
 
 /// The advice if the command line contains a command that only `argocd` has. `program` is ours.
@@ -229,8 +228,8 @@ mod tests {
             )
         );
         assert!(
-            of("tiphys --server localhost appset list")
-                .is_some_and(|t| t.contains("ApplicationSets"))
+            of("tiphys --server localhost admin notifications list")
+                .is_some_and(|t| t.contains("notifications"))
         );
         assert_eq!(of("tiphys app nonsense"), None);
     }

@@ -16,6 +16,29 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "account delete-token",
         &["account delete-token --account ci 3fd1b9c4"],
     ),
+    (
+        "appset create",
+        &[
+            "appset create sets.yaml",
+            "appset create sets.yaml --upsert",
+        ],
+    ),
+    ("appset delete", &["appset delete previews -y"]),
+    (
+        "appset generate",
+        &[
+            "appset generate sets.yaml",
+            "appset generate sets.yaml -o yaml",
+        ],
+    ),
+    (
+        "appset get",
+        &["appset get previews", "appset get previews -o yaml"],
+    ),
+    (
+        "appset list",
+        &["appset list", "appset list -p team -o name"],
+    ),
     ("account get", &["account get --account ci"]),
     ("account get-user-info", &["account get-user-info"]),
     ("account list", &["account list"]),

@@ -6,6 +6,7 @@ mod account;
 mod admin;
 mod app;
 mod apply;
+mod appset;
 mod catalog;
 mod cert;
 mod claims;
@@ -67,6 +68,9 @@ pub enum ClientCommand {
     /// Manage GPG keys used for signature verification
     #[command(subcommand)]
     Gpg(gpg::GpgCommand),
+    /// Manage ApplicationSets
+    #[command(subcommand)]
+    Appset(Box<appset::AppSetCommand>),
     /// Search the charts of repositories, on this machine
     Catalog(Box<catalog::CatalogArgs>),
     /// Manage cluster credentials
@@ -129,6 +133,7 @@ pub async fn run(
         ClientCommand::Local(c) => c.run(),
         ClientCommand::Install(c) => c.run().await,
         ClientCommand::Proj(c) => c.run(connect).await,
+        ClientCommand::Appset(c) => c.run(connect).await,
         ClientCommand::Repo(c) => c.run(connect).await,
         ClientCommand::Repocreds(c) => c.run(connect).await,
         ClientCommand::Cert(c) => c.run(connect).await,

@@ -141,6 +141,31 @@ fn sync_status(app: &Application) -> String {
     text
 }
 
+fn sources_lines(app: &Application) -> String {
+    if has_many_sources(app) {
+        let sources = app.spec.sources.iter().map(source_lines);
+        format!("Sources:\n{}", sources.collect::<String>())
+    } else {
+        format!("Source:\n{}", source_lines(&source(app)))
+    }
+}
+
+/// The template of an ApplicationSet.
+pub fn template(app: &Application, name: &str, health: &str) -> String {
+    let mut out = line("Name:", name);
+    out += &line("Project:", spec::project_name(app));
+    out += &line("Server:", server(app));
+    out += &line("Namespace:", &app.spec.destination.namespace);
+    out += &line("Health Status:", health);
+    out += &sources_lines(app);
+    let policy = match (is_automated(app), prunes(app)) {
+        (false, _) => "<none>",
+        (true, false) => "Automated",
+        (true, true) => "Automated (Prune)",
+    };
+    out + &line("SyncPolicy:", policy)
+}
+
 pub fn application(
     app: &Application,
     url: &str,
@@ -151,16 +176,7 @@ pub fn application(
     out += &line("Server:", server(app));
     out += &line("Namespace:", &app.spec.destination.namespace);
     out += &line("URL:", url);
-    if has_many_sources(app) {
-        out += "Sources:\n";
-        app.spec
-            .sources
-            .iter()
-            .for_each(|s| out += &source_lines(s));
-    } else {
-        out += "Source:\n";
-        out += &source_lines(&source(app));
-    }
+    out += &sources_lines(app);
     out += &windows_lines(windows);
     let policy = match (is_automated(app), prunes(app)) {
         (false, _) => "Manual",

@@ -375,3 +375,58 @@ pub fn deleting_an_application_takes_its_objects(world: &mut World) {
         "without a finalizer the objects stay"
     );
 }
+
+/// A set of folders: one Application for each, which comes and goes with it.
+pub fn an_application_set_deploys_each_folder(world: &mut World) {
+    let repo = Repo::with(&[
+        ("sets/red/c.yaml", &config_map("set-red", "1")),
+        ("sets/blue/c.yaml", &config_map("set-blue", "1")),
+    ]);
+    let namespace = world.namespace.clone();
+    let set = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+        "metadata": {"name": "folders", "namespace": "argocd"},
+        "spec": {
+            "goTemplate": true,
+            "generators": [{"git": {
+                "repoURL": repo.url(), "revision": "HEAD", "requeueAfterSeconds": 1,
+                "directories": [{"path": "sets/*"}],
+            }}],
+            "template": {
+                "metadata": {"name": "of-{{.path.basename}}"},
+                "spec": {
+                    "project": "default",
+                    "source": {"repoURL": repo.url(), "path": "{{.path.path}}", "targetRevision": "HEAD"},
+                    "destination": {"server": "https://kubernetes.default.svc", "namespace": namespace},
+                    "syncPolicy": {
+                        "automated": {"prune": true},
+                        "syncOptions": ["CreateNamespace=true"],
+                    },
+                },
+            },
+        },
+    });
+    let sets = namespaced("argoproj.io/v1alpha1", "argocd", "applicationsets");
+    world.kube.create(&sets, &set);
+    for name in ["of-red", "of-blue"] {
+        world.until(name, "Synced and Healthy", |app| {
+            text(app, "/status/sync/status") == "Synced"
+                && text(app, "/status/health/status") == "Healthy"
+        });
+    }
+    repo.commit(&[], &["sets/blue/c.yaml"]);
+    let is_gone = |app: &str, object: &str| match world.get_app(app).is_none()
+        && world.find("configmaps", object).is_none()
+    {
+        true => Ok(()),
+        false => Err(format!("{app} or {object} is there")),
+    };
+    eventually(PATIENCE, "the objects of a folder go with it", || {
+        is_gone("of-blue", "set-blue")
+    });
+    assert!(world.get_app("of-red").is_some());
+    world.kube.delete(&format!("{sets}/folders"));
+    eventually(PATIENCE, "a set takes its Applications with it", || {
+        is_gone("of-red", "set-red")
+    });
+}

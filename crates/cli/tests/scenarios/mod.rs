@@ -47,6 +47,7 @@ scenarios!(
     good::without_prune_a_deleted_file_stays,
     good::hooks_run_once_and_waves_in_order,
     good::deleting_an_application_takes_its_objects,
+    good::an_application_set_deploys_each_folder,
     bad::bad_sources_are_named_and_cost_nothing,
     bad::bad_manifests_are_named_and_cost_nothing,
     bad::projects_are_obeyed,

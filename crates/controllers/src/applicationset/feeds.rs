@@ -1,6 +1,6 @@
 //! Which changes lead to a reconcile of which sets. Main function: [`follow`].
 
-use super::{Controller, Reason};
+use super::{Controller, REFRESH, Reason};
 use crate::runtime::next;
 use std::{sync::Arc, time::Duration};
 use tiphys_api::{Application, ApplicationSet, constants};
@@ -47,7 +47,8 @@ async fn sets(controller: &Controller) {
     }
 }
 
-/// A status, which is only written here, does not concern the controller.
+/// A status, which is only written here, does not concern the controller, except that a rollout
+/// goes on after it was stored; nor does a request that it has just taken away.
 fn concerns(change: &RecordChange<ApplicationSet>) -> bool {
     let (Some(before), Ok(now)) = (&change.before, change.record.value()) else {
         return true;
@@ -55,8 +56,12 @@ fn concerns(change: &RecordChange<ApplicationSet>) -> bool {
     let Ok(before) = before.value() else {
         return true;
     };
-    before.spec != now.spec
-        || before.metadata.annotations != now.metadata.annotations
+    let answered = |set: &ApplicationSet| set.metadata.annotations.contains_key(REFRESH);
+    let annotated = before.metadata.annotations != now.metadata.annotations
+        && (answered(&now) || !answered(&before));
+    annotated
+        || before.spec != now.spec
+        || before.status.application_status != now.status.application_status
         || before.metadata.labels != now.metadata.labels
         || before.metadata.finalizers != now.metadata.finalizers
         || before.metadata.deletion_timestamp != now.metadata.deletion_timestamp

@@ -27,6 +27,8 @@ use tiphys_sources::{Answers, Sources};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+/// Asks for a reconcile with revisions looked up again.
+const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
 /// The name under which Events are written.
 const COMPONENT: &str = "argocd-applicationset-controller";
 

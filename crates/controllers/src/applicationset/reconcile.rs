@@ -1,6 +1,6 @@
 //! One reconcile of one set. Main function: [`Controller::reconcile`].
 
-use super::{Controller, Reason};
+use super::{Controller, REFRESH, Reason};
 use serde_json::json;
 use std::{collections::BTreeSet, time::Duration};
 use tiphys_api::{Application, ApplicationSet, application_set::ApplicationSetStatus, constants};
@@ -15,8 +15,6 @@ use tiphys_appset::{
 use tiphys_cluster::{AppKey, Error};
 use tiphys_engine::spec::Destination;
 
-/// Asks for a reconcile with revisions looked up again.
-const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
 /// What a set sees of the cluster.
 struct Seen {
     applications: Vec<Application>,

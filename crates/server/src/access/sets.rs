@@ -37,16 +37,10 @@ pub(crate) async fn find_set<A: Verb>(
     }
     match state.reach.sets.get(namespace, name).await {
         Ok(set) => guard.grant(set),
-        // Whether it exists is told to those who may see all of them.
-        Err(StoreError::NotFound(why)) => {
-            let any = app_name("*", namespace, name, &state.reach.namespace);
-            match guard.ask(Resource::ApplicationSets, A::ACTION, "", &any) {
-                Ok(()) => Err(ApiError::not_found(format!(
-                    "error getting ApplicationSet: {why}"
-                ))),
-                Err(_) => Err(ApiError::denied()),
-            }
-        }
+        // As in Argo CD: who creates a set asks for it first, and expects this.
+        Err(StoreError::NotFound(why)) => Err(ApiError::not_found(format!(
+            "error getting ApplicationSet: {why}"
+        ))),
         Err(e) => Err(e.into()),
     }
 }

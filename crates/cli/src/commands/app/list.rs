@@ -101,7 +101,8 @@ fn conditions(app: &Application) -> String {
     items.join(",")
 }
 
-fn rows(apps: &[Application], wide: bool) -> String {
+/// The table of Applications.
+pub fn rows(apps: &[Application], wide: bool) -> String {
     let mut header = vec![
         "NAME",
         "CLUSTER",

@@ -30,6 +30,8 @@ mod wait;
 
 pub(super) use diff::difference;
 
+pub(super) use list::rows;
+
 use crate::{
     client::{Client, ConnectArgs, Failure},
     output::summary,
