@@ -61,6 +61,9 @@ pub struct ControlPlaneArgs {
     /// Leave ApplicationSets to another controller, such as Argo CD's
     #[arg(long)]
     without_application_sets: bool,
+    /// Leave notifications to another controller, such as Argo CD's
+    #[arg(long)]
+    without_notifications: bool,
     #[command(flatten)]
     connections: ConnectionArgs,
     #[command(flatten)]
@@ -118,8 +121,13 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let report = ready.plane.report(Choice::default());
     let cluster = ready.plane.records.cluster.clone();
     let replicas = &args.controller.replicas;
-    let lease = replicas.notifications(&cluster, &args.namespace);
-    let notifications = ready.plane.notifications(Some(Arc::new(lease)))?;
+    let notifications = match args.without_notifications {
+        true => None,
+        false => {
+            let lease = replicas.notifications(&cluster, &args.namespace);
+            Some(ready.plane.notifications(Some(Arc::new(lease)))?)
+        }
+    };
     let sets = match args.without_application_sets {
         true => None,
         false => {
@@ -128,7 +136,8 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
         }
     };
     let (controller, shutdown) = ready.begin();
-    let notifications = tokio::spawn(notifications::run(notifications, shutdown.clone()));
+    let notifications =
+        notifications.map(|n| tokio::spawn(notifications::run(n, shutdown.clone())));
     let sets = sets.map(|sets| tokio::spawn(applicationset::run(sets, shutdown.clone())));
     let mut catalog = JoinSet::new();
     args.catalog
@@ -149,7 +158,9 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     shutdown.cancel();
     controller.await?;
     while catalog.join_next().await.is_some() {}
-    notifications.await?;
+    if let Some(notifications) = notifications {
+        notifications.await?;
+    }
     if let Some(sets) = sets {
         sets.await?;
     }
