@@ -418,7 +418,7 @@ fn a_chart_becomes_an_application() {
     assert_eq!(found, wanted);
 
     // What was replaced since it was shown is not installed.
-    let digest = "0".repeat(64);
+    let digest = "ab".repeat(32);
     server.serve("/charts/index.yaml", entries(&digest).as_str());
     repositories.resync("good", 2);
     repositories.until("good", "Ready", |status| status["versions"] == 1);
