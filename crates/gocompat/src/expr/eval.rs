@@ -212,23 +212,27 @@ impl<'r> Machine<'r> {
             _ => {}
         }
         let b = self.eval(right)?;
+        self.operate(op, &a, &b)
+    }
+
+    fn operate(&mut self, op: Op, a: &Value, b: &Value) -> Out {
         match op {
             Op::Equal | Op::NotEqual => {
-                self.compared(&a)?;
-                Ok((equal(&a, &b) == (op == Op::Equal)).into())
+                self.compared(a)?;
+                Ok((equal(a, b) == (op == Op::Equal)).into())
             }
             Op::Less | Op::Greater | Op::LessEqual | Op::GreaterEqual => {
-                Ok(compare(op, &a, &b)?.into())
+                Ok(compare(op, a, b)?.into())
             }
             Op::In => {
-                self.compared(&b)?;
-                Ok(contains(&a, &b)?.into())
+                self.compared(b)?;
+                Ok(contains(a, b)?.into())
             }
-            Op::Matches => self.matches(&a, &b),
-            Op::Contains | Op::StartsWith | Op::EndsWith => texts(op, &a, &b),
+            Op::Matches => self.matches(a, b),
+            Op::Contains | Op::StartsWith | Op::EndsWith => texts(op, a, b),
             Op::Range => Ok(self.range(a.to_int()?, b.to_int()?)?),
             _ => {
-                let value = arithmetic(op, &a, &b)?;
+                let value = arithmetic(op, a, b)?;
                 if let Value::Str(text) = &value {
                     self.bytes(text.len())?;
                 }

@@ -8,7 +8,7 @@ use crate::regex::Regex;
 use crate::template::Str;
 
 /// Deepest tree. The checker and the evaluation recurse along it.
-pub(super) const MAX_DEPTH: u16 = 256;
+pub(super) const MAX_DEPTH: u16 = 128;
 
 /// A node with its place.
 #[derive(Clone, Debug)]

@@ -73,16 +73,59 @@ fn hostile_programs_are_refused() {
 #[test]
 fn long_programs_within_the_limits_run() {
     for code in [
-        format!("true{}", " and ok == nil".repeat(100)),
+        format!("true{}", " and ok == nil".repeat(120)),
         format!("a{}", "?.a".repeat(50)),
-        format!("a{}", " ?? a".repeat(250)),
-        format!("1{}", " + 1".repeat(250)),
+        format!("a{}", " ?? a".repeat(125)),
+        format!("i{}", " + i".repeat(125)).replace('i', "list[0]"),
         format!("i{}", " == nil or i".repeat(120)),
-        format!("{}1{}", "[".repeat(110), "]".repeat(110)),
-        format!("{}true{}", "not (".repeat(50), ")".repeat(50)),
         format!("[{}]", "1,".repeat(5000)),
     ] {
         assert!(end(&code).is_ok(), "{:?}", end(&code));
+    }
+}
+
+/// As deep as accepted, each construct ends within the stack of a thread of a test.
+#[test]
+fn deep_programs_run_or_are_refused() {
+    let table = [
+        ("[", "1", "]"),
+        ("{\"a\": ", "1", "}"),
+        ("(1 in ", "[1]", ")"),
+        ("not (", "true", ")"),
+        ("-(", "list[0]", ")"),
+        ("list[-", "0", "]"),
+        ("list[", "0", ":][0]"),
+        ("len([", "1", "])"),
+        ("string(", "1", ")"),
+        ("first([", "1", "])"),
+        ("all([1], ", "true", ")"),
+        ("[1] | map(", "1", ")"),
+        ("[1] | filter(", "true", ") | any(#)"),
+        ("reduce([1], ", "1", ", 0)"),
+        ("sortBy([1], ", "1", ")"),
+        ("groupBy([1], string(", "1", "))"),
+        ("list[0] == nil ? 1 : ", "2", ""),
+        ("(list[0] == nil ? 1 : ", "2", ")"),
+        ("if list[0] == 1 { ", "1", " } else { 2 }"),
+        ("let a = 1; ", "a", ""),
+        ("let a = (", "1", "); a"),
+        ("(1; ", "1", ")"),
+        ("a?.b ?? ", "1", ""),
+        ("list[0] ** ", "1", ""),
+        ("\"a\" + ", "\"b\"", ""),
+    ];
+    for (open, inner, close) in table {
+        let runs = |deep| {
+            let code = format!("{}{inner}{}", open.repeat(deep), close.repeat(deep));
+            end(&code)
+        };
+        let deepest = (1..=130)
+            .take_while(|&deep| !runs(deep).is_err_and(|error| error.contains("nested too deeply")))
+            .last();
+        assert!(
+            deepest.is_some_and(|deep| deep >= 20),
+            "{open}: {deepest:?}"
+        );
     }
 }
 
