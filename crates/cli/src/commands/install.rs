@@ -216,6 +216,7 @@ mod tests {
             [
                 "Namespace//cd",
                 "CustomResourceDefinition//applications.argoproj.io",
+                "CustomResourceDefinition//applicationsets.argoproj.io",
                 "CustomResourceDefinition//appprojects.argoproj.io",
                 "ServiceAccount/cd/tiphys",
                 "ClusterRole//tiphys",
