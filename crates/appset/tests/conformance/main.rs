@@ -1,6 +1,7 @@
 //! The recorded cases of ApplicationSets (`../shared/cases/appset.jsonl`): what Argo CD's
 //! controller generated and did.
 
+mod reports;
 mod suite;
 
 use std::collections::BTreeMap;

@@ -217,6 +217,7 @@ mod tests {
             [
                 "Namespace//cd",
                 "CustomResourceDefinition//applications.argoproj.io",
+                "CustomResourceDefinition//applicationsets.argoproj.io",
                 "CustomResourceDefinition//appprojects.argoproj.io",
                 "CustomResourceDefinition//apprepositories.kubeapps.com",
                 "ServiceAccount/cd/tiphys",

@@ -12,7 +12,7 @@ use tiphys_appset::{
     },
     rolling,
 };
-use tiphys_cluster::{AppKey, Error};
+use tiphys_cluster::{AppKey, Error, records::Record};
 use tiphys_engine::spec::Destination;
 
 /// What a set sees of the cluster.
@@ -122,7 +122,8 @@ impl Controller {
         let mut applications = Vec::new();
         for record in records.applications.list() {
             if record.meta.namespace == namespace {
-                applications.push((*record.value().map_err(unknown)?).clone());
+                let app = record.value().map(|app| (*app).clone());
+                applications.push(app.or_else(|_| by_metadata(&record))?);
             }
         }
         Ok(Seen {
@@ -237,6 +238,14 @@ impl Controller {
             }
         }
     }
+}
+
+/// An Application whose spec or status cannot be read, by its metadata alone: it does not hold the
+/// sets up that have nothing to do with it, and a set that owns it writes its spec anew.
+fn by_metadata(record: &Record<Application>) -> Result<Application, Error> {
+    let object = record.object()?;
+    let metadata = object.0.get("metadata").cloned().unwrap_or_default();
+    serde_json::from_value(json!({"metadata": metadata})).map_err(|e| unknown(e.to_string()))
 }
 
 fn unknown(problem: String) -> Error {

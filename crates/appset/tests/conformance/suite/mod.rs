@@ -5,7 +5,7 @@ mod pathspec;
 mod reconcile;
 mod rollout;
 mod units;
-mod world;
+pub mod world;
 
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
