@@ -28,7 +28,7 @@ use tiphys_server::{
     State,
     access::{Access, Action, Ask, Enforcer, Question},
     auth::Claims,
-    ports::{Sets as _, Store as _},
+    ports::Store as _,
     table::table,
 };
 use tiphys_testkit::signed;
@@ -122,8 +122,6 @@ async fn world(enforcer: Arc<Recorder>) -> World {
     }
     let cluster = [("server", CLUSTER), ("config", r#"{"bearerToken":"t"}"#)];
     world.store_secret("cluster-1", "cluster", &cluster).await;
-    let set = serde_json::from_value(set()).expect("a set");
-    world.sets.create(&set).await.expect("stored");
     let node = json!({"group": "apps", "kind": "Deployment", "version": "v1", "name": "web", "namespace": "n", "uid": "1"});
     let pod = json!({"kind": "Pod", "version": "v1", "name": "web-1", "namespace": "n", "uid": "2", "parentRefs": [node]});
     let tree = json!({"nodes": [node, pod]});
@@ -249,7 +247,6 @@ fn request(rpc: &str) -> (Method, String, Value) {
     let (service, method) = rpc.split_once('/').expect("a service and a method");
     let found = match service {
         "application.ApplicationService" => of_application(method),
-        "applicationset.ApplicationSetService" => of_set(method),
         "project.ProjectService" => of_project(method),
         "repository.RepositoryService" => of_repository(method),
         "repocreds.RepoCredsService" => of_credentials(method),
@@ -454,37 +451,6 @@ fn of_cluster(method: &str) -> Option<(String, Value)> {
             format!("POST /api/v1/clusters/{stored}/invalidate-cache"),
             json!({}),
         ),
-        _ => return None,
-    })
-}
-
-/// The stored set, or one that differs from it.
-fn set() -> Value {
-    json!({"metadata": {"name": "s", "namespace": "argocd"}, "spec": {
-        "generators": [{"list": {"elements": [{"name": "a"}]}}],
-        "template": {"metadata": {"name": "{{name}}"}, "spec": {"project": "default",
-            "source": {"repoURL": REPO, "path": "."},
-            "destination": {"server": "https://kubernetes.default.svc"}}}}})
-}
-
-fn of_set(method: &str) -> Option<(String, Value)> {
-    let mut other = set();
-    other["spec"]["goTemplate"] = json!(true);
-    Some(match method {
-        "List" => ("GET /api/v1/applicationsets".into(), Value::Null),
-        "Get" => ("GET /api/v1/applicationsets/s".into(), Value::Null),
-        "Generate" => (
-            "POST /api/v1/applicationsets/generate".into(),
-            json!({"applicationSet": set()}),
-        ),
-        "Create" => ("POST /api/v1/applicationsets?upsert=true".into(), other),
-        "Delete" => ("DELETE /api/v1/applicationsets/s".into(), Value::Null),
-        "ResourceTree" => (
-            "GET /api/v1/applicationsets/s/resource-tree".into(),
-            Value::Null,
-        ),
-        "ListResourceEvents" => ("GET /api/v1/applicationsets/s/events".into(), Value::Null),
-        "Watch" => ("GET /api/v1/stream/applicationsets".into(), Value::Null),
         _ => return None,
     })
 }
