@@ -17,6 +17,7 @@ use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
 use tiphys_sources::Sources;
+use tiphys_testkit::Repo;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -209,7 +210,13 @@ impl Ground {
     async fn start(&self) -> Run {
         let records = Records::start(self.cluster.clone(), RecordsOptions::new("argocd"));
         records.wait_ready().await.expect("the records are read");
-        let repos = Repos::with_options(self.folder.path().to_owned(), RepoOptions::default());
+        let repos = Repos::with_options(
+            self.folder.path().to_owned(),
+            RepoOptions {
+                allow_local: true,
+                ..RepoOptions::default()
+            },
+        );
         let stop = CancellationToken::new();
         let dependencies = Dependencies {
             sources: Sources::new(&records, repos, None),
@@ -437,6 +444,34 @@ async fn the_configuration_is_followed() {
         )
         .await;
     hook.wait_for(&["hello"; 2]).await;
+    run.end().await;
+    ground.kube.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_template_tells_commits_and_details() {
+    let (ground, hook) = (Ground::new().await, Hook::default());
+    let url = hook.clone().start().await;
+    let repo = Repo::with(&[
+        ("Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"),
+        ("values.yaml", "image:\n  tag: v7\n"),
+    ]);
+    ground.application("shop").await;
+    let status = json!({"sync": {"status": "Synced", "revision": repo.head()}});
+    let source = json!({"repoURL": repo.url(), "path": ".", "targetRevision": "HEAD"});
+    ground
+        .patch(
+            "shop",
+            json!({"spec": {"source": source}, "status": status}),
+        )
+        .await;
+    ground.health("shop", "Degraded").await;
+    let told = "message: '{{(call .repo.GetAppDetails).Type}} \
+        {{(call .repo.GetAppDetails).Helm.GetParameterValueByName \"image.tag\"}} \
+        {{len (call .repo.GetCommitMetadata .app.status.sync.revision).Author | lt 0}}'";
+    ground.configure(&url, &[("template.state", told)]).await;
+    let run = ground.start().await;
+    hook.wait_for(&["Helm v7 true"]).await;
     run.end().await;
     ground.kube.shutdown().await;
 }
