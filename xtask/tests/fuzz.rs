@@ -49,11 +49,16 @@ targets! {
     toml "toml" "1"
     query "query" "1"
     kube_body "kube-body" "2"
-    index "index" "2"
 }
 
 /// The content of archives is tested by `chart`.
 #[test]
 fn chart_archive() {
     run(&["chart-archive", "--seconds", "2"]);
+}
+
+/// What is nested is tested by `yaml`.
+#[test]
+fn index() {
+    run(&["index", "--seconds", "2"]);
 }

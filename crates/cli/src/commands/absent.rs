@@ -221,16 +221,17 @@ mod tests {
             )
         };
         assert_eq!(
-            of("tiphys cluster rm prod").as_deref(),
+            of("tiphys admin redis-initial-password").as_deref(),
             Some(
-                "argocd cluster rm does not exist in tiphys. Instead: kubectl delete secret, of \
-                 the cluster's Secret"
+                "argocd admin redis-initial-password does not exist in tiphys. Instead: there is \
+                 no Redis"
             )
         );
         assert!(
-            of("tiphys --server localhost admin notifications list")
-                .is_some_and(|t| t.contains("notifications"))
+            of("tiphys --server localhost admin dashboard --port 1")
+                .is_some_and(|t| t.contains("tiphys up"))
         );
+        assert_eq!(of("tiphys cluster rm prod"), None);
         assert_eq!(of("tiphys app nonsense"), None);
     }
 }

@@ -142,13 +142,22 @@ mod tests {
         );
         assert_eq!(token(&[("authorization", "Basic x")]), None);
         assert_eq!(
-            token(&[("cookie", "x=1; argocd.token=t")]).as_deref(),
-            Some("t")
+            token(&[("cookie", "x=1; argocd.token=t.t.t")]).as_deref(),
+            Some("t.t.t")
         );
         assert_eq!(token(&[("cookie", "argocd.token=")]), None);
+        assert_eq!(token(&[("cookie", "argocd.token=nodots")]), None);
         assert_eq!(
             token(&[
-                ("cookie", "argocd.token=t"),
+                ("authorization", "Bearer x"),
+                ("authorization", "Bearer d.e.f")
+            ])
+            .as_deref(),
+            Some("d.e.f")
+        );
+        assert_eq!(
+            token(&[
+                ("cookie", "argocd.token=t.t.t"),
                 ("authorization", "Bearer a.b.c")
             ])
             .as_deref(),
