@@ -151,7 +151,7 @@ impl Provider {
         let issuer = self.config.issuer.trim_end_matches('/');
         let url = format!("{issuer}/.well-known/openid-configuration");
         let found = self.known(&self.discovery, &url, LIFETIME).await?;
-        // Azure's tenants and Dex behind another address aside, the reference insists as well.
+        // Otherwise another provider's document could name keys of its own.
         if found.issuer.trim_end_matches('/') != issuer {
             return Err(ProviderError::Issuer {
                 found: found.issuer.clone(),
