@@ -151,11 +151,8 @@ pub fn decide(
         .map(|large| unconfirmed(&large, &shown));
     match attempted(app, compared, &shown) {
         Attempt::None => {}
-        // It failed because a confirmation was missing, which may exist now.
-        Attempt::Failed { message, .. }
-            if unconfirmed
-                .as_ref()
-                .is_some_and(|text| message.starts_with(text)) => {}
+        // It failed because a confirmation was missing, which may exist now, or not be needed.
+        Attempt::Failed { message, .. } if is_unconfirmed(&message) => {}
         Attempt::Failed { tried, message } => {
             return AutoSyncDecision::Refused(format!(
                 "Failed last sync attempt to [{tried}]: {message}"
@@ -266,6 +263,13 @@ pub fn unconfirmed(large: &LargePrune, revision: &str) -> String {
     format!(
         "Skipping sync attempt to [{revision}]: auto-sync would prune {prunes} of {live} resources; sync with prune, or confirm it by {approval}"
     )
+}
+
+/// Whether a message is an [`unconfirmed`]. Its numbers are of that moment: a process that has just
+/// started may have listed a part only.
+fn is_unconfirmed(message: &str) -> bool {
+    let after = message.strip_prefix("Skipping sync attempt to [");
+    after.is_some_and(|rest| rest.contains("]: auto-sync would prune "))
 }
 
 /// The message of the Event for the start of an operation.
@@ -784,15 +788,18 @@ mod tests {
             "too early"
         );
         assert_eq!(decided("yes", text, &none), refused);
-        let stopped = tiphys_apimachinery::patch::json_merge::apply(
-            &tried("Failed", 0),
-            &json!({"status": {"operationState": {"message": format!("{text} (retried 1 times).")}}}),
-        );
-        assert_eq!(
-            decided("", text, &stopped.expect("maps")),
-            refused,
-            "an operation that was stopped for it"
-        );
+        for counted in ["15 of 20", "15 of 19"] {
+            let message = format!("{} (retried 1 times).", text.replace("15 of 20", counted));
+            let stopped = tiphys_apimachinery::patch::json_merge::apply(
+                &tried("Failed", 0),
+                &json!({"status": {"operationState": {"message": message}}}),
+            );
+            assert_eq!(
+                decided("", text, &stopped.expect("maps")),
+                refused,
+                "an operation that was stopped for it, {counted}"
+            );
+        }
         let AutoSyncDecision::Start(operation) = decided("2026-01-01T00:00:10Z", text, &none)
         else {
             panic!("it is approved")
