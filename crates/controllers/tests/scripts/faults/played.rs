@@ -96,20 +96,18 @@ impl Played {
         };
         self.writes
             .iter()
-            .filter(|w| w.what.starts_with("DELETE "))
+            .filter(|w| w.what.starts_with("DELETE ") && w.code != 404)
             .map(|w| plain(&w.what))
             .collect()
     }
 
-    /// What differs from the reference after some step; messages of operations aside.
-    pub fn differences(&self, reference: &Self) -> Vec<String> {
-        if let Some(panic) = &self.panic {
-            return vec![format!("it was not played to its end: {panic}")];
-        }
+    /// What differs from the reference after some step in the sections whose titles are `meant`;
+    /// messages of operations aside.
+    pub fn differences(&self, reference: &Self, meant: fn(&str) -> bool) -> Vec<String> {
         let steps = self.states.iter().zip(&reference.states).zip(&self.steps);
         // A difference after one step may also be there after the next ones.
         let first = steps
-            .map(|((now, then), step)| (step, differences(now, then)))
+            .map(|((now, then), step)| (step, differences(now, then, meant)))
             .find(|(_, lines)| !lines.is_empty());
         first
             .map(|(step, lines)| [vec![format!("after `{step}`:")], lines].concat())
@@ -170,8 +168,10 @@ fn may_be_lost(row: &&String) -> bool {
 fn differences(
     now: &BTreeMap<String, Vec<String>>,
     then: &BTreeMap<String, Vec<String>>,
+    meant: fn(&str) -> bool,
 ) -> Vec<String> {
-    let titles: BTreeSet<&String> = now.keys().chain(then.keys()).collect();
+    let titles = now.keys().chain(then.keys()).filter(|title| meant(title));
+    let titles: BTreeSet<&String> = titles.collect();
     let text = |lines: Vec<&String>| {
         lines
             .iter()
