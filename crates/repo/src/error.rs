@@ -59,6 +59,7 @@ pub enum RepoError {
         if *.is_chart { format!("helm repos {url} are") } else { format!("repository {url} is") }
     )]
     NotPermitted {
+        /// Several chart repositories are separated by commas.
         url: String,
         is_chart: bool,
         project: String,

@@ -67,12 +67,12 @@ impl Fetched {
     /// # Errors
     /// A reference could not be fetched, or there are too many.
     pub fn next(&self, needed: Vec<SourceRef>) -> Result<Vec<SourceRef>, RepoError> {
-        for needed in &needed {
-            match self.0.get(needed) {
-                Some(Err(e)) => return Err(e.clone()),
+        for one in &needed {
+            match self.0.get(one) {
+                Some(Err(e)) => return Err(self.with_all_denied(e.clone(), &needed)),
                 // A renderer that requests the same reference again would never finish.
                 Some(Ok(_)) => {
-                    return Err(RepoError::Internal(format!("{needed} was needed twice")));
+                    return Err(RepoError::Internal(format!("{one} was needed twice")));
                 }
                 None => {}
             }
@@ -85,6 +85,31 @@ impl Fetched {
             .into());
         }
         Ok(needed)
+    }
+
+    /// An error of a chart repository that the project does not permit names all of these.
+    fn with_all_denied(&self, mut error: RepoError, needed: &[SourceRef]) -> RepoError {
+        if let RepoError::NotPermitted {
+            url,
+            is_chart: true,
+            ..
+        } = &mut error
+        {
+            let mut all: Vec<&str> = Vec::new();
+            for one in needed {
+                if let Some(Err(RepoError::NotPermitted {
+                    url,
+                    is_chart: true,
+                    ..
+                })) = self.0.get(one)
+                    && !all.contains(&url.as_str())
+                {
+                    all.push(url);
+                }
+            }
+            *url = all.join(", ");
+        }
+        error
     }
 
     pub fn with(
@@ -451,6 +476,33 @@ mod tests {
         );
         let kept = unless_permitted(refused(), &permitted, "p", false);
         assert!(matches!(kept, RepoError::AuthFailed { .. }));
+    }
+
+    #[test]
+    fn all_chart_repositories_that_are_not_permitted_are_named() {
+        let denied = |url: &str| {
+            Err(RepoError::NotPermitted {
+                url: url.to_owned(),
+                is_chart: true,
+                project: "p".to_owned(),
+                cause: "refused".to_owned(),
+            })
+        };
+        let needed = ["https://h/a", "https://h/b", "https://h/c", "https://h/d"].map(git);
+        let fetched = Fetched::default().with([
+            (needed[0].clone(), denied("https://h/a")),
+            (needed[1].clone(), denied("https://h/b")),
+            (needed[2].clone(), denied("https://h/a")),
+        ]);
+        let told = fetched
+            .next(needed.to_vec())
+            .expect_err("denied")
+            .to_string();
+        assert_eq!(
+            told,
+            "helm repos https://h/a, https://h/b are not permitted in project 'p' and asked without \
+             credentials: refused"
+        );
     }
 
     #[test]
