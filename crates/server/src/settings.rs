@@ -102,6 +102,9 @@ fn resource_override(customization: &Customization) -> ResourceOverride {
     }
 }
 
+/// Five reads a second are as many as strangers can cause.
+const MOMENT: Duration = Duration::from_millis(200);
+
 /// A short-lived cache of the settings.
 pub struct SettingsCache {
     store: Arc<dyn Store>,
@@ -132,6 +135,12 @@ impl SettingsCache {
     /// The settings, at most a few seconds old: for what strangers may cause.
     pub async fn get(&self) -> Result<Arc<Settings>, ApiError> {
         self.load(REMEMBER).await
+    }
+
+    /// The settings, at most a moment old: for what strangers may cause, where settings that were
+    /// just changed may be the reason why something is refused.
+    pub async fn recent(&self) -> Result<Arc<Settings>, ApiError> {
+        self.load(MOMENT).await
     }
 
     /// The current settings: for callers who may have just changed them.

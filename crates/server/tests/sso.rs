@@ -10,7 +10,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as 
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::net::TcpListener;
 
@@ -301,6 +301,20 @@ async fn nobody_else_makes_sessions() {
         let expected = "invalid session: failed to verify the token".to_owned();
         assert_eq!(refused, Err((401, expected)), "{what}");
     }
+}
+
+#[tokio::test]
+async fn a_provider_that_was_just_configured_counts() {
+    let provider = Provider::start().await;
+    let secrets = [("corp.secret", "hush/+")];
+    let world = World::start_by_policy(&[("policy.csv", POLICY)], &secrets).await;
+    let token = provider.sign(json!({}));
+    assert!(projects(&world, &token).await.is_err());
+    world.store.configure("oidc.config", &provider.config(""));
+    // Longer than the moment in which strangers cannot make settings be read again, and shorter
+    // than settings are remembered.
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert!(projects(&world, &token).await.is_ok());
 }
 
 #[tokio::test]

@@ -259,8 +259,12 @@ impl Auth {
 
     /// Returns the claims of the token if it is valid now.
     pub async fn verify(&self, text: &str, now: Timestamp) -> Result<Claims, ApiError> {
-        let settings = self.settings.get().await?;
+        let mut settings = self.settings.get().await?;
         if !token::is_local(text) {
+            let config = settings.sso.as_ref().ok().and_then(Option::as_ref);
+            if config.map(|config| &config.issuer) != token::issuer(text).as_ref() {
+                settings = self.settings.recent().await?;
+            }
             return self.verify_with_provider(text, &settings, now).await;
         }
         let claims = token::parse(text, &settings.signing_key, now).map_err(|why| invalid(&why))?;

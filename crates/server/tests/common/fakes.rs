@@ -113,6 +113,12 @@ impl FakeStore {
         )
     }
 
+    /// Sets a value of argocd-cm.
+    pub fn configure(&self, key: &str, value: &str) {
+        let mut config = self.config.lock().expect("not poisoned");
+        config.insert(key.to_owned(), value.to_owned());
+    }
+
     pub fn exists(&self, name: &str) -> bool {
         self.lock().apps.contains_key(name)
     }
