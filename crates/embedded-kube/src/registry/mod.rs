@@ -326,13 +326,10 @@ impl Registry {
                 self.read().list(crate::catalog::CRD_TABLE, None),
                 self.catalog(),
             );
-            // The name of a definition consists of its resource and its group.
-            let same_group = |name: &str| {
-                name.strip_suffix(&group)
-                    .is_some_and(|rest| rest.ends_with('.'))
-            };
             let waiting = all.iter().filter(|s| {
-                same_group(&s.meta.name) && s.meta.name != object.name() && catalog.waits(s)
+                crate::strategy::is_definition_named_for(&s.meta.name, &group)
+                    && s.meta.name != object.name()
+                    && catalog.waits(s)
             });
             waiting.map(|s| s.meta.name.clone()).collect()
         };

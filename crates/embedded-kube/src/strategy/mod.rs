@@ -17,8 +17,9 @@ use crate::reader::Reader;
 use crate::status::{Cause, Status};
 use crate::{defaults, validation, warnings};
 pub use definition::{
-    CLEANUP, mark_deleted as mark_definition_deleted, mark_emptied as mark_definition_emptied,
-    mark_emptying as mark_definition_emptying, settle as settle_definition, try_schema,
+    CLEANUP, is_named_for as is_definition_named_for, mark_deleted as mark_definition_deleted,
+    mark_emptied as mark_definition_emptied, mark_emptying as mark_definition_emptying,
+    settle as settle_definition, try_schema,
 };
 pub use prepare::{asked_by, complete, forgets, prepare_create, prepare_update, share_labels};
 use serde_json::Value;

@@ -169,11 +169,14 @@ pub fn prepare_update(old: &Object, object: &mut Object) {
 
 fn names_in_use(reader: &dyn Reader, object: &Object) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+    let group = object.str_at("/spec/group");
     for other in reader.all_stored(CRD_TABLE, None) {
+        // Only those of the group are parsed: a cluster may have thousands of others.
+        if other.meta.name == object.name() || !is_named_for(&other.meta.name, group) {
+            continue;
+        }
         let other = other.object();
-        if other.name() == object.name()
-            || other.str_at("/spec/group") != object.str_at("/spec/group")
-        {
+        if other.str_at("/spec/group") != group {
             continue;
         }
         let accepted = other
@@ -198,6 +201,13 @@ struct Naming {
     accepted: Map<String, Value>,
     reason: &'static str,
     message: String,
+}
+
+/// Whether a definition of this name may be of the group: the name consists of its resource and its
+/// group.
+pub fn is_named_for(name: &str, group: &str) -> bool {
+    name.strip_suffix(group)
+        .is_some_and(|rest| rest.ends_with('.'))
 }
 
 /// Which of the wanted names the definition gets.
