@@ -191,6 +191,24 @@ async fn names_are_accepted_once_and_freed_by_a_delete() {
     assert_eq!(condition(&one, "Established"), "True InitialNamesAccepted");
     assert_eq!(condition(&two, "NamesAccepted"), "False ListKindConflict");
     assert_eq!(condition(&two, "Established"), "False NotAccepted");
+    // Another group may have the names, even if its own name ends these definitions' names.
+    let mut outer = definition("ones", "Same", &schema);
+    outer["metadata"]["name"] = "ones.example.com".into();
+    outer["spec"]["group"] = "example.com".into();
+    assert_eq!(post(&router, DEFINITIONS, &outer).await.0, 201);
+    let path_of_outer = format!("{DEFINITIONS}/ones.example.com");
+    let outer = send(
+        &router,
+        "GET",
+        &path_of_outer,
+        "application/json",
+        &Value::Null,
+    )
+    .await;
+    assert_eq!(
+        condition(&outer.1, "Established"),
+        "True InitialNamesAccepted"
+    );
     let path = "/apis/crd.example.com/v1/namespaces/default/ones";
     let object =
         json!({"apiVersion": "crd.example.com/v1", "kind": "Same", "metadata": {"name": "a"}});
