@@ -26,7 +26,7 @@ pub use generators::requeue::DEFAULT as DEFAULT_REQUEUE;
 pub use names::{normalize, slugify};
 pub use need::{
     Answer, ClusterSecret, Decisions, Facts, Need, NeedError, Provider, PullRequest, Repository,
-    RepositoryId, Tree,
+    RepositoryId, Tree, permitted,
 };
 pub use template::{RESOURCES_FINALIZER, apply_patch};
 

@@ -23,13 +23,13 @@ const CRDS: [&str; 3] = [
     include_str!("../../../deploy/crds/applicationset-crd.yaml"),
     include_str!("../../../deploy/crds/appproject-crd.yaml"),
 ];
-const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
-const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
-const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+pub const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
+pub const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An API server with the controller.
-struct Plane {
+pub struct Plane {
     cluster: Cluster,
     _kube: EmbeddedKube,
     _folder: TempDir,
@@ -37,7 +37,7 @@ struct Plane {
 }
 
 impl Plane {
-    async fn start(settings: ControllerSettings) -> Self {
+    pub async fn start(settings: ControllerSettings) -> Self {
         let kube = EmbeddedKube::start(Options::default())
             .await
             .expect("the embedded server starts");
@@ -92,11 +92,11 @@ impl Plane {
         plane
     }
 
-    async fn send(&self, call: Call) -> Result<Value, tiphys_cluster::Error> {
+    pub async fn send(&self, call: Call) -> Result<Value, tiphys_cluster::Error> {
         self.cluster.http().json(&call).await
     }
 
-    async fn create(&self, path: &str, object: &Value) {
+    pub async fn create(&self, path: &str, object: &Value) {
         let began = Instant::now();
         loop {
             let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
@@ -110,7 +110,7 @@ impl Plane {
         }
     }
 
-    async fn set(&self, name: &str, spec: Value) {
+    pub async fn set(&self, name: &str, spec: Value) {
         let set = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
             "metadata": {"name": name}, "spec": spec,
@@ -118,22 +118,22 @@ impl Plane {
         self.create(SETS, &set).await;
     }
 
-    async fn patch(&self, path: &str, patch: Value) {
+    pub async fn patch(&self, path: &str, patch: Value) {
         let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch.to_string());
         self.send(call).await.expect("it is patched");
     }
 
-    async fn delete(&self, path: &str) {
+    pub async fn delete(&self, path: &str) {
         let call = Call::new(Method::DELETE, path).with_body(JSON, "{}");
         self.send(call).await.expect("it is deleted");
     }
 
-    async fn apps(&self) -> Vec<Value> {
+    pub async fn apps(&self) -> Vec<Value> {
         let list = self.send(Call::get(APPS)).await.expect("a list");
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
-    async fn names(&self) -> Vec<String> {
+    pub async fn names(&self) -> Vec<String> {
         let apps = self.apps().await;
         apps.iter()
             .map(|app| text(&app["metadata"]["name"]))
@@ -141,7 +141,7 @@ impl Plane {
     }
 
     /// Waits until there are exactly these Applications.
-    async fn has(&self, wanted: &[&str]) {
+    pub async fn has(&self, wanted: &[&str]) {
         let began = Instant::now();
         loop {
             let names = self.names().await;
@@ -163,7 +163,7 @@ impl Plane {
     }
 
     /// Waits until the condition of a set has this status, and returns its message.
-    async fn condition(&self, set: &str, type_: &str, status: &str) -> String {
+    pub async fn condition(&self, set: &str, type_: &str, status: &str) -> String {
         let began = Instant::now();
         loop {
             let set = self
@@ -188,7 +188,7 @@ impl Plane {
     }
 
     /// Waits until a field of an Application has this value.
-    async fn field(&self, app: &str, pointer: &str, wanted: &str) {
+    pub async fn field(&self, app: &str, pointer: &str, wanted: &str) {
         let began = Instant::now();
         loop {
             let app = self.send(Call::get(format!("{APPS}/{app}"))).await;
@@ -205,11 +205,11 @@ impl Plane {
     }
 }
 
-fn text(value: &Value) -> String {
+pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn template(name: &str, url: &str, path: &str) -> Value {
+pub fn template(name: &str, url: &str, path: &str) -> Value {
     json!({
         "metadata": {"name": name, "labels": {"made": "yes"}},
         "spec": {

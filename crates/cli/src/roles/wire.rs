@@ -28,7 +28,7 @@ use tiphys_server::{
     Deps, Options, Server, VersionInfo,
     adapters::{ClusterLive, RecordSets, RecordStore, RepoSources},
 };
-use tiphys_sources::{Answers, Sources};
+use tiphys_sources::{Answers, HostSettings, Sources};
 
 /// Concurrent reconciles of ApplicationSets.
 const SET_WORKERS: usize = 10;
@@ -197,6 +197,7 @@ impl ControlPlane {
             records: self.records.clone(),
             sources: self.sources(),
             new_git_file_globbing: None,
+            hosts: HostSettings::default(),
             clock: Arc::new(jiff::Timestamp::now),
         }
     }

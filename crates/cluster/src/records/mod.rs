@@ -21,7 +21,7 @@ pub use lean::{Lean, Meta};
 pub use projects::Impersonation;
 pub use record::{Readable, Record, RecordChange};
 pub use settings::{
-    BrokenCluster, RepoSecret, SecretText, Settings, SettingsOverrides, is_in_cluster,
+    BrokenCluster, RepoSecret, SecretText, Settings, SettingsOverrides, is_in_cluster, secret_data,
 };
 pub use store::Store;
 

@@ -89,6 +89,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
         records: dependencies.records.clone(),
         sources: dependencies.sources,
         new_git_file_globbing: dependencies.settings.new_git_file_globbing,
+        hosts: dependencies.settings.hosts.clone(),
         clock: dependencies.clock.clone(),
     };
     let controller = Arc::new(Controller {
