@@ -13,8 +13,8 @@ use std::{
 use tiphys_api::{ApplicationSet, constants};
 use tiphys_apimachinery::Object;
 use tiphys_appset::{
-    Answer, ClusterSecret, Decisions, Facts, Generated, Need, NeedError, Outcome, Provider, Tree,
-    generate,
+    Answer, ClusterSecret, Decisions, Facts, Followed, Generated, Need, NeedError, Outcome,
+    Provider, Tree, follows, generate,
 };
 use tiphys_cluster::{
     ClusterIdentity,
@@ -63,32 +63,59 @@ impl Answers {
     /// Generates the Applications of a set, asking until nothing is missing. `is_fresh`: revisions
     /// are looked up again.
     pub async fn generate(&self, set: &ApplicationSet, is_fresh: bool) -> Generated {
-        let namespace = set.metadata.namespace.as_str();
-        let mut accounts = Accounts::new();
+        let (namespace, set) = (set.metadata.namespace.clone(), set.clone());
+        let run = move |facts: &Facts, sources: &mut TemplateSources| match generate(
+            &set, facts, sources,
+        ) {
+            Outcome::Done(generated) => Ok(generated),
+            Outcome::Needs(needs) => Err(needs),
+        };
+        let generated = self.with_answers(&namespace, is_fresh, run).await;
+        generated.unwrap_or_else(Generated::failed)
+    }
+
+    /// Whether one of a set's generators is what `is_it` says, with the parameters of others filled
+    /// in. What cannot be found out counts as such.
+    pub async fn follows(
+        &self,
+        set: &ApplicationSet,
+        is_it: impl Fn(Followed<'_>) -> bool + Send + Sync + 'static,
+    ) -> bool {
+        let (namespace, set) = (set.metadata.namespace.clone(), set.clone());
+        let run = move |facts: &Facts, sources: &mut TemplateSources| match follows(
+            &set, facts, sources, &is_it,
+        ) {
+            Err(error) if error.is_missing() => Err(facts.missing()),
+            found => Ok(found.unwrap_or(true)),
+        };
+        let found = self.with_answers(&namespace, false, run).await;
+        found.unwrap_or(true)
+    }
+
+    /// Runs a function until no answer is missing; it says which are. The error is a message.
+    async fn with_answers<T: Send + 'static>(
+        &self,
+        namespace: &str,
+        is_fresh: bool,
+        run: impl Fn(&Facts, &mut TemplateSources) -> Result<T, Vec<Need>> + Send + Sync + 'static,
+    ) -> Result<T, String> {
+        let (run, mut accounts) = (Arc::new(run), Accounts::new());
         let mut facts = Facts::default();
         for _ in 0..ROUNDS {
-            let (set, given) = (set.clone(), facts);
-            let now = (self.clock)();
+            let (run, given, now) = (Arc::clone(&run), facts, (self.clock)());
             let ran = tokio::task::spawn_blocking(move || {
                 let mut sources = TemplateSources {
                     random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),
                     now,
                     zone: jiff::tz::TimeZone::system,
                 };
-                let outcome = generate(&set, &given, &mut sources);
-                (outcome, given)
-            })
-            .await;
-            let outcome = match ran {
-                Ok((outcome, given)) => {
-                    facts = given;
-                    outcome
-                }
-                Err(e) => return Generated::failed(format!("generating failed: {e}")),
-            };
+                (run(&given, &mut sources), given)
+            });
+            let (outcome, given) = ran.await.map_err(|e| format!("generating failed: {e}"))?;
+            facts = given;
             let needs = match outcome {
-                Outcome::Done(generated) => return generated,
-                Outcome::Needs(needs) => needs,
+                Ok(done) => return Ok(done),
+                Err(needs) => needs,
             };
             self.sign_in(&needs, namespace, &mut accounts).await;
             let questions: Vec<_> = needs
@@ -103,7 +130,7 @@ impl Answers {
                 facts.add(need, answer);
             }
         }
-        Generated::failed("the generators ask more questions with every answer".to_owned())
+        Err("the generators ask more questions with every answer".to_owned())
     }
 
     /// Adds the accounts with which hosts are asked.

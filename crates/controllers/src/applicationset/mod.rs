@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// Asks for a reconcile with revisions looked up again.
-const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
+const REFRESH: &str = tiphys_api::constants::APPLICATION_SET_REFRESH;
 /// The name under which Events are written.
 const COMPONENT: &str = "argocd-applicationset-controller";
 

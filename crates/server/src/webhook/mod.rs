@@ -1,5 +1,5 @@
-//! `/api/webhook`: a Git host or a registry announces a push, and the affected Applications are
-//! refreshed.
+//! `/api/webhook`: a Git host or a registry announces a push or a pull request, and the affected
+//! Applications and ApplicationSets are refreshed.
 //!
 //! Main type: [`Webhooks`]. The sender is not logged in: a request is checked against the host's
 //! secret before its content is parsed as JSON, and all requests held at a time share one memory
@@ -8,7 +8,9 @@
 mod concern;
 mod payload;
 mod provider;
+mod pull;
 mod registry;
+mod sets;
 
 use crate::{server::State, services::application::read::refresh_request, settings::Settings};
 use concern::Watched;
@@ -255,7 +257,7 @@ impl Jitter {
     }
 }
 
-/// Requests a refresh of every Application affected by the event.
+/// Requests a refresh of every Application and set affected by the event.
 async fn refresh(state: &State, event: Event, jitter: Jitter) {
     let jitter = match &event {
         Event::Push(push) => {
@@ -267,6 +269,7 @@ async fn refresh(state: &State, event: Event, jitter: Jitter) {
             }
             jitter
         }
+        Event::Pull(_) => Jitter::NONE,
         Event::Registry(pushed) => {
             let repo = format!("oci://{}", pushed.repository);
             tracing::info!(repo, tag = pushed.tag, "Received registry webhook event");
@@ -274,16 +277,19 @@ async fn refresh(state: &State, event: Event, jitter: Jitter) {
         }
     };
     state.reach.ready().await;
+    let event = Arc::new(event);
+    let sets = sets::refresh(state, &event);
     let mut apps = state.reach.apps_for_webhook();
     apps.retain(|app| state.reach.permits(&app.metadata.namespace));
+    let event = Arc::clone(&event);
     // A payload can name a hundred thousand files, each of which is matched against the paths of
     // every Application.
-    ask_all(
-        state,
-        heavy::run(move || concerned(&event, apps)).await,
-        jitter,
-    )
-    .await;
+    let applications = async {
+        let concerned = heavy::run(move || concerned(&event, apps)).await;
+        ask_all(state, concerned, jitter).await;
+    };
+    // What a set follows may have to be asked for elsewhere.
+    tokio::join!(sets, applications);
 }
 
 fn concerned(event: &Event, mut apps: Vec<Arc<Application>>) -> Vec<Arc<Application>> {
@@ -292,6 +298,7 @@ fn concerned(event: &Event, mut apps: Vec<Arc<Application>>) -> Vec<Arc<Applicat
             let watched = Watched::new(push);
             apps.retain(|app| watched.concerns(app));
         }
+        Event::Pull(_) => apps.clear(),
         Event::Registry(pushed) => apps.retain(|app| pushed.concerns(app)),
     }
     apps

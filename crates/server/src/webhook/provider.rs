@@ -88,8 +88,11 @@ impl Provider {
         match (self, self.event(headers)) {
             (Self::AzureDevOps | Self::Ghcr | Self::Harbor, _)
             | (Self::Gogs, "push")
-            | (Self::GitHub, "push" | "ping")
-            | (Self::GitLab, "Push Hook" | "Tag Push Hook" | "System Hook")
+            | (Self::GitHub, "push" | "ping" | "pull_request")
+            | (
+                Self::GitLab,
+                "Push Hook" | "Tag Push Hook" | "Merge Request Hook" | "System Hook",
+            )
             | (Self::Bitbucket, "repo:push")
             | (Self::BitbucketServer, "repo:refs_changed" | "diagnostics:ping") => true,
             (
