@@ -75,14 +75,23 @@ enum Refusal {
     Full,
 }
 
+/// Whom an event is passed on to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    All,
+    /// ApplicationSets only, as Argo CD's controller of them does: events of GitHub, GitLab and
+    /// Azure DevOps.
+    Sets,
+}
+
 /// Answers a request.
-pub async fn handle(state: Arc<State>, request: Request<Body>) -> Response<Body> {
+pub async fn handle(state: Arc<State>, request: Request<Body>, scope: Scope) -> Response<Body> {
     let settings = match state.settings.get().await {
         Ok(settings) => settings,
         Err(e) => return text(e.code.http(), "The settings cannot be read\n"),
     };
     let megabytes = max_megabytes(&settings);
-    match accept(&state, &settings, request, megabytes << 20).await {
+    match accept(&state, (&settings, scope), request, megabytes << 20).await {
         Ok(()) => text(StatusCode::OK, ""),
         Err(refusal) => refuse(refusal, megabytes),
     }
@@ -128,13 +137,15 @@ fn max_megabytes(settings: &Settings) -> usize {
 /// Checks a request and starts the refreshes in the background.
 async fn accept(
     state: &Arc<State>,
-    settings: &Settings,
+    (settings, scope): (&Settings, Scope),
     request: Request<Body>,
     limit: usize,
 ) -> Result<(), Refusal> {
     let (parts, body) = request.into_parts();
     let secrets = &settings.webhook_secrets;
-    let provider = Provider::of(&parts.headers, secrets).ok_or(Refusal::Unknown)?;
+    let provider = Provider::of(&parts.headers, secrets)
+        .filter(|provider| scope == Scope::All || provider.is_for_sets())
+        .ok_or(Refusal::Unknown)?;
     let audited = |e: Refusal| {
         if matches!(e, Refusal::Secret | Refusal::Unauthorized) {
             tracing::info!(
@@ -181,7 +192,10 @@ async fn accept(
         .map_err(|_| Refusal::Full)?;
     let (state, jitter) = (state.clone(), Jitter::of(settings));
     tokio::spawn(async move {
-        refresh(&state, event, jitter).await;
+        match scope {
+            Scope::All => refresh(&state, event, jitter).await,
+            Scope::Sets => sets::refresh(&state, &event).await,
+        }
         drop((place, memory));
     });
     Ok(())

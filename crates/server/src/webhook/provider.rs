@@ -51,6 +51,11 @@ impl Provider {
         matches!(self, Self::Ghcr | Self::Harbor)
     }
 
+    /// Whether Argo CD's controller of ApplicationSets takes its events.
+    pub fn is_for_sets(self) -> bool {
+        matches!(self, Self::GitHub | Self::GitLab | Self::AzureDevOps)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::AzureDevOps => "Azure DevOps",
