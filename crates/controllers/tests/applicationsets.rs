@@ -224,7 +224,10 @@ impl Plane {
             if value == Some(wanted) {
                 return;
             }
-            assert!(began.elapsed() < PATIENCE, "{pointer} is {value:?}");
+            if began.elapsed() >= PATIENCE {
+                let sets = self.send(Call::get(SETS)).await;
+                panic!("{pointer} is {value:?}: {app:?}; the sets: {sets:?}");
+            }
             sleep(Duration::from_millis(20)).await;
         }
     }
