@@ -93,7 +93,10 @@ async fn only_a_complete_answer_of_a_host_deletes() {
         Reply::new(500, "{}"),
         Reply::new(404, json!({"message": "Not Found"})),
         Reply::new(200, "{}"),
-        Reply::new(200, "[").cut(0),
+        Reply {
+            cut: Some(0),
+            ..Reply::new(200, "[")
+        },
     ] {
         say(wrong);
         let before = host.asked().len();

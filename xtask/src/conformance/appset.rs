@@ -5,10 +5,8 @@
 #[path = "../../../crates/appset/tests/conformance/suite/mod.rs"]
 mod suite;
 
-// Both are used by tests, too, which use more of them.
 #[path = "../../../crates/sources/tests/hosts/recorded.rs"]
 mod recorded;
-#[allow(dead_code)]
 #[path = "../../../crates/sources/tests/hosts/server.rs"]
 mod server;
 

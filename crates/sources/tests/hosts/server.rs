@@ -22,10 +22,6 @@ impl Asked {
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
-
-    pub fn param(&self, name: &str) -> &str {
-        self.query.get(name).map_or("", String::as_str)
-    }
 }
 
 /// What it is answered with.
@@ -50,11 +46,6 @@ impl Reply {
 
     pub fn header(mut self, name: &str, value: impl ToString) -> Self {
         self.headers.push((name.to_owned(), value.to_string()));
-        self
-    }
-
-    pub fn cut(mut self, after: usize) -> Self {
-        self.cut = Some(after);
         self
     }
 }
