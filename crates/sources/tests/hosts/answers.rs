@@ -452,3 +452,58 @@ async fn a_plugin_answers_a_body() {
     let error = found.expect_err("it does not answer").to_string();
     assert!(error.contains("did not answer in time"), "{error}");
 }
+
+/// An App proves itself by its key, and lists with the token of the owner's installation.
+#[tokio::test]
+async fn an_app_asks_with_the_token_of_its_installation() {
+    let made = std::process::Command::new("openssl")
+        .args(["genrsa", "2048"])
+        .output()
+        .expect("openssl");
+    let key = String::from_utf8(made.stdout).expect("PEM text");
+    let host = host("GitHub");
+    let answer = host.answer();
+    let server = Server::start(move |own, asked| {
+        let token = asked.header("authorization");
+        match (asked.method.as_str(), asked.path.as_str()) {
+            ("GET", "/api/v3/app/installations") => Reply::new(
+                200,
+                json!([
+                    {"id": 4, "account": {"login": "other"}},
+                    {"id": 5, "account": {"login": "Acme"}},
+                ]),
+            ),
+            ("POST", "/api/v3/app/installations/5/access_tokens") => Reply::new(
+                201,
+                json!({"token": "installed", "expires_at": "2999-01-01T00:00:00Z"}),
+            ),
+            _ if token == "Bearer installed" => answer(own, asked),
+            _ => Reply::new(401, json!({"message": "Bad credentials"})),
+        }
+    })
+    .await;
+    let account = Account {
+        login: Login::GitHubApp {
+            id: 1,
+            installation: 0,
+            key: Secret::new(key),
+            api: String::new(),
+        },
+        ..Account::default()
+    };
+    let (repos, settings) = (repos(), host.scm(&server.url));
+    for _ in 0..2 {
+        let found = repos.scm().repositories(&settings, &account).await;
+        let found = found.expect("the repositories");
+        assert!(found.iter().any(|repository| repository.name == "two"));
+    }
+    let tokens = server.asked();
+    let tokens = tokens.iter().filter(|asked| asked.method == "POST");
+    assert_eq!(tokens.count(), 1, "the token is kept");
+    // Another owner has no installation.
+    let settings = json!({"github": {"organization": "nobody", "api": server.url}});
+    let settings = serde_json::from_value(settings).expect("settings");
+    let found = repos.scm().repositories(&settings, &account).await;
+    let error = found.expect_err("refused").to_string();
+    assert!(error.contains("is not installed for nobody"), "{error}");
+}
