@@ -10,6 +10,8 @@ pub const IN_CLUSTER_NAME: &str = "in-cluster";
 pub const FIELD_MANAGER: &str = "argocd-controller";
 
 pub const REFRESH: &str = "argocd.argoproj.io/refresh";
+/// Asks that the generators of an ApplicationSet are asked again.
+pub const APPLICATION_SET_REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
 /// When the refresh was requested; distinguishes one request from the next.
 pub const REFRESH_TIMESTAMP: &str = "argocd.argoproj.io/refresh-timestamp";
 pub const HYDRATE: &str = "argocd.argoproj.io/hydrate";

@@ -6,6 +6,7 @@
 //! where answers come from and how Applications are written.
 
 mod error;
+mod followed;
 mod generate;
 mod generators;
 mod names;
@@ -19,6 +20,7 @@ mod template;
 pub mod unit;
 
 pub use error::GenerateError;
+pub use followed::{Followed, follows};
 pub use generate::{Failure, Generated, Outcome, Reason, generate, requeue_after};
 pub use generators::has_generator;
 pub use generators::plugin::{Endpoint, PATH as PLUGIN_PATH};
@@ -26,7 +28,7 @@ pub use generators::requeue::DEFAULT as DEFAULT_REQUEUE;
 pub use names::{normalize, slugify};
 pub use need::{
     Answer, ClusterSecret, Decisions, Facts, Need, NeedError, Provider, PullRequest, Repository,
-    RepositoryId, Tree,
+    RepositoryId, Tree, permitted,
 };
 pub use template::{RESOURCES_FINALIZER, apply_patch};
 

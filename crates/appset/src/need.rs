@@ -46,6 +46,77 @@ pub enum Need {
     PullRequests(Provider),
 }
 
+impl Need {
+    /// The provider that is asked.
+    pub fn provider(&self) -> Option<&Provider> {
+        match self {
+            Self::Repositories(provider)
+            | Self::Branches { provider, .. }
+            | Self::HasPath { provider, .. }
+            | Self::PullRequests(provider) => Some(provider),
+            _ => None,
+        }
+    }
+}
+
+/// Refuses to ask a provider at an address that is not in a list; an empty list permits all.
+/// Addresses are compared as they are written, as Argo CD does, except for a slash at the end.
+pub fn permitted(need: &Need, allowed: &[String]) -> Result<(), NeedError> {
+    let Some(provider) = need.provider() else {
+        return Ok(());
+    };
+    let address = match need {
+        Need::PullRequests(_) => address_of_pull_requests(&provider.pull_requests()),
+        _ => address_of_scm(&provider.scm()),
+    };
+    let plain = |address: &str| address.trim_end_matches('/').to_owned();
+    let is_it = |permitted: &String| plain(permitted) == plain(&address);
+    if address.is_empty() || allowed.is_empty() || allowed.iter().any(is_it) {
+        return Ok(());
+    }
+    Err(NeedError::failed(format!(
+        "scm provider not allowed: scm provider {address:?} not allowed, must use one of the \
+         following: {}",
+        allowed.join(", ")
+    )))
+}
+
+/// The address of the provider that is used where several are named.
+fn address_of_scm(generator: &SCMProviderGenerator) -> String {
+    let of = generator;
+    let named = [
+        of.github.as_ref().map(|its| &its.api),
+        of.gitlab.as_ref().map(|its| &its.api),
+        of.gitea.as_ref().map(|its| &its.api),
+        of.bitbucket_server.as_ref().map(|its| &its.api),
+        of.azure_dev_ops.as_ref().map(|its| &its.api),
+    ];
+    named
+        .into_iter()
+        .flatten()
+        .next()
+        .cloned()
+        .unwrap_or_default()
+}
+
+fn address_of_pull_requests(generator: &PullRequestGenerator) -> String {
+    let of = generator;
+    let named = [
+        of.github.as_ref().map(|its| &its.api),
+        of.gitlab.as_ref().map(|its| &its.api),
+        of.gitea.as_ref().map(|its| &its.api),
+        of.bitbucket_server.as_ref().map(|its| &its.api),
+        of.bitbucket.as_ref().map(|its| &its.api),
+        of.azuredevops.as_ref().map(|its| &its.api),
+    ];
+    named
+        .into_iter()
+        .flatten()
+        .next()
+        .cloned()
+        .unwrap_or_default()
+}
+
 /// A tree of a Git repository.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tree {

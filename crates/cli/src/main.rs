@@ -195,9 +195,11 @@ fn start_called(called: &Called<'_>) -> ExitCode {
         }
         Called::NotThere(role) => {
             eprintln!(
-                "error: {role} is not a role of this program yet; {}, {} and {} are",
+                "error: {role} is not a role of this program yet; {}, {}, {}, {} and {} are",
                 argocd::CONTROLLER,
                 argocd::REPO_SERVER,
+                argocd::NOTIFICATIONS,
+                argocd::APPLICATION_SETS,
                 roles::cmp_server::NAME
             );
             return ExitCode::FAILURE;

@@ -3,13 +3,18 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tempfile::TempDir;
 use tiphys_cluster::{
     Cluster, Records, RecordsOptions,
     request::{Call, JSON, MERGE_PATCH},
 };
-use tiphys_controllers::applicationset::{self, ControllerSettings, Dependencies};
+use tiphys_controllers::applicationset::{
+    self, ControllerSettings, Dependencies, SetMetrics, SetReport,
+};
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
@@ -23,21 +28,27 @@ const CRDS: [&str; 3] = [
     include_str!("../../../deploy/crds/applicationset-crd.yaml"),
     include_str!("../../../deploy/crds/appproject-crd.yaml"),
 ];
-const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
-const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
-const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+pub const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
+pub const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An API server with the controller.
-struct Plane {
+pub struct Plane {
     cluster: Cluster,
+    report: OnceLock<SetReport>,
     _kube: EmbeddedKube,
     _folder: TempDir,
     _stop: DropGuard,
 }
 
 impl Plane {
-    async fn start(settings: ControllerSettings) -> Self {
+    pub async fn start(settings: ControllerSettings) -> Self {
+        Self::start_in(settings, &[]).await
+    }
+
+    /// With sets and Applications in further namespaces, which are named by patterns.
+    pub async fn start_in(settings: ControllerSettings, patterns: &[&str]) -> Self {
         let kube = EmbeddedKube::start(Options::default())
             .await
             .expect("the embedded server starts");
@@ -45,8 +56,10 @@ impl Plane {
             .await
             .expect("it answers");
         let (folder, stop) = (TempDir::new().expect("a folder"), CancellationToken::new());
+        let namespaces: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
         let plane = Self {
             cluster: cluster.clone(),
+            report: OnceLock::new(),
             _kube: kube,
             _folder: folder,
             _stop: stop.clone().drop_guard(),
@@ -71,7 +84,11 @@ impl Plane {
                 &project,
             )
             .await;
-        let records = Records::start(cluster.clone(), RecordsOptions::new("argocd"));
+        let options = RecordsOptions {
+            application_namespaces: Some(namespaces.clone()),
+            ..RecordsOptions::new("argocd")
+        };
+        let records = Records::start(cluster.clone(), options);
         records.wait_ready().await.expect("the records");
         let options = RepoOptions {
             allow_local: true,
@@ -79,8 +96,16 @@ impl Plane {
             ..RepoOptions::default()
         };
         let repos = Repos::with_options(plane._folder.path(), options);
+        let report = SetReport {
+            metrics: SetMetrics::default(),
+            sets: records.application_sets(&namespaces),
+            labels: vec!["example.com/team".to_owned()],
+        };
+        let _ = plane.report.set(report.clone());
         let dependencies = Dependencies {
-            sets: records.application_sets(&[]),
+            sets: report.sets,
+            namespaces,
+            metrics: report.metrics,
             sources: Sources::new(&records, repos, None),
             records,
             workers: 4,
@@ -92,11 +117,11 @@ impl Plane {
         plane
     }
 
-    async fn send(&self, call: Call) -> Result<Value, tiphys_cluster::Error> {
+    pub async fn send(&self, call: Call) -> Result<Value, tiphys_cluster::Error> {
         self.cluster.http().json(&call).await
     }
 
-    async fn create(&self, path: &str, object: &Value) {
+    pub async fn create(&self, path: &str, object: &Value) {
         let began = Instant::now();
         loop {
             let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
@@ -110,7 +135,7 @@ impl Plane {
         }
     }
 
-    async fn set(&self, name: &str, spec: Value) {
+    pub async fn set(&self, name: &str, spec: Value) {
         let set = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
             "metadata": {"name": name}, "spec": spec,
@@ -118,22 +143,22 @@ impl Plane {
         self.create(SETS, &set).await;
     }
 
-    async fn patch(&self, path: &str, patch: Value) {
+    pub async fn patch(&self, path: &str, patch: Value) {
         let call = Call::new(Method::PATCH, path).with_body(MERGE_PATCH, patch.to_string());
         self.send(call).await.expect("it is patched");
     }
 
-    async fn delete(&self, path: &str) {
+    pub async fn delete(&self, path: &str) {
         let call = Call::new(Method::DELETE, path).with_body(JSON, "{}");
         self.send(call).await.expect("it is deleted");
     }
 
-    async fn apps(&self) -> Vec<Value> {
+    pub async fn apps(&self) -> Vec<Value> {
         let list = self.send(Call::get(APPS)).await.expect("a list");
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
-    async fn names(&self) -> Vec<String> {
+    pub async fn names(&self) -> Vec<String> {
         let apps = self.apps().await;
         apps.iter()
             .map(|app| text(&app["metadata"]["name"]))
@@ -141,7 +166,7 @@ impl Plane {
     }
 
     /// Waits until there are exactly these Applications.
-    async fn has(&self, wanted: &[&str]) {
+    pub async fn has(&self, wanted: &[&str]) {
         let began = Instant::now();
         loop {
             let names = self.names().await;
@@ -163,7 +188,7 @@ impl Plane {
     }
 
     /// Waits until the condition of a set has this status, and returns its message.
-    async fn condition(&self, set: &str, type_: &str, status: &str) -> String {
+    pub async fn condition(&self, set: &str, type_: &str, status: &str) -> String {
         let began = Instant::now();
         loop {
             let set = self
@@ -188,7 +213,7 @@ impl Plane {
     }
 
     /// Waits until a field of an Application has this value.
-    async fn field(&self, app: &str, pointer: &str, wanted: &str) {
+    pub async fn field(&self, app: &str, pointer: &str, wanted: &str) {
         let began = Instant::now();
         loop {
             let app = self.send(Call::get(format!("{APPS}/{app}"))).await;
@@ -199,17 +224,20 @@ impl Plane {
             if value == Some(wanted) {
                 return;
             }
-            assert!(began.elapsed() < PATIENCE, "{pointer} is {value:?}");
+            if began.elapsed() >= PATIENCE {
+                let sets = self.send(Call::get(SETS)).await;
+                panic!("{pointer} is {value:?}: {app:?}; the sets: {sets:?}");
+            }
             sleep(Duration::from_millis(20)).await;
         }
     }
 }
 
-fn text(value: &Value) -> String {
+pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn template(name: &str, url: &str, path: &str) -> Value {
+pub fn template(name: &str, url: &str, path: &str) -> Value {
     json!({
         "metadata": {"name": name, "labels": {"made": "yes"}},
         "spec": {
@@ -252,6 +280,7 @@ async fn applications_come_change_and_go() {
         .expect("the set");
     assert_eq!(set["status"]["resourcesCount"], 2, "{}", set["status"]);
     assert_eq!(set["status"]["health"]["status"], "Healthy");
+    metrics_say(&plane).await;
     assert_eq!(
         apps[0]["metadata"]["ownerReferences"],
         json!([{
@@ -302,6 +331,83 @@ async fn applications_come_change_and_go() {
     gone(&plane, "app-two").await;
     gone(&plane, "app-three").await;
     plane.has(&[]).await;
+}
+
+/// Waits until the metrics have these lines: a reconcile is counted after its status is written.
+async fn metrics_say(plane: &Plane) {
+    let own = r#"namespace="argocd",name="set""#;
+    let lines = [
+        format!(r#"argocd_appset_info{{{own},resource_update_status="ApplicationSetUpToDate"}} 1"#),
+        format!("argocd_appset_owned_applications{{{own}}} 2"),
+        format!(r#"argocd_appset_labels{{{own},label_example_com_team=""}} 1"#),
+        format!(r#"argocd_appset_reconcile_bucket{{le="10.0",{own}}}"#),
+        format!("argocd_appset_reconcile_count{{{own}}}"),
+    ];
+    let began = Instant::now();
+    loop {
+        let text = plane.report.get().expect("it runs").text().expect("text");
+        let Some(line) = lines.iter().find(|line| !text.contains(*line)) else {
+            return;
+        };
+        assert!(began.elapsed() < PATIENCE, "{line}: {text}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sets_count_in_the_namespaces_that_patterns_name() {
+    let plane = Plane::start_in(ControllerSettings::default(), &["team-*", "!team-x"]).await;
+    for namespace in ["team-a", "team-x", "other"] {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
+        });
+        plane.create("/api/v1/namespaces", &object).await;
+    }
+    let of = |namespace: &str, plural: &str| {
+        format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/{plural}")
+    };
+    for namespace in ["other", "team-x", "team-a"] {
+        let set = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+            "metadata": {"name": "set"},
+            "spec": {
+                "generators": list(&["one"]),
+                "template": template("app-{{name}}", "https://example.com/r", "x"),
+            },
+        });
+        plane.create(&of(namespace, "applicationsets"), &set).await;
+    }
+    let apps = async |namespace: &str| {
+        let list = plane.send(Call::get(of(namespace, "applications"))).await;
+        list.expect("a list")["items"]
+            .as_array()
+            .map_or(0, Vec::len)
+    };
+    let began = Instant::now();
+    while apps("team-a").await == 0 {
+        assert!(began.elapsed() < PATIENCE, "nothing is generated");
+        sleep(Duration::from_millis(20)).await;
+    }
+    // The others were there before.
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!((apps("other").await, apps("team-x").await), (0, 0));
+    // Hosts of Git may be asked from there only if they are listed.
+    let spec = json!({"generators": [{"scmProvider": {"github": {"organization": "o"}}}]});
+    let path = format!("{}/set", of("team-a", "applicationsets"));
+    plane.patch(&path, json!({"spec": spec})).await;
+    let began = Instant::now();
+    loop {
+        let set = plane.send(Call::get(path.clone())).await.expect("the set");
+        if set["status"]
+            .to_string()
+            .contains("scm provider not allowed: sets outside")
+        {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{}", set["status"]);
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(apps("team-a").await, 1);
 }
 
 /// Waits until an Application is being deleted, and removes its finalizers.

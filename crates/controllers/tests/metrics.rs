@@ -268,6 +268,7 @@ async fn every_metric_has_its_name_its_kind_and_its_labels() {
         clusters,
         states,
         choice,
+        sets: Arc::default(),
     }
     .text()
     .expect("a text");

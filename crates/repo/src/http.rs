@@ -398,7 +398,7 @@ fn signed(request: reqwest::RequestBuilder, access: &RepoAccess) -> reqwest::Req
 }
 
 /// The innermost cause, without the URL, which may hold a password.
-fn reason(e: &reqwest::Error) -> String {
+pub(crate) fn reason(e: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = e;
     while let Some(inner) = cause.source() {
         cause = inner;

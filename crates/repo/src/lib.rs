@@ -1,7 +1,7 @@
 //! From a repository URL and a revision to manifests: combines git, caches and rendering.
 //!
 //! Main type: [`Repos`], a cheap handle used by everything else. The only crate that opens
-//! repositories or starts a process (`ssh`); it also asks the servers of plugins. It must not know of clusters, Application status or
+//! repositories or starts a process (`ssh`); it also asks the servers of plugins and hosts of Git. It must not know of clusters, Application status or
 //! the API server.
 
 mod access;
@@ -22,6 +22,7 @@ mod plugin;
 pub mod repo_server;
 mod repos;
 pub mod revision;
+pub mod scm;
 mod secret;
 mod shares;
 mod signatures;

@@ -12,6 +12,7 @@ use crate::{
     oci::{self, Oci},
     plugin::{PluginSettings, Plugins},
     revision::{self, Reference, Target},
+    scm::Scm,
     shares::Shares,
     streamed::Streamed,
     submodules::Submodules,
@@ -146,6 +147,7 @@ struct Inner {
     plugins: Plugins,
     streamed: Streamed,
     tokens: Arc<Tokens>,
+    scm: Scm,
 }
 
 impl Inner {
@@ -218,8 +220,10 @@ impl Repos {
             Arc::clone(&common),
             Arc::clone(&tokens),
         );
+        let scm = Scm::new(Arc::clone(&common), Arc::clone(&tokens));
         Self {
             inner: Arc::new(Inner {
+                scm,
                 charts,
                 web,
                 oci,
@@ -234,6 +238,11 @@ impl Repos {
                 options,
             }),
         }
+    }
+
+    /// The hosts of Git repositories.
+    pub fn scm(&self) -> &Scm {
+        &self.inner.scm
     }
 
     pub(crate) fn entry(&self, access: &RepoAccess) -> Result<Arc<Entry>, RepoError> {

@@ -19,6 +19,7 @@ use tiphys_api::{
     source::ApplicationSource,
 };
 use tiphys_apimachinery::Object;
+use tiphys_appset::Followed;
 use tiphys_engine::{spec::Destination, types::Diff};
 
 /// An error of the store.
@@ -197,9 +198,16 @@ pub trait Sets: Send + Sync + 'static {
     async fn delete(&self, namespace: &str, name: &str) -> StoreResult<()>;
     /// Changes from now on.
     fn watch(&self) -> BoxStream<'static, SetEvent>;
+    /// Requests that its generators are asked again.
+    async fn refresh(&self, namespace: &str, name: &str) -> StoreResult<()>;
+    /// Whether one of its generators is what `is_it` says, with the parameters of others filled in.
+    async fn follows(&self, set: &ApplicationSet, is_it: IsFollowed) -> bool;
     /// The Applications of a set that need not exist.
     async fn generate(&self, set: &ApplicationSet) -> Result<Vec<Application>, ApiError>;
 }
+
+/// Tells whether a generator of a set follows something.
+pub type IsFollowed = Arc<dyn Fn(Followed<'_>) -> bool + Send + Sync>;
 
 /// Identifies a live object.
 #[derive(Clone, Debug, Default)]

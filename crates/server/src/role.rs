@@ -88,7 +88,9 @@ impl Role for State {
         let path = request.uri().path();
         if path == webhook::PATH {
             let state = self.clone();
-            return Box::pin(async move { Ok(webhook::handle(state, request).await) });
+            return Box::pin(async move {
+                Ok(webhook::handle(state, request, webhook::Scope::All).await)
+            });
         }
         let is_logout = path == logout::PATH;
         if is_logout && matches!(*request.method(), Method::GET | Method::POST) {

@@ -11,7 +11,7 @@ use crate::{
     settings::SettingsCache,
     sso::Sso,
     table::table,
-    webhook::Webhooks,
+    webhook::{self, Webhooks},
 };
 use std::sync::Arc;
 use tiphys_api::Application;
@@ -19,6 +19,7 @@ use tiphys_cluster::AppKey;
 use tiphys_rpc::{Network, Table, Tls};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
 
 /// The server's part of the output of `argocd version`.
 #[derive(Clone, Debug, Default)]
@@ -186,6 +187,17 @@ impl Server {
         .await;
         follow.abort();
         served
+    }
+
+    /// Answers an event of a Git host for ApplicationSets alone, where their controller has a port
+    /// of its own. The server need not serve.
+    pub async fn webhook_of_sets<B>(&self, request: http::Request<B>) -> http::Response<Body>
+    where
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let request = request.map(Body::new);
+        webhook::handle(self.0.clone(), request, webhook::Scope::Sets).await
     }
 
     /// The open client connections.

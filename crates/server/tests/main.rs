@@ -20,3 +20,4 @@ mod sso;
 mod templates;
 mod traces;
 mod webhook;
+mod webhook_sets;

@@ -116,7 +116,7 @@ async fn send(
     (status, String::from_utf8_lossy(&body).into_owned())
 }
 
-async fn post(world: &World, headers: &[(&str, &str)], body: &Value) -> (u16, String) {
+pub async fn post(world: &World, headers: &[(&str, &str)], body: &Value) -> (u16, String) {
     send(world, Method::POST, headers, body.to_string()).await
 }
 

@@ -3,14 +3,18 @@
 //! Main type: [`Answers`]. A store that is not current has no answer: what it lacks would look like
 //! something deleted.
 
-use crate::{Sources, TreeRequest};
+use crate::{HostSettings, Sources, TreeRequest, hosts};
 use futures::{FutureExt as _, StreamExt as _, stream};
 use rand::RngCore as _;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 use tiphys_api::{ApplicationSet, constants};
 use tiphys_apimachinery::Object;
 use tiphys_appset::{
-    Answer, ClusterSecret, Decisions, Facts, Generated, Need, NeedError, Outcome, Tree, generate,
+    Answer, ClusterSecret, Decisions, Facts, Followed, Generated, Need, NeedError, Outcome,
+    Provider, Tree, follows, generate,
 };
 use tiphys_cluster::{
     ClusterIdentity,
@@ -18,7 +22,7 @@ use tiphys_cluster::{
     request::Call,
 };
 use tiphys_gocompat::sprig::Sources as TemplateSources;
-use tiphys_repo::FilePattern;
+use tiphys_repo::{FilePattern, scm::Account};
 
 /// The objects of one page of a listing.
 const PAGE: &str = "500";
@@ -29,9 +33,9 @@ const CONCURRENT: usize = 8;
 /// A question that follows from answers follows at most this often.
 const ROUNDS: usize = 12;
 
-type Answered = Result<Answer, NeedError>;
+pub(crate) type Answered = Result<Answer, NeedError>;
 
-fn current<T: Readable>(store: &Store<T>, what: &str) -> Result<(), NeedError> {
+pub(crate) fn current<T: Readable>(store: &Store<T>, what: &str) -> Result<(), NeedError> {
     match store.problem() {
         None if store.is_current() => Ok(()),
         problem => Err(NeedError::failed(format!(
@@ -41,6 +45,9 @@ fn current<T: Readable>(store: &Store<T>, what: &str) -> Result<(), NeedError> {
     }
 }
 
+/// Whom the hosts of a set's generators are asked as.
+type Accounts = HashMap<Provider, Result<Account, NeedError>>;
+
 /// Answers from the records of a cluster and from repositories. Cheap to clone.
 #[derive(Clone)]
 pub struct Answers {
@@ -48,6 +55,7 @@ pub struct Answers {
     pub sources: Sources,
     /// Patterns of files are doublestar's instead of git's; `None`: as in argocd-cmd-params-cm.
     pub new_git_file_globbing: Option<bool>,
+    pub hosts: HostSettings,
     pub clock: Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>,
 }
 
@@ -55,34 +63,64 @@ impl Answers {
     /// Generates the Applications of a set, asking until nothing is missing. `is_fresh`: revisions
     /// are looked up again.
     pub async fn generate(&self, set: &ApplicationSet, is_fresh: bool) -> Generated {
+        let (namespace, set) = (set.metadata.namespace.clone(), set.clone());
+        let run = move |facts: &Facts, sources: &mut TemplateSources| match generate(
+            &set, facts, sources,
+        ) {
+            Outcome::Done(generated) => Ok(generated),
+            Outcome::Needs(needs) => Err(needs),
+        };
+        let generated = self.with_answers(&namespace, is_fresh, run).await;
+        generated.unwrap_or_else(Generated::failed)
+    }
+
+    /// Whether one of a set's generators is what `is_it` says, with the parameters of others filled
+    /// in. What cannot be found out counts as such.
+    pub async fn follows(
+        &self,
+        set: &ApplicationSet,
+        is_it: impl Fn(Followed<'_>) -> bool + Send + Sync + 'static,
+    ) -> bool {
+        let (namespace, set) = (set.metadata.namespace.clone(), set.clone());
+        let run = move |facts: &Facts, sources: &mut TemplateSources| match follows(
+            &set, facts, sources, &is_it,
+        ) {
+            Err(error) if error.is_missing() => Err(facts.missing()),
+            found => Ok(found.unwrap_or(true)),
+        };
+        let found = self.with_answers(&namespace, false, run).await;
+        found.unwrap_or(true)
+    }
+
+    /// Runs a function until no answer is missing; it says which are. The error is a message.
+    async fn with_answers<T: Send + 'static>(
+        &self,
+        namespace: &str,
+        is_fresh: bool,
+        run: impl Fn(&Facts, &mut TemplateSources) -> Result<T, Vec<Need>> + Send + Sync + 'static,
+    ) -> Result<T, String> {
+        let (run, mut accounts) = (Arc::new(run), Accounts::new());
         let mut facts = Facts::default();
         for _ in 0..ROUNDS {
-            let (set, given) = (set.clone(), facts);
-            let now = (self.clock)();
+            let (run, given, now) = (Arc::clone(&run), facts, (self.clock)());
             let ran = tokio::task::spawn_blocking(move || {
                 let mut sources = TemplateSources {
                     random: Box::new(|bytes| rand::rng().fill_bytes(bytes)),
                     now,
                     zone: jiff::tz::TimeZone::system,
                 };
-                let outcome = generate(&set, &given, &mut sources);
-                (outcome, given)
-            })
-            .await;
-            let outcome = match ran {
-                Ok((outcome, given)) => {
-                    facts = given;
-                    outcome
-                }
-                Err(e) => return Generated::failed(format!("generating failed: {e}")),
-            };
+                (run(&given, &mut sources), given)
+            });
+            let (outcome, given) = ran.await.map_err(|e| format!("generating failed: {e}"))?;
+            facts = given;
             let needs = match outcome {
-                Outcome::Done(generated) => return generated,
-                Outcome::Needs(needs) => needs,
+                Ok(done) => return Ok(done),
+                Err(needs) => needs,
             };
+            self.sign_in(&needs, namespace, &mut accounts).await;
             let questions: Vec<_> = needs
                 .iter()
-                .map(|need| self.answered(need, is_fresh).boxed())
+                .map(|need| self.answered(need, is_fresh, &accounts).boxed())
                 .collect();
             let answers: Vec<_> = stream::iter(questions)
                 .buffer_unordered(CONCURRENT)
@@ -92,11 +130,29 @@ impl Answers {
                 facts.add(need, answer);
             }
         }
-        Generated::failed("the generators ask more questions with every answer".to_owned())
+        Err("the generators ask more questions with every answer".to_owned())
     }
 
-    async fn answered(&self, need: &Need, is_fresh: bool) -> (Need, Answered) {
-        (need.clone(), self.answer(need, is_fresh).await)
+    /// Adds the accounts with which hosts are asked.
+    async fn sign_in(&self, needs: &[Need], namespace: &str, accounts: &mut Accounts) {
+        for need in needs {
+            if let Some(provider) = need.provider()
+                && !accounts.contains_key(provider)
+                && let Some(account) = self.account(need, namespace).await
+            {
+                accounts.insert(provider.clone(), account);
+            }
+        }
+    }
+
+    async fn answered(&self, need: &Need, is_fresh: bool, accounts: &Accounts) -> (Need, Answered) {
+        let account = need.provider().and_then(|provider| accounts.get(provider));
+        let answer = match account {
+            Some(Ok(account)) => hosts::ask(&self.sources.repos, need, account).await,
+            Some(Err(refused)) => Err(refused.clone()),
+            None => self.answer(need, is_fresh).await,
+        };
+        (need.clone(), answer)
     }
 
     /// One answer; errors are the messages that users see.
@@ -129,11 +185,14 @@ impl Answers {
             }
             Need::ConfigMap(name) => self.config_map(name),
             Need::Decisions(asked) => self.decisions(asked).await,
-            Need::Plugin { .. } => Err(unsupported("plugin")),
-            Need::Repositories(_) | Need::Branches { .. } | Need::HasPath { .. } => {
-                Err(unsupported("scmProvider"))
+            Need::Plugin { config_map, body } => self.plugin(config_map, body).await,
+            Need::Repositories(_)
+            | Need::Branches { .. }
+            | Need::HasPath { .. }
+            | Need::PullRequests(_) => {
+                // Those who have a provider are asked with an account.
+                Err(NeedError::failed("the generator names no host"))
             }
-            Need::PullRequests(_) => Err(unsupported("pullRequest")),
         }
     }
 
@@ -167,7 +226,7 @@ impl Answers {
         Ok(Answer::Clusters(clusters))
     }
 
-    fn config_map(&self, name: &str) -> Answered {
+    pub(crate) fn config_map(&self, name: &str) -> Answered {
         current(&self.records.config_maps, "ConfigMaps")?;
         let record = self.records.config_maps.get(&self.records.namespace, name);
         let record = record
@@ -240,12 +299,6 @@ fn request(tree: &Tree, is_fresh: bool) -> TreeRequest {
         project: tree.project.clone(),
         is_fresh,
     }
-}
-
-fn unsupported(generator: &str) -> NeedError {
-    NeedError::failed(format!(
-        "the {generator} generator is not supported by this controller yet"
-    ))
 }
 
 fn annotations(object: &Object) -> BTreeMap<String, String> {

@@ -8,6 +8,7 @@
 //! know what the manifests are used for.
 
 mod generators;
+mod hosts;
 mod integrity;
 mod local;
 mod remote;
@@ -15,6 +16,9 @@ mod request;
 mod trees;
 
 pub use generators::Answers;
+pub use hosts::HostSettings;
+#[doc(hidden)]
+pub use hosts::ask as ask_host;
 pub use integrity::SignatureTrust;
 pub use request::{AppRequest, Before, SourceRequest, is_only_referred_to};
 pub use trees::TreeRequest;

@@ -1,9 +1,14 @@
 //! Suite `appset`: recorded ApplicationSets, what Argo CD's controller generated of them and did.
 //!
-//! Main function: [`runner`]. The cases are run by the code of the crate's own test.
+//! Main function: [`runner`]. The cases are run by the code of the crates' own tests.
 
 #[path = "../../../crates/appset/tests/conformance/suite/mod.rs"]
 mod suite;
+
+#[path = "../../../crates/sources/tests/hosts/recorded.rs"]
+mod recorded;
+#[path = "../../../crates/sources/tests/hosts/server.rs"]
+mod server;
 
 use super::{Difference, Runner};
 use anyhow::Context;
@@ -33,9 +38,14 @@ const INTENDED: [(&str, &str); 4] = [
 pub fn runner(text: &str) -> anyhow::Result<Runner> {
     let first = text.lines().next().unwrap_or_default();
     let fixtures: Value = serde_json::from_str(first).context("the fixtures are not JSON")?;
+    let hosts = recorded::Recorded::new();
     Ok(Box::new(move |case| {
         let case = suite::expanded(case.clone(), &fixtures);
-        suite::run(&case).map_err(|why| {
+        let verdict = match recorded::is_one(&case) {
+            true => hosts.run(&case),
+            false => suite::run(&case),
+        };
+        verdict.map_err(|why| {
             let id = case["id"].as_str().unwrap_or_default();
             match INTENDED.iter().find(|(begin, _)| id.starts_with(begin)) {
                 Some((_, reason)) => Difference::Intended(format!("{reason}: {why}")),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The least number of cases that pass; it only rises.
-const LEAST: usize = 1302;
+const LEAST: usize = 1304;
 
 #[test]
 fn recorded_cases() {

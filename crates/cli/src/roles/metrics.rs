@@ -1,16 +1,24 @@
 //! The port for Prometheus: `/metrics`, and `/healthz`. Main type: [`MetricsArgs`].
 
 use anyhow::Context;
-use axum::{Router, extract::RawQuery, response::IntoResponse, routing::get};
+use axum::{
+    Router,
+    extract::RawQuery,
+    response::IntoResponse,
+    routing::{any, get},
+};
 use clap::Args;
 use http::{StatusCode, header::CONTENT_TYPE};
 use hyper_util::rt::TokioExecutor;
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
 };
 use tiphys_cluster::Records;
-use tiphys_controllers::metrics::report::{self, Choice, Report};
+use tiphys_controllers::{
+    applicationset::SetReport,
+    metrics::report::{self, Choice, Report},
+};
 use tiphys_listen::{Builder, Connections, Limits};
 use tiphys_server::Server;
 use tokio::net::{TcpListener, TcpStream};
@@ -112,6 +120,59 @@ pub async fn of_api(
         .route("/healthz", get(|| async { "ok\n" }));
     serve(listener, router, stop);
     Ok(())
+}
+
+/// The metrics of ApplicationSets and this process's requests to API servers, until stopped.
+pub async fn of_sets(
+    address: SocketAddr,
+    sets: SetReport,
+    report: Report,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let text = move || {
+        let commented = |e: std::fmt::Error| format!("# {e}\n");
+        // Only the last text may have the line that ends the format.
+        let requests = report.requests().unwrap_or_else(commented);
+        let sets = sets.text().unwrap_or_else(commented);
+        std::future::ready(([(CONTENT_TYPE, report::CONTENT_TYPE)], requests + &sets))
+    };
+    let router = Router::new().route("/metrics", get(text));
+    serve(bound(address, "--metrics-addr").await?, router, stop);
+    Ok(())
+}
+
+/// `/healthz` and `/readyz`, until stopped.
+pub async fn probes(
+    address: SocketAddr,
+    records: Records,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let ready = move || std::future::ready(health(&records));
+    let router = Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready));
+    serve(bound(address, "--probe-addr").await?, router, stop);
+    Ok(())
+}
+
+/// The webhook of the controller of ApplicationSets, until stopped.
+pub async fn webhook_of_sets(
+    address: SocketAddr,
+    server: Server,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let handle = move |request: axum::extract::Request| async move {
+        let answer = server.webhook_of_sets(request).await;
+        answer.map(axum::body::Body::new)
+    };
+    let router = Router::new().route("/api/webhook", any(handle));
+    serve(bound(address, "--webhook-addr").await?, router, stop);
+    Ok(())
+}
+
+async fn bound(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener.with_context(|| format!("{address} cannot be opened; choose another with {flag}"))
 }
 
 /// `/metrics` and `/healthz` of a repo-server, until stopped. With `full=true` it says whether the port of the

@@ -14,7 +14,7 @@ use tiphys_cluster::{
 };
 use tiphys_controllers::{
     application::{self, Sharding},
-    applicationset,
+    applicationset::{self, SetMetrics, SetReport},
     metrics::{
         Metrics,
         report::{Choice, Report},
@@ -28,7 +28,7 @@ use tiphys_server::{
     Deps, Options, Server, VersionInfo,
     adapters::{ClusterLive, RecordSets, RecordStore, RepoSources},
 };
-use tiphys_sources::{Answers, Sources};
+use tiphys_sources::{Answers, HostSettings, Sources};
 
 /// Concurrent reconciles of ApplicationSets.
 const SET_WORKERS: usize = 10;
@@ -39,8 +39,8 @@ const NOTIFICATION_WORKERS: usize = 10;
 /// What controller and API share within a process.
 pub struct ControlPlane {
     pub records: Records,
-    /// Watched once something needs them.
-    sets: OnceLock<Store<ApplicationSet>>,
+    /// ApplicationSets, watched once something needs them.
+    sets: Arc<OnceLock<SetReport>>,
     clusters: Clusters,
     pub states: AppStates,
     repos: Repos,
@@ -65,7 +65,7 @@ impl ControlPlane {
         let clusters = Clusters::new(cluster, records.clone());
         Ok(Self {
             records,
-            sets: OnceLock::new(),
+            sets: Arc::default(),
             clusters,
             states: AppStates::new(),
             repos: Repos::with_options(repositories, options),
@@ -172,23 +172,44 @@ impl ControlPlane {
             clusters,
             states,
             choice,
+            sets: Arc::clone(&self.sets),
         }
+    }
+
+    /// The namespaces besides the control plane's that may contain ApplicationSets, as patterns.
+    fn set_namespaces(&self) -> Vec<String> {
+        let settings = self.records.settings();
+        let named = settings.param("applicationsetcontroller.namespaces");
+        let names = named.split(',').map(str::trim);
+        let names = names.filter(|name| !name.is_empty());
+        names.map(str::to_owned).collect()
     }
 
     /// The ApplicationSets of the control plane's namespace, and of those that are named for them.
     fn sets(&self) -> Store<ApplicationSet> {
-        let start = || {
-            let settings = self.records.settings();
-            let named = settings.param("applicationsetcontroller.namespaces");
-            let names = named.split(',').map(str::trim).map(str::to_owned);
-            let is_name = |name: &String| {
-                let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-                !name.is_empty() && name.chars().all(plain)
-            };
-            let names: Vec<String> = names.filter(is_name).collect();
-            self.records.application_sets(&names)
+        let start = || SetReport {
+            metrics: SetMetrics::default(),
+            sets: self.records.application_sets(&self.set_namespaces()),
+            labels: Vec::new(),
         };
-        self.sets.get_or_init(start).clone()
+        self.sets.get_or_init(start).sets.clone()
+    }
+
+    /// The metrics of ApplicationSets.
+    pub fn set_report(&self, labels: Vec<String>) -> SetReport {
+        let (sets, metrics) = (self.sets(), self.set_metrics());
+        SetReport {
+            metrics,
+            sets,
+            labels,
+        }
+    }
+
+    fn set_metrics(&self) -> SetMetrics {
+        let report = self.sets.get();
+        report
+            .map(|report| report.metrics.clone())
+            .unwrap_or_default()
     }
 
     /// For generating Applications on request.
@@ -197,6 +218,7 @@ impl ControlPlane {
             records: self.records.clone(),
             sources: self.sources(),
             new_git_file_globbing: None,
+            hosts: HostSettings::default(),
             clock: Arc::new(jiff::Timestamp::now),
         }
     }
@@ -207,6 +229,8 @@ impl ControlPlane {
         applicationset::Dependencies {
             records: self.records.clone(),
             sets: self.sets(),
+            namespaces: self.set_namespaces(),
+            metrics: self.set_metrics(),
             sources: self.sources(),
             workers: SET_WORKERS,
             settings: applicationset::ControllerSettings::default(),

@@ -17,21 +17,27 @@ use tempfile::TempDir;
 use tiphys_testkit::{Ended, PATIENCE, eventually, free_port, namespaced, output_of};
 
 const CONTROLLER: &str = "argocd-application-controller";
+const APPLICATION_SETS: &str = "argocd-applicationset-controller";
 
-/// The program under its other name.
+/// The program under another name.
 struct Named {
     folder: TempDir,
+    name: &'static str,
 }
 
 impl Named {
     fn new() -> Self {
+        Self::called(CONTROLLER)
+    }
+
+    fn called(name: &'static str) -> Self {
         let folder = TempDir::new().expect("a folder");
-        symlink(program(), folder.path().join(CONTROLLER)).expect("a link");
-        Self { folder }
+        symlink(program(), folder.path().join(name)).expect("a link");
+        Self { folder, name }
     }
 
     fn start(&self, kubeconfig: &Path, words: &[&str], variables: &[(&str, &str)]) -> Plane {
-        let mut command = Command::new(self.folder.path().join(CONTROLLER));
+        let mut command = Command::new(self.folder.path().join(self.name));
         command
             .args(words)
             .env_clear()
@@ -340,4 +346,182 @@ fn the_name_alone_makes_the_role() {
                 .contains("argocd-dex is not a role of this program yet"),
         "{ended:?}"
     );
+}
+
+/// One request with a header of GitHub's; the status line and the body.
+fn post(port: u16, event: &str, body: &Value) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    let body = body.to_string();
+    let request = format!(
+        "POST /api/webhook HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{event}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).expect("it is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+const REPOSITORY: &str = "https://git.example.test/acme/shop.git";
+
+/// A set with a list, and one that follows a repository which nobody can read.
+fn create_sets(world: &World, sets: &str) {
+    let template = json!({
+        "metadata": {"name": "{{name}}"},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": REPOSITORY, "path": "x", "targetRevision": "HEAD"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "x"},
+        },
+    });
+    let git = json!({"repoURL": REPOSITORY, "revision": "main", "directories": [{"path": "*"}]});
+    for (name, generator) in [
+        (
+            "listed",
+            json!({"list": {"elements": [{"name": "one"}, {"name": "two"}]}}),
+        ),
+        ("followed", json!({"git": git})),
+    ] {
+        let set = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+            "metadata": {"name": name, "labels": {"team": "a"}},
+            "spec": {"generators": [generator], "template": template},
+        });
+        world.kube.create(sets, &set);
+    }
+}
+
+/// What the role of Argo CD's controller of ApplicationSets has in addition.
+fn permit_sets(world: &World, place: &str) {
+    let roles = namespaced("rbac.authorization.k8s.io/v1", place, "roles");
+    let path = format!("{roles}/{CONTROLLER}");
+    let role = world.kube.find(&path).expect("a role");
+    let mut rules = role["rules"].as_array().cloned().expect("rules");
+    rules.push(json!({
+        "apiGroups": ["argoproj.io"],
+        "resources": ["applicationsets/status", "applicationsets/finalizers"],
+        "verbs": ["get", "patch", "update"],
+    }));
+    world.kube.patch(&path, &json!({"rules": rules}));
+}
+
+/// The ports of the controller: webhook, metrics, probes.
+struct Ports([u16; 3]);
+
+impl Ports {
+    fn flags(&self) -> [String; 3] {
+        let [webhook, metrics, probes] = self.0;
+        [
+            format!("--webhook-addr=127.0.0.1:{webhook}"),
+            format!("--metrics-addr=127.0.0.1:{metrics}"),
+            format!("--probe-addr=127.0.0.1:{probes}"),
+        ]
+    }
+
+    /// One event refreshes the set that follows the repository; what is fetched is another matter.
+    fn send_events(&self, world: &World, sets: &str, named: &Named) {
+        let push = json!({
+            "ref": "refs/heads/main",
+            "repository": {
+                "html_url": REPOSITORY.trim_end_matches(".git"), "default_branch": "main",
+            },
+        });
+        let answer = post(self.0[0], "X-GitHub-Event: push", &push);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let refresh = "/metadata/annotations/argocd.argoproj.io~1application-set-refresh";
+        eventually(PATIENCE, "the set is refreshed", || {
+            let set = world
+                .kube
+                .find(&format!("{sets}/followed"))
+                .unwrap_or_default();
+            match text(&set, refresh) == "true" {
+                true => Ok(()),
+                false => Err(format!("{set}\n{}", named.said())),
+            }
+        });
+        let listed = world.kube.find(&format!("{sets}/listed")).expect("the set");
+        assert_eq!(listed.pointer(refresh), None);
+        // Argo CD's controller does not know this host.
+        let answer = post(self.0[0], "X-Event-Key: repo:refs_changed", &push);
+        let is_unknown = answer.contains(" 400 ") && answer.contains("Unknown webhook event");
+        assert!(is_unknown, "{answer}");
+    }
+
+    fn show(&self, place: &str) {
+        assert!(get(self.0[2], "/readyz").ends_with("ok\n"));
+        let listed = format!("{{namespace=\"{place}\",name=\"listed\"");
+        let shown = get(self.0[1], "/metrics");
+        for line in [
+            format!("argocd_appset_info{listed}"),
+            format!("argocd_appset_owned_applications{listed}}} 2"),
+            format!("argocd_appset_labels{listed},label_team=\"a\"}} 1"),
+        ] {
+            assert!(shown.contains(&line), "{line}: {shown}");
+        }
+    }
+}
+
+/// The controller of ApplicationSets with variables of Argo CD's manifest, and its three ports.
+pub fn the_set_controllers_place_is_taken(world: &mut World) {
+    let place = format!("sets-{}", world.namespace);
+    let token = installation(world, &place);
+    permit_sets(world, &place);
+    let named = Named::called(APPLICATION_SETS);
+    let own = named.folder.path().join("kubeconfig");
+    as_somebody(&world.kubeconfig(), &token, &own);
+    let ports = Ports([free_port(), free_port(), free_port()]);
+    let flags = ports.flags();
+    let mut words = vec!["-n", &place, "--metrics-applicationset-labels=team"];
+    words.extend(flags.iter().map(String::as_str));
+    let mut plane = named.start(
+        &own,
+        &words,
+        &[
+            (
+                "ARGOCD_APPLICATIONSET_CONTROLLER_REPO_SERVER",
+                "127.0.0.1:1",
+            ),
+            (
+                "ARGOCD_APPLICATIONSET_CONTROLLER_REPO_SERVER_PLAINTEXT",
+                "true",
+            ),
+            ("ARGOCD_APPLICATIONSET_CONTROLLER_POLICY", "create-only"),
+            (
+                "ARGOCD_APPLICATIONSET_CONTROLLER_WEBHOOK_PARALLELISM_LIMIT",
+                "5",
+            ),
+            ("ARGOCD_K8S_CLIENT_QPS", "50"),
+        ],
+    );
+    // The secrets of webhooks are in it.
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "argocd-secret"},
+        "stringData": {"server.secretkey": "key"},
+    });
+    world
+        .kube
+        .create(&namespaced("v1", &place, "secrets"), &secret);
+    let sets = namespaced("argoproj.io/v1alpha1", &place, "applicationsets");
+    create_sets(world, &sets);
+    let apps = namespaced("argoproj.io/v1alpha1", &place, "applications");
+    let is_there = |name: &str| world.kube.find(&format!("{apps}/{name}")).is_some();
+    eventually(PATIENCE, "the Applications are there", || {
+        match is_there("one") && is_there("two") {
+            true => Ok(()),
+            false => Err(named.said()),
+        }
+    });
+    ports.send_events(world, &sets, &named);
+    ports.show(&place);
+    let killed = Command::new("kill").arg(plane.0.id().to_string()).status();
+    assert!(killed.expect("kill is installed").success());
+    assert_eq!(
+        plane.0.wait().expect("it ends").code(),
+        Some(0),
+        "{}",
+        named.said()
+    );
+    remove(world, &place);
 }

@@ -71,6 +71,7 @@ scenarios!(
     admin::what_is_exported_can_be_imported,
     admin::an_installation_works_with_the_rights_it_installs,
     dropin::the_controllers_place_is_taken,
+    dropin::the_set_controllers_place_is_taken,
     dropin::shards_are_shared_as_argo_cds_are,
     takeover::a_replica_that_dies_is_taken_over;
     // Scenarios for a real cluster only.

@@ -21,7 +21,7 @@ pub use lean::{Lean, Meta};
 pub use projects::Impersonation;
 pub use record::{Readable, Record, RecordChange};
 pub use settings::{
-    BrokenCluster, RepoSecret, SecretText, Settings, SettingsOverrides, is_in_cluster,
+    BrokenCluster, RepoSecret, SecretText, Settings, SettingsOverrides, is_in_cluster, secret_data,
 };
 pub use store::Store;
 
@@ -186,13 +186,11 @@ impl Records {
         }
     }
 
-    /// Starts watching the ApplicationSets of these namespaces, besides the control plane's. Not
-    /// every installation has them, so they are watched only for those who need them.
-    pub fn application_sets(&self, namespaces: &[String]) -> Store<ApplicationSet> {
-        let mut places = namespaces.to_vec();
-        places.push(self.namespace.clone());
-        places.sort();
-        places.dedup();
+    /// Starts watching the ApplicationSets of the control plane's namespace and of those that the
+    /// patterns name; of all, if a pattern has wildcards, see [`Self::lists`]. Not every
+    /// installation has them, so they are watched only for those who need them.
+    pub fn application_sets(&self, patterns: &[String]) -> Store<ApplicationSet> {
+        let places = self.permitted_by(patterns).places();
         let kind = kind(
             constants::GROUP,
             constants::VERSION,
@@ -225,6 +223,18 @@ impl Records {
                 .or_else(|| self.secrets.problem())
         };
         self.applications.problem().or_else(others)
+    }
+
+    /// Whether a namespace is the control plane's, or listed by patterns.
+    pub fn lists(&self, patterns: &[String], namespace: &str) -> bool {
+        self.permitted_by(patterns).permits(namespace)
+    }
+
+    fn permitted_by(&self, patterns: &[String]) -> Permitted {
+        Permitted {
+            own: self.namespace.clone(),
+            others: patterns.to_vec(),
+        }
     }
 
     /// Whether a namespace may contain Applications.

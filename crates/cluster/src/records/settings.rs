@@ -334,7 +334,7 @@ fn read(
         };
         if object.name() == "argocd-secret" {
             settings.secret_version = object.resource_version().to_owned();
-            settings.secret = decode(object)
+            settings.secret = secret_data(object)
                 .into_iter()
                 .map(|(k, v)| (k, SecretText(v)))
                 .collect();
@@ -391,7 +391,7 @@ fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(
         "cluster" => match ClusterSecret::from_secret(object) {
             Ok(cluster) => settings.clusters.push(cluster),
             Err(e) => {
-                let data = decode(object);
+                let data = secret_data(object);
                 let text = |field: &str| {
                     data.get(field)
                         .and_then(|v| String::from_utf8(v.clone()).ok())
@@ -455,7 +455,7 @@ fn typed<T: serde::de::DeserializeOwned>(
     const NUMBERS: [&str; 3] = ["githubAppID", "githubAppInstallationID", "depth"];
     let name = object.name();
     let mut fields = Map::new();
-    for (key, bytes) in decode(object) {
+    for (key, bytes) in secret_data(object) {
         let text = String::from_utf8(bytes)
             .map_err(|_| format!("Secret {name}: data.{key} is not UTF-8"))?;
         let value = if FLAGS.contains(&key.as_str()) {
@@ -499,8 +499,9 @@ fn texts(map: &Object) -> Texts {
     .unwrap_or_default()
 }
 
-/// `data`, decoded; an entry that is not base64 is ignored, because no API server accepts one.
-fn decode(secret: &Object) -> BTreeMap<String, Vec<u8>> {
+/// The `data` of a Secret, decoded; an entry that is not base64 is ignored, because no API server
+/// accepts one.
+pub fn secret_data(secret: &Object) -> BTreeMap<String, Vec<u8>> {
     let data = secret.0.get("data").and_then(Value::as_object);
     data.map(|d| {
         d.iter()

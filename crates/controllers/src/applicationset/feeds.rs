@@ -29,6 +29,13 @@ impl Controller {
             self.queue.add_after(key, Reason::default(), SETTLE);
         }
     }
+
+    /// Whether a set has a rollout, which begins once its Applications exist.
+    fn rolls_out(&self, key: &AppKey) -> bool {
+        let record = self.sets.get(&key.namespace, &key.name);
+        let set = record.and_then(|record| record.value().ok());
+        set.is_some_and(|set| set.spec.strategy.is_some())
+    }
 }
 
 async fn sets(controller: &Controller) {
@@ -76,10 +83,12 @@ async fn applications(controller: &Controller) {
         };
         if let Ok(app) = change.record.value()
             && let Some(owner) = owner_of(&app).filter(|owner| owner.kind == "ApplicationSet")
-            && matters(&change, &app)
         {
             let key = AppKey::new(&change.record.meta.namespace, &owner.name);
-            controller.queue.add_after(key, Reason::default(), SETTLE);
+            let is_new = change.change_type == ChangeType::Added;
+            if matters(&change, &app) || is_new && controller.rolls_out(&key) {
+                controller.queue.add_after(key, Reason::default(), SETTLE);
+            }
         }
     }
 }

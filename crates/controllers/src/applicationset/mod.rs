@@ -7,15 +7,18 @@
 
 mod execute;
 mod feeds;
+mod metrics;
 mod reconcile;
 mod settings;
 
+pub use metrics::{SetMetrics, SetReport};
 pub use settings::ControllerSettings;
 
 use crate::runtime::{self, Clock, Merge, Queue, Seats, contain, pause};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 use tiphys_api::ApplicationSet;
 use tiphys_cluster::{
@@ -28,7 +31,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// Asks for a reconcile with revisions looked up again.
-const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
+const REFRESH: &str = tiphys_api::constants::APPLICATION_SET_REFRESH;
 /// The name under which Events are written.
 const COMPONENT: &str = "argocd-applicationset-controller";
 
@@ -37,6 +40,8 @@ const COMPONENT: &str = "argocd-applicationset-controller";
 pub struct Dependencies {
     pub records: Records,
     pub sets: Store<ApplicationSet>,
+    /// Patterns of the namespaces besides the control plane's whose sets count.
+    pub namespaces: Vec<String>,
     pub sources: Sources,
     /// Concurrent reconciles.
     pub workers: usize,
@@ -44,6 +49,7 @@ pub struct Dependencies {
     pub settings: ControllerSettings,
     /// The lease of the one replica that works; `None`: there is no other replica.
     pub leases: Option<Arc<Leases>>,
+    pub metrics: SetMetrics,
     pub clock: Clock,
 }
 
@@ -64,6 +70,8 @@ impl Merge for Reason {
 struct Controller {
     records: Records,
     sets: Store<ApplicationSet>,
+    namespaces: Vec<String>,
+    metrics: SetMetrics,
     answers: Answers,
     settings: ControllerSettings,
     events: Events,
@@ -89,6 +97,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
         records: dependencies.records.clone(),
         sources: dependencies.sources,
         new_git_file_globbing: dependencies.settings.new_git_file_globbing,
+        hosts: dependencies.settings.hosts.clone(),
         clock: dependencies.clock.clone(),
     };
     let controller = Arc::new(Controller {
@@ -96,6 +105,8 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
         events: dependencies.records.events(COMPONENT),
         records: dependencies.records,
         sets: dependencies.sets,
+        namespaces: dependencies.namespaces,
+        metrics: dependencies.metrics,
         settings: dependencies.settings,
         leases: dependencies.leases,
         clock: dependencies.clock,
@@ -142,11 +153,16 @@ impl Controller {
         let Some(fence) = self.turn() else {
             return;
         };
+        let began = Instant::now();
         let reconcile = contain(Box::pin(self.reconcile(key, reason)));
         let result = match &fence {
             Some(fence) => fence.clone().scope(reconcile).await,
             None => reconcile.await,
         };
+        match self.sets.get(&key.namespace, &key.name) {
+            Some(_) => self.metrics.reconciled(key, began.elapsed()),
+            None => self.metrics.gone(key),
+        }
         if fence.is_some_and(|fence| !fence.is_open()) {
             // Its result may be wrong, and another replica works now.
             return;

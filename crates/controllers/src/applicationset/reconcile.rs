@@ -42,13 +42,15 @@ impl Controller {
         let Some(record) = self.sets.get(&key.namespace, &key.name) else {
             return Ok(None);
         };
+        // All namespaces are watched if one pattern has wildcards.
+        let (namespace, records) = (&key.namespace, &self.records);
+        if !records.permits(namespace) || !records.lists(&self.namespaces, namespace) {
+            return Ok(None);
+        }
         let set = match record.value() {
             Ok(set) => set,
             Err(problem) => return self.unreadable(key, &problem).await,
         };
-        if !self.records.permits(&key.namespace) {
-            return Ok(None);
-        }
         let settings = self.settings.of_reconcile(&self.records.settings());
         let seen = self.seen(&key.namespace)?;
         if set.metadata.deletion_timestamp.is_some() {

@@ -4,6 +4,7 @@ use std::time::Duration;
 use tiphys_appset::reconcile;
 use tiphys_cluster::Settings;
 use tiphys_gocompat::duration;
+use tiphys_sources::HostSettings;
 
 /// What flags say; `None`: as in argocd-cmd-params-cm.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,7 @@ pub struct ControllerSettings {
     pub preserved_annotations: Option<Vec<String>>,
     pub preserved_labels: Option<Vec<String>>,
     pub most_resources: Option<usize>,
+    pub hosts: HostSettings,
 }
 
 const PREFIX: &str = "applicationsetcontroller.";

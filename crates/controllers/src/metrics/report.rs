@@ -1,12 +1,17 @@
 //! Prints the metrics in OpenMetrics format. Main type: [`Report`].
 
 use super::{Labels, Metrics, caches::Caches, clients::Servers};
+use crate::applicationset::SetReport;
 use prometheus_client::{
     encoding::text::{encode, encode_registry},
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
-use std::{borrow::Cow, fmt, sync::atomic::AtomicU64};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{Arc, OnceLock, atomic::AtomicU64},
+};
 use tiphys_api::{Application, access::normalize_url};
 use tiphys_cluster::{AppKey, AppStates, Records, clusters::Clusters};
 use tiphys_engine::spec;
@@ -30,6 +35,8 @@ pub struct Report {
     pub clusters: Clusters,
     pub states: AppStates,
     pub choice: Choice,
+    /// Set once ApplicationSets are watched.
+    pub sets: Arc<OnceLock<SetReport>>,
 }
 
 pub(super) type Gauges = Family<Labels, Gauge>;
@@ -43,6 +50,9 @@ impl Report {
         syncs(&self.metrics, &mut registry);
         self.clusters(&mut registry);
         self.metrics.redis.register(&mut registry);
+        if let Some(sets) = self.sets.get() {
+            sets.register(&mut registry);
+        }
         let help = "Application reconciliation performance in seconds";
         registry.register(
             "argocd_app_reconcile",
@@ -379,7 +389,7 @@ fn with(labels: &Labels, more: Labels) -> Labels {
 }
 
 /// The metric label for a Kubernetes label.
-fn label_name(label: &str) -> Cow<'static, str> {
+pub(crate) fn label_name(label: &str) -> Cow<'static, str> {
     let plain: String = label
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })

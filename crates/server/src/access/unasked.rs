@@ -2,13 +2,14 @@
 //! call of the table may reach them.
 //!
 //! A push notification has no caller: the sender is authenticated by the host's secret, if one is
-//! configured. It learns nothing, and can only set the refresh annotation of Applications.
+//! configured. It learns nothing, and can only set the refresh annotations of Applications and
+//! ApplicationSets.
 
 use super::Reach;
-use crate::ports::StoreResult;
+use crate::ports::{IsFollowed, StoreResult};
 use serde_json::Value;
 use std::sync::Arc;
-use tiphys_api::Application;
+use tiphys_api::{Application, ApplicationSet};
 
 impl Reach {
     /// All Applications, to find those that a push affects.
@@ -26,5 +27,26 @@ impl Reach {
             .patch_app(&m.namespace, &m.name, request)
             .await
             .map(drop)
+    }
+
+    /// All sets that may be there.
+    pub(crate) fn sets_for_webhook(&self) -> Vec<Arc<ApplicationSet>> {
+        let mut sets = self.sets.list().0;
+        sets.retain(|set| self.permits(&set.metadata.namespace));
+        sets
+    }
+
+    /// Whether a set follows something.
+    pub(crate) async fn follows_for_webhook(
+        &self,
+        set: &ApplicationSet,
+        is_it: IsFollowed,
+    ) -> bool {
+        self.sets.follows(set, is_it).await
+    }
+
+    pub(crate) async fn refresh_set_for_webhook(&self, set: &ApplicationSet) -> StoreResult<()> {
+        let m = &set.metadata;
+        self.sets.refresh(&m.namespace, &m.name).await
     }
 }

@@ -3,12 +3,14 @@
 use super::records::{Written, object, readable, typed};
 use crate::{
     ApiError,
-    ports::{SetEvent, Sets, StoreError, StoreResult},
+    ports::{IsFollowed, SetEvent, Sets, StoreError, StoreResult},
 };
 use async_trait::async_trait;
 use futures::{StreamExt as _, stream::BoxStream};
+use serde_json::json;
 use std::sync::Arc;
-use tiphys_api::{Application, ApplicationSet};
+use tiphys_api::{Application, ApplicationSet, constants::APPLICATION_SET_REFRESH};
+use tiphys_appset::Followed;
 use tiphys_cluster::{
     ChangeType,
     records::{RecordChange, Store},
@@ -69,6 +71,18 @@ impl Sets for RecordSets {
     fn watch(&self) -> BoxStream<'static, SetEvent> {
         let changes = self.sets.changes();
         futures::stream::unfold(changes, next).boxed()
+    }
+
+    async fn refresh(&self, namespace: &str, name: &str) -> StoreResult<()> {
+        let annotations = json!({APPLICATION_SET_REFRESH: "true"});
+        let patch = json!({"metadata": {"annotations": annotations}});
+        let patched = self.sets.merge_patch(namespace, name, &patch).await;
+        Ok(patched.map(drop)?)
+    }
+
+    async fn follows(&self, set: &ApplicationSet, is_it: IsFollowed) -> bool {
+        let is_it = move |generator: Followed<'_>| is_it(generator);
+        self.answers.follows(set, is_it).await
     }
 
     async fn generate(&self, set: &ApplicationSet) -> Result<Vec<Application>, ApiError> {

@@ -81,7 +81,7 @@ impl<'a> Watched<'a> {
 
 /// A pattern for all URLs of the repository with this web page or URL: with any protocol, user and
 /// port, with or without `.git`.
-fn same_repository(url: &str) -> Option<Regex> {
+pub fn same_repository(url: &str) -> Option<Regex> {
     let (host, path) = host_and_path(url).filter(|_| url.len() <= MAX_URL)?;
     // Clone URLs have this suffix.
     let path = path.strip_suffix(".git").unwrap_or(&path);

@@ -1,5 +1,5 @@
-//! `/api/webhook`: a Git host or a registry announces a push, and the affected Applications are
-//! refreshed.
+//! `/api/webhook`: a Git host or a registry announces a push or a pull request, and the affected
+//! Applications and ApplicationSets are refreshed.
 //!
 //! Main type: [`Webhooks`]. The sender is not logged in: a request is checked against the host's
 //! secret before its content is parsed as JSON, and all requests held at a time share one memory
@@ -8,7 +8,9 @@
 mod concern;
 mod payload;
 mod provider;
+mod pull;
 mod registry;
+mod sets;
 
 use crate::{server::State, services::application::read::refresh_request, settings::Settings};
 use concern::Watched;
@@ -73,14 +75,23 @@ enum Refusal {
     Full,
 }
 
+/// Whom an event is passed on to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    All,
+    /// ApplicationSets only, as Argo CD's controller of them does: events of GitHub, GitLab and
+    /// Azure DevOps.
+    Sets,
+}
+
 /// Answers a request.
-pub async fn handle(state: Arc<State>, request: Request<Body>) -> Response<Body> {
+pub async fn handle(state: Arc<State>, request: Request<Body>, scope: Scope) -> Response<Body> {
     let settings = match state.settings.get().await {
         Ok(settings) => settings,
         Err(e) => return text(e.code.http(), "The settings cannot be read\n"),
     };
     let megabytes = max_megabytes(&settings);
-    match accept(&state, &settings, request, megabytes << 20).await {
+    match accept(&state, (&settings, scope), request, megabytes << 20).await {
         Ok(()) => text(StatusCode::OK, ""),
         Err(refusal) => refuse(refusal, megabytes),
     }
@@ -126,13 +137,15 @@ fn max_megabytes(settings: &Settings) -> usize {
 /// Checks a request and starts the refreshes in the background.
 async fn accept(
     state: &Arc<State>,
-    settings: &Settings,
+    (settings, scope): (&Settings, Scope),
     request: Request<Body>,
     limit: usize,
 ) -> Result<(), Refusal> {
     let (parts, body) = request.into_parts();
     let secrets = &settings.webhook_secrets;
-    let provider = Provider::of(&parts.headers, secrets).ok_or(Refusal::Unknown)?;
+    let provider = Provider::of(&parts.headers, secrets)
+        .filter(|provider| scope == Scope::All || provider.is_for_sets())
+        .ok_or(Refusal::Unknown)?;
     let audited = |e: Refusal| {
         if matches!(e, Refusal::Secret | Refusal::Unauthorized) {
             tracing::info!(
@@ -179,7 +192,10 @@ async fn accept(
         .map_err(|_| Refusal::Full)?;
     let (state, jitter) = (state.clone(), Jitter::of(settings));
     tokio::spawn(async move {
-        refresh(&state, event, jitter).await;
+        match scope {
+            Scope::All => refresh(&state, event, jitter).await,
+            Scope::Sets => sets::refresh(&state, &event).await,
+        }
         drop((place, memory));
     });
     Ok(())
@@ -255,7 +271,7 @@ impl Jitter {
     }
 }
 
-/// Requests a refresh of every Application affected by the event.
+/// Requests a refresh of every Application and set affected by the event.
 async fn refresh(state: &State, event: Event, jitter: Jitter) {
     let jitter = match &event {
         Event::Push(push) => {
@@ -267,6 +283,7 @@ async fn refresh(state: &State, event: Event, jitter: Jitter) {
             }
             jitter
         }
+        Event::Pull(_) => Jitter::NONE,
         Event::Registry(pushed) => {
             let repo = format!("oci://{}", pushed.repository);
             tracing::info!(repo, tag = pushed.tag, "Received registry webhook event");
@@ -274,16 +291,19 @@ async fn refresh(state: &State, event: Event, jitter: Jitter) {
         }
     };
     state.reach.ready().await;
+    let event = Arc::new(event);
+    let sets = sets::refresh(state, &event);
     let mut apps = state.reach.apps_for_webhook();
     apps.retain(|app| state.reach.permits(&app.metadata.namespace));
+    let event = Arc::clone(&event);
     // A payload can name a hundred thousand files, each of which is matched against the paths of
     // every Application.
-    ask_all(
-        state,
-        heavy::run(move || concerned(&event, apps)).await,
-        jitter,
-    )
-    .await;
+    let applications = async {
+        let concerned = heavy::run(move || concerned(&event, apps)).await;
+        ask_all(state, concerned, jitter).await;
+    };
+    // What a set follows may have to be asked for elsewhere.
+    tokio::join!(sets, applications);
 }
 
 fn concerned(event: &Event, mut apps: Vec<Arc<Application>>) -> Vec<Arc<Application>> {
@@ -292,6 +312,7 @@ fn concerned(event: &Event, mut apps: Vec<Arc<Application>>) -> Vec<Arc<Applicat
             let watched = Watched::new(push);
             apps.retain(|app| watched.concerns(app));
         }
+        Event::Pull(_) => apps.clear(),
         Event::Registry(pushed) => apps.retain(|app| pushed.concerns(app)),
     }
     apps

@@ -5,6 +5,7 @@
 use super::{
     Refusal,
     provider::Provider,
+    pull::{self, Pull},
     registry::{self, Pushed},
 };
 use http::HeaderMap;
@@ -36,10 +37,12 @@ pub struct Push {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     Push(Push),
+    /// Concerns ApplicationSets only.
+    Pull(Pull),
     Registry(Pushed),
 }
 
-/// Parses the payload; `None` if nothing changed that an Application can follow.
+/// Parses the payload; `None` if nothing changed that an Application or a set can follow.
 pub fn read(
     provider: Provider,
     headers: &HeaderMap,
@@ -48,6 +51,15 @@ pub fn read(
     match provider {
         Provider::Ghcr => Ok(registry::ghcr(content)?.map(Event::Registry)),
         Provider::Harbor => Ok(registry::harbor(content)?.map(Event::Registry)),
+        Provider::GitHub if provider.event(headers) == "pull_request" => {
+            Ok(pull::github(content)?.map(Event::Pull))
+        }
+        Provider::GitLab if is_merge_request(provider.event(headers), content) => {
+            Ok(pull::gitlab(content)?.map(Event::Pull))
+        }
+        Provider::AzureDevOps if is_azure_pull(content) => {
+            Ok(pull::azure(content)?.map(Event::Pull))
+        }
         _ => Ok(push(provider, headers, content)?.map(Event::Push)),
     }
 }
@@ -230,6 +242,29 @@ impl<'de> Deserialize<'de> for Files {
     }
 }
 
+/// Merge requests have a hook of their own, and the system's.
+fn is_merge_request(event: &str, content: &[u8]) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct System {
+        #[serde(deserialize_with = "or_default")]
+        object_kind: String,
+    }
+    let of_system = || json::<System>(content).is_ok_and(|s| s.object_kind == "merge_request");
+    event == "Merge Request Hook" || event == "System Hook" && of_system()
+}
+
+/// Azure DevOps names the event in the content alone.
+fn is_azure_pull(content: &[u8]) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Event {
+        #[serde(rename = "eventType", deserialize_with = "or_default")]
+        event_type: String,
+    }
+    json::<Event>(content).is_ok_and(|event| event.event_type.starts_with("git.pullrequest."))
+}
+
 /// GitLab's system hooks report many other events, which are ignored.
 fn is_system_push(content: &[u8]) -> Result<bool, Refusal> {
     #[derive(Default, Deserialize)]
@@ -252,7 +287,7 @@ fn is_system_push(content: &[u8]) -> Result<bool, Refusal> {
     };
     match is_push(&object_kind) || is_push(&event_name) {
         true => Ok(true),
-        false if object_kind != "merge_request" && known() => Ok(false),
+        false if known() => Ok(false),
         false => Err(Refusal::Failed),
     }
 }
@@ -289,10 +324,7 @@ fn azure(content: &[u8]) -> Result<Option<Push>, Refusal> {
     let event: Event = json(content).map_err(|_| Refusal::Payload)?;
     match event.event_type.as_str() {
         "git.push" => {}
-        "git.pullrequest.created"
-        | "git.pullrequest.merged"
-        | "git.pullrequest.updated"
-        | "build.complete" => return Ok(None),
+        "build.complete" => return Ok(None),
         _ => return Err(Refusal::Failed),
     }
     let Resource {

@@ -51,6 +51,11 @@ impl Provider {
         matches!(self, Self::Ghcr | Self::Harbor)
     }
 
+    /// Whether Argo CD's controller of ApplicationSets takes its events.
+    pub fn is_for_sets(self) -> bool {
+        matches!(self, Self::GitHub | Self::GitLab | Self::AzureDevOps)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::AzureDevOps => "Azure DevOps",
@@ -88,8 +93,11 @@ impl Provider {
         match (self, self.event(headers)) {
             (Self::AzureDevOps | Self::Ghcr | Self::Harbor, _)
             | (Self::Gogs, "push")
-            | (Self::GitHub, "push" | "ping")
-            | (Self::GitLab, "Push Hook" | "Tag Push Hook" | "System Hook")
+            | (Self::GitHub, "push" | "ping" | "pull_request")
+            | (
+                Self::GitLab,
+                "Push Hook" | "Tag Push Hook" | "Merge Request Hook" | "System Hook",
+            )
             | (Self::Bitbucket, "repo:push")
             | (Self::BitbucketServer, "repo:refs_changed" | "diagnostics:ping") => true,
             (

@@ -10,6 +10,7 @@ use std::{
 use tiphys_api::{
     AppProject, Application, ApplicationSet,
     cluster::ClusterInfo,
+    constants::APPLICATION_SET_REFRESH,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     resource::{ApplicationTree, ResourceDiff},
     rpc::{
@@ -27,6 +28,7 @@ use tiphys_apimachinery::{
         json_merge,
     },
 };
+use tiphys_appset::{Answer, ClusterSecret, Facts, Need, NeedError, follows};
 use tiphys_engine::{
     project,
     spec::{self, Destination},
@@ -35,9 +37,9 @@ use tiphys_engine::{
 use tiphys_server::{
     ApiError,
     ports::{
-        ClusterVersions, ConfigMapRecord, DiffPair, EventRecord, Live, LiveRef, LogOptions,
-        NewToken, Propagation, RenderRequest, RenderedManifests, SecretRecord, SetEvent, Sets,
-        Sources, Store, StoreError, StoreEvent, StoreResult,
+        ClusterVersions, ConfigMapRecord, DiffPair, EventRecord, IsFollowed, Live, LiveRef,
+        LogOptions, NewToken, Propagation, RenderRequest, RenderedManifests, SecretRecord,
+        SetEvent, Sets, Sources, Store, StoreError, StoreEvent, StoreResult,
     },
 };
 use tokio::sync::broadcast;
@@ -750,7 +752,7 @@ impl Sources for FakeSources {
     }
 }
 
-/// ApplicationSets in memory. Generating answers with one Application for each element of the lists
+/// ApplicationSets in memory, with one cluster `c1`. Generating answers with one Application for each element of the lists
 /// of a set.
 #[derive(Default)]
 pub struct FakeSets(Mutex<BTreeMap<String, ApplicationSet>>);
@@ -801,6 +803,44 @@ impl Sets for FakeSets {
 
     fn watch(&self) -> BoxStream<'static, SetEvent> {
         futures::stream::pending().boxed()
+    }
+
+    async fn refresh(&self, _: &str, name: &str) -> StoreResult<()> {
+        let mut sets = self.lock();
+        let set = sets.get_mut(name);
+        let set = set.ok_or_else(|| StoreError::NotFound(format!("{name} not found")))?;
+        let annotations = &mut set.metadata.annotations;
+        annotations.insert(APPLICATION_SET_REFRESH.into(), "true".into());
+        Ok(())
+    }
+
+    async fn follows(&self, set: &ApplicationSet, is_it: IsFollowed) -> bool {
+        let mut facts = Facts::default();
+        loop {
+            let mut sources = tiphys_gocompat::sprig::Sources {
+                random: Box::new(|bytes| bytes.fill(7)),
+                now: Default::default(),
+                zone: || unreachable!("no set needs a zone"),
+            };
+            let found = follows(set, &facts, &mut sources, &|followed| is_it(followed));
+            let needs = facts.missing();
+            if needs.is_empty() {
+                return found.expect("the sets of tests are well-formed");
+            }
+            for need in needs {
+                let answer = match &need {
+                    Need::Clusters => Ok(Answer::Clusters(vec![ClusterSecret {
+                        name: "c1".into(),
+                        labels: [("fleet", "blue"), ("rev", "main")]
+                            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                            .into(),
+                        ..ClusterSecret::default()
+                    }])),
+                    need => Err(NeedError::failed(format!("nobody answers {need:?}"))),
+                };
+                facts.add(need, answer);
+            }
+        }
     }
 
     async fn generate(&self, set: &ApplicationSet) -> Result<Vec<Application>, ApiError> {

@@ -31,6 +31,7 @@ pub const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 pub struct World {
     pub store: Arc<FakeStore>,
     pub live: Arc<FakeLive>,
+    pub sets: Arc<FakeSets>,
     pub address: SocketAddr,
     pub token: String,
     pub connections: tiphys_listen::Connections,
@@ -160,11 +161,12 @@ impl World {
         options: Options,
         enforcer: Arc<dyn Enforcer>,
     ) -> Self {
+        let sets = Arc::new(FakeSets::default());
         let deps = Deps {
             store: store.clone(),
             live: live.clone(),
             sources,
-            sets: Arc::new(FakeSets::default()),
+            sets: sets.clone(),
             assets: Assets::new([("index.html", "text/html", "the page")]),
             options: Options {
                 refresh_timeout: Duration::from_secs(5),
@@ -183,6 +185,7 @@ impl World {
         Self {
             store,
             live,
+            sets,
             address,
             token: String::new(),
             connections,

@@ -9,7 +9,7 @@ use tiphys_api::{Application, ApplicationSet};
 use tiphys_appset::unit::{self, Param, Params};
 use tiphys_appset::{
     Answer, Facts, GenerateError, Need, NeedError, PullRequest, Repository, RepositoryId,
-    apply_patch, normalize, slugify,
+    apply_patch, normalize, permitted, slugify,
 };
 
 pub fn run(case: &Value) -> Verdict {
@@ -145,7 +145,8 @@ fn params(case: &Value) -> Verdict {
             Ok(sets) => break Ok(sets),
             Err(needs) if needs.is_missing() => {
                 for need in facts.missing() {
-                    let answer = answer(&need, &case["world"]);
+                    let answer = permitted(&need, &allowed(case))
+                        .and_then(|()| answer(&need, &case["world"]));
                     facts.add(need, answer);
                 }
             }
@@ -172,6 +173,14 @@ fn params(case: &Value) -> Verdict {
         sets.sort_by_key(Value::to_string);
     }
     outcome(&case, ours.map(json), "params")
+}
+
+/// The providers that the recorded controller permitted, which only its error names.
+fn allowed(case: &Value) -> Vec<String> {
+    let error = case["error"].as_str().unwrap_or_default();
+    let named = error.split_once("must use one of the following: ");
+    let named = named.into_iter().flat_map(|(_, names)| names.split(", "));
+    named.map(str::to_owned).collect()
 }
 
 fn answer(need: &Need, world: &Value) -> Result<Answer, NeedError> {

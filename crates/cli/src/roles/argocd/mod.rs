@@ -1,6 +1,8 @@
 //! Argo CD's roles under their own names, so that a manifest works with only the image replaced:
 //! the name that the program is started by selects the role. Main function: [`called`].
 
+mod applicationset;
+mod applicationset_flags;
 mod controller;
 mod flags;
 mod line;
@@ -20,19 +22,16 @@ use line::Said;
 pub const CONTROLLER: &str = "argocd-application-controller";
 pub const REPO_SERVER: &str = "argocd-repo-server";
 pub const NOTIFICATIONS: &str = "argocd-notifications";
+pub const APPLICATION_SETS: &str = "argocd-applicationset-controller";
 const CMP_SERVER: &str = super::cmp_server::NAME;
 const ASK_PASS: &str = "argocd-git-ask-pass";
-const OTHERS: [&str; 4] = [
-    "argocd-server",
-    "argocd-applicationset-controller",
-    "argocd-commit-server",
-    "argocd-dex",
-];
+const OTHERS: [&str; 3] = ["argocd-server", "argocd-commit-server", "argocd-dex"];
 
 /// The role that the program was called by.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Called<'a> {
-    /// [`CONTROLLER`], [`REPO_SERVER`] or [`NOTIFICATIONS`], with these arguments.
+    /// [`CONTROLLER`], [`REPO_SERVER`], [`NOTIFICATIONS`] or [`APPLICATION_SETS`], with these
+    /// arguments.
     Role(&'static Program, &'a [String]),
     /// [`CMP_SERVER`].
     CmpServer(&'a [String]),
@@ -46,11 +45,18 @@ pub enum Called<'a> {
 pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        [CONTROLLER, REPO_SERVER, NOTIFICATIONS, CMP_SERVER, ASK_PASS]
-            .iter()
-            .chain(&OTHERS)
-            .copied()
-            .find(|role| *role == name)
+        [
+            CONTROLLER,
+            REPO_SERVER,
+            NOTIFICATIONS,
+            APPLICATION_SETS,
+            CMP_SERVER,
+            ASK_PASS,
+        ]
+        .iter()
+        .chain(&OTHERS)
+        .copied()
+        .find(|role| *role == name)
     };
     let own = variable
         .filter(|name| !name.is_empty())
@@ -63,6 +69,7 @@ pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<
         CONTROLLER => Called::Role(&flags::CONTROLLER, rest),
         REPO_SERVER => Called::Role(&repo_server_flags::REPO_SERVER, rest),
         NOTIFICATIONS => Called::Role(&notifications_flags::NOTIFICATIONS, rest),
+        APPLICATION_SETS => Called::Role(&applicationset_flags::APPLICATION_SETS, rest),
         CMP_SERVER => Called::CmpServer(rest),
         ASK_PASS => Called::AskPass(rest),
         role => Called::NotThere(role),
@@ -75,6 +82,7 @@ pub async fn run(program: &Program, said: Said) -> anyhow::Result<()> {
     match program.name {
         REPO_SERVER => repo_server::run(said, logs).await,
         NOTIFICATIONS => notifications::run(said, logs).await,
+        APPLICATION_SETS => applicationset::run(said, logs).await,
         _ => controller::run(said, logs).await,
     }
 }
@@ -162,6 +170,11 @@ mod tests {
                 &["tiphys", "/usr/local/bin/argocd-repo-server", "--port=1"],
                 None,
                 "repo-server --port=1",
+            ),
+            (
+                &["argocd-applicationset-controller", "--policy=sync"],
+                None,
+                "applicationset-controller --policy=sync",
             ),
             (&["argocd-server"], None, "no argocd-server"),
             (&["tiphys", "app", "list"], None, "command line"),

@@ -1,0 +1,297 @@
+//! Sets whose generators ask hosts of Git and plugins: with which credentials, and that only a
+//! complete answer creates or deletes anything.
+
+#[allow(dead_code)]
+#[path = "../../sources/tests/hosts/server.rs"]
+mod server;
+
+use super::applicationsets::{PATIENCE, Plane, SECRETS, SETS, template};
+use serde_json::{Value, json};
+use server::{Reply, Server};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tiphys_cluster::request::Call;
+use tiphys_controllers::applicationset::ControllerSettings;
+use tiphys_sources::HostSettings;
+use tokio::time::{Instant, sleep};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/argocd/configmaps";
+
+fn hosts(settings: HostSettings) -> ControllerSettings {
+    ControllerSettings {
+        hosts: settings,
+        ..ControllerSettings::default()
+    }
+}
+
+fn secret(name: &str, labels: Value, data: Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": labels},
+        "stringData": data,
+    })
+}
+
+/// The open pull requests of a GitHub repository, or what is answered in their place.
+fn pulls(numbers: &[u64]) -> Reply {
+    let pull = |number: &u64| {
+        json!({
+            "number": number, "title": "t", "user": {"login": "ann"},
+            "head": {"ref": format!("topic/{number}"), "sha": "0123456789abcdef"},
+            "base": {"ref": "main", "sha": "def"}, "labels": [{"name": "preview"}],
+        })
+    };
+    Reply::new(200, Value::from_iter(numbers.iter().map(pull)))
+}
+
+fn of_pulls(api: &str) -> Value {
+    json!({
+        "goTemplate": true,
+        "generators": [{"pullRequest": {
+            "requeueAfterSeconds": 1,
+            "github": {
+                "owner": "acme", "repo": "shop", "api": api, "labels": ["preview"],
+                "tokenRef": {"secretName": "host", "key": "token"},
+            },
+        }}],
+        "syncPolicy": {"preserveResourcesOnDeletion": true},
+        "template": template("pr-{{.number}}-{{.branch_slug}}", "https://example.com/r", "x"),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_complete_answer_of_a_host_deletes() {
+    let plane = Plane::start(ControllerSettings::default()).await;
+    let reply = Arc::new(Mutex::new(pulls(&[1, 2])));
+    let now = Arc::clone(&reply);
+    let host = Server::start(move |_, _| now.lock().expect("no panic").clone()).await;
+    let say = |next: Reply| *reply.lock().expect("no panic") = next;
+    plane.set("previews", of_pulls(&host.url)).await;
+    let message = plane.condition("previews", "ErrorOccurred", "True").await;
+    assert!(
+        message.contains("error fetching secret argocd/host"),
+        "{message}"
+    );
+    assert!(host.asked().is_empty(), "nobody is asked without the token");
+
+    // The Secret needs no label; the set looks again when it is told to, or by time.
+    plane
+        .create(
+            SECRETS,
+            &secret("host", json!({}), json!({"token": "t0ken\n"})),
+        )
+        .await;
+    refresh(&plane, "previews").await;
+    plane.has(&["pr-1-topic-1", "pr-2-topic-2"]).await;
+    let asked = host.asked();
+    assert_eq!(asked[0].path, "/api/v3/repos/acme/shop/pulls");
+    assert_eq!(asked[0].header("authorization"), "Bearer t0ken");
+
+    for wrong in [
+        Reply::new(200, "<html></html>").header("content-type", "text/html"),
+        Reply::new(500, "{}"),
+        Reply::new(404, json!({"message": "Not Found"})),
+        Reply::new(200, "{}"),
+        Reply {
+            cut: Some(0),
+            ..Reply::new(200, "[")
+        },
+    ] {
+        say(wrong);
+        let before = host.asked().len();
+        refresh(&plane, "previews").await;
+        plane.condition("previews", "ErrorOccurred", "True").await;
+        waits(|| host.asked().len() > before).await;
+        assert_eq!(plane.names().await, ["pr-1-topic-1", "pr-2-topic-2"]);
+        say(pulls(&[1, 2]));
+        refresh(&plane, "previews").await;
+        plane.condition("previews", "ErrorOccurred", "False").await;
+    }
+
+    // One is closed, and then all; the set looks again by itself.
+    say(pulls(&[2]));
+    plane.has(&["pr-2-topic-2"]).await;
+    say(pulls(&[]));
+    plane.has(&[]).await;
+    let set = plane
+        .send(Call::get(format!("{SETS}/previews")))
+        .await
+        .expect("the set");
+    assert!(!set.to_string().contains("t0ken"), "{set}");
+}
+
+async fn refresh(plane: &Plane, set: &str) {
+    let annotation = json!({"argocd.argoproj.io/application-set-refresh": "true"});
+    let patch = json!({"metadata": {"annotations": annotation}});
+    plane.patch(&format!("{SETS}/{set}"), patch).await;
+}
+
+async fn waits(until: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !until() {
+        assert!(began.elapsed() < PATIENCE, "it does not come");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn of_group(api: &str) -> Value {
+    json!({
+        "goTemplate": true,
+        "generators": [{"scmProvider": {
+            "gitlab": {
+                "group": "acme", "api": api, "allBranches": true,
+                "tokenRef": {"secretName": "host", "key": "token"},
+            },
+            "filters": [{"repositoryMatch": "^web", "pathsExist": ["deploy"]}],
+        }}],
+        "template": template(
+            "{{.repository}}-{{.branch}}", "{{.url}}", "deploy",
+        ),
+    })
+}
+
+fn group(_: &str, asked: &server::Asked) -> Reply {
+    let project = |id: u64, path: &str| {
+        json!({
+            "id": id, "path": path, "namespace": {"full_path": "acme"}, "default_branch": "main",
+            "ssh_url_to_repo": format!("git@h:acme/{path}.git"),
+        })
+    };
+    let branch = |name: &str| json!({"name": name, "commit": {"id": "0123456789abcdef"}});
+    match asked.path.as_str() {
+        "/api/v4/groups/acme/projects" => Reply::new(
+            200,
+            json!([project(1, "web"), project(2, "db"), project(3, "webhook")]),
+        ),
+        "/api/v4/projects/1/repository/branches" => {
+            Reply::new(200, json!([branch("main"), branch("next")]))
+        }
+        "/api/v4/projects/2/repository/branches" | "/api/v4/projects/3/repository/branches" => {
+            Reply::new(200, json!([branch("main")]))
+        }
+        "/api/v4/projects/1/repository/tree" => Reply::new(200, json!([{"name": "a.yaml"}])),
+        _ => Reply::new(404, json!({"message": "404 Tree Not Found"})),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn repositories_of_a_group_by_name_and_path() {
+    let strict = HostSettings {
+        is_strict: Some(true),
+        ..HostSettings::default()
+    };
+    let plane = Plane::start(hosts(strict)).await;
+    let host = Server::start(group).await;
+    plane
+        .create(
+            SECRETS,
+            &secret("host", json!({}), json!({"token": "t0ken"})),
+        )
+        .await;
+    plane.set("group", of_group(&host.url)).await;
+    let message = plane.condition("group", "ErrorOccurred", "True").await;
+    assert!(
+        message.contains(
+            "secret argocd/host is not a valid SCM creds secret: secret must have label \
+             \"argocd.argoproj.io/secret-type\"=\"scm-creds\""
+        ),
+        "{message}"
+    );
+    assert!(host.asked().is_empty());
+    let label = json!({"metadata": {"labels": {"argocd.argoproj.io/secret-type": "scm-creds"}}});
+    plane.patch(&format!("{SECRETS}/host"), label).await;
+    refresh(&plane, "group").await;
+    plane.has(&["web-main", "web-next"]).await;
+    plane
+        .field("web-next", "/spec/source/repoURL", "git@h:acme/web.git")
+        .await;
+    for asked in host.asked() {
+        assert_eq!(asked.header("private-token"), "t0ken", "{}", asked.path);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_that_are_not_permitted_are_not_asked() {
+    let host = Server::start(group).await;
+    let others = Some(vec!["https://git.example.com/".to_owned()]);
+    for (settings, expected) in [
+        (
+            HostSettings {
+                is_enabled: Some(false),
+                ..HostSettings::default()
+            },
+            "scm providers are disabled",
+        ),
+        (
+            HostSettings {
+                allowed: others,
+                ..HostSettings::default()
+            },
+            "must use one of the following: https://git.example.com/",
+        ),
+    ] {
+        let plane = Plane::start(hosts(settings)).await;
+        plane
+            .create(SECRETS, &secret("host", json!({}), json!({"token": "t"})))
+            .await;
+        plane.set("group", of_group(&host.url)).await;
+        plane.set("previews", of_pulls(&host.url)).await;
+        for set in ["group", "previews"] {
+            let message = plane.condition(set, "ErrorOccurred", "True").await;
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+    assert!(host.asked().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_gets_what_the_set_says() {
+    let plane = Plane::start(ControllerSettings::default()).await;
+    let host = Server::start(|_, asked| match asked.header("authorization") {
+        "Bearer pl4gin" => Reply::new(200, json!({"output": {"parameters": [{"name": "a"}]}})),
+        _ => Reply::new(401, "{}"),
+    })
+    .await;
+    let data =
+        json!({"baseUrl": format!("{}/", host.url), "token": "$plugin:key", "requestTimeout": "5"});
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plugin"}, "data": data,
+    });
+    plane.create(CONFIG_MAPS, &map).await;
+    plane
+        .create(
+            SECRETS,
+            &secret("plugin", json!({}), json!({"key": "pl4gin"})),
+        )
+        .await;
+    let spec = json!({
+        "generators": [{"plugin": {
+            "configMapRef": {"name": "plugin"},
+            "input": {"parameters": {"k": "v"}},
+            "values": {"x": "y"},
+        }}],
+        "template": template("{{name}}-{{values.x}}", "https://example.com/r", "x"),
+    });
+    plane.set("plugged", spec).await;
+    plane.has(&["a-y"]).await;
+    let asked = host.asked();
+    assert_eq!(asked[0].path, "/api/v1/getparams.execute");
+    let body: Value = serde_json::from_str(&asked[0].body).expect("JSON");
+    let input = json!({"parameters": {"k": "v"}});
+    assert_eq!(
+        body,
+        json!({"applicationSetName": "plugged", "input": input})
+    );
+
+    // A key that is not there is said, and nothing is deleted.
+    let other = json!({"stringData": {"other": "x"}, "data": {"key": null}});
+    plane.patch(&format!("{SECRETS}/plugin"), other).await;
+    refresh(&plane, "plugged").await;
+    let message = plane.condition("plugged", "ErrorOccurred", "True").await;
+    assert!(
+        message.contains("key \"key\" in secret plugin not found"),
+        "{message}"
+    );
+    assert_eq!(plane.names().await, ["a-y"]);
+}

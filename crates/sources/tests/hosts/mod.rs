@@ -1,0 +1,34 @@
+//! Hosts of Git: recorded conversations, and hosts on the loopback interface.
+
+mod answers;
+mod recorded;
+mod server;
+mod table;
+
+use recorded::Recorded;
+use serde_json::Value;
+use std::path::PathBuf;
+
+#[test]
+fn recorded_conversations() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/appset.jsonl");
+    let Ok(content) = std::fs::read_to_string(&file) else {
+        return tiphys_testkit::skip("shared", "../shared/cases is missing");
+    };
+    let mut lines = content
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let fixtures = lines.next().expect("the fixtures");
+    let (recorded, mut passed, mut wrong) = (Recorded::new(), 0, Vec::new());
+    for mut case in lines.filter(recorded::is_one) {
+        if let Some(name) = case["exchanges"].as_str() {
+            case["exchanges"] = fixtures["fixtures"][name].clone();
+        }
+        match recorded.run(&case) {
+            Ok(()) => passed += 1,
+            Err(why) => wrong.push(format!("{}: {why}", case["id"])),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(passed, 60);
+}

@@ -1,0 +1,5 @@
+//! The integration tests of this crate, in one program: linking many takes longer than most tests
+//! run.
+
+mod hosts;
+mod integrity;
