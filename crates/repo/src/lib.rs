@@ -12,6 +12,7 @@ mod entry;
 mod error;
 mod git;
 mod http;
+mod hydrated;
 mod isolation;
 mod listing;
 mod manifests;
@@ -43,6 +44,7 @@ pub use charts::{
 pub use contacts::{Contact, ContactKind, ContactWatch};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
+pub use hydrated::{BadPath, commit_message, folder as hydrated_folder};
 pub use isolation::{Isolation, work as work_in_isolation};
 pub use listing::FilePattern;
 pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};
