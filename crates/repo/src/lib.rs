@@ -7,6 +7,7 @@
 mod access;
 mod busy;
 mod charts;
+mod commit_server;
 mod contacts;
 mod entry;
 mod error;
@@ -41,6 +42,7 @@ pub use charts::read_index;
 pub use charts::{
     ChartRemote, Fetched, Known, RemoteOptions, index_limits, index_sections, whole_index,
 };
+pub use commit_server::CommitServer;
 pub use contacts::{Contact, ContactKind, ContactWatch};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};

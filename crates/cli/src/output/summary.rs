@@ -2,6 +2,7 @@
 
 use super::{table, time};
 use jiff::Timestamp;
+use std::borrow::Cow;
 use tiphys_api::{
     Application, operation::OperationState, rpc::application::ApplicationSyncWindowsResponse,
     source::ApplicationSource,
@@ -34,28 +35,12 @@ pub fn server(app: &Application) -> &str {
 
 /// The first source; for a hydrated Application the one it is synced from.
 pub fn source(app: &Application) -> ApplicationSource {
-    if let Some(hydrator) = &app.spec.source_hydrator {
-        let dry = &hydrator.dry_source;
-        let repo_url = if hydrator.sync_source.repo_url.is_empty() {
-            &dry.repo_url
-        } else {
-            &hydrator.sync_source.repo_url
-        };
-        return ApplicationSource {
-            repo_url: repo_url.clone(),
-            path: hydrator.sync_source.path.clone(),
-            target_revision: hydrator.sync_source.target_branch.clone(),
-            ..Default::default()
-        };
-    }
-    spec::sources(&app.spec)
-        .first()
-        .map(|s| (*s).clone())
-        .unwrap_or_default()
+    let first = spec::sources(&app.spec).into_iter().next();
+    first.map(Cow::into_owned).unwrap_or_default()
 }
 
 pub fn has_many_sources(app: &Application) -> bool {
-    app.spec.source_hydrator.is_none() && !app.spec.sources.is_empty()
+    spec::has_several(&app.spec)
 }
 
 pub fn is_automated(app: &Application) -> bool {

@@ -19,6 +19,7 @@ use crate::{
     repos::blocking,
     revision::Reference,
 };
+use futures::future::BoxFuture;
 use gix::ObjectId;
 use message::Metadata;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -59,8 +60,22 @@ impl Repos {
             AUTHOR.1.clone_into(&mut author.email);
         }
         let request = Arc::new(request);
-        let head = insist(async || branch(&entry, &request, &author).await).await?;
-        insist(async || note(&entry, head, &request.dry_sha, &author).await).await?;
+        let mut patience = Patience::default();
+        let head = loop {
+            let attempt: BoxFuture<'_, _> = Box::pin(branch(&entry, &request, &author));
+            match attempt.await {
+                Err(RepoError::RefMoved { .. }) if patience.goes_on().await => {}
+                head => break head?,
+            }
+        };
+        let mut patience = Patience::default();
+        loop {
+            let attempt: BoxFuture<'_, _> = Box::pin(note(&entry, head, &request.dry_sha, &author));
+            match attempt.await {
+                Err(RepoError::RefMoved { .. }) if patience.goes_on().await => {}
+                noted => break noted?,
+            }
+        }
         Ok(head.to_string())
     }
 }
@@ -79,17 +94,22 @@ fn required(request: &CommitHydratedManifestsRequest) -> Result<(), RepoError> {
         .try_for_each(|branch| git::check_name(&format!("refs/heads/{branch}")))
 }
 
-/// Does it again while others move the same ref.
-async fn insist<T>(work: impl AsyncFn() -> Result<T, RepoError>) -> Result<T, RepoError> {
-    let mut pause = PAUSE;
-    for _ in 1..TRIES {
-        match work().await {
-            Err(RepoError::RefMoved { .. }) => tokio::time::sleep(pause).await,
-            done => return done,
+/// Attempts at a ref that others move, too.
+#[derive(Default)]
+struct Patience {
+    tries: u32,
+}
+
+impl Patience {
+    /// Waits for the next attempt; false: there is none.
+    async fn goes_on(&mut self) -> bool {
+        self.tries += 1;
+        if self.tries >= TRIES {
+            return false;
         }
-        pause *= 2;
+        tokio::time::sleep(PAUSE * (1 << (self.tries - 1))).await;
+        true
     }
-    work().await
 }
 
 /// The branch with the manifests.
