@@ -2,6 +2,7 @@
 //! run.
 
 mod applicationsets;
+mod hydrator;
 mod metrics;
 mod notifications;
 mod redis;

@@ -1,6 +1,7 @@
 //! Argo CD's roles under their own names, so that a manifest works with only the image replaced:
 //! the name that the program is started by selects the role. Main function: [`called`].
 
+mod commit_server;
 mod controller;
 mod flags;
 mod line;
@@ -20,19 +21,29 @@ use line::Said;
 pub const CONTROLLER: &str = "argocd-application-controller";
 pub const REPO_SERVER: &str = "argocd-repo-server";
 pub const NOTIFICATIONS: &str = "argocd-notifications";
+pub const COMMIT_SERVER: &str = "argocd-commit-server";
 const CMP_SERVER: &str = super::cmp_server::NAME;
 const ASK_PASS: &str = "argocd-git-ask-pass";
-const OTHERS: [&str; 4] = [
+const OTHERS: [&str; 3] = [
     "argocd-server",
     "argocd-applicationset-controller",
-    "argocd-commit-server",
     "argocd-dex",
+];
+
+const ROLES: [&str; 6] = [
+    CONTROLLER,
+    REPO_SERVER,
+    COMMIT_SERVER,
+    NOTIFICATIONS,
+    CMP_SERVER,
+    ASK_PASS,
 ];
 
 /// The role that the program was called by.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Called<'a> {
-    /// [`CONTROLLER`], [`REPO_SERVER`] or [`NOTIFICATIONS`], with these arguments.
+    /// [`CONTROLLER`], [`REPO_SERVER`], [`COMMIT_SERVER`] or [`NOTIFICATIONS`], with these
+    /// arguments.
     Role(&'static Program, &'a [String]),
     /// [`CMP_SERVER`].
     CmpServer(&'a [String]),
@@ -46,7 +57,7 @@ pub enum Called<'a> {
 pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        [CONTROLLER, REPO_SERVER, NOTIFICATIONS, CMP_SERVER, ASK_PASS]
+        ROLES
             .iter()
             .chain(&OTHERS)
             .copied()
@@ -62,6 +73,7 @@ pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<
     Some(match role {
         CONTROLLER => Called::Role(&flags::CONTROLLER, rest),
         REPO_SERVER => Called::Role(&repo_server_flags::REPO_SERVER, rest),
+        COMMIT_SERVER => Called::Role(&commit_server::PROGRAM, rest),
         NOTIFICATIONS => Called::Role(&notifications_flags::NOTIFICATIONS, rest),
         CMP_SERVER => Called::CmpServer(rest),
         ASK_PASS => Called::AskPass(rest),
@@ -74,6 +86,7 @@ pub async fn run(program: &Program, said: Said) -> anyhow::Result<()> {
     let logs = begin(&said);
     match program.name {
         REPO_SERVER => repo_server::run(said, logs).await,
+        COMMIT_SERVER => commit_server::run(said, logs).await,
         NOTIFICATIONS => notifications::run(said, logs).await,
         _ => controller::run(said, logs).await,
     }
