@@ -1,6 +1,6 @@
 //! The calls of the commit server. Main function: [`calls`].
 
-use crate::{Server, errors::of_repo};
+use crate::Server;
 use std::{sync::Arc, time::SystemTime};
 use tiphys_api::{
     access::without_passwords,
@@ -43,7 +43,8 @@ impl Server {
         });
         let _pending = self.pending.begin(&without_passwords(&repository.repo));
         let commit = self.repos.commit_hydrated(&access, request, now);
-        let hydrated_sha = commit.await.map_err(of_repo)?;
+        // None of its clients decides by a code.
+        let hydrated_sha = commit.await.map_err(|e| ApiError::plain(e.to_string()))?;
         Ok(CommitHydratedManifestsResponse { hydrated_sha })
     }
 }
