@@ -3,7 +3,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use std::{path::PathBuf, process::Command, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tiphys_cluster::{
     Cluster, Records, RecordsOptions,
@@ -14,6 +14,7 @@ use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
 use tiphys_sources::Sources;
+use tiphys_testkit::Repo;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -34,6 +35,7 @@ struct Plane {
     cluster: Cluster,
     _kube: EmbeddedKube,
     folder: TempDir,
+    repo: Repo,
     stop: Option<DropGuard>,
 }
 
@@ -56,6 +58,10 @@ impl Plane {
             cluster,
             _kube: kube,
             folder: TempDir::new().expect("a folder"),
+            repo: Repo::with(&[
+                ("src/web/cm.yaml", &config_map("web", "1")),
+                ("src/api/cm.yaml", &config_map("api", "1")),
+            ]),
             stop: None,
         };
         for text in CRDS {
@@ -72,12 +78,6 @@ impl Plane {
             "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}
         });
         plane.create(PROJECTS, &project).await;
-        let files =
-            ["web", "api"].map(|name| (format!("src/{name}/cm.yaml"), config_map(name, "1")));
-        let files = files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()));
-        Repos::init_example(&plane.bare(), files).expect("a repository");
         plane.run().await;
         plane
     }
@@ -101,29 +101,25 @@ impl Plane {
         tokio::spawn(hydrator::run(dependencies, stop));
     }
 
-    fn bare(&self) -> PathBuf {
-        self.folder.path().join("platform.git")
-    }
-
     fn url(&self) -> String {
-        format!("file://{}", self.bare().display())
+        self.repo.url()
     }
 
     fn git(&self, arguments: &[&str]) -> String {
-        let mut git = Command::new("git");
-        let output = git.arg("-C").arg(self.bare()).args(arguments).output();
-        let output = output.expect("git runs");
-        String::from_utf8(output.stdout).expect("text")
+        self.repo.git(arguments)
     }
 
+    /// The last commit of the branch; empty: there is none.
     fn head(&self) -> String {
-        self.git(&["rev-parse", "--verify", "-q", "env/dev"])
-            .trim()
-            .to_owned()
+        self.git(&[
+            "for-each-ref",
+            "--format=%(objectname)",
+            "refs/heads/env/dev",
+        ])
     }
 
     fn files(&self) -> Vec<String> {
-        let names = self.git(&["ls-tree", "-r", "--name-only", "env/dev"]);
+        let names = self.git(&["ls-tree", "-r", "--full-tree", "--name-only", "env/dev"]);
         names.lines().map(str::to_owned).collect()
     }
 
@@ -132,7 +128,7 @@ impl Plane {
     }
 
     fn commit(&self, path: &str, text: &str) -> String {
-        Repos::commit_files(&self.bare(), "main", &[(path, Some(text))], "A change").expect("it")
+        self.repo.commit(&[(path, text)], &[])
     }
 
     async fn send(&self, call: Call) -> Result<Value, tiphys_cluster::Error> {
@@ -225,10 +221,10 @@ async fn an_application_is_rendered_into_its_branch() {
     assert_eq!(last["sourceHydrator"], operation["sourceHydrator"]);
     let app = plane.get("web").await;
     assert_eq!(app["metadata"]["annotations"][REFRESH], "normal");
-    let manifest = "apiVersion: v1\ndata:\n  v: \"1\"\nkind: ConfigMap\nmetadata:\n  name: web\n";
+    let manifest = "apiVersion: v1\ndata:\n  v: \"1\"\nkind: ConfigMap\nmetadata:\n  name: web";
     assert_eq!(plane.show("apps/web/manifest.yaml"), manifest);
     let subject = plane.git(&["log", "-1", "--format=%s", "env/dev"]);
-    assert_eq!(subject.trim(), format!("{}: Add the example", &dry[..7]));
+    assert_eq!(subject.trim(), format!("{}: A change", &dry[..7]));
     assert!(plane.show("apps/web/README.md").contains(&dry));
 
     // A new commit, when someone asks; another one that changes nothing of it.
@@ -287,7 +283,8 @@ async fn one_that_comes_late_gets_its_files() {
 async fn spellings_of_one_repository_share_a_commit() {
     let plane = Plane::start().await;
     let other = plane.url().trim_end_matches(".git").to_owned();
-    std::os::unix::fs::symlink(plane.bare(), plane.folder.path().join("platform")).expect("a link");
+    std::os::unix::fs::symlink(plane.repo.bare(), plane.repo.bare().with_extension(""))
+        .expect("a link");
     // A clash is told to both, and nothing is written.
     plane
         .app("web", (&plane.url(), "src/web", "apps/web"))
