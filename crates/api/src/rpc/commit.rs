@@ -1,5 +1,5 @@
-//! Messages of CommitService, which is served only over gRPC: what a controller asks a commit server
-//! to write into a branch.
+//! Messages of CommitService, which is served only over gRPC: what a controller asks a commit
+//! server to write into a branch.
 
 use crate::repository::{Repository, RevisionMetadata};
 use serde::{Deserialize, Serialize};

@@ -16,8 +16,8 @@ use tiphys_cluster::AppKey;
 use tiphys_engine::spec;
 use tiphys_repo::{BadPath, hydrated_folder};
 
-/// What is rendered from where, and where to. URLs are in their canonical form: two spellings of one
-/// repository must not write one branch by turns.
+/// What is rendered from where, and where to. URLs are in their canonical form: two spellings of
+/// one repository must not write one branch by turns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupKey {
     pub dry_repository: String,

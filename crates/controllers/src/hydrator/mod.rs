@@ -1,9 +1,9 @@
-//! The hydrator: renders the dry sources of Applications into files of a branch, from where they are
-//! synced like any other.
+//! The hydrator: renders the dry sources of Applications into files of a branch, from where they
+//! are synced like any other.
 //!
 //! Main function: [`run`]. Two queues: of Applications, each of which is asked whether its branch
-//! must be written ([`need`]), and of groups ([`group`]), all Applications that are rendered from one
-//! revision into one branch, which share a commit. Everything that it remembers is in
+//! must be written ([`need`]), and of groups ([`group`]), all Applications that are rendered from
+//! one revision into one branch, which share a commit. Everything that it remembers is in
 //! `status.sourceHydrator`. It must not know clusters: what it renders must not depend on them.
 
 mod check;

@@ -1,7 +1,7 @@
 //! Hydrated manifests: rendered objects as files of a branch, committed and pushed.
 //!
-//! Main function: [`Repos::commit_hydrated`]. Only the files of the requested folders and two at the
-//! root are written; what a folder needs is decided by its own manifest, so a folder that comes
+//! Main function: [`Repos::commit_hydrated`]. Only the files of the requested folders and two at
+//! the root are written; what a folder needs is decided by its own manifest, so a folder that comes
 //! later to a hydrated commit is written, too. Nothing is checked out. It must not know
 //! Applications.
 
