@@ -15,6 +15,8 @@ pub const APPLICATION_SET_REFRESH: &str = "argocd.argoproj.io/application-set-re
 /// When the refresh was requested; distinguishes one request from the next.
 pub const REFRESH_TIMESTAMP: &str = "argocd.argoproj.io/refresh-timestamp";
 pub const HYDRATE: &str = "argocd.argoproj.io/hydrate";
+/// When that was requested.
+pub const HYDRATE_TIMESTAMP: &str = "argocd.argoproj.io/hydrate-timestamp";
 pub const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
 pub const INSTALLATION_ID: &str = "argocd.argoproj.io/installation-id";
 pub const COMPARE_OPTIONS: &str = "argocd.argoproj.io/compare-options";

@@ -46,6 +46,7 @@ enum Command {
     ControlPlane(Box<roles::control_plane::ControlPlaneArgs>),
     CmpServer(Box<roles::cmp_server::CmpServerArgs>),
     RepoServer(Box<roles::repo_server_role::RepoServerRoleArgs>),
+    CommitServer(Box<roles::commit_server::CommitServerArgs>),
     AssetSyncer(roles::asset_syncer::AssetSyncerArgs),
     #[command(name = roles::apprepository_controller::NAME)]
     AppRepositoryController(roles::apprepository_controller::AppRepositoryControllerArgs),
@@ -273,6 +274,7 @@ fn start(cli: Cli) -> ExitCode {
         Command::ControlPlane(_) => true,
         Command::CmpServer(_)
         | Command::RepoServer(_)
+        | Command::CommitServer(_)
         | Command::AssetSyncer(_)
         | Command::AppRepositoryController(_)
         | Command::Client(_) => false,
@@ -305,6 +307,11 @@ fn start(cli: Cli) -> ExitCode {
             let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
             let logs = Logs::start(cli.connect.log_format(), Some(level));
             runtime.block_on(roles::repo_server_role::run(*args, logs))
+        }
+        Command::CommitServer(args) => {
+            let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
+            let logs = Logs::start(cli.connect.log_format(), Some(level));
+            runtime.block_on(roles::commit_server::run(*args, logs))
         }
         Command::AssetSyncer(args) => {
             log_plainly(cli.loglevel.as_deref());

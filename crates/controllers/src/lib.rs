@@ -2,13 +2,14 @@
 //! about the difference.
 //!
 //! Main types: [`application::Controller`], those of [`apprepository`], and the loops of
-//! [`applicationset`] and [`notifications`]. They must not know the API server; all communicate
+//! [`applicationset`], [`hydrator`] and [`notifications`]. They must not know the API server; all communicate
 //! through the Kubernetes API and `cluster::app_state`. Decisions that need no I/O are functions in
 //! separate files (`refresh`, `auto_sync`, `spec`, `status`, `sharding`).
 
 pub mod application;
 pub mod applicationset;
 pub mod apprepository;
+pub mod hydrator;
 pub mod metrics;
 pub mod notifications;
 pub mod redis;

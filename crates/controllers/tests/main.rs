@@ -3,6 +3,7 @@
 
 mod applicationset_hosts;
 mod applicationsets;
+mod hydrator;
 mod metrics;
 mod notifications;
 mod redis;

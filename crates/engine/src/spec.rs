@@ -3,21 +3,24 @@
 //! Main functions: [`validate`] and [`project_rules`]. They access no repository or cluster; the
 //! resolved destination is an argument. The messages are Argo CD's.
 
+mod hydrated;
 mod normal;
 
+pub use hydrated::{dry_source, has_several, hydrate_to, sync_source, synced};
 pub use normal::{is_normal, normalize, normalize_document};
 
 use crate::{
     permit,
     types::{Condition, ConditionType, DestinationRule, KindRule, OrphanRules, ProjectRules},
 };
+use std::borrow::Cow;
 use tiphys_api::{
     AppProject, Application,
     access::shown_url,
     application::{ApplicationDestination, ApplicationSpec},
     constants::IN_CLUSTER,
     repo_url::{RepoUrl, canonical_pattern},
-    source::ApplicationSource,
+    source::{ApplicationSource, SourceHydrator},
 };
 use tiphys_gocompat::{glob::Glob, patterns};
 
@@ -92,12 +95,15 @@ pub fn names_no_cluster(destination: &ApplicationDestination, clusters: &[Destin
     !clusters.iter().any(is_named)
 }
 
-/// The sources of a spec: `sources`, or the one `source`.
-pub fn sources(spec: &ApplicationSpec) -> Vec<&ApplicationSource> {
+/// The sources of a spec: `sources`, the one `source`, or what is synced of a hydrator.
+pub fn sources(spec: &ApplicationSpec) -> Vec<Cow<'_, ApplicationSource>> {
+    if let Some(hydrator) = &spec.source_hydrator {
+        return vec![Cow::Owned(sync_source(hydrator))];
+    }
     if spec.sources.is_empty() {
-        spec.source.iter().collect()
+        spec.source.iter().map(Cow::Borrowed).collect()
     } else {
-        spec.sources.iter().collect()
+        spec.sources.iter().map(Cow::Borrowed).collect()
     }
 }
 
@@ -108,30 +114,14 @@ pub fn validate(
     clusters: &[Destination],
 ) -> Vec<Condition> {
     let invalid = |message: String| Condition::new(ConditionType::InvalidSpecError, message);
-    let mut conditions = Vec::new();
-    let several = !spec.sources.is_empty();
-    if sources(spec).is_empty() {
-        return vec![invalid(
-            "spec.source.repoURL and either spec.source.path or spec.source.chart are required"
-                .to_owned(),
-        )];
-    }
-    for (n, source) in sources(spec).into_iter().enumerate() {
-        if let Some(message) = incomplete(source, several) {
-            return vec![invalid(message)];
-        }
-        let at = if several {
-            format!("spec.sources[{n}]")
-        } else {
-            "spec.source".to_owned()
-        };
-        if let Some(message) = badly_addressed(source, &at) {
-            return vec![invalid(message)];
-        }
-        if !source_permitted(project, &source.repo_url) {
-            conditions.push(invalid(not_permitted(project, &source.repo_url)));
-        }
-    }
+    let refusals = match &spec.source_hydrator {
+        Some(hydrator) => of_hydrator(hydrator, project),
+        None => of_sources(spec, project),
+    };
+    let mut conditions: Vec<Condition> = match refusals {
+        Ok(refusals) => refusals.into_iter().map(invalid).collect(),
+        Err(incomplete) => return incomplete.into_iter().map(invalid).collect(),
+    };
     let cluster = match destination(&spec.destination, clusters) {
         Ok(cluster) => cluster,
         Err(message) => {
@@ -156,6 +146,65 @@ pub fn validate(
         )));
     }
     conditions
+}
+
+/// Why a project does not permit the sources of a spec. An error: they are incomplete.
+fn of_sources(spec: &ApplicationSpec, project: &AppProject) -> Result<Vec<String>, Vec<String>> {
+    let several = !spec.sources.is_empty();
+    let sources = sources(spec);
+    if sources.is_empty() {
+        return Err(vec![
+            "spec.source.repoURL and either spec.source.path or spec.source.chart are required"
+                .to_owned(),
+        ]);
+    }
+    let mut refusals = Vec::new();
+    for (n, source) in sources.iter().enumerate() {
+        if let Some(message) = incomplete(source, several) {
+            return Err(vec![message]);
+        }
+        let at = if several {
+            format!("spec.sources[{n}]")
+        } else {
+            "spec.source".to_owned()
+        };
+        if let Some(message) = badly_addressed(source, &at) {
+            return Err(vec![message]);
+        }
+        if !source_permitted(project, &source.repo_url) {
+            refusals.push(not_permitted(project, &source.repo_url));
+        }
+    }
+    Ok(refusals)
+}
+
+/// The same of a hydrator.
+fn of_hydrator(
+    hydrator: &SourceHydrator,
+    project: &AppProject,
+) -> Result<Vec<String>, Vec<String>> {
+    let missing = hydrated::incomplete(hydrator);
+    if !missing.is_empty() {
+        return Err(missing.into_iter().map(str::to_owned).collect());
+    }
+    let (dry, sync) = (dry_source(hydrator), sync_source(hydrator));
+    for (source, at) in [(&dry, "drySource"), (&sync, "syncSource")] {
+        if let Some(fault) = badly_addressed(source, &format!("spec.sourceHydrator.{at}")) {
+            return Err(vec![fault]);
+        }
+    }
+    let mut refusals = Vec::new();
+    if !source_permitted(project, &dry.repo_url) {
+        refusals.push(not_permitted(project, &dry.repo_url));
+    }
+    if sync.repo_url != dry.repo_url && !source_permitted(project, &sync.repo_url) {
+        refusals.push(format!(
+            "sync source repo {} is not permitted in project '{}'",
+            shown_url(&sync.repo_url),
+            project.metadata.name
+        ));
+    }
+    Ok(refusals)
 }
 
 /// Why a project does not permit sources, whether they come from a spec, an operation or a history

@@ -1,12 +1,14 @@
 //! The repo-server: it resolves revisions and renders sources for controllers and API servers, Argo
 //! CD's or ours, which ask it over gRPC (`repository.RepoServerService`).
 //!
-//! Main types: [`Server`] and [`ServerOptions`]. It keeps nothing but caches, so any number of them
+//! Main types: [`Server`] and [`ServerOptions`]; [`Server::of_commits`] is the commit server, which
+//! pushes what controllers have had rendered. It keeps nothing but caches, so any number of them
 //! can run. All that it knows of an installation is in the requests and in a few mounted files
 //! ([`TrustPaths`]): it must not know clusters or the Kubernetes API.
 
 mod access;
 mod changes;
+mod commits;
 mod details;
 mod errors;
 mod files;

@@ -62,6 +62,7 @@ impl GitMetrics {
         let kind = match contact.kind {
             ContactKind::LsRemote => "ls-remote",
             ContactKind::Fetch => "fetch",
+            ContactKind::Push => "push",
         };
         let labels = [contact.repository, kind];
         count(&mut git.requests, labels);
@@ -70,6 +71,7 @@ impl GitMetrics {
             match contact.kind {
                 ContactKind::LsRemote => count(&mut git.failed_look_ups, labels),
                 ContactKind::Fetch => count(&mut git.failed_fetches, labels),
+                ContactKind::Push => {}
             }
         }
         let labels = limited(&git.durations, labels);

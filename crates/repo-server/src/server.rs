@@ -4,6 +4,7 @@
 //! the certificates of clients.
 
 use crate::{
+    commits,
     manifests::{Written, nothing_written},
     metrics::Pending,
     streamed::StreamLimits,
@@ -131,8 +132,17 @@ fn calls() -> Vec<Call<Server>> {
 
 impl Server {
     pub fn new(repos: Repos, options: ServerOptions) -> Self {
+        Self::with(calls(), repos, options)
+    }
+
+    /// A commit server.
+    pub fn of_commits(repos: Repos, options: ServerOptions) -> Self {
+        Self::with(commits::calls(), repos, options)
+    }
+
+    fn with(calls: Vec<Call<Self>>, repos: Repos, options: ServerOptions) -> Self {
         Self {
-            table: Table::new(calls()),
+            table: Table::new(calls),
             trust: Trusted::new(options.trust.clone()),
             uploads: Semaphore::new(MAX_UPLOADS),
             repos,
@@ -165,7 +175,7 @@ impl Server {
         out
     }
 
-    fn version(&self) -> VersionMessage {
+    pub(crate) fn version(&self) -> VersionMessage {
         VersionMessage {
             version: self.options.version.clone(),
             ..VersionMessage::default()

@@ -3,6 +3,7 @@
 
 mod changes;
 mod charts;
+mod commits;
 mod details;
 mod files;
 mod manifests;

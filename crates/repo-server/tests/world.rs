@@ -59,6 +59,15 @@ impl World {
     }
 
     pub async fn with(tls: Tls) -> Self {
+        Self::serving(tls, Server::new).await
+    }
+
+    /// A commit server.
+    pub async fn of_commits() -> Self {
+        Self::serving(Tls::Off, Server::of_commits).await
+    }
+
+    async fn serving(tls: Tls, server: fn(Repos, ServerOptions) -> Server) -> Self {
         let dir = TempDir::new().expect("a folder");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -71,7 +80,7 @@ impl World {
             ..RepoOptions::default()
         };
         let repos = Repos::with_options(dir.path().join("cache"), options);
-        let server = Arc::new(Server::new(repos, self::options(dir.path())));
+        let server = Arc::new(server(repos, self::options(dir.path())));
         let stop = CancellationToken::new();
         let connections = Connections::new(Limits {
             body: Duration::from_secs(3),

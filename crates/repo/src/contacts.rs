@@ -9,6 +9,7 @@ pub enum ContactKind {
     /// The refs were listed.
     LsRemote,
     Fetch,
+    Push,
 }
 
 /// A contact that has ended.
@@ -17,7 +18,7 @@ pub struct Contact<'a> {
     /// The URL, without credentials.
     pub repository: &'a str,
     pub kind: ContactKind,
-    /// What was fetched; empty: more than one commit.
+    /// What was fetched or sent; empty: more than one commit.
     pub revision: &'a str,
     pub took: Duration,
     pub is_failed: bool,

@@ -3,13 +3,14 @@
 
 use crate::{
     Contact, ContactKind, ContactWatch, RepoAccess, RepoError, RepoOptions,
-    git::{self, CommitId, GitLimits, Remote, Store},
+    git::{self, Additions, CommitId, GitLimits, RefUpdate, Remote, Store},
     repos::{Since, blocking},
     revision::Reference,
     shares::Shares,
     tokens::Tokens,
     url::Location,
 };
+use gix::ObjectId;
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -513,6 +514,30 @@ impl Entry {
             }
             let store = entry.open()?;
             Ok(store.commit(&sha)?.map(|id| (store, id)))
+        })
+        .await
+    }
+
+    /// The object database, to add to.
+    pub async fn store(self: &Arc<Self>) -> Result<Store, RepoError> {
+        let entry = Arc::clone(self);
+        blocking(move || entry.open()).await
+    }
+
+    /// Sends objects that were added to the database, and moves a ref to one of them. What was
+    /// looked up before is not up to date then.
+    pub async fn push(
+        self: &Arc<Self>,
+        store: Store,
+        update: RefUpdate,
+        objects: Vec<ObjectId>,
+    ) -> Result<(), RepoError> {
+        if self.is_local() {
+            return blocking(move || Additions::new(&store).move_ref(&update)).await;
+        }
+        let sha = update.new.to_string();
+        self.contact((ContactKind::Push, &sha), move |remote, stop| {
+            remote.push(&store, &update, &objects, stop)
         })
         .await
     }

@@ -87,6 +87,16 @@ pub enum RepoError {
     /// It exceeds a limit; nothing of it is kept.
     #[error("repository {url} is refused: it has {excess}")]
     OverLimit { url: String, excess: String },
+    /// The server refused to move a ref.
+    #[error("failed to push: repository {url} refused {name}: {reason}")]
+    PushRefused {
+        url: String,
+        name: String,
+        reason: String,
+    },
+    /// Someone else moved a ref meanwhile.
+    #[error("failed to push: {name} of repository {url} was moved by someone else")]
+    RefMoved { url: String, name: String },
     #[error("{0}")]
     Render(#[from] RenderError),
     /// The error of a repo-server, or that it did not respond.
@@ -123,6 +133,7 @@ impl RepoError {
                 retryable: false, ..
             }
             | Self::NotFound { .. }
+            | Self::PushRefused { .. }
             | Self::NotPermitted { .. } => ErrorKind::Config,
             Self::RepoServer {
                 retryable: false, ..
@@ -140,6 +151,7 @@ impl RepoError {
             | Self::Unreachable { .. }
             | Self::Timeout { .. }
             | Self::Busy { .. }
+            | Self::RefMoved { .. }
             | Self::Corrupt { .. } => ErrorKind::Upstream,
             Self::Submodule { cause, .. } => cause.kind(),
             Self::Internal(_) => ErrorKind::Internal,

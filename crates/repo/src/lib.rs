@@ -7,11 +7,13 @@
 mod access;
 mod busy;
 mod charts;
+mod commit_server;
 mod contacts;
 mod entry;
 mod error;
 mod git;
 mod http;
+mod hydrated;
 mod isolation;
 mod listing;
 mod manifests;
@@ -41,9 +43,11 @@ pub use charts::read_index;
 pub use charts::{
     ChartRemote, Fetched, Known, RemoteOptions, index_limits, index_sections, whole_index,
 };
+pub use commit_server::CommitServer;
 pub use contacts::{Contact, ContactKind, ContactWatch};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
+pub use hydrated::{BadPath, commit_message, folder as hydrated_folder};
 pub use isolation::{Isolation, work as work_in_isolation};
 pub use listing::FilePattern;
 pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};

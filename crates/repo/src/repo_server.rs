@@ -241,7 +241,7 @@ impl RepoServer {
         .await
     }
 
-    async fn call<Q, R>(&self, method: &'static str, message: &Q) -> Result<R, RepoError>
+    pub(crate) async fn call<Q, R>(&self, method: &'static str, message: &Q) -> Result<R, RepoError>
     where
         Q: prost::Message + Clone + 'static,
         R: prost::Message + Default + 'static,

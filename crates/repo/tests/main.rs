@@ -3,6 +3,7 @@
 
 mod chart_repositories;
 mod charts;
+mod hydrated;
 mod local;
 mod oci;
 mod oci_registry;

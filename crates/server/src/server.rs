@@ -50,6 +50,8 @@ pub struct Options {
     pub trusted_proxies: Vec<Network>,
     /// The address of the Dex server, for installations that sign in through it.
     pub dex_server: String,
+    /// Whether Applications with a hydrator are hydrated.
+    pub hydrator_enabled: bool,
 }
 
 impl Default for Options {
@@ -64,6 +66,7 @@ impl Default for Options {
             connections: tiphys_listen::Limits::default(),
             trusted_proxies: Vec::new(),
             dex_server: "http://argocd-dex-server:5556".into(),
+            hydrator_enabled: false,
         }
     }
 }

@@ -9,6 +9,7 @@
 
 mod generators;
 mod hosts;
+mod hydrated;
 mod integrity;
 mod local;
 mod remote;
@@ -31,8 +32,8 @@ use tiphys_api::{
 };
 use tiphys_cluster::{Records, Settings};
 use tiphys_repo::{
-    Details, Manifests, Refs, RepoAccess, RepoError, RepoServer, Repos, Resolved, Since, Trust,
-    UnpackLimits,
+    CommitServer, Details, Manifests, Refs, RepoAccess, RepoError, RepoServer, Repos, Resolved,
+    Since, Trust, UnpackLimits,
 };
 
 /// Reads the current state of an installation.
@@ -47,6 +48,8 @@ pub struct Sources {
     /// (a repository's branches, a commit's author, the parameters of a source) is still read from
     /// Git by this process.
     server: Option<RepoServer>,
+    /// The commit server that pushes, if this process does not.
+    commit_server: Option<CommitServer>,
     settings: Known<Settings>,
     project: KnownProject,
     keys: integrity::Keys,
@@ -74,6 +77,7 @@ impl Sources {
         Self {
             repos,
             server,
+            commit_server: None,
             settings: Arc::new(settings),
             project: Arc::new(project),
             keys: integrity::Keys::default(),

@@ -102,7 +102,8 @@ impl Repo {
         fs::rename(from, to).expect("it is where it was left");
     }
 
-    fn bare(&self) -> std::path::PathBuf {
+    /// Where it is.
+    pub fn bare(&self) -> std::path::PathBuf {
         self.folder.path().join("repo.git")
     }
 
@@ -110,7 +111,11 @@ impl Repo {
         self.folder.path().join("tree")
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    /// The output of `git` in it, without blanks at its end.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn git(&self, arguments: &[&str]) -> String {
         let git = |tree: &Path| {
             Command::new("git")
                 .current_dir(tree)

@@ -244,7 +244,7 @@ impl World<'_> {
         let mut worst = Outcome::Renders;
         for source in sources {
             if let Some(clone) = self.cloned(&source.repo_url) {
-                worst = worst.max(self.source(clone, app, source, &refs).await.0);
+                worst = worst.max(self.source(clone, app, &source, &refs).await.0);
             }
         }
         worst

@@ -6,6 +6,7 @@ pub mod application;
 pub mod application_set;
 pub mod certificate;
 pub mod cluster;
+pub mod commit;
 pub mod events;
 pub mod gpgkey;
 pub mod notification;

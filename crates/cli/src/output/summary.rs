@@ -2,6 +2,7 @@
 
 use super::{table, time};
 use jiff::Timestamp;
+use std::borrow::Cow;
 use tiphys_api::{
     Application, operation::OperationState, rpc::application::ApplicationSyncWindowsResponse,
     source::ApplicationSource,
@@ -34,28 +35,12 @@ pub fn server(app: &Application) -> &str {
 
 /// The first source; for a hydrated Application the one it is synced from.
 pub fn source(app: &Application) -> ApplicationSource {
-    if let Some(hydrator) = &app.spec.source_hydrator {
-        let dry = &hydrator.dry_source;
-        let repo_url = if hydrator.sync_source.repo_url.is_empty() {
-            &dry.repo_url
-        } else {
-            &hydrator.sync_source.repo_url
-        };
-        return ApplicationSource {
-            repo_url: repo_url.clone(),
-            path: hydrator.sync_source.path.clone(),
-            target_revision: hydrator.sync_source.target_branch.clone(),
-            ..Default::default()
-        };
-    }
-    spec::sources(&app.spec)
-        .first()
-        .map(|s| (*s).clone())
-        .unwrap_or_default()
+    let first = spec::sources(&app.spec).into_iter().next();
+    first.map(Cow::into_owned).unwrap_or_default()
 }
 
 pub fn has_many_sources(app: &Application) -> bool {
-    app.spec.source_hydrator.is_none() && !app.spec.sources.is_empty()
+    spec::has_several(&app.spec)
 }
 
 pub fn is_automated(app: &Application) -> bool {
@@ -186,6 +171,31 @@ pub fn application(
     out += &line("Sync Policy:", policy);
     out += &line("Sync Status:", &sync_status(app));
     out += &line("Health Status:", &app.status.health.status);
+    out + &hydrator_lines(app)
+}
+
+/// What the source is rendered from, and how that went. Argo CD's CLI shows nothing of it.
+fn hydrator_lines(app: &Application) -> String {
+    let Some(hydrator) = &app.spec.source_hydrator else {
+        return String::new();
+    };
+    let to = spec::hydrate_to(hydrator);
+    let mut out = format!("Hydrator:\n{}", source_lines(&spec::dry_source(hydrator)));
+    out += &line("  Branch:", &to.target_revision);
+    let Some(operation) = &app.status.source_hydrator.current_operation else {
+        return out + &line("  Phase:", "");
+    };
+    out += &line("  Phase:", &operation.phase);
+    if !operation.message.is_empty() {
+        out += &line("  Message:", &operation.message);
+    }
+    let shas = [
+        ("  Dry Commit:", &operation.dry_sha),
+        ("  Hydrated Commit:", &operation.hydrated_sha),
+    ];
+    for (label, sha) in shas.into_iter().filter(|(_, sha)| !sha.is_empty()) {
+        out += &line(label, sha);
+    }
     out
 }
 
@@ -284,6 +294,39 @@ Health Status:      Healthy
             application(&app(), "https://localhost/applications/guestbook", None),
             expected
         );
+    }
+
+    #[test]
+    fn a_hydrator_is_told_of() {
+        let mut app = app();
+        app.spec.source = None;
+        let hydrator = json!({
+            "drySource": {"repoURL": "https://example.com/r.git", "path": "src", "targetRevision": "main"},
+            "syncSource": {"targetBranch": "env/dev", "path": "apps/web"},
+            "hydrateTo": {"targetBranch": "env/next"},
+        });
+        app.spec.source_hydrator = serde_json::from_value(hydrator).expect("a hydrator");
+        let operation =
+            json!({"phase": "Failed", "message": "Failed to hydrate: no", "drySHA": "0123"});
+        app.status.source_hydrator.current_operation =
+            serde_json::from_value(operation).expect("an operation");
+        let expected = "\
+Hydrator:
+- Repo:             https://example.com/r.git
+  Target:           main
+  Path:             src
+  Branch:           env/next
+  Phase:            Failed
+  Message:          Failed to hydrate: no
+  Dry Commit:       0123
+";
+        assert_eq!(hydrator_lines(&app), expected);
+        let text = application(&app, "https://localhost/applications/guestbook", None);
+        assert!(
+            text.contains("Sync Status:        Synced to env/dev (0123456)\n"),
+            "{text}"
+        );
+        assert!(text.contains("- Repo:             https://example.com/r.git\n  Target:           env/dev\n  Path:             apps/web\n"), "{text}");
     }
 
     #[test]

@@ -115,6 +115,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     };
     let options = Options {
         dex_server: args.dex_server,
+        hydrator_enabled: ready.hydrates(),
         ..args.connections.options()
     };
     let server = ready.plane.server(!args.insecure, &args.rootpath, options);

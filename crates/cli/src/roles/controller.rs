@@ -9,15 +9,21 @@ use super::{
     repo_server::RepoServerArgs,
     repositories::{Repositories, RepositoryArgs},
     traces::{TraceArgs, TraceContext},
-    wire::ControlPlane,
+    wire::{self, ControlPlane},
 };
 use clap::Args;
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 use tiphys_cluster::{Cluster, RecordsOptions, records::SettingsOverrides};
-use tiphys_controllers::application::{self, Dependencies};
-use tiphys_repo::RepoOptions;
+use tiphys_controllers::{
+    application::{self, Dependencies},
+    hydrator,
+};
+use tiphys_repo::{CommitServer, RepoOptions};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+/// How long a commit server may take for one commit.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Args, Debug)]
 pub struct ControllerArgs {
@@ -42,6 +48,8 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "SECONDS", env = "ARGOCD_SYNC_WAVE_DELAY")]
     sync_wave_delay: Option<u32>,
     #[command(flatten)]
+    hydrator: HydratorArgs,
+    #[command(flatten)]
     metrics: MetricsArgs,
     #[command(flatten)]
     redis: RedisArgs,
@@ -57,11 +65,55 @@ pub struct ControllerArgs {
     git: GitArgs,
 }
 
+/// The hydrator beside the controller.
+#[derive(Args, Debug)]
+struct HydratorArgs {
+    /// Render Applications with a sourceHydrator into branches [default: hydrator.enabled of
+    /// argocd-cmd-params-cm]
+    #[arg(long, env = "ARGOCD_HYDRATOR_ENABLED")]
+    hydrator_enabled: bool,
+    /// Branches that are written at once
+    #[arg(
+        long,
+        default_value_t = wire::HYDRATION_WORKERS,
+        env = "ARGOCD_APPLICATION_CONTROLLER_HYDRATION_PROCESSORS"
+    )]
+    hydration_processors: usize,
+    /// The commit server that pushes [default: this process does]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "ARGOCD_APPLICATION_CONTROLLER_COMMIT_SERVER"
+    )]
+    commit_server: Option<String>,
+}
+
+impl HydratorArgs {
+    /// `None`: it is off.
+    async fn ready(
+        &self,
+        plane: &ControlPlane,
+        replicas: &ReplicaArgs,
+    ) -> anyhow::Result<Option<hydrator::Dependencies>> {
+        let by_settings = plane.records.settings().param("hydrator.enabled") == "true";
+        if !self.hydrator_enabled && !by_settings {
+            return Ok(None);
+        }
+        let address = self.commit_server.as_deref().filter(|a| !a.is_empty());
+        let server = address.map(|address| CommitServer::new(address, COMMIT_TIMEOUT));
+        let (cluster, namespace) = (&plane.records.cluster, &plane.records.namespace);
+        let leases = replicas.start_for_hydrator(cluster, namespace).await;
+        let workers = self.hydration_processors;
+        Ok(Some(plane.hydrator(workers, leases, server.transpose()?)))
+    }
+}
+
 /// A controller that is ready to start.
 pub struct Ready {
     pub plane: ControlPlane,
     repositories: Repositories,
     controller: Dependencies,
+    hydrator: Option<hydrator::Dependencies>,
     stop: CancellationToken,
 }
 
@@ -108,6 +160,7 @@ impl ControllerArgs {
             plane.share(redis);
         }
         let controller = plane.controller(self.status_processors, Some(sharding));
+        let hydrator = self.hydrator.ready(&plane, &self.replicas).await?;
         Ok(Ready {
             plane,
             repositories,
@@ -115,6 +168,7 @@ impl ControllerArgs {
                 wave_delay: self.sync_wave_delay,
                 ..controller
             },
+            hydrator,
             stop,
         })
     }
@@ -131,12 +185,23 @@ impl ControllerArgs {
 }
 
 impl Ready {
+    /// Whether Applications with a hydrator are hydrated.
+    pub fn hydrates(&self) -> bool {
+        self.hydrator.is_some()
+    }
+
     /// Starts reconciling Applications; the token stops it.
     pub fn begin(self) -> (JoinHandle<()>, CancellationToken) {
         let (controller, repositories, stop) =
             (self.controller, self.repositories, self.stop.clone());
+        let hydrator = self.hydrator;
         let run = async move {
-            application::run(controller, stop).await;
+            let hydrate = async {
+                if let Some(hydrator) = hydrator {
+                    hydrator::run(hydrator, stop.clone()).await;
+                }
+            };
+            tokio::join!(application::run(controller, stop.clone()), hydrate);
             drop(repositories);
         };
         (tokio::spawn(run), self.stop)

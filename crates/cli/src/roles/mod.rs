@@ -5,6 +5,7 @@ pub mod argocd;
 pub mod asset_syncer;
 pub mod catalog;
 pub mod cmp_server;
+pub mod commit_server;
 mod connections;
 pub mod control_plane;
 mod controller;

@@ -17,6 +17,7 @@ use tiphys_controllers::{application::Sharding, sharding::Method};
 const GROUP: &str = "tiphys-application-controller";
 const NOTIFICATIONS: &str = "tiphys-notifications";
 const SETS_GROUP: &str = "tiphys-applicationset-controller";
+const HYDRATOR_GROUP: &str = "tiphys-hydrator";
 /// Minimum interval between changes of the weights of shards.
 const REBALANCE: Duration = Duration::from_secs(600);
 
@@ -132,6 +133,22 @@ impl ReplicaArgs {
         }
         let options = LeaseOptions {
             group: SETS_GROUP.to_owned(),
+            partition: "1".to_owned(),
+            ..lease_options(namespace, &self.name(), 1, Method::Legacy)
+        };
+        Some(Leases::start(cluster, options))
+    }
+
+    /// The same of the one that hydrates.
+    pub async fn start_for_hydrator(&self, cluster: &Cluster, namespace: &str) -> Option<Leases> {
+        if !Leases::permitted(cluster, namespace).await {
+            tracing::warn!(
+                "this user may not create leases: nothing keeps a second controller from hydrating the same Applications"
+            );
+            return None;
+        }
+        let options = LeaseOptions {
+            group: HYDRATOR_GROUP.to_owned(),
             partition: "1".to_owned(),
             ..lease_options(namespace, &self.name(), 1, Method::Legacy)
         };

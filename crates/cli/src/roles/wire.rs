@@ -15,6 +15,7 @@ use tiphys_cluster::{
 use tiphys_controllers::{
     application::{self, Sharding},
     applicationset::{self, SetMetrics, SetReport},
+    hydrator,
     metrics::{
         Metrics,
         report::{Choice, Report},
@@ -23,7 +24,7 @@ use tiphys_controllers::{
     redis,
 };
 use tiphys_engine::spec::Destination;
-use tiphys_repo::{RepoOptions, RepoServer, Repos};
+use tiphys_repo::{CommitServer, RepoOptions, RepoServer, Repos};
 use tiphys_server::{
     Deps, Options, Server, VersionInfo,
     adapters::{ClusterLive, RecordSets, RecordStore, RepoSources},
@@ -32,6 +33,9 @@ use tiphys_sources::{Answers, HostSettings, Sources};
 
 /// Concurrent reconciles of ApplicationSets.
 const SET_WORKERS: usize = 10;
+
+/// Groups of Applications that are hydrated at once, as in Argo CD.
+pub const HYDRATION_WORKERS: usize = 5;
 
 /// Applications whose notifications are evaluated at once.
 const NOTIFICATION_WORKERS: usize = 10;
@@ -234,6 +238,23 @@ impl ControlPlane {
             sources: self.sources(),
             workers: SET_WORKERS,
             settings: applicationset::ControllerSettings::default(),
+            leases: leases.map(Arc::new),
+            clock: Arc::new(jiff::Timestamp::now),
+        }
+    }
+
+    /// The dependencies of the hydrator; `leases` of one shard are set if there may be replicas.
+    /// Without a commit server this process pushes.
+    pub fn hydrator(
+        &self,
+        workers: usize,
+        leases: Option<Leases>,
+        commit_server: Option<CommitServer>,
+    ) -> hydrator::Dependencies {
+        hydrator::Dependencies {
+            records: self.records.clone(),
+            sources: self.sources().pushing_through(commit_server),
+            workers,
             leases: leases.map(Arc::new),
             clock: Arc::new(jiff::Timestamp::now),
         }

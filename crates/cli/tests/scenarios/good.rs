@@ -3,7 +3,7 @@
 use crate::scenarios::world::{World, app_path, config_map, text};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tiphys_testkit::{PATIENCE, Repo, eventually, namespaced};
+use tiphys_testkit::{PATIENCE, Repo, apps_path, eventually, namespaced};
 
 fn version_of(object: &Value) -> u64 {
     text(object, "/metadata/resourceVersion")
@@ -429,4 +429,43 @@ pub fn an_application_set_deploys_each_folder(world: &mut World) {
     eventually(PATIENCE, "a set takes its Applications with it", || {
         is_gone("of-red", "set-red")
     });
+}
+
+pub fn a_dry_source_is_hydrated_and_synced(world: &mut World) {
+    let repo = Repo::with(&[("src/cm.yaml", &config_map("page", "1"))]);
+    let mut app = world.application("hydrated", &repo.url(), "src", &json!({}));
+    let spec = app["spec"].as_object_mut().expect("a map");
+    spec.remove("source");
+    spec["destination"]["namespace"] = json!(world.namespace);
+    let hydrator = json!({
+        "drySource": {"repoURL": repo.url(), "path": "src", "targetRevision": "main"},
+        "syncSource": {"targetBranch": "env/dev", "path": "apps/page"},
+    });
+    spec.insert("sourceHydrator".to_owned(), hydrator);
+    world.kube.create(&apps_path(), &app);
+    let until = |value: &str, dry: &str| {
+        world.until("hydrated", &format!("synced from {dry}"), |app| {
+            let state = "/status/sourceHydrator/currentOperation";
+            let hydrated = text(app, &format!("{state}/hydratedSHA"));
+            text(app, &format!("{state}/phase")) == "Hydrated"
+                && text(app, &format!("{state}/drySHA")) == dry
+                && text(app, "/status/sync/status") == "Synced"
+                && text(app, "/status/sync/revision") == hydrated
+                && text(app, "/status/operationState/phase") == "Succeeded"
+                && world.value("page", "value").as_deref() == Some(value)
+        })
+    };
+    let app = until("1", &repo.head());
+    assert_eq!(
+        text(&app, "/status/sync/comparedTo/source/path"),
+        "apps/page",
+        "what is synced is compared"
+    );
+    assert!(
+        app["spec"].get("source").is_none(),
+        "the spec is the user's"
+    );
+    let second = repo.commit(&[("src/cm.yaml", &config_map("page", "2"))], &[]);
+    world.refresh("hydrated");
+    until("2", &second);
 }

@@ -48,6 +48,7 @@ scenarios!(
     good::hooks_run_once_and_waves_in_order,
     good::deleting_an_application_takes_its_objects,
     good::an_application_set_deploys_each_folder,
+    good::a_dry_source_is_hydrated_and_synced,
     bad::bad_sources_are_named_and_cost_nothing,
     bad::bad_manifests_are_named_and_cost_nothing,
     bad::projects_are_obeyed,

@@ -104,6 +104,9 @@ pub struct Settings {
     pub secret_version: String,
     pub repositories: Vec<RepoSecret<Repository>>,
     pub repo_creds: Vec<RepoSecret<RepoCreds>>,
+    /// Only for pushing: `repository-write` and `repo-write-creds`.
+    pub write_repositories: Vec<RepoSecret<Repository>>,
+    pub write_creds: Vec<RepoSecret<RepoCreds>>,
     pub clusters: Vec<ClusterSecret>,
     /// Cluster Secrets that cannot be parsed.
     pub broken_clusters: Vec<BrokenCluster>,
@@ -253,11 +256,7 @@ impl Settings {
     /// The repository Secret for a URL; one scoped to `project` takes precedence. Those of other
     /// projects are never used.
     pub fn repository(&self, url: &str, project: &str) -> Option<&Repository> {
-        let fits = |r: &&Repository| same_repository(&r.repo, url);
-        let all = || self.repositories.iter().map(|r| &r.value).filter(fits);
-        all()
-            .find(|r| r.project == project)
-            .or_else(|| all().find(|r| r.project.is_empty()))
+        of_project(&self.repositories, url, project)
     }
 
     /// The credential template for this URL with the longest path.
@@ -266,6 +265,34 @@ impl Settings {
             c.url.as_str()
         })
     }
+
+    /// A repository with the credentials for pushing to it, if there are any; those for reading are
+    /// never used for that. Without a project only credentials of no project.
+    pub fn write_repository(&self, url: &str, project: &str) -> Repository {
+        let known = of_project(&self.write_repositories, url, project).cloned();
+        let mut repository = known.unwrap_or_else(|| Repository {
+            repo: url.to_owned(),
+            ..Repository::default()
+        });
+        let templates = self.write_creds.iter().map(|c| &c.value);
+        if let Some(creds) = best_template(url, templates, |c| c.url.as_str()) {
+            repository.inherit(creds);
+        }
+        repository
+    }
+}
+
+/// The repository of a project, or else of none.
+fn of_project<'a>(
+    all: &'a [RepoSecret<Repository>],
+    url: &str,
+    project: &str,
+) -> Option<&'a Repository> {
+    let fits = |r: &&Repository| same_repository(&r.repo, url);
+    let all = || all.iter().map(|r| &r.value).filter(fits);
+    all()
+        .find(|r| r.project == project)
+        .or_else(|| all().find(|r| r.project.is_empty()))
 }
 
 /// Rebuilds the snapshot when a ConfigMap or Secret changes.
@@ -407,13 +434,23 @@ fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(
                 return Err(problem);
             }
         },
-        "repository" => settings.repositories.push(RepoSecret {
-            value: typed(object, &[&[("url", "repo")], &AZURE[..]].concat())?,
-            secret_name,
-            managed,
-        }),
-        "repo-creds" => {
-            settings.repo_creds.push(RepoSecret {
+        "repository" | "repository-write" => {
+            let all = match kind {
+                "repository" => &mut settings.repositories,
+                _ => &mut settings.write_repositories,
+            };
+            all.push(RepoSecret {
+                value: typed(object, &[&[("url", "repo")], &AZURE[..]].concat())?,
+                secret_name,
+                managed,
+            });
+        }
+        "repo-creds" | "repo-write-creds" => {
+            let all = match kind {
+                "repo-creds" => &mut settings.repo_creds,
+                _ => &mut settings.write_creds,
+            };
+            all.push(RepoSecret {
                 value: typed(object, &AZURE)?,
                 secret_name,
                 managed,

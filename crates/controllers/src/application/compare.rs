@@ -248,7 +248,7 @@ pub async fn with_live(
 fn unsigned_permitted(ctx: &ReconcileContext<'_>) -> Result<(), String> {
     let project = ctx.controller.project_of(&ctx.app)?;
     let sources = spec::sources(&ctx.app.spec);
-    if integrity::has_criteria(&project, sources) {
+    if integrity::has_criteria(&project, sources.iter().map(AsRef::as_ref)) {
         return Err(integrity::NO_LOCAL_MANIFESTS.to_owned());
     }
     Ok(())

@@ -8,7 +8,7 @@
 use super::{controller::Controller, error::Error, memo::Memo, status};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 use tiphys_api::operation::OperationState;
 use tiphys_api::{Application, access::without_passwords, constants};
 use tiphys_cluster::{
@@ -44,7 +44,7 @@ impl<'a> ReconcileContext<'a> {
         memo: &'a mut Memo,
         record: Arc<Record<Application>>,
     ) -> Result<Self, Error> {
-        let before = record.value().map_err(Error::Unreadable)?;
+        let before = synced(record.value().map_err(Error::Unreadable)?);
         let app = Application::clone(&before);
         Ok(Self {
             controller,
@@ -159,7 +159,7 @@ impl<'a> ReconcileContext<'a> {
 
     /// Continues with the server's current state.
     pub fn take(&mut self, record: Arc<Record<Application>>) -> Result<(), Error> {
-        self.before = record.value().map_err(Error::Unreadable)?;
+        self.before = synced(record.value().map_err(Error::Unreadable)?);
         self.app = Application::clone(&self.before);
         self.record = record;
         Ok(())
@@ -184,6 +184,18 @@ impl<'a> ReconcileContext<'a> {
             .annotation("dest-server", &destination.server)
             .annotation("dest-namespace", &destination.namespace);
         self.controller.events.record(event);
+    }
+}
+
+/// An Application whose source is what is synced, if it has a hydrator: in a reconcile it is then
+/// like any other.
+fn synced(app: Arc<Application>) -> Arc<Application> {
+    match spec::synced(&app.spec) {
+        Cow::Borrowed(_) => app,
+        Cow::Owned(spec) => Arc::new(Application {
+            spec: spec.into(),
+            ..Application::clone(&app)
+        }),
     }
 }
 

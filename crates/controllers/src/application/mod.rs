@@ -40,7 +40,7 @@ mod sources;
 mod start;
 mod status;
 mod supersede;
-mod timeouts;
+pub(crate) mod timeouts;
 mod touched;
 mod turns;
 

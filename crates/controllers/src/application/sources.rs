@@ -87,8 +87,9 @@ async fn rendered(
         let failed = |e: RepoError| {
             let text = reported(ctx, &e);
             format!(
-                "failed to generate manifest for source {} of {all}: {text}",
-                i + 1
+                "failed to generate manifest for source {} of {all}: {text}{}",
+                i + 1,
+                waits(ctx, &text)
             )
         };
         let rendered = rendered.map_err(failed)?;
@@ -103,6 +104,19 @@ async fn rendered(
         .states
         .set_lasting(ctx.key, manifests.iter().any(|m| !m.errors.is_empty()));
     Ok((manifests, denials))
+}
+
+/// What is added to the error of a branch that someone else is to fill from the hydrated one.
+fn waits(ctx: &ReconcileContext<'_>, error: &str) -> String {
+    let hydrator = ctx.app.spec.source_hydrator.as_ref();
+    let to = hydrator.and_then(|h| Some((h, h.hydrate_to.as_ref()?)));
+    let Some((hydrator, to)) = to.filter(|_| error.contains("app path does not exist")) else {
+        return String::new();
+    };
+    format!(
+        " - waiting for an external process to update {} from {}",
+        hydrator.sync_source.target_branch, to.target_branch
+    )
 }
 
 /// The text of an error. Readers in the process are informed whether waiting may help.

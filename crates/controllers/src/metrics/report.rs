@@ -356,7 +356,8 @@ fn info_labels(app: &Application, server: String) -> Labels {
         (None, Some(operation)) if operation.sync.is_some() => "sync",
         _ => "",
     };
-    let source = app.spec.source.as_ref().or(app.spec.sources.first());
+    let sources = tiphys_engine::spec::sources(&app.spec);
+    let source = sources.first();
     vec![
         (
             "autosync_enabled".into(),

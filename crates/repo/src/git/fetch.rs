@@ -147,8 +147,7 @@ impl Remote<'_> {
         })
     }
 
-    /// Connects and runs `work`. gix gets URLs without user info, and no git configuration of this
-    /// machine.
+    /// Connects for a fetch and runs `work`.
     fn connected<T>(
         &self,
         store: &Store,
@@ -161,44 +160,13 @@ impl Remote<'_> {
     ) -> Result<T, RepoError> {
         let repo = store.local();
         let shown = self.location.shown();
-        let ssh = match self.location {
-            Location::Ssh { .. } => Some(ssh::Files::new(self.access)?),
-            _ => None,
-        };
-        let guard = Guard::new(self.limits, stop);
-        let outcome = (|| {
+        self.transport(stop, Protocol::V2, |transport, guard| {
             let url = gix::url::parse(shown.as_str())?;
             let remote = repo
-                .remote_at_without_url_rewrite(url.clone())?
+                .remote_at_without_url_rewrite(url)?
                 .with_fetch_tags(Tags::None);
             let remote =
                 remote.with_refspecs(specs.iter().map(String::as_str), Direction::Fetch)?;
-            let ssh = ssh
-                .as_ref()
-                .map(|files| files.options(self.ssh_program))
-                .unwrap_or_default();
-            let transport: Box<dyn Transport + Send> = match self.location {
-                Location::Http { .. } => Box::new(connect_http(
-                    CountedHttp::new(&guard),
-                    url,
-                    Protocol::V2,
-                    false,
-                )),
-                _ => {
-                    let inner = connect::connect(
-                        url,
-                        connect::Options {
-                            version: Protocol::V2,
-                            ssh,
-                            trace: false,
-                        },
-                    )?;
-                    Box::new(CountedTransport {
-                        inner,
-                        guard: Arc::clone(&guard),
-                    })
-                }
-            };
             let connection = remote
                 .to_connection_with_transport(transport)
                 .with_credentials(|action| Ok(self.credentials(action)));
@@ -207,7 +175,48 @@ impl Remote<'_> {
                     .with_transport_options(Box::new(http::options(self.access, self.timeout))),
                 _ => connection,
             };
-            work(connection, &guard)
+            work(connection, guard)
+        })
+    }
+
+    /// Runs `work` on a transport. gix gets URLs without user info, and no git configuration of
+    /// this machine.
+    pub(super) fn transport<T>(
+        &self,
+        stop: &Arc<AtomicBool>,
+        version: Protocol,
+        work: impl FnOnce(Box<dyn Transport + Send>, &Arc<Guard>) -> gix::Result<T>,
+    ) -> Result<T, RepoError> {
+        let shown = self.location.shown();
+        let ssh = match self.location {
+            Location::Ssh { .. } => Some(ssh::Files::new(self.access)?),
+            _ => None,
+        };
+        let guard = Guard::new(self.limits, stop);
+        let outcome = (|| {
+            let url = gix::url::parse(shown.as_str())?;
+            let ssh = ssh
+                .as_ref()
+                .map(|files| files.options(self.ssh_program))
+                .unwrap_or_default();
+            let transport: Box<dyn Transport + Send> = match self.location {
+                Location::Http { .. } => {
+                    Box::new(connect_http(CountedHttp::new(&guard), url, version, false))
+                }
+                _ => {
+                    let trace = false;
+                    let options = connect::Options {
+                        version,
+                        ssh,
+                        trace,
+                    };
+                    Box::new(CountedTransport {
+                        inner: connect::connect(url, options)?,
+                        guard: Arc::clone(&guard),
+                    })
+                }
+            };
+            work(transport, &guard)
         })();
         outcome.map_err(|e: gix::Error| match guard.exceeded() {
             Some(limit) => self.limits.exceeded(limit, shown),
@@ -218,7 +227,7 @@ impl Remote<'_> {
 
     /// Username and password for the host that they belong to, and for no other: a redirect gets
     /// none.
-    fn credentials(&self, action: Action) -> Option<Outcome> {
+    pub(super) fn credentials(&self, action: Action) -> Option<Outcome> {
         let Action::Get(context) = action else {
             return None;
         };

@@ -179,6 +179,12 @@ impl Guard {
         self.complete.store(0, Ordering::Relaxed);
     }
 
+    /// From now on the answer to a push is received, as short as a list of refs.
+    pub fn expect_report(&self) {
+        self.packing.store(false, Ordering::Relaxed);
+        self.read.store(0, Ordering::Relaxed);
+    }
+
     pub fn exceeded(&self) -> Option<GitLimit> {
         self.exceeded.get().copied()
     }

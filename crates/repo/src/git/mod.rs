@@ -3,6 +3,7 @@
 //! [`Store`] is an opened object database, [`GitFiles`] the tree of one commit as
 //! [`tiphys_render::SourceFiles`]. All functions block.
 
+mod additions;
 mod changes;
 mod compose;
 mod error;
@@ -10,6 +11,9 @@ mod fetch;
 mod http;
 mod limits;
 mod modules;
+mod notes;
+mod pack;
+mod push;
 mod refs;
 mod signed;
 mod ssh;
@@ -17,17 +21,19 @@ mod tree;
 mod walk;
 mod write;
 
+pub(crate) use additions::{Additions, Place, check_name};
 pub(crate) use changes::any_changed;
 pub(crate) use compose::compose;
 pub(crate) use fetch::{Remote, remove_stale_locks};
 pub(crate) use limits::Guard;
 pub use limits::{GitLimit, GitLimits};
 pub(crate) use modules::{FILE as MODULES, Submodule, absolute, submodules};
+pub(crate) use push::RefUpdate;
 pub use signed::Signatures;
 pub(crate) use signed::{NoAnswer, Question, Tag};
 pub(crate) use tree::{Found, GitFiles};
 pub(crate) use walk::{Item, Visitor, walk};
-pub(crate) use write::{commit_files, init_bare};
+pub(crate) use write::{Author, commit_files, init_bare};
 
 use crate::RepoError;
 use gix::bstr::ByteSlice;

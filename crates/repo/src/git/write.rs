@@ -12,10 +12,27 @@ use gix::{
 };
 use std::path::Path;
 
-const NAME: &str = "Tiphys";
-const EMAIL: &str = "tiphys@localhost";
+/// Who commits, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Author {
+    pub name: String,
+    pub email: String,
+    /// Since 1970.
+    pub seconds: i64,
+}
 
-fn failed(what: &str, e: &gix::Error) -> RepoError {
+impl Author {
+    /// The program itself.
+    pub fn own(seconds: i64) -> Self {
+        Self {
+            name: "Tiphys".to_owned(),
+            email: "tiphys@localhost".to_owned(),
+            seconds,
+        }
+    }
+}
+
+pub(super) fn failed(what: &str, e: &gix::Error) -> RepoError {
     RepoError::Internal(format!("{what}: {}", text(e)))
 }
 
@@ -103,35 +120,39 @@ pub(crate) fn commit_files(
         .write()
         .map_err(|e| failed("writing the tree", &e))?
         .detach();
-    let id = write_commit(&repo, tree, parent, message, seconds)?;
-    let expected = parent.map_or(PreviousValue::MustNotExist, |p| {
-        PreviousValue::MustExistAndMatch(Target::Object(p))
-    });
-    let edit = RefEdit {
-        change: Change::Update {
-            log: LogChange::default(),
-            expected,
-            new: Target::Object(id),
-        },
-        name: full_name,
-        deref: false,
-    };
-    repo.edit_reference(edit)
+    let id = write_commit(&repo, tree, parent, message, &Author::own(seconds))?;
+    repo.edit_reference(edit(full_name, parent, id))
         .map_err(|e| failed("moving the branch", &e))?;
     Ok(id.to_string())
 }
 
-fn write_commit(
+/// Moves a ref that is still where it was; `None`: it does not exist yet.
+pub(super) fn edit(name: gix::refs::FullName, old: Option<ObjectId>, new: ObjectId) -> RefEdit {
+    let expected = old.map_or(PreviousValue::MustNotExist, |old| {
+        PreviousValue::MustExistAndMatch(Target::Object(old))
+    });
+    RefEdit {
+        change: Change::Update {
+            log: LogChange::default(),
+            expected,
+            new: Target::Object(new),
+        },
+        name,
+        deref: false,
+    }
+}
+
+pub(super) fn write_commit(
     repo: &gix::Repository,
     tree: ObjectId,
     parent: Option<ObjectId>,
     message: &str,
-    seconds: i64,
+    author: &Author,
 ) -> Result<ObjectId, RepoError> {
     let who = gix::actor::Signature {
-        name: NAME.into(),
-        email: EMAIL.into(),
-        time: gix::date::Time::new(seconds, 0),
+        name: one_line(&author.name).into(),
+        email: one_line(&author.email).into(),
+        time: gix::date::Time::new(author.seconds, 0),
     };
     let commit = gix::objs::Commit {
         tree,
@@ -147,6 +168,12 @@ fn write_commit(
         .map_err(|e| failed("writing the commit", &e))?
         .detach();
     Ok(id)
+}
+
+/// Without what separates the parts of a signature.
+fn one_line(text: &str) -> String {
+    let separates = |c: char| c.is_control() || matches!(c, '<' | '>');
+    text.replace(separates, "").trim().to_owned()
 }
 
 /// Where downloads are named in a repository of our own.
@@ -200,7 +227,7 @@ impl Store {
             .map_err(|e| failed("writing the tree", &e))?
             .detach();
         // The same files have the same commit.
-        let commit = write_commit(&repo, tree, None, "Unpack a download", 0)?;
+        let commit = write_commit(&repo, tree, None, "Unpack a download", &Author::own(0))?;
         for name in names {
             let name = format!("{NAMESPACE}{name}");
             repo.reference(name, commit, PreviousValue::Any, "unpacked")

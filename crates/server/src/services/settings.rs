@@ -75,6 +75,7 @@ pub async fn get(
         ui_css_url: text("ui.cssurl"),
         ui_login_button_text: text("ui.loginButtonText"),
         exec_enabled: settings.flag("exec.enabled"),
+        hydrator_enabled: state.options.hydrator_enabled,
         sync_with_replace_allowed: settings.replace_allowed,
         ..Default::default()
     };

@@ -2,6 +2,7 @@
 
 use super::payload::{Push, revision};
 use regex::Regex;
+use std::borrow::Cow;
 use tiphys_api::{Application, constants::MANIFEST_GENERATE_PATHS, source::ApplicationSource};
 use tiphys_engine::{generate_paths, spec};
 use tiphys_gocompat::semver::{Constraints, Version};
@@ -45,9 +46,11 @@ impl<'a> Watched<'a> {
             self.urls.iter().any(|url| url.is_match(&s.repo_url))
                 && self.moved(&s.target_revision, &s.tag_prefix)
         };
+        let dry = app.spec.source_hydrator.as_deref().map(spec::dry_source);
         spec::sources(&app.spec)
             .into_iter()
-            .any(|source| at(source) && touched(source))
+            .chain(dry.map(Cow::Owned))
+            .any(|source| at(&source) && touched(&source))
     }
 
     /// Whether the revision that a source follows may have a new commit.

@@ -45,7 +45,8 @@ impl Pushed {
                 source.target_revision.as_str(),
             )
         });
-        let mut sources = spec::sources(&app.spec).into_iter().map(|s| {
+        let sources = spec::sources(&app.spec);
+        let mut sources = sources.iter().map(|s| {
             (
                 s.repo_url.as_str(),
                 s.chart.as_str(),

@@ -10,6 +10,7 @@ use crate::{
 };
 use serde_json::Value;
 use std::{
+    borrow::Cow,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -74,10 +75,14 @@ impl Local<'_> {
         cluster_facts: ClusterFacts,
         tracking: &Tracking,
     ) -> Result<Vec<Object>, Failure> {
-        let source = spec::sources(&app.spec)
-            .first()
-            .map(|s| (*s).clone())
-            .unwrap_or_default();
+        let source = match &app.spec.source_hydrator {
+            Some(hydrator) => Some(spec::dry_source(hydrator)),
+            None => spec::sources(&app.spec)
+                .into_iter()
+                .next()
+                .map(Cow::into_owned),
+        };
+        let source = source.unwrap_or_default();
         let namespace = &app.spec.destination.namespace;
         let (root, folder) = self.place()?;
         let params = RenderParams {

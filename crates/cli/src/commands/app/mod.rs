@@ -9,6 +9,7 @@ mod edit;
 mod get;
 mod get_resource;
 mod history;
+mod hydrator;
 mod list;
 mod live;
 mod local;

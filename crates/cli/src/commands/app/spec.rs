@@ -1,7 +1,10 @@
 //! The flags that describe an Application, which `app create` and `app set` share. Main type:
 //! [`AppOptions`].
 
-use super::source::{SourceOptions, add_parameter};
+use super::{
+    hydrator::HydratorOptions,
+    source::{SourceOptions, add_parameter},
+};
 use crate::client::Failure;
 use tiphys_api::{
     Application,
@@ -70,6 +73,8 @@ pub struct AppOptions {
     /// Validation of repo and cluster [default: true]
     #[arg(long)]
     pub validate: Option<bool>,
+    #[command(flatten)]
+    hydrator: HydratorOptions,
 }
 
 /// A Go duration, in Go's form.
@@ -92,7 +97,12 @@ impl AppOptions {
     /// Changes the source at `position` of an Application with several, or its only one, and the
     /// rest of the spec.
     pub fn apply(&self, app: &mut Application, position: Option<usize>) -> Result<(), Failure> {
-        self.apply_source(app, position)?;
+        if self.hydrator == HydratorOptions::default() {
+            self.apply_source(app, position)?;
+        } else {
+            let hydrator = app.spec.source_hydrator.get_or_insert_default();
+            self.hydrator.apply(hydrator);
+        }
         self.apply_destination(&mut app.spec);
         self.apply_policy(&mut app.spec)
     }

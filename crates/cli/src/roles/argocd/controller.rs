@@ -109,6 +109,7 @@ mod tests {
                 "--metrics-port",
                 "9000",
                 "--otlp-insecure=false",
+                "--hydrator-enabled",
                 "--redis-insecure-skip-tls-verify",
             ],
             &[
@@ -127,6 +128,9 @@ mod tests {
             "replicas: 3",
             "server: Some(\"argocd-redis:6379\")",
             "otlp_insecure: Some(false)",
+            "hydrator_enabled: true",
+            "hydration_processors: 5",
+            "commit_server: Some(\"argocd-commit-server:8086\")",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -30,6 +30,7 @@ fn without_a_word_the_neighbours_are_argo_cds() {
         said.words(),
         [
             "--repo-server=argocd-repo-server:8081",
+            "--commit-server=argocd-commit-server:8086",
             "--redis=argocd-redis:6379"
         ]
     );
@@ -89,6 +90,7 @@ fn flags_win_over_variables() {
         [
             "--repo-server=r:1",
             "--repo-server-plaintext=true",
+            "--commit-server=argocd-commit-server:8086",
             "--metrics-cluster-labels=a,b",
             "--application-namespaces=a,b,c",
             "--sharding-method=round-robin",
@@ -133,7 +135,7 @@ fn a_broken_variable_counts_for_nothing() {
     let said = read_with(&[], &variables).expect("valid");
     assert_eq!(
         (said.overrides(), said.words().len(), said.broken.len()),
-        (SettingsOverrides::default(), 2, 3),
+        (SettingsOverrides::default(), 3, 3),
         "{:?}",
         said.broken
     );

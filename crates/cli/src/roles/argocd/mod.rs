@@ -3,6 +3,7 @@
 
 mod applicationset;
 mod applicationset_flags;
+mod commit_server;
 mod controller;
 mod flags;
 mod line;
@@ -23,14 +24,26 @@ pub const CONTROLLER: &str = "argocd-application-controller";
 pub const REPO_SERVER: &str = "argocd-repo-server";
 pub const NOTIFICATIONS: &str = "argocd-notifications";
 pub const APPLICATION_SETS: &str = "argocd-applicationset-controller";
+pub const COMMIT_SERVER: &str = "argocd-commit-server";
 const CMP_SERVER: &str = super::cmp_server::NAME;
 const ASK_PASS: &str = "argocd-git-ask-pass";
-const OTHERS: [&str; 3] = ["argocd-server", "argocd-commit-server", "argocd-dex"];
+const OTHERS: [&str; 2] = ["argocd-server", "argocd-dex"];
+
+const ROLES: [&str; 7] = [
+    CONTROLLER,
+    REPO_SERVER,
+    COMMIT_SERVER,
+    NOTIFICATIONS,
+    APPLICATION_SETS,
+    CMP_SERVER,
+    ASK_PASS,
+];
 
 /// The role that the program was called by.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Called<'a> {
-    /// [`CONTROLLER`], [`REPO_SERVER`], [`NOTIFICATIONS`] or [`APPLICATION_SETS`], with these
+    /// [`CONTROLLER`], [`REPO_SERVER`], [`COMMIT_SERVER`], [`NOTIFICATIONS`] or
+    /// [`APPLICATION_SETS`], with these
     /// arguments.
     Role(&'static Program, &'a [String]),
     /// [`CMP_SERVER`].
@@ -45,18 +58,11 @@ pub enum Called<'a> {
 pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        [
-            CONTROLLER,
-            REPO_SERVER,
-            NOTIFICATIONS,
-            APPLICATION_SETS,
-            CMP_SERVER,
-            ASK_PASS,
-        ]
-        .iter()
-        .chain(&OTHERS)
-        .copied()
-        .find(|role| *role == name)
+        ROLES
+            .iter()
+            .chain(&OTHERS)
+            .copied()
+            .find(|role| *role == name)
     };
     let own = variable
         .filter(|name| !name.is_empty())
@@ -68,6 +74,7 @@ pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<
     Some(match role {
         CONTROLLER => Called::Role(&flags::CONTROLLER, rest),
         REPO_SERVER => Called::Role(&repo_server_flags::REPO_SERVER, rest),
+        COMMIT_SERVER => Called::Role(&commit_server::PROGRAM, rest),
         NOTIFICATIONS => Called::Role(&notifications_flags::NOTIFICATIONS, rest),
         APPLICATION_SETS => Called::Role(&applicationset_flags::APPLICATION_SETS, rest),
         CMP_SERVER => Called::CmpServer(rest),
@@ -81,6 +88,7 @@ pub async fn run(program: &Program, said: Said) -> anyhow::Result<()> {
     let logs = begin(&said);
     match program.name {
         REPO_SERVER => repo_server::run(said, logs).await,
+        COMMIT_SERVER => commit_server::run(said, logs).await,
         NOTIFICATIONS => notifications::run(said, logs).await,
         APPLICATION_SETS => applicationset::run(said, logs).await,
         _ => controller::run(said, logs).await,

@@ -17,7 +17,10 @@ pub use data::{default_folder, kubeconfig_of_default};
 pub use introduction::quoted;
 pub use signal::Interrupted;
 
-use super::{catalog, wire::ControlPlane};
+use super::{
+    catalog,
+    wire::{ControlPlane, HYDRATION_WORKERS},
+};
 use anyhow::{Context, bail};
 use data::DataFolder;
 use introduction::Introduction;
@@ -26,10 +29,10 @@ use signal::Signals;
 use std::{io::Write, net::Ipv4Addr, time::Duration};
 use table::Table;
 use tiphys_cluster::{AppStates, Cluster, ConnectOptions, Records, RecordsOptions};
-use tiphys_controllers::{application, applicationset, notifications};
+use tiphys_controllers::{application, applicationset, hydrator, notifications};
 use tiphys_embedded_kube::{Data, EmbeddedKube, Options as KubeOptions, sim::SimOptions};
 use tiphys_repo::RepoOptions;
-use tiphys_server::Tls;
+use tiphys_server::{Options, Tls};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -134,8 +137,12 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
     };
     let scheme = if args.tls { "https" } else { "http" };
     let url = format!("{scheme}://{}", listener.local_addr()?);
+    let options = Options {
+        hydrator_enabled: true,
+        ..args.connections.options()
+    };
     let (server, controller) = (
-        plane.server(args.tls, "", args.connections.options()),
+        plane.server(args.tls, "", options),
         plane.controller(WORKERS, None),
     );
     let mut tasks = JoinSet::new();
@@ -163,16 +170,7 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
         (&mut tasks, &shutdown),
     )
     .await?;
-    let (notifications, stop) = (plane.notifications(None)?, shutdown.clone());
-    tasks.spawn(async move {
-        notifications::run(notifications, stop).await;
-        Ok(())
-    });
-    let (sets, stop) = (plane.application_sets(None), shutdown.clone());
-    tasks.spawn(async move {
-        applicationset::run(sets, stop).await;
-        Ok(())
-    });
+    more_loops(&plane, &mut tasks, &shutdown)?;
     let (tell, news) = mpsc::unbounded_channel();
     if kube.is_some() && !args.strict_kinds {
         let (records, states, stop) = (
@@ -193,6 +191,31 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
         password,
         news,
     })
+}
+
+/// Notifications, ApplicationSets and the hydrator.
+fn more_loops(
+    plane: &ControlPlane,
+    tasks: &mut JoinSet<anyhow::Result<()>>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    let (notifications, stop) = (plane.notifications(None)?, shutdown.clone());
+    tasks.spawn(async move {
+        notifications::run(notifications, stop).await;
+        Ok(())
+    });
+    let (sets, stop) = (plane.application_sets(None), shutdown.clone());
+    tasks.spawn(async move {
+        applicationset::run(sets, stop).await;
+        Ok(())
+    });
+    let hydrator = plane.hydrator(HYDRATION_WORKERS, None, None);
+    let stop = shutdown.clone();
+    tasks.spawn(async move {
+        hydrator::run(hydrator, stop).await;
+        Ok(())
+    });
+    Ok(())
 }
 
 /// The cluster: the embedded one, or that of the kubeconfig.

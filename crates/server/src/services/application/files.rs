@@ -7,7 +7,7 @@ use crate::{
     server::State,
 };
 use futures::{StreamExt as _, stream::BoxStream};
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 use tiphys_api::rpc::{
     application::ApplicationManifestQueryWithFilesWrapper, repository::ManifestResponse,
 };
@@ -46,7 +46,13 @@ pub async fn manifests(
     )
     .await?;
     // The others, if there are some, are not sent.
-    let source = spec::sources(&app.spec).first().map(|s| (*s).clone());
+    let source = match &app.spec.source_hydrator {
+        Some(hydrator) => Some(spec::dry_source(hydrator)),
+        None => spec::sources(&app.spec)
+            .into_iter()
+            .next()
+            .map(Cow::into_owned),
+    };
     let source = source.ok_or_else(|| ApiError::invalid("the application has no source"))?;
     validate::permitted(&project, &source.repo_url)?;
     let place = PLACES.acquire().await;

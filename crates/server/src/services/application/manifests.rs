@@ -7,7 +7,7 @@ use crate::{
     server::State,
 };
 use serde_json::Value;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 use tiphys_api::{
     Application,
     rpc::{application::ApplicationManifestQuery, repository::ManifestResponse},
@@ -34,9 +34,15 @@ pub async fn get(
         q.project.as_deref(),
     )
     .await?;
-    let mut sources: Vec<ApplicationSource> =
-        spec::sources(&app.spec).into_iter().cloned().collect();
-    if app.spec.sources.is_empty() {
+    // Of a hydrator it is the source that is rendered.
+    let mut sources: Vec<ApplicationSource> = match &app.spec.source_hydrator {
+        Some(hydrator) => vec![spec::dry_source(hydrator)],
+        None => spec::sources(&app.spec)
+            .into_iter()
+            .map(Cow::into_owned)
+            .collect(),
+    };
+    if !spec::has_several(&app.spec) {
         if let (Some(source), Some(revision)) =
             (sources.first_mut(), q.revision.filter(|r| !r.is_empty()))
         {

@@ -10,11 +10,11 @@ use crate::{
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 use tiphys_api::{
     Application,
     application::ApplicationList,
-    constants::{REFRESH, REFRESH_TIMESTAMP},
+    constants::{HYDRATE, HYDRATE_TIMESTAMP, REFRESH, REFRESH_TIMESTAMP},
     project::SyncWindow,
     repository::{ChartDetails, OCIMetadata, RevisionMetadata},
     rpc::application::{
@@ -122,10 +122,16 @@ pub async fn get(
     }
 }
 
-/// The patch that requests a comparison. The timestamp distinguishes one request from the next for
-/// Argo CD.
-pub(crate) fn refresh_request(kind: &str) -> Value {
-    json!({"metadata": {"annotations": {REFRESH: kind, REFRESH_TIMESTAMP: Timestamp::now().to_string()}}})
+/// The patch that requests a comparison, and of a hydrator to look at what it renders. The
+/// timestamp distinguishes one request from the next for Argo CD.
+pub(crate) fn refresh_request(app: &Application, kind: &str) -> Value {
+    let now = Timestamp::now().to_string();
+    let mut annotations = json!({REFRESH: kind, REFRESH_TIMESTAMP: now});
+    if app.spec.source_hydrator.is_some() {
+        annotations[HYDRATE] = kind.into();
+        annotations[HYDRATE_TIMESTAMP] = now.into();
+    }
+    json!({"metadata": {"annotations": annotations}})
 }
 
 /// Requests a comparison and waits until it is done: the controller then removes the annotation.
@@ -137,7 +143,7 @@ pub(super) async fn refresh<A>(
     let mut changes = state.reach.changes_of(app);
     let asked = state
         .reach
-        .request_refresh(app, &refresh_request(kind))
+        .request_refresh(app, &refresh_request(app, kind))
         .await
         .map_err(|e| ApiError::from(e).context("error refreshing the app"))?;
     let done = |app: &Application| {
@@ -307,7 +313,7 @@ fn source_of(
     index: Option<i32>,
     id: Option<i32>,
 ) -> Result<ApplicationSource, ApiError> {
-    let sources: Vec<&ApplicationSource> = match id {
+    let sources: Vec<Cow<'_, ApplicationSource>> = match id {
         None => spec::sources(&app.spec),
         Some(id) => {
             let known = app.status.history.iter().find(|h| h.id == i64::from(id));
@@ -315,9 +321,9 @@ fn source_of(
                 ApiError::plain(format!("revision history not found for version ID {id}"))
             })?;
             if known.sources.is_empty() {
-                vec![&known.source]
+                vec![Cow::Borrowed(&known.source)]
             } else {
-                known.sources.iter().collect()
+                known.sources.iter().map(Cow::Borrowed).collect()
             }
         }
     };
@@ -330,5 +336,8 @@ fn source_of(
             "source index {at} not found because there are only {n} sources"
         )),
     };
-    sources.get(at).map(|s| (*s).clone()).ok_or_else(absent)
+    sources
+        .get(at)
+        .map(|s| s.clone().into_owned())
+        .ok_or_else(absent)
 }

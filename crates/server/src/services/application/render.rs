@@ -89,7 +89,7 @@ impl<'a, A> Asker<'a, A> {
             project: spec::project_name(self.app).to_owned(),
             facts: self.facts.clone(),
             refs: self.refs.clone(),
-            several: !self.app.spec.sources.is_empty(),
+            several: spec::has_several(&self.app.spec),
             no_cache,
         };
         (repository, request)

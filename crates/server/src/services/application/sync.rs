@@ -43,7 +43,9 @@ pub async fn sync(
     if !q.manifests.is_empty() {
         guard.also::<Override, _, _>(&app)?;
     }
-    if !q.manifests.is_empty() && integrity::has_criteria(&project, spec::sources(&app.spec)) {
+    if !q.manifests.is_empty()
+        && integrity::has_criteria(&project, spec::sources(&app.spec).iter().map(AsRef::as_ref))
+    {
         return Err(ApiError::precondition(integrity::NO_LOCAL_MANIFESTS));
     }
     let dry_run = q.dry_run.unwrap_or(false);
@@ -76,17 +78,14 @@ pub async fn sync(
         () if !q.manifests.is_empty() => format!("initiated {partial}sync locally"),
         () => format!("initiated {partial}sync to {}", revisions.display),
     };
-    let several = !app.spec.sources.is_empty();
+    let synced = spec::synced(&app.spec);
+    let several = !synced.sources.is_empty();
     let operation = Operation {
         sync: Some(SyncOperation {
-            source: if several {
-                None
-            } else {
-                app.spec.source.clone()
-            },
+            source: if several { None } else { synced.source.clone() },
             revision: revisions.one,
             revisions: revisions.each,
-            sources: app.spec.sources.clone(),
+            sources: synced.sources.clone(),
             prune: q.prune.unwrap_or(false),
             dry_run,
             sync_options: q.sync_options.map_or(policy.sync_options, |o| o.items),
@@ -190,8 +189,9 @@ async fn resolve<A>(
         };
         !asked.is_empty() && asked != target && syncs_itself(app) && !dry_run
     };
-    if app.spec.sources.is_empty() {
-        let Some(source) = &app.spec.source else {
+    let spec = spec::synced(&app.spec);
+    if spec.sources.is_empty() {
+        let Some(source) = &spec.source else {
             return Err(ApiError::precondition(
                 "spec.source.repoURL and either spec.source.path or spec.source.chart are required",
             ));
@@ -213,7 +213,7 @@ async fn resolve<A>(
             display,
         });
     }
-    let sources = &app.spec.sources;
+    let sources = &spec.sources;
     let mut asked = vec![String::new(); sources.len()];
     for (position, revision) in q.source_positions.iter().zip(&q.revisions) {
         let at = usize::try_from(*position - 1)

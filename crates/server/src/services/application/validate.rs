@@ -3,7 +3,7 @@
 
 use super::render::Asker;
 use crate::{ApiError, Code, access::Authorized, server::State};
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 use tiphys_api::{AppProject, Application, source::ApplicationSource};
 use tiphys_engine::{spec, types::Condition};
 
@@ -72,7 +72,14 @@ async fn unreadable<A>(
         )
     };
     let mut conditions = Vec::new();
-    let sources: Vec<ApplicationSource> = spec::sources(&app.spec).into_iter().cloned().collect();
+    // The branch of a hydrator may not exist yet.
+    let sources: Vec<ApplicationSource> = match &app.spec.source_hydrator {
+        Some(hydrator) => vec![spec::dry_source(hydrator)],
+        None => spec::sources(&app.spec)
+            .into_iter()
+            .map(Cow::into_owned)
+            .collect(),
+    };
     for source in &sources {
         let repository = state.reach.repository_of(app, &source.repo_url).await?;
         let repository = repository.typed_by(source);

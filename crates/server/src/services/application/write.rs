@@ -19,7 +19,6 @@ use tiphys_api::{
     },
 };
 use tiphys_apimachinery::patch;
-use tiphys_engine::spec;
 
 const TRIES: usize = 10;
 
@@ -189,12 +188,18 @@ async fn validate_and_update(
 
 /// Restores passwords in URLs that were masked in the reply and are sent back by the client.
 fn restore_passwords(new: &mut ApplicationSpec, current: &ApplicationSpec) {
-    let known: Vec<&str> = spec::sources(current)
-        .into_iter()
-        .map(|s| s.repo_url.as_str())
-        .collect();
+    let of_hydrator = current.source_hydrator.iter();
+    let of_hydrator =
+        of_hydrator.flat_map(|h| [h.dry_source.repo_url.as_str(), &h.sync_source.repo_url]);
+    let sources = current.source.iter().chain(&current.sources);
+    let known = sources.map(|s| s.repo_url.as_str()).chain(of_hydrator);
+    let known: Vec<&str> = known.collect();
     for source in new.source.iter_mut().chain(&mut new.sources) {
         restore_password(&mut source.repo_url, known.iter().copied());
+    }
+    if let Some(hydrator) = &mut new.source_hydrator {
+        restore_password(&mut hydrator.dry_source.repo_url, known.iter().copied());
+        restore_password(&mut hydrator.sync_source.repo_url, known.iter().copied());
     }
 }
 

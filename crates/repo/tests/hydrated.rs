@@ -1,0 +1,369 @@
+//! Hydrated manifests: what is committed and pushed, and what never is. The remote repositories are
+//! served over loopback through `git http-backend`.
+
+use crate::server::{Server, Setup};
+use serde_json::json;
+use std::{collections::BTreeMap, path::Path, process::Command};
+use tempfile::TempDir;
+use tiphys_api::{
+    repository::{Repository, RevisionMetadata},
+    rpc::commit::{CommitHydratedManifestsRequest, HydratedManifestDetails, PathDetails},
+};
+use tiphys_repo::{RepoAccess, RepoError, Repos, Secret};
+
+const DRY: &str = "1111111111111111111111111111111111111111";
+const DRY2: &str = "2222222222222222222222222222222222222222";
+const SECRET: &str = "s3cr3t-pa55";
+
+struct Ground {
+    dir: TempDir,
+    cache: TempDir,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let ground = Self {
+            dir: TempDir::new().expect("a folder"),
+            cache: TempDir::new().expect("a folder"),
+        };
+        Repos::init_example(&ground.bare(), [("src/web/cm.yaml", "a: b\n")]).expect("example");
+        ground.git(&["config", "http.receivepack", "true"]);
+        ground
+    }
+
+    fn bare(&self) -> std::path::PathBuf {
+        self.dir.path().join("r.git")
+    }
+
+    fn repos(&self) -> Repos {
+        Repos::new(self.cache.path())
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        git(&self.bare(), arguments)
+    }
+
+    fn url(&self) -> String {
+        format!("file://{}", self.bare().display())
+    }
+
+    /// The files of a branch.
+    fn files(&self, branch: &str) -> BTreeMap<String, String> {
+        let names = self.git(&["ls-tree", "-r", "--name-only", branch]);
+        let content = |name: &str| self.git(&["show", &format!("{branch}:{name}")]);
+        names.lines().map(|n| (n.to_owned(), content(n))).collect()
+    }
+
+    fn names(&self, branch: &str) -> Vec<String> {
+        self.files(branch).into_keys().collect()
+    }
+}
+
+fn git(at: &Path, arguments: &[&str]) -> String {
+    let mut git = Command::new("git");
+    let output = git.arg("-C").arg(at).args(arguments).output();
+    let output = output.expect("git runs");
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn config_map(name: &str, value: &str) -> HydratedManifestDetails {
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"v": value},
+    });
+    HydratedManifestDetails {
+        manifest_json: object.to_string(),
+    }
+}
+
+fn folder(path: &str, value: &str) -> PathDetails {
+    PathDetails {
+        path: path.to_owned(),
+        manifests: vec![config_map("cm", value)],
+        commands: vec!["tiphys render .".to_owned()],
+    }
+}
+
+fn request(url: &str, dry_sha: &str, paths: Vec<PathDetails>) -> CommitHydratedManifestsRequest {
+    CommitHydratedManifestsRequest {
+        repo: Some(Repository {
+            repo: url.to_owned(),
+            ..Repository::default()
+        }),
+        sync_branch: "env/dev".to_owned(),
+        target_branch: "env/dev".to_owned(),
+        dry_sha: dry_sha.to_owned(),
+        commit_message: format!("{}: Change\n\nCo-authored-by: Ann\n", &dry_sha[..7]),
+        paths,
+        dry_commit_metadata: Some(RevisionMetadata {
+            author: "Ann <ann@example.com>".to_owned(),
+            message: "Change".to_owned(),
+            ..RevisionMetadata::default()
+        }),
+        readme_message: "From {{ .RepoURL }} at {{ .DrySHA }}\n".to_owned(),
+        ..CommitHydratedManifestsRequest::default()
+    }
+}
+
+async fn commit(
+    ground: &Ground,
+    request: CommitHydratedManifestsRequest,
+) -> Result<String, RepoError> {
+    let url = request.repo.clone().unwrap_or_default().repo;
+    let access = RepoAccess::public(url);
+    ground
+        .repos()
+        .commit_hydrated(&access, request, 1_700_000_000)
+        .await
+}
+
+#[tokio::test]
+async fn a_first_hydration_makes_the_branch() {
+    let ground = Ground::new();
+    let made = request(&ground.url(), DRY, vec![folder("apps/web", "1")]);
+    let sha = commit(&ground, made).await.expect("a commit");
+    assert_eq!(ground.git(&["rev-parse", "env/dev"]).trim(), sha);
+    let files = ground.files("env/dev");
+    assert_eq!(
+        files.keys().collect::<Vec<_>>(),
+        [
+            ".gitattributes",
+            "apps/web/README.md",
+            "apps/web/hydrator.metadata",
+            "apps/web/manifest.yaml",
+            "hydrator.metadata"
+        ]
+    );
+    assert_eq!(
+        files["apps/web/manifest.yaml"],
+        "apiVersion: v1\ndata:\n  v: \"1\"\nkind: ConfigMap\nmetadata:\n  name: cm\n"
+    );
+    assert_eq!(
+        files["apps/web/README.md"],
+        format!("From {} at {DRY}\n", ground.url())
+    );
+    let log = ground.git(&["log", "--format=%s|%an <%ae>", "env/dev"]);
+    assert_eq!(
+        log,
+        "1111111: Change|Argo CD <argo-cd@example.com>\nInitial commit for env/dev|Argo CD \
+         <argo-cd@example.com>\n"
+    );
+    let note = ground.git(&["notes", "--ref=hydrator.metadata", "show", &sha]);
+    assert_eq!(note, format!("{{\"drySha\":\"{DRY}\"}}\n"));
+    ground.git(&["fsck", "--strict"]);
+}
+
+#[tokio::test]
+async fn what_is_there_already_makes_no_commit() {
+    let ground = Ground::new();
+    let url = ground.url();
+    let at = |dry, paths| commit(&ground, request(&url, dry, paths));
+    let first = at(DRY, vec![folder("apps/web", "1")]).await.expect("it");
+    let again = at(DRY, vec![folder("apps/web/", "1")]).await.expect("it");
+    assert_eq!(again, first);
+    // Another dry commit with the same manifests: only the note moves.
+    let other = at(DRY2, vec![folder("apps/web", "1")]).await.expect("it");
+    assert_eq!(other, first);
+    let note = ground.git(&["notes", "--ref=hydrator.metadata", "show", &first]);
+    assert_eq!(note, format!("{{\"drySha\":\"{DRY2}\"}}\n"));
+    // A folder that comes later to a hydrated dry commit.
+    let late = vec![folder("apps/web", "1"), folder("apps/api", "1")];
+    let late = at(DRY2, late).await.expect("a commit");
+    assert_ne!(late, first);
+    let files = ground.files("env/dev");
+    assert!(files["apps/web/hydrator.metadata"].contains(DRY));
+    assert!(files["apps/api/hydrator.metadata"].contains(DRY2));
+    assert!(files["hydrator.metadata"].contains(DRY2));
+    let commits = ground.git(&["rev-list", "--count", "env/dev"]);
+    assert_eq!(commits.trim(), "3");
+}
+
+#[tokio::test]
+async fn only_its_own_files_are_touched() {
+    let ground = Ground::new();
+    let before = [
+        ("ci.yml", Some("on: push\n")),
+        ("apps/old/manifest.yaml", Some("kind: Old\n")),
+        ("apps/web/notes.txt", Some("keep\n")),
+        ("apps/web/manifest.yaml", Some("kind: Service\n")),
+    ];
+    Repos::commit_files(&ground.bare(), "env/dev", &before, "By hand").expect("a commit");
+    let made = request(&ground.url(), DRY, vec![folder("apps/web", "1")]);
+    commit(&ground, made).await.expect("a commit");
+    let files = ground.files("env/dev");
+    for (path, content) in &before[..3] {
+        assert_eq!(Some(files[*path].as_str()), *content, "{path}");
+    }
+    assert!(files["apps/web/manifest.yaml"].contains("ConfigMap"));
+    assert_eq!(files.len(), 8, "{:?}", files.keys());
+}
+
+#[tokio::test]
+async fn a_target_branch_begins_at_the_sync_branch() {
+    let ground = Ground::new();
+    let sync = [("apps/web/manifest.yaml", Some("kind: Old\n"))];
+    let sync = Repos::commit_files(&ground.bare(), "env/dev", &sync, "Old").expect("a commit");
+    let made = CommitHydratedManifestsRequest {
+        target_branch: "env/dev-next".to_owned(),
+        ..request(&ground.url(), DRY, vec![folder("apps/web", "1")])
+    };
+    let sha = commit(&ground, made).await.expect("a commit");
+    assert_eq!(ground.git(&["rev-parse", "env/dev"]).trim(), sync);
+    assert_eq!(ground.git(&["rev-parse", "env/dev-next~1"]).trim(), sync);
+    assert_eq!(ground.git(&["rev-parse", "env/dev-next"]).trim(), sha);
+}
+
+#[tokio::test]
+async fn nothing_leaves_its_folder() {
+    let ground = Ground::new();
+    let tree = ground.dir.path().join("tree");
+    ground.git(&["worktree", "add", "-q", "-b", "env/dev", "../tree"]);
+    std::os::unix::fs::symlink("../src", tree.join("linked")).expect("a link");
+    git(&tree, &["add", "."]);
+    let who = ["-c", "user.name=A", "-c", "user.email=a@b.c"];
+    git(&tree, &[&who[..], &["commit", "-qm", "Link"]].concat());
+    let head = ground.git(&["rev-parse", "env/dev"]);
+    for path in [
+        "linked",
+        "linked/web",
+        "src/web/cm.yaml/x",
+        "../x",
+        "a/.git",
+        "",
+        ".",
+    ] {
+        let made = request(
+            &ground.url(),
+            DRY,
+            vec![folder("ok", "1"), folder(path, "1")],
+        );
+        let refused = commit(&ground, made).await;
+        assert!(
+            matches!(refused, Err(RepoError::Unsupported(_))),
+            "{path}: {refused:?}"
+        );
+    }
+    for (sync, target) in [("", "a"), ("a", ""), ("a", "b..c"), ("a b", "a")] {
+        let made = CommitHydratedManifestsRequest {
+            sync_branch: sync.to_owned(),
+            target_branch: target.to_owned(),
+            ..request(&ground.url(), DRY, vec![folder("ok", "1")])
+        };
+        assert!(commit(&ground, made).await.is_err(), "{sync} {target}");
+    }
+    assert_eq!(ground.git(&["rev-parse", "env/dev"]), head);
+}
+
+#[tokio::test]
+async fn it_is_pushed_over_http() {
+    for (setup, name) in [
+        (Setup::default(), ""),
+        (
+            Setup {
+                user: Some(("writer", SECRET)),
+                tls: true,
+                ..Setup::default()
+            },
+            "writer",
+        ),
+    ] {
+        let ground = Ground::new();
+        let server = Server::start(ground.dir.path(), setup.clone());
+        let url = server.url("/r.git");
+        let access = RepoAccess {
+            username: name.to_owned(),
+            password: Secret::new(if name.is_empty() { "" } else { SECRET }),
+            ca_data: if setup.tls {
+                server.ca()
+            } else {
+                String::new()
+            },
+            ..RepoAccess::public(&url)
+        };
+        let repos = ground.repos();
+        let mut before = String::new();
+        for (dry, value) in [(DRY, "1"), (DRY2, "2")] {
+            let made = request(&url, dry, vec![folder("apps/web", value)]);
+            let sha = repos.commit_hydrated(&access, made, 1_700_000_000).await;
+            let sha = sha.expect("a commit");
+            assert_ne!(sha, before);
+            assert_eq!(ground.git(&["rev-parse", "env/dev"]).trim(), sha);
+            let note = ground.git(&["notes", "--ref=hydrator.metadata", "show", &sha]);
+            assert!(note.contains(dry), "{note}");
+            before = sha;
+        }
+        assert_eq!(ground.names("env/dev").len(), 5);
+        assert_eq!(ground.git(&["rev-list", "--count", "env/dev"]).trim(), "3");
+        ground.git(&["fsck", "--strict"]);
+        // A process that knows nothing goes on where this one was.
+        let cache = TempDir::new().expect("a folder");
+        let made = request(&url, DRY2, vec![folder("apps/web", "2"), folder("b", "1")]);
+        let repos = Repos::new(cache.path());
+        let late = repos.commit_hydrated(&access, made, 1);
+        let late = late.await.expect("a commit");
+        assert_eq!(ground.git(&["rev-parse", "env/dev~1"]).trim(), before);
+        assert_eq!(ground.git(&["rev-parse", "env/dev"]).trim(), late);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_push_is_an_error_without_credentials() {
+    let ground = Ground::new();
+    let setup = Setup {
+        user: Some(("writer", SECRET)),
+        tls: true,
+        ..Setup::default()
+    };
+    let server = Server::start(ground.dir.path(), setup);
+    let url = server.url("/r.git");
+    let hook = ground.bare().join("hooks");
+    std::fs::create_dir_all(&hook).expect("a folder");
+    let hook = hook.join("update");
+    std::fs::write(&hook, "#!/bin/sh\nexit 1\n").expect("a file");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&hook, executable).expect("a mode");
+    for (password, expected) in [
+        (SECRET, "refused refs/heads/env/dev: hook declined"),
+        ("wrong", "refused the credentials"),
+    ] {
+        let access = RepoAccess {
+            username: "writer".to_owned(),
+            password: Secret::new(password),
+            ca_data: server.ca(),
+            ..RepoAccess::public(&url)
+        };
+        let made = request(&url, DRY, vec![folder("apps/web", "1")]);
+        let refused = ground.repos().commit_hydrated(&access, made, 1).await;
+        let text = refused.expect_err("it is refused").to_string();
+        assert!(
+            text.contains(expected) && !text.contains(password),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn several_branches_at_once_keep_all_their_notes() {
+    let ground = Ground::new();
+    let server = Server::start(ground.dir.path(), Setup::default());
+    let (url, repos) = (server.url("/r.git"), ground.repos());
+    let access = RepoAccess::public(&url);
+    let branches = ["a", "b", "c"];
+    let all = branches.map(|branch| {
+        let made = CommitHydratedManifestsRequest {
+            sync_branch: branch.to_owned(),
+            target_branch: branch.to_owned(),
+            ..request(&url, DRY, vec![folder("apps/web", branch)])
+        };
+        repos.commit_hydrated(&access, made, 1)
+    });
+    for (branch, done) in branches.iter().zip(futures::future::join_all(all).await) {
+        let sha = done.expect("a commit");
+        let note = ground.git(&["notes", "--ref=hydrator.metadata", "show", &sha]);
+        assert!(note.contains(DRY), "{branch}");
+    }
+}
