@@ -449,7 +449,8 @@ impl Auth {
     pub async fn renewed(&self, claims: &Claims, now: Timestamp) -> Option<String> {
         let is_session =
             claims.is_local() && claims.project_role().is_none() && claims.capability() == "login";
-        if !is_session || claims.exp - now.as_second() >= RENEW_BELOW_SECONDS {
+        let lasts = claims.exp == 0 || claims.exp - now.as_second() >= RENEW_BELOW_SECONDS;
+        if !is_session || lasts {
             return None;
         }
         let settings = self.settings.get().await.ok()?;

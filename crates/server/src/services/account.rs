@@ -156,6 +156,7 @@ pub async fn create_token(
     };
     let sub = format!("{}:{}", q.name, Capability::ApiKey.word());
     let claims = Claims::token(sub, id, q.expires_in, Timestamp::now());
+    known(&*state.settings.fresh().await?, &q.name)?;
     let failed = |e: ApiError| e.context("failed to update account with new token");
     change_tokens(&state, &q.name, |account| {
         if account.tokens.iter().any(|token| token.id == claims.jti) {
@@ -185,6 +186,7 @@ pub async fn delete_token(
     q: DeleteTokenRequest,
 ) -> Result<EmptyResponse, ApiError> {
     guard.ask_account(Action::Update, &q.name)?;
+    known(&*state.settings.fresh().await?, &q.name)?;
     change_tokens(&state, &q.name, |account| {
         let before = account.tokens.len();
         account.tokens.retain(|token| token.id != q.id);

@@ -61,7 +61,14 @@ pub async fn detailed(
     guard: Guard,
     q: ProjectQuery,
 ) -> Result<DetailedProjectsResponse, ApiError> {
-    let project = find::<Get>(&state, &guard, &q.name).await?;
+    let found = find::<Get>(&state, &guard, &q.name).await;
+    let project = found.map_err(|e| match e.code {
+        Code::NotFound => ApiError::not_found(format!(
+            "error getting app project {:?}: appproject.argoproj.io {:?} not found",
+            q.name, q.name
+        )),
+        _ => e,
+    })?;
     let repositories = state.reach.repositories_of(&project).await?;
     Ok(DetailedProjectsResponse {
         global_projects: state.reach.global_projects(&project),
@@ -105,7 +112,13 @@ pub async fn links(
     guard: Guard,
     q: ListProjectLinksRequest,
 ) -> Result<tiphys_api::rpc::application::LinksResponse, ApiError> {
-    let project = find::<Get>(&state, &guard, &q.name).await?;
+    let found = find::<Get>(&state, &guard, &q.name).await;
+    let project = found.map_err(|e| match e.code {
+        Code::PermissionDenied => {
+            ApiError::plain(format!("unauthorized access to project {}", q.name))
+        }
+        _ => e,
+    })?;
     let known = super::links::known(None, Some(&project), None);
     super::links::of(
         state.settings.fresh().await?.as_ref(),

@@ -8,13 +8,14 @@ mod shown;
 pub use shown::Shown;
 
 use crate::{
-    ApiError,
+    ApiError, Code,
     access::{Access, Guard},
     auth::Caller,
     server::State,
 };
 use futures::stream::BoxStream;
 use std::sync::Arc;
+use tiphys_api::rpc::repository::RepoResponse;
 use tiphys_rpc::{
     Call, Table,
     table::{self, Answer, Query},
@@ -95,6 +96,14 @@ where
     Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
     table::unary(rpc, rest, Access::SignedIn, Shown::conceal, f)
+}
+
+/// A row for the hydrator's repositories. There is no hydrator.
+fn without_hydrator(rpc: &str, rest: &[&str], access: Access) -> Call<State> {
+    let refused = |_, _, _: RepoResponse| async {
+        Err::<RepoResponse, _>(ApiError::new(Code::Unimplemented, "hydrator is disabled"))
+    };
+    table::unary(rpc, rest, access, Shown::conceal, refused)
 }
 
 /// A row that is not implemented yet.

@@ -3,7 +3,7 @@
 use super::{
     super::{Difference, Runner},
     client::{self, Received},
-    messages,
+    intended, messages,
     normalise::differences,
     world::World,
 };
@@ -21,9 +21,13 @@ pub fn runner(dir: &Path) -> anyhow::Result<Runner> {
         let ran = runtime.block_on(run(&mut world.borrow_mut(), case));
         let found = ran.map_err(|e| format!("{e:#}"))?;
         let more = found.len().saturating_sub(NAMED);
-        match found.first() {
-            None => Ok(()),
-            Some(_) => {
+        match (
+            found.first(),
+            intended::reason(case["id"].as_str().unwrap_or_default()),
+        ) {
+            (None, _) => Ok(()),
+            (Some(_), Some(reason)) => Err(Difference::Intended(reason.to_owned())),
+            (Some(_), None) => {
                 let named = found[..found.len() - more].join("\n    ");
                 Err(Difference::Wrong(format!("{named} ({more} more)")))
             }
@@ -123,9 +127,16 @@ async fn ask(
 fn outcome(world: &World, received: &Received, want: &Value) -> Value {
     let text = String::from_utf8_lossy(&received.body);
     let mut got = json!({"status": received.status, "code": 0, "message": null});
-    if want["status"].is_null() && received.status == Some(200) && text.is_empty() {
-        // Access was given and there was nothing to send; we send the headers at once.
+    let gives_access = want["status"].is_null() && want["code"] == 0;
+    let is_refusal = text.starts_with("{\"error\"");
+    if gives_access && received.status == Some(200) && !is_refusal {
+        // Access was given and there was nothing to send yet. We send headers at once, and the
+        // state as it is.
         return want.clone();
+    }
+    if want["code"].is_null() && want["message"] == "" {
+        // The refusal of a stream, of which only the status was recorded.
+        return json!({"status": received.status});
     }
     let Ok(body) = serde_json::from_str::<Value>(text.trim()) else {
         if received.status.is_none() {

@@ -9,6 +9,7 @@ mod client;
 mod intended;
 mod messages;
 mod normalise;
+mod provider;
 mod session;
 mod world;
 

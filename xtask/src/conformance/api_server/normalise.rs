@@ -192,7 +192,9 @@ pub fn differences(want: &Value, got: &Value, at: &str, found: &mut Vec<String>)
         (Value::Object(w), Value::Object(g)) => {
             let absent = Value::from("<absent>");
             let more = g.keys().filter(|key| !w.contains_key(*key));
-            for key in w.keys().chain(more) {
+            let keys = w.keys().chain(more);
+            // We keep none of these in memory, and no client shows them.
+            for key in keys.filter(|key| *key != "managedFields") {
                 let (w, g) = (w.get(key).unwrap_or(&absent), g.get(key).unwrap_or(&absent));
                 differences(w, g, &format!("{at}/{key}"), found);
             }

@@ -5,6 +5,7 @@
 use super::{
     client::{self, Received, Sent},
     normalise::Normaliser,
+    provider,
 };
 use anyhow::{Context, bail};
 use base64::{Engine, prelude::BASE64_STANDARD as STANDARD};
@@ -27,7 +28,7 @@ use tiphys_server::{
     adapters::{ClusterLive, RecordSets, RecordStore, RepoSources},
 };
 use tiphys_sources::{Answers, Sources};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 const CRDS: [&str; 3] = [
@@ -146,7 +147,14 @@ pub struct World {
     /// The revision after the last reset, and what it was for.
     clean: Option<(u64, Value)>,
     plane: Option<Plane>,
+    provider: JoinHandle<()>,
     _folder: tempfile::TempDir,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.provider.abort();
+    }
 }
 
 /// Our API.
@@ -175,7 +183,8 @@ impl World {
         kube.serve(listener.with_context(|| format!("the cases need port {KUBE_PORT}"))?);
         let user = Cluster::connect_in_process(kube.router(), IN_CLUSTER).await?;
         let mut tokens = BTreeMap::new();
-        for (name, token) in [&fixtures["tokens"], &accounts["tokens"]]
+        let users = read("sso.json")?;
+        for (name, token) in [&fixtures["tokens"], &accounts["tokens"], &users["tokens"]]
             .into_iter()
             .filter_map(Value::as_object)
             .flatten()
@@ -208,6 +217,7 @@ impl World {
             stored: BTreeMap::new(),
             clean: None,
             plane: None,
+            provider: provider::serve(&users).await?,
             _folder: folder,
         };
         world.found().await?;
