@@ -275,8 +275,8 @@ async fn a_new_password_replaces_the_old_one() {
     assert_eq!(
         change(PASSWORD, "short").await,
         (
-            400,
-            "New password does not match the following expression: ^.{8,32}$.".into()
+            500,
+            "new password does not match the following expression: ^.{8,32}$".into()
         )
     );
     assert_eq!(change(PASSWORD, "long enough").await.0, 200);

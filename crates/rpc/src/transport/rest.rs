@@ -85,6 +85,7 @@ async fn answer<S: Role>(
         parts.uri.query().unwrap_or_default(),
         bindings,
     )?;
+    let fields = fields.filter(|_| state.selects_fields(call));
     let fields = match fields {
         Some(fields) if !state.keeps_list_metadata(call) => Some(fields.strictly()),
         fields => fields,

@@ -198,8 +198,8 @@ impl Auth {
             })?
             .is_match(new);
         if !allowed {
-            return Err(ApiError::invalid(format!(
-                "New password does not match the following expression: {pattern}."
+            return Err(ApiError::plain(format!(
+                "new password does not match the following expression: {pattern}"
             )));
         }
         let text = new.to_owned();
@@ -254,6 +254,7 @@ impl Auth {
         claims.iat = changed.map_or(claims.iat, |changed| {
             claims.iat.max(changed.as_second().min(claims.iat + 1))
         });
+        claims.exp += claims.iat - claims.nbf;
         token::sign(&claims, &settings.signing_key)
     }
 

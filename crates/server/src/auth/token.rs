@@ -2,7 +2,9 @@
 //! the other's tokens.
 
 use crate::{ApiError, sso::whole_seconds};
-use base64::{Engine as _, engine::general_purpose::STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
+use base64::{
+    DecodeError, Engine as _, engine::general_purpose::STANDARD, prelude::BASE64_URL_SAFE_NO_PAD,
+};
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use rand::Rng as _;
@@ -196,9 +198,16 @@ fn check_form(text: &str) -> Result<(), String> {
     let [header, _, _] = parts.as_slice() else {
         return Err("token is malformed: token contains an invalid number of segments".into());
     };
-    let header = BASE64_URL_SAFE_NO_PAD
-        .decode(header)
-        .map_err(|e| format!("token is malformed: could not base64 decode header: {e}"))?;
+    let header = BASE64_URL_SAFE_NO_PAD.decode(header).map_err(|e| {
+        let at = match e {
+            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+            _ => header.len(),
+        };
+        format!(
+            "token is malformed: could not base64 decode header: illegal base64 data at input \
+                 byte {at}"
+        )
+    })?;
     let header: Value = serde_json::from_slice(&header).map_err(|e| {
         let why = gojson::error_text(&String::from_utf8_lossy(&header), &e);
         format!("token is malformed: could not JSON decode header: {why}")

@@ -54,7 +54,10 @@ pub async fn can_i(
 }
 
 fn shown(name: &str, account: &LocalAccount) -> Account {
-    let tokens = account.tokens.iter().map(|token| Token {
+    let mut tokens: Vec<_> = account.tokens.iter().collect();
+    // The newest first.
+    tokens.sort_by_key(|token| std::cmp::Reverse(token.iat));
+    let tokens = tokens.into_iter().map(|token| Token {
         id: token.id.clone(),
         issued_at: token.iat,
         expires_at: token.exp,
@@ -101,8 +104,7 @@ pub async fn get(
 ) -> Result<Account, ApiError> {
     guard.ask_account(Action::Get, &q.name)?;
     let settings = state.settings.fresh().await?;
-    let account = known(&settings, &q.name)
-        .map_err(|e| e.context(&format!("failed to get account {}", q.name)))?;
+    let account = known(&settings, &q.name)?;
     Ok(shown(&q.name, account))
 }
 

@@ -125,11 +125,12 @@ async fn http(world: &mut World, step: &Value) -> anyhow::Result<Vec<String>> {
         .is_some_and(|path| path.ends_with("/account"));
     let mut found = answer::compare((request, want), &received, &world.normaliser, is_loose);
     let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
-    let renewed = received
+    let cookies = received
         .headers
         .iter()
-        .find(|(name, _)| name == "grpc-metadata-renew-token");
-    let renewed = renewed.map(|(_, token)| token.clone());
+        .filter(|(name, _)| name == "set-cookie");
+    let mut cookies = cookies.filter_map(|(_, value)| value.strip_prefix("argocd.token="));
+    let renewed = cookies.find_map(|value| value.split(';').next().map(str::to_owned));
     let made = body["token"].as_str().map(str::to_owned);
     for (token, jwt) in [(&made, &step["jwt"]), (&renewed, &step["renewed_jwt"])] {
         if let (Some(token), false) = (token, jwt.is_null()) {
