@@ -112,13 +112,7 @@ pub async fn links(
     guard: Guard,
     q: ListProjectLinksRequest,
 ) -> Result<tiphys_api::rpc::application::LinksResponse, ApiError> {
-    let found = find::<Get>(&state, &guard, &q.name).await;
-    let project = found.map_err(|e| match e.code {
-        Code::PermissionDenied => {
-            ApiError::plain(format!("unauthorized access to project {}", q.name))
-        }
-        _ => e,
-    })?;
+    let project = find::<Get>(&state, &guard, &q.name).await?;
     let known = super::links::known(None, Some(&project), None);
     super::links::of(
         state.settings.fresh().await?.as_ref(),

@@ -8,14 +8,13 @@ mod shown;
 pub use shown::Shown;
 
 use crate::{
-    ApiError, Code,
+    ApiError,
     access::{Access, Guard},
     auth::Caller,
     server::State,
 };
 use futures::stream::BoxStream;
 use std::sync::Arc;
-use tiphys_api::rpc::repository::RepoResponse;
 use tiphys_rpc::{
     Call, Table,
     table::{self, Answer, Query},
@@ -100,10 +99,7 @@ where
 
 /// A row for the hydrator's repositories. There is no hydrator.
 fn without_hydrator(rpc: &str, rest: &[&str], access: Access) -> Call<State> {
-    let refused = |_, _, _: RepoResponse| async {
-        Err::<RepoResponse, _>(ApiError::new(Code::Unimplemented, "hydrator is disabled"))
-    };
-    table::unary(rpc, rest, access, Shown::conceal, refused)
+    Call::missing(rpc, rest, access).disabled("hydrator is disabled")
 }
 
 /// A row that is not implemented yet.

@@ -1,7 +1,9 @@
 //! Cases whose answer differs from the recorded one on purpose. Main function: [`reason`].
 
 /// By the beginnings of ids.
-const INTENDED: [(&str, &str); 22] = [
+const INTENDED: [(&str, &str); 24] = [
+    ("authz-ProjectService-ListLinks-existing", REFUSAL),
+    ("authz-ProjectService-ListLinks-missing", REFUSAL),
     ("authz-CertificateService-CreateCertificate-upsert", UPSERT),
     ("authz-ClusterService-Create-upsert", UPSERT),
     (
@@ -64,6 +66,7 @@ const INTENDED: [(&str, &str); 22] = [
     ("authz-RepositoryService-Create-new", SEGMENTS),
     ("authz-RepositoryService-CreateRepository-new", SEGMENTS),
 ];
+const REFUSAL: &str = "a refusal is a refusal, not an internal error";
 const UPSERT: &str = "replacing what exists needs the permission to update it";
 const EXISTENCE: &str = "whether a project or role exists is not told to strangers";
 const ESCAPED: &str = "the URL in a path is read unescaped, not as the client wrote it";
