@@ -75,6 +75,11 @@ pub trait Role: Sized + Send + Sync + 'static {
         true
     }
 
+    /// Whether a client may ask for some fields of the call's answer only.
+    fn selects_fields(&self, _call: &Call<Self>) -> bool {
+        true
+    }
+
     /// Called when a call was answered, or its stream was opened; `None` means success.
     fn handled(&self, _call: &Call<Self>, _error: Option<&ApiError>) {}
 }

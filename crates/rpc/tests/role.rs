@@ -399,5 +399,5 @@ async fn errors_cookies_and_other_paths() {
     let request = Request::post("/api/session").header("content-type", "application/json");
     let response = served.send(request, br#"{"why": "t"}"#.to_vec()).await;
     let cookie = response.headers()["set-cookie"].to_str().expect("text");
-    assert!(cookie.starts_with("counter=t; Path=/counters;"), "{cookie}");
+    assert!(cookie.starts_with("counter=t; path=/counters;"), "{cookie}");
 }

@@ -3,7 +3,7 @@
 use crate::{role::COOKIE, server::State, sso};
 use http::{
     HeaderMap, HeaderValue, Response, StatusCode,
-    header::{LOCATION, SET_COOKIE},
+    header::{CONTENT_TYPE, LOCATION, SET_COOKIE},
 };
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -20,23 +20,31 @@ pub async fn handle(state: Arc<State>, headers: HeaderMap) -> Response<Body> {
         return text(StatusCode::BAD_REQUEST, refusal);
     };
     let now = Timestamp::now();
+    let options = &state.options;
+    let mut page = String::new();
     let mut target = None;
-    if let Ok(settings) = state.settings.get().await
-        && let Ok(Some(config)) = &settings.sso
-    {
-        target = sso::logout_target(config, &headers, &token);
+    if let Ok(settings) = state.settings.get().await {
+        // Not the host that the request names, which is not known to be ours.
+        settings.value("url").clone_into(&mut page);
+        if let Ok(Some(config)) = &settings.sso {
+            target = sso::logout_target(config, &headers, &token);
+        }
     }
+    if page.is_empty() {
+        page = format!("/{}", options.root_path.trim_matches('/'));
+    }
+    let page = target.unwrap_or(page);
     if let Ok(claims) = state.auth.verify(&token, now).await
         && let Err(e) = state.auth.revoke(&claims, now).await
     {
         tracing::warn!(error = e.message, "A session that ended was not recorded");
     }
-    let options = &state.options;
-    let mut answer = text(StatusCode::SEE_OTHER, "");
+    let mut answer = text(StatusCode::SEE_OTHER, link(&page));
     let headers = answer.headers_mut();
-    // Not the host that the request names, which is not known to be ours.
-    let page = format!("/{}", options.root_path.trim_matches('/'));
-    let page = target.unwrap_or(page);
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
     headers.extend(
         HeaderValue::from_str(&page)
             .ok()
@@ -45,4 +53,19 @@ pub async fn handle(state: Arc<State>, headers: HeaderMap) -> Response<Body> {
     let none = set_cookie(COOKIE, "", &options.root_path, options.secure_cookie);
     headers.extend(none.map(|none| (SET_COOKIE, none)));
     answer
+}
+
+/// For clients that follow no redirect.
+fn link(target: &str) -> String {
+    let escaped = [
+        ("&", "&amp;"),
+        ("\"", "&#34;"),
+        ("'", "&#39;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+    ];
+    let target = escaped
+        .iter()
+        .fold(target.to_owned(), |text, (c, to)| text.replace(c, to));
+    format!("<a href=\"{target}\">See Other</a>.\n\n")
 }

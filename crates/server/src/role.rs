@@ -20,6 +20,15 @@ use tiphys_rpc::{Call, Network, Role, Table, set_cookie, text, token};
 use tonic::body::Body;
 
 pub const COOKIE: &str = "argocd.token";
+/// Calls of ApplicationService that may be asked for some fields.
+const SELECT_FIELDS: [&str; 6] = [
+    "List",
+    "Watch",
+    "ResourceTree",
+    "WatchResourceTree",
+    "ManagedResources",
+    "PodLogs",
+];
 /// Maximum size of a request message, in either encoding.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
 /// The same for callers who are not logged in.
@@ -134,6 +143,13 @@ impl Role for State {
     /// Argo CD selects the fields of projects in another way than those of Applications.
     fn keeps_list_metadata(&self, call: &Call<Self>) -> bool {
         call.rpc != "/project.ProjectService/List"
+    }
+
+    /// Clients of Argo CD get the rest whole.
+    fn selects_fields(&self, call: &Call<Self>) -> bool {
+        let name = call.rpc.strip_prefix("/application.ApplicationService/");
+        let selects = name.is_some_and(|name| SELECT_FIELDS.contains(&name));
+        selects || call.rpc == "/project.ProjectService/List"
     }
 
     fn started(&self, call: &Call<Self>) {

@@ -270,7 +270,7 @@ async fn the_page_for_signing_out_ends_the_session() {
         };
         assert_eq!(header("location"), "/");
         assert!(
-            header("set-cookie").starts_with("argocd.token=; Path=/;"),
+            header("set-cookie").starts_with("argocd.token=; Path=/"),
             "{}",
             header("set-cookie")
         );

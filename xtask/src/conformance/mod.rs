@@ -7,6 +7,7 @@
 //! passes of each suite; the test at the end of this file checks it.
 
 mod actions;
+mod api_server;
 mod appset;
 mod diff;
 mod expr;
@@ -163,6 +164,9 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         "notify" => notify::runner(&text)?,
         "appset" => appset::runner(&text)?,
         "sources" => sources::runner(&text)?,
+        "authz" => api_server::authz(dir)?,
+        "session" => api_server::session(dir)?,
+        "api" => api_server::api(dir)?,
         "kubeapps/asset_syncer" => kubeapps::runner(dir)?,
         "kubeapps/controller" => kubeapps::controller::runner()?,
         _ => match name.strip_prefix("diff/") {
@@ -183,7 +187,11 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
     {
         let case: Value = serde_json::from_str(line)
             .with_context(|| format!("{} line {}", file.display(), number + 1))?;
-        let is_preamble = !case["fixtures"].is_null() || name == "expr" && case["code"].is_null();
+        let is_preamble = match name {
+            "authz" | "session" | "api" | "cli" => false,
+            "expr" => case["code"].is_null(),
+            _ => !case["fixtures"].is_null(),
+        };
         if name.starts_with("diff/") && diff::needs_code(&case) || is_preamble {
             continue;
         }

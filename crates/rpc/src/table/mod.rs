@@ -82,6 +82,8 @@ pub struct Call<S: Role> {
     pub session: Session,
     /// `None` if the call is not implemented yet.
     pub handler: Option<Handler<S>>,
+    /// Why a call has no handler, if another reason than that.
+    pub disabled: Option<&'static str>,
 }
 
 impl<S: Role> Call<S> {
@@ -99,12 +101,23 @@ impl<S: Role> Call<S> {
             rest: rest.iter().map(|text| Rest::parse(text)).collect(),
             session: Session::Stays,
             handler,
+            disabled: None,
         }
     }
 
     /// A row for a call that is not implemented yet.
     pub fn missing(rpc: &str, rest: &[&str], access: S::Access) -> Self {
         Self::new(rpc, rest, access, Kind::Unary, None)
+    }
+
+    /// A call of something that is switched off; `why` is the message.
+    #[must_use]
+    pub fn disabled(self, why: &'static str) -> Self {
+        Self {
+            handler: None,
+            disabled: Some(why),
+            ..self
+        }
     }
 
     /// REST bindings of a call that only gRPC has: they say so.
@@ -119,6 +132,13 @@ impl<S: Role> Call<S> {
         Self { session, ..self }
     }
 
+    fn absent(&self) -> ApiError {
+        let disabled = self
+            .disabled
+            .map(|why| ApiError::new(Code::Unimplemented, why));
+        disabled.unwrap_or_else(|| missing(&self.rpc))
+    }
+
     /// Answers a request and notifies the role, which counts it.
     pub async fn run(
         &self,
@@ -129,7 +149,7 @@ impl<S: Role> Call<S> {
         state.started(self);
         let reply = match &self.handler {
             Some(handler) => handler(state.clone(), caller, request).await,
-            None => Err(missing(&self.rpc)),
+            None => Err(self.absent()),
         };
         state.handled(self, reply.as_ref().err());
         reply

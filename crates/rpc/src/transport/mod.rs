@@ -3,6 +3,7 @@
 
 mod authority;
 mod grpc;
+mod gzip;
 pub mod listen;
 mod rest;
 pub mod source;

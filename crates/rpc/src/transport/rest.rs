@@ -1,10 +1,10 @@
 //! REST: path, query and body become the request message of a call; the reply is JSON, and streams
 //! are JSON lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
 
-use super::{text, traceparent};
+use super::{gzip, text, traceparent};
 use crate::{
-    ApiError, Code, Role, heavy,
-    table::{BodyOf, Fields, Reply, Request as CallRequest, Rest, Session, query},
+    ApiError, Role, heavy,
+    table::{Bindings, BodyOf, Call, Fields, Reply, Request as CallRequest, Rest, Session, query},
 };
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
@@ -19,6 +19,7 @@ use tracing::Instrument as _;
 /// An idle event stream sends a comment at this interval, to detect clients that are gone.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const EVENT_STREAM: &str = "text/event-stream";
+const GRPC_CONTENT_TYPE: &str = "grpc-metadata-content-type";
 
 pub async fn handle<S: Role>(
     state: Arc<S>,
@@ -29,40 +30,52 @@ pub async fn handle<S: Role>(
     if parts.method != Method::GET && !is_json(&parts) {
         return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Invalid content type\n");
     }
-    match answer(&state, source, &parts, body).await {
-        Ok(response) => response,
-        Err(e) => json(e.code.http(), e.json().to_string().into_bytes()),
+    let path = parts.uri.path();
+    let mut response = match state.table().by_rest(&parts.method, path) {
+        Some(route) => match answer(&state, source, &parts, route, body).await {
+            Ok(response) => response,
+            Err(e) => json(e.code.http(), e.json().to_string().into_bytes()),
+        },
+        None if state.table().knows_path(path) => {
+            text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n")
+        }
+        None => text(StatusCode::NOT_FOUND, "Not Found\n"),
+    };
+    let is_event_stream = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind == EVENT_STREAM);
+    if is_event_stream {
+        return response;
     }
+    let vary = HeaderValue::from_static("Accept-Encoding");
+    response.headers_mut().insert(header::VARY, vary);
+    if gzip::is_accepted(&parts.headers) {
+        response = gzip::compressed(response);
+    }
+    response
 }
 
-/// Whether the content type is JSON. A form on another site cannot send this type, so a session
-/// cookie alone is not enough to change something.
+type Route<'a, S> = (&'a Call<S>, &'a Rest, Bindings);
+
+/// Whether the content type is JSON, without parameters. A form on another site cannot send this
+/// type, so a session cookie alone is not enough to change something.
 fn is_json(parts: &Parts) -> bool {
     let value = parts
         .headers
         .get(header::CONTENT_TYPE)
         .and_then(|v| v.to_str().ok())
         .unwrap_or_default();
-    value
-        .split(';')
-        .next()
-        .is_some_and(|t| t.trim().eq_ignore_ascii_case("application/json"))
+    value.trim().eq_ignore_ascii_case("application/json")
 }
 
 async fn answer<S: Role>(
     state: &Arc<S>,
     source: IpAddr,
     parts: &Parts,
+    (call, rest, bindings): Route<'_, S>,
     body: Body,
 ) -> Result<Response<Body>, ApiError> {
-    let path = parts.uri.path();
-    let Some((call, rest, bindings)) = state.table().by_rest(&parts.method, path) else {
-        return Err(if state.table().knows_path(path) {
-            ApiError::new(Code::Unimplemented, "Method Not Allowed")
-        } else {
-            ApiError::not_found("Not Found")
-        });
-    };
     let caller = state
         .caller(source, &parts.headers, Some(&call.access))
         .await?;
@@ -72,6 +85,7 @@ async fn answer<S: Role>(
         parts.uri.query().unwrap_or_default(),
         bindings,
     )?;
+    let fields = fields.filter(|_| state.selects_fields(call));
     let fields = match fields {
         Some(fields) if !state.keeps_list_metadata(call) => Some(fields.strictly()),
         fields => fields,
@@ -90,6 +104,9 @@ async fn answer<S: Role>(
         .instrument(span)
         .await?;
     let mut response = respond(parts, select(reply, fields).await);
+    // The gateway of other servers passes on what its calls answered.
+    let kind = HeaderValue::from_static("application/grpc");
+    response.headers_mut().insert(GRPC_CONTENT_TYPE, kind);
     if let Some(token) = session_token(call.session, &mut response, renewed).await? {
         let cookie = state.cookie(&token);
         response
@@ -190,7 +207,7 @@ fn respond(parts: &Parts, reply: Reply) -> Response<Body> {
 
 fn stream(messages: BoxStream<'static, Result<Vec<u8>, ApiError>>, events: bool) -> Response<Body> {
     let (before, after): (&[u8], &[u8]) = if events {
-        (b"data: ", b"\n\n")
+        (b"data: ", b" \n\n")
     } else {
         (b"", b"\n")
     };
@@ -218,9 +235,6 @@ fn stream(messages: BoxStream<'static, Result<Vec<u8>, ApiError>>, events: bool)
     response
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
 }
 

@@ -91,13 +91,17 @@ pub fn set_cookies(
         .collect()
 }
 
-/// A `Set-Cookie` header with the token, for paths below `root`; an empty token deletes the cookie.
+/// A `Set-Cookie` header with the token, for paths below `root`; an empty token empties the cookie.
+/// It is sent when a link leads here, as after a sign-in at an identity provider, but with no
+/// request that another site's page makes.
 pub fn set_cookie(cookie: &str, token: &str, root: &str, only_https: bool) -> Option<HeaderValue> {
     let root = root.trim_matches('/');
+    if token.is_empty() {
+        return HeaderValue::from_str(&format!("{cookie}=; Path=/{root}")).ok();
+    }
     let secure = if only_https { "; Secure" } else { "" };
-    let age = if token.is_empty() { "; Max-Age=0" } else { "" };
     HeaderValue::from_str(&format!(
-        "{cookie}={token}; Path=/{root}; SameSite=Strict; HttpOnly{secure}{age}"
+        "{cookie}={token}; path=/{root}; SameSite=lax; httpOnly{secure}"
     ))
     .ok()
 }

@@ -204,6 +204,13 @@ impl Guard {
         self.grant(object)
     }
 
+    /// Checks the permission to change an Application of this project and name, before it is looked
+    /// for: the error names what the caller named.
+    pub(crate) fn update_named(&self, app: &Application) -> Result<(), ApiError> {
+        let object = app.name(&self.namespace);
+        self.ask(Resource::Applications, Action::Update, "", &object)
+    }
+
     /// Checks another permission for the same object.
     pub(crate) fn also<B: Verb, A, T: Named + Clone>(
         &self,

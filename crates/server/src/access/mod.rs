@@ -47,7 +47,7 @@ pub(crate) use guard::{Authorized, Guard};
 pub(crate) use keys::PublicKeys;
 pub(crate) use projects::find as find_project;
 pub(crate) use repositories::Stored;
-pub(crate) use sets::find_set;
+pub(crate) use sets::{find_set, set_to_delete};
 pub(crate) use templates::CredentialUse;
 pub(crate) use trusted::{Trusted, TrustedChange};
 

@@ -1,6 +1,9 @@
 //! Repositories and their credentials.
 
-use super::{Authorized, Create, Delete, Get, Guard, Reach, Update, Verb, secrets};
+use super::{
+    Action, Authorized, Create, Delete, Get, Guard, Reach, Resource, Update, Verb, guard::scoped,
+    secrets,
+};
 use crate::{
     ApiError,
     ports::{SecretRecord, StoreResult},
@@ -63,6 +66,27 @@ impl Reach {
         same.into_iter()
             .find(|stored| stored.repository.project == q.app_project)
             .ok_or_else(not_found)
+    }
+
+    /// The stored repository that is to be changed. Who may change one of that name learns that
+    /// there is none.
+    pub(crate) async fn repository_to_change(
+        &self,
+        guard: &Guard,
+        q: &RepoQuery,
+    ) -> Result<Stored<Update>, ApiError> {
+        let named = scoped(&q.app_project, &q.repo);
+        guard.ask(Resource::Repositories, Action::Update, "", &named)?;
+        let all = secrets::records(self.store.as_ref()).await?;
+        let found = all.into_iter().find(|(_, stored)| {
+            same_repository(&stored.repo, &q.repo) && stored.project == q.app_project
+        });
+        let (secret, repository) =
+            found.ok_or_else(|| ApiError::not_found(format!("repo '{}' not found", q.repo)))?;
+        Ok(Stored {
+            secret,
+            repository: guard.grant(repository)?,
+        })
     }
 
     /// The repository with this URL as the project may use it, with credentials.

@@ -30,10 +30,9 @@ pub(crate) async fn find_set<A: Verb>(
 ) -> Result<Authorized<ApplicationSet, A>, ApiError> {
     let namespace = state.namespace_or_ours(namespace);
     if !state.reach.permits(namespace) {
-        return Err(ApiError::new(
-            Code::PermissionDenied,
-            format!("namespace '{namespace}' is not permitted"),
-        ));
+        return Err(ApiError::plain(format!(
+            "namespace '{namespace}' is not permitted"
+        )));
     }
     match state.reach.sets.get(namespace, name).await {
         Ok(set) => guard.grant(set),
@@ -42,6 +41,28 @@ pub(crate) async fn find_set<A: Verb>(
             "error getting ApplicationSet: {why}"
         ))),
         Err(e) => Err(e.into()),
+    }
+}
+
+/// The same for a set that is to be deleted, in the words for that. There is none where none may be.
+pub(crate) async fn set_to_delete(
+    state: &State,
+    guard: &Guard,
+    namespace: &str,
+    name: &str,
+) -> Result<Authorized<ApplicationSet, Delete>, ApiError> {
+    let namespace = state.namespace_or_ours(namespace);
+    let missing = || {
+        ApiError::not_found(format!(
+            "error getting ApplicationSets: applicationsets.argoproj.io {name:?} not found"
+        ))
+    };
+    if !state.reach.permits(namespace) {
+        return Err(missing());
+    }
+    match find_set(state, guard, namespace, name).await {
+        Err(e) if e.code == Code::NotFound => Err(missing()),
+        found => found,
     }
 }
 

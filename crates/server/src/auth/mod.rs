@@ -198,8 +198,8 @@ impl Auth {
             })?
             .is_match(new);
         if !allowed {
-            return Err(ApiError::invalid(format!(
-                "New password does not match the following expression: {pattern}."
+            return Err(ApiError::plain(format!(
+                "new password does not match the following expression: {pattern}"
             )));
         }
         let text = new.to_owned();
@@ -254,6 +254,7 @@ impl Auth {
         claims.iat = changed.map_or(claims.iat, |changed| {
             claims.iat.max(changed.as_second().min(claims.iat + 1))
         });
+        claims.exp += claims.iat - claims.nbf;
         token::sign(&claims, &settings.signing_key)
     }
 
@@ -453,7 +454,8 @@ impl Auth {
     pub async fn renewed(&self, claims: &Claims, now: Timestamp) -> Option<String> {
         let is_session =
             claims.is_local() && claims.project_role().is_none() && claims.capability() == "login";
-        if !is_session || claims.exp - now.as_second() >= RENEW_BELOW_SECONDS {
+        let lasts = claims.exp == 0 || claims.exp - now.as_second() >= RENEW_BELOW_SECONDS;
+        if !is_session || lasts {
             return None;
         }
         let settings = self.settings.get().await.ok()?;

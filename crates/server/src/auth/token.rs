@@ -2,13 +2,16 @@
 //! the other's tokens.
 
 use crate::{ApiError, sso::whole_seconds};
-use base64::{Engine as _, engine::general_purpose::STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
+use base64::{
+    DecodeError, Engine as _, engine::general_purpose::STANDARD, prelude::BASE64_URL_SAFE_NO_PAD,
+};
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use tiphys_engine::gojson;
 use tiphys_rbac::user_id;
 
 const ISSUER: &str = "argocd";
@@ -195,11 +198,20 @@ fn check_form(text: &str) -> Result<(), String> {
     let [header, _, _] = parts.as_slice() else {
         return Err("token is malformed: token contains an invalid number of segments".into());
     };
-    let header = BASE64_URL_SAFE_NO_PAD
-        .decode(header)
-        .map_err(|e| format!("token is malformed: could not base64 decode header: {e}"))?;
-    let header: Value = serde_json::from_slice(&header)
-        .map_err(|e| format!("token is malformed: could not JSON decode header: {e}"))?;
+    let header = BASE64_URL_SAFE_NO_PAD.decode(header).map_err(|e| {
+        let at = match e {
+            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+            _ => header.len(),
+        };
+        format!(
+            "token is malformed: could not base64 decode header: illegal base64 data at input \
+                 byte {at}"
+        )
+    })?;
+    let header: Value = serde_json::from_slice(&header).map_err(|e| {
+        let why = gojson::error_text(&String::from_utf8_lossy(&header), &e);
+        format!("token is malformed: could not JSON decode header: {why}")
+    })?;
     match header.get("alg").and_then(Value::as_str) {
         None => Err("token is unverifiable: signing method (alg) is unspecified".into()),
         Some("HS256") => Ok(()),
@@ -229,7 +241,7 @@ pub(super) fn parse(text: &str, key: &[u8], now: Timestamp) -> Result<Claims, St
     let claims = jsonwebtoken::decode::<Claims>(text, &DecodingKey::from_secret(key), &validation)
         .map_err(|e| match e.kind() {
             jsonwebtoken::errors::ErrorKind::InvalidSignature => {
-                "token signature is invalid".to_owned()
+                "token signature is invalid: signature is invalid".to_owned()
             }
             kind => format!("token is malformed: {kind:?}"),
         })?

@@ -16,7 +16,7 @@ use tiphys_api::rpc::account::{
 };
 
 const ACTIONS: [&str; 9] = [
-    "get", "create", "update", "delete", "sync", "override", "action", "invoke", "rollback",
+    "get", "create", "update", "delete", "sync", "rollback", "override", "action", "invoke",
 ];
 
 pub async fn can_i(
@@ -54,7 +54,10 @@ pub async fn can_i(
 }
 
 fn shown(name: &str, account: &LocalAccount) -> Account {
-    let tokens = account.tokens.iter().map(|token| Token {
+    let mut tokens: Vec<_> = account.tokens.iter().collect();
+    // The newest first.
+    tokens.sort_by_key(|token| std::cmp::Reverse(token.iat));
+    let tokens = tokens.into_iter().map(|token| Token {
         id: token.id.clone(),
         issued_at: token.iat,
         expires_at: token.exp,
@@ -101,8 +104,7 @@ pub async fn get(
 ) -> Result<Account, ApiError> {
     guard.ask_account(Action::Get, &q.name)?;
     let settings = state.settings.fresh().await?;
-    let account = known(&settings, &q.name)
-        .map_err(|e| e.context(&format!("failed to get account {}", q.name)))?;
+    let account = known(&settings, &q.name)?;
     Ok(shown(&q.name, account))
 }
 
@@ -156,6 +158,7 @@ pub async fn create_token(
     };
     let sub = format!("{}:{}", q.name, Capability::ApiKey.word());
     let claims = Claims::token(sub, id, q.expires_in, Timestamp::now());
+    known(&*state.settings.fresh().await?, &q.name)?;
     let failed = |e: ApiError| e.context("failed to update account with new token");
     change_tokens(&state, &q.name, |account| {
         if account.tokens.iter().any(|token| token.id == claims.jti) {
@@ -185,6 +188,7 @@ pub async fn delete_token(
     q: DeleteTokenRequest,
 ) -> Result<EmptyResponse, ApiError> {
     guard.ask_account(Action::Update, &q.name)?;
+    known(&*state.settings.fresh().await?, &q.name)?;
     change_tokens(&state, &q.name, |account| {
         let before = account.tokens.len();
         account.tokens.retain(|token| token.id != q.id);

@@ -3,7 +3,7 @@
 use super::application::audit;
 use crate::{
     ApiError, Code,
-    access::{Authorized, Create, Delete, Get, Guard, find_set},
+    access::{Authorized, Create, Get, Guard, find_set, set_to_delete},
     auth::Caller,
     ports::{EventRecord, SetEvent, StoreError},
     server::State,
@@ -277,7 +277,7 @@ pub async fn delete(
     guard: Guard,
     q: ApplicationSetDeleteRequest,
 ) -> Result<ApplicationSetResponse, ApiError> {
-    let set = find_set::<Delete>(&state, &guard, &q.appset_namespace, &q.name).await?;
+    let set = set_to_delete(&state, &guard, &q.appset_namespace, &q.name).await?;
     state
         .reach
         .delete_set(&set)

@@ -61,7 +61,14 @@ pub async fn detailed(
     guard: Guard,
     q: ProjectQuery,
 ) -> Result<DetailedProjectsResponse, ApiError> {
-    let project = find::<Get>(&state, &guard, &q.name).await?;
+    let found = find::<Get>(&state, &guard, &q.name).await;
+    let project = found.map_err(|e| match e.code {
+        Code::NotFound => ApiError::not_found(format!(
+            "error getting app project {:?}: appproject.argoproj.io {:?} not found",
+            q.name, q.name
+        )),
+        _ => e,
+    })?;
     let repositories = state.reach.repositories_of(&project).await?;
     Ok(DetailedProjectsResponse {
         global_projects: state.reach.global_projects(&project),

@@ -43,7 +43,7 @@ pub async fn create(
         }
         if tiphys_rbac::tokens(project, &q.role).any(|token| token.id == claims.jti) {
             return Err(ApiError::invalid(format!(
-                "token id '{}' has been used. Please specify another one or leave it empty",
+                "rpc error: code = InvalidArgument desc = Token id '{}' has been used. ",
                 claims.jti
             )));
         }

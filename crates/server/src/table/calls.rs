@@ -2,7 +2,7 @@
 //! that Argo CD requires, in its order. Rows without a handler list the permissions for a future
 //! implementation.
 
-use super::{client_stream, missing, public, signed_in, stream, unary};
+use super::{client_stream, missing, public, signed_in, stream, unary, without_hydrator};
 use crate::{
     access::{Access, Action::*, Ask, CredentialUse, Resource::*},
     server::State,
@@ -491,7 +491,7 @@ fn repositories() -> Vec<Call<State>> {
             needs(&[Ask(Repositories, Get)]),
             repository::get,
         ),
-        missing(
+        without_hydrator(
             "repository.RepositoryService/GetWrite",
             &["GET /api/v1/write-repositories/{repo}"],
             needs(&[Ask(WriteRepositories, Get)]),
@@ -502,7 +502,7 @@ fn repositories() -> Vec<Call<State>> {
             Access::Lists(Ask(Repositories, Get)),
             repository::list,
         ),
-        missing(
+        without_hydrator(
             "repository.RepositoryService/ListWriteRepositories",
             &["GET /api/v1/write-repositories"],
             Access::Lists(Ask(WriteRepositories, Get)),
@@ -560,7 +560,7 @@ fn changing_repositories() -> Vec<Call<State>> {
             needs(&[Ask(Repositories, Create)]),
             repository::create,
         ),
-        missing(
+        without_hydrator(
             "repository.RepositoryService/CreateWriteRepository",
             &["POST /api/v1/write-repositories repo"],
             needs(&[Ask(WriteRepositories, Create)]),
@@ -568,16 +568,16 @@ fn changing_repositories() -> Vec<Call<State>> {
         unary(
             "repository.RepositoryService/Update",
             &["PUT /api/v1/repositories/{repo.repo} repo"],
-            needs(&[Ask(Repositories, Get), Ask(Repositories, Update)]),
+            needs(&[Ask(Repositories, Update)]),
             repository::update,
         ),
         unary(
             "repository.RepositoryService/UpdateRepository",
             &["PUT /api/v1/repositories/{repo.repo} repo"],
-            needs(&[Ask(Repositories, Get), Ask(Repositories, Update)]),
+            needs(&[Ask(Repositories, Update)]),
             repository::update,
         ),
-        missing(
+        without_hydrator(
             "repository.RepositoryService/UpdateWriteRepository",
             &["PUT /api/v1/write-repositories/{repo.repo} repo"],
             needs(&[Ask(WriteRepositories, Get), Ask(WriteRepositories, Update)]),
@@ -594,7 +594,7 @@ fn changing_repositories() -> Vec<Call<State>> {
             needs(&[Ask(Repositories, Get), Ask(Repositories, Delete)]),
             repository::delete,
         ),
-        missing(
+        without_hydrator(
             "repository.RepositoryService/DeleteWriteRepository",
             &["DELETE /api/v1/write-repositories/{repo}"],
             needs(&[Ask(WriteRepositories, Get), Ask(WriteRepositories, Delete)]),
@@ -605,7 +605,7 @@ fn changing_repositories() -> Vec<Call<State>> {
             needs(&[Ask(Repositories, Create)]),
             repository::validate_access,
         ),
-        missing(
+        without_hydrator(
             "repository.RepositoryService/ValidateWriteAccess",
             &["POST /api/v1/write-repositories/{repo}/validate repo"],
             needs(&[Ask(WriteRepositories, Create)]),

@@ -97,6 +97,11 @@ where
     table::unary(rpc, rest, Access::SignedIn, Shown::conceal, f)
 }
 
+/// A row for the hydrator's repositories. There is no hydrator.
+fn without_hydrator(rpc: &str, rest: &[&str], access: Access) -> Call<State> {
+    Call::missing(rpc, rest, access).disabled("hydrator is disabled")
+}
+
 /// A row that is not implemented yet.
 fn missing(rpc: &str, rest: &[&str], access: Access) -> Call<State> {
     Call::missing(rpc, rest, access)

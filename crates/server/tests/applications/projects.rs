@@ -94,10 +94,8 @@ async fn c80_applications_in_permitted_namespaces_are_served_like_our_own() {
     let refused = world
         .rest(Method::POST, APPS, Some(elsewhere.clone()))
         .await;
-    assert_eq!(
-        (refused.0, refused.1["error"].as_str()),
-        (403, Some("namespace 'team' is not permitted"))
-    );
+    let why = "app is not allowed in project \"default\", or the project does not exist";
+    assert_eq!((refused.0, refused.1["error"].as_str()), (400, Some(why)));
 
     world
         .store

@@ -88,8 +88,21 @@ pub async fn list(
         items,
         ..Default::default()
     };
-    list.metadata.resource_version = resource_version.to_string();
+    list.metadata.resource_version = list_version(&resource_version.to_string(), &list.items);
     Ok(list)
+}
+
+/// The version of a list. Where several namespaces are watched there is none for all of them: then
+/// it is the newest that the caller sees.
+fn list_version(known: &str, items: &[Application]) -> String {
+    if known != "0" {
+        return known.to_owned();
+    }
+    let versions = items
+        .iter()
+        .map(|app| app.metadata.resource_version.parse::<u64>());
+    let newest = versions.filter_map(Result::ok).max();
+    newest.unwrap_or_default().to_string()
 }
 
 pub async fn get(
@@ -269,7 +282,7 @@ pub async fn chart_details(
     let source = source_of(&app, q.source_index, q.version_id)
         .map_err(|e| e.context("error getting app source by source index and version ID"))?;
     if source.chart.is_empty() {
-        return Err(ApiError::invalid(format!(
+        return Err(ApiError::plain(format!(
             "no chart found for application: {}",
             q.name
         )));

@@ -22,6 +22,8 @@ use tiphys_api::{
 };
 use tiphys_engine::{integrity, spec, sync::window::Windows};
 
+/// Whether a sync to another revision than the source's needs a permission of its own.
+const OVERRIDE_FOR_REVISIONS: &str = "application.sync.requireOverridePrivilegeForRevisionSync";
 const TRIES: usize = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
@@ -40,7 +42,10 @@ pub async fn sync(
     .await?;
     may_sync_now(&app, &project)?;
     let app: Authorized<Application, Sync> = guard.also(&app)?;
-    if !q.manifests.is_empty() {
+    let settings = state.settings.fresh().await?;
+    let is_override = !q.manifests.is_empty()
+        || settings.flag(OVERRIDE_FOR_REVISIONS) && names_other_revision(&app, &q);
+    if is_override {
         guard.also::<Override, _, _>(&app)?;
     }
     if !q.manifests.is_empty()
@@ -62,8 +67,7 @@ pub async fn sync(
         .sync_options
         .as_ref()
         .map_or(&policy.sync_options, |o| &o.items);
-    if options.iter().any(|o| o == "Replace=true") && !state.settings.fresh().await?.replace_allowed
-    {
+    if options.iter().any(|o| o == "Replace=true") && !settings.replace_allowed {
         return Err(ApiError::precondition(
             "sync with replace was disabled on the API Server level via the server configuration",
         ));
@@ -111,6 +115,29 @@ pub async fn sync(
     )
     .await;
     Ok(with_health(&state, started).await)
+}
+
+/// Whether the request names a revision that is not the source's own.
+fn names_other_revision(app: &Application, q: &ApplicationSyncRequest) -> bool {
+    let differs = |asked: &str, source: &ApplicationSource| {
+        !asked.is_empty() && asked != source.target_revision
+    };
+    if app.spec.sources.is_empty() {
+        let asked = q.revision.as_deref().unwrap_or_default();
+        return app
+            .spec
+            .source
+            .as_ref()
+            .is_some_and(|source| differs(asked, source));
+    }
+    q.source_positions
+        .iter()
+        .zip(&q.revisions)
+        .any(|(position, asked)| {
+            let index = usize::try_from(position - 1).ok();
+            let source = index.and_then(|index| app.spec.sources.get(index));
+            source.is_none_or(|source| differs(asked, source))
+        })
 }
 
 /// Checks that the project lets a user sync now.

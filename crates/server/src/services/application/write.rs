@@ -36,13 +36,13 @@ pub async fn create(
     // The status belongs to the controller; a user-supplied history could be rolled back to.
     app.status = Default::default();
     let app = guard.create(app)?;
+    let project = project_of(&state, &app).await?;
     if !state.reach.permits(&app.metadata.namespace) {
         return Err(ApiError::new(
             Code::PermissionDenied,
             format!("namespace '{}' is not permitted", app.metadata.namespace),
         ));
     }
-    let project = project_of(&state, &app).await?;
     let context = |e: ApiError| e.context("error while validating and normalizing app");
     let app = validate_and_normalize(&state, app, &project, q.validate.unwrap_or(true))
         .await
@@ -208,6 +208,7 @@ pub async fn update(
     guard: Guard,
     q: ApplicationUpdateRequest,
 ) -> Result<Application, ApiError> {
+    guard.update_named(&q.application)?;
     validate_and_update(
         &state,
         &guard,

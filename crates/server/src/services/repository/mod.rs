@@ -6,7 +6,7 @@ pub use connections::Connections;
 
 use crate::{
     ApiError,
-    access::{Authorized, Delete, Get, Guard, Stored, Update, app_in_project},
+    access::{Authorized, Delete, Get, Guard, Stored, app_in_project},
     ports::{ClusterVersions, RenderRequest},
     server::State,
     services::application::validate::permitted,
@@ -189,8 +189,7 @@ pub async fn update(
         app_project: repository.project.clone(),
         ..Default::default()
     };
-    let stored = state.reach.repository(&guard, &query).await?;
-    let stored: Stored<Update> = stored.also(&guard)?;
+    let stored = state.reach.repository_to_change(&guard, &query).await?;
     restore_password(&mut repository.repo, [stored.repository.repo.as_str()]);
     restore_password(&mut repository.proxy, [stored.repository.proxy.as_str()]);
     let repository = stored.replaced_by(&guard, repository)?;
