@@ -417,6 +417,8 @@ fn a_chart_becomes_an_application() {
     }]);
     assert_eq!(found, wanted);
 
+    upgrades_and_back(&repositories, &kube, &connect);
+
     // What was replaced since it was shown is not installed.
     let digest = "ab".repeat(32);
     server.serve("/charts/index.yaml", entries(&digest).as_str());
@@ -424,4 +426,60 @@ fn a_chart_becomes_an_application() {
     repositories.until("good", "Ready", |status| status["versions"] == 1);
     let refused = repositories.fails(&blue);
     assert!(refused.contains("digest differs"), "{refused}");
+}
+
+/// The next version with a conflict, decided, and the way back.
+fn upgrades_and_back(repositories: &Repositories<'_>, kube: &Api, connect: &[&str]) {
+    let application = namespaced("argoproj.io/v1alpha1", "argocd", "applications") + "/shop";
+    let at = |wanted: &str| {
+        let path = namespaced("v1", "shop", "configmaps") + "/shop-web";
+        eventually(PATIENCE, &format!("version {wanted} runs"), || {
+            match kube.find(&path) {
+                Some(map) if map["data"]["version"] == wanted => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        });
+        kube.find(&application).expect("the Application")
+    };
+    let preview = ["upgrade", "shop", "--preview"];
+    let shown = repositories.catalog(&[&preview, connect].concat());
+    for line in [
+        "web: 1.0.0 -> 1.1.0",
+        "=== ConfigMap",
+        "-  version: 1.0.0",
+        "+  version: 1.1.0",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    // Nobody answers the question.
+    let refused = repositories.fails(&[&["upgrade", "shop"], connect].concat());
+    assert!(refused.contains("EOF"), "{refused}");
+    assert_eq!(at("1.0.0")["spec"]["source"]["targetRevision"], "1.0.0");
+    let done = repositories.catalog(&[&["upgrade", "shop", "--yes"], connect].concat());
+    assert!(
+        done.ends_with("application 'shop' upgraded to 1.1.0\n"),
+        "{done}"
+    );
+    let upgraded = at("1.1.0");
+    let annotations = &upgraded["metadata"]["annotations"];
+    assert_eq!(annotations["catalog.tiphys.dev/version"], "1.1.0");
+    let digest = annotations["catalog.tiphys.dev/digest"].as_str();
+    assert_eq!(digest.map(str::len), Some(64), "{annotations}");
+    assert_eq!(
+        upgraded["spec"]["source"]["helm"]["valuesObject"]["colour"],
+        "blue"
+    );
+    let none = repositories.fails(&[&["upgrade", "shop", "--yes"], connect].concat());
+    assert!(none.contains("no version of web after 1.1.0"), "{none}");
+
+    let back = repositories.catalog(&[&["rollback", "shop", "--yes"], connect].concat());
+    assert!(
+        back.ends_with("application 'shop' rolled back to 1.0.0\n"),
+        "{back}"
+    );
+    let annotations = &at("1.0.0")["metadata"]["annotations"];
+    assert_eq!(annotations["catalog.tiphys.dev/version"], "1.0.0");
+    let unknown = ["rollback", "shop", "--to", "0.1.0"];
+    let unknown = repositories.fails(&[&unknown, connect].concat());
+    assert!(unknown.contains("never had version"), "{unknown}");
 }

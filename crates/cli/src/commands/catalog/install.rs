@@ -19,14 +19,12 @@ use tiphys_api::{
 use tiphys_catalog::{
     RepoSpec, Store,
     model::{Chart, ChartVersion},
+    release::{address, annotations},
 };
 use tiphys_render::helm::{
     HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, chart::Chart as HelmChart,
     check_installable, values::Values,
 };
-
-/// What the annotations of an Application from the catalogue begin with.
-pub const ANNOTATION: &str = "catalog.tiphys.dev";
 
 /// Make an Application of a chart
 ///
@@ -150,17 +148,10 @@ impl Install {
         if self.auto_sync {
             policy["automated"] = json!({});
         }
-        let mut annotations = json!({});
-        for (key, value) in [
-            ("repository", &*called(&opened.id)),
-            ("chart", &*chart.name),
-            ("version", &*version.version),
-            ("digest", &*version.digest),
-        ] {
-            if !value.is_empty() {
-                annotations[format!("{ANNOTATION}/{key}")] = value.into();
-            }
-        }
+        let repository = called(&opened.id);
+        let digest = &version.digest;
+        let mut annotations = annotations(&repository, &chart.name, &version.version, digest);
+        annotations.retain(|_, value| !value.is_empty());
         json!({
             "apiVersion": API_VERSION,
             "kind": "Application",
@@ -198,60 +189,5 @@ impl Install {
         let name = &created.metadata.name;
         output::print(&format!("application '{name}' created\n"));
         Ok(())
-    }
-}
-
-/// The repository and the chart's name as the source of an Application writes them: registries
-/// without a scheme, with all of the path but its end.
-pub fn address(chart: &Chart, is_registry: bool) -> (String, String) {
-    if !is_registry {
-        return (chart.repo.url.clone(), chart.name.clone());
-    }
-    let url = &chart.repo.url;
-    let base = url.split_once("://").map_or(&**url, |(_, rest)| rest);
-    let path = format!("{}/{}", base.trim_end_matches('/'), chart.path());
-    let (url, name) = path.rsplit_once('/').unwrap_or((&path, ""));
-    (url.to_owned(), name.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tiphys_catalog::model::RepoRef;
-
-    #[test]
-    fn addresses_are_those_of_sources() {
-        for (is_registry, url, id, wanted) in [
-            (
-                false,
-                "https://charts.example/x",
-                "r/web",
-                ("https://charts.example/x", "web"),
-            ),
-            (
-                true,
-                "https://registry.example/charts/",
-                "r/team%2Fweb",
-                ("registry.example/charts/team", "web"),
-            ),
-            (
-                true,
-                "oci://registry.example",
-                "r/web",
-                ("registry.example", "web"),
-            ),
-        ] {
-            let chart = Chart {
-                id: id.to_owned(),
-                name: "web".to_owned(),
-                repo: RepoRef {
-                    url: url.to_owned(),
-                    ..RepoRef::default()
-                },
-                ..Chart::default()
-            };
-            let (url, name) = address(&chart, is_registry);
-            assert_eq!((&*url, &*name), wanted);
-        }
     }
 }

@@ -1,11 +1,14 @@
 //! `catalog`: charts of repositories, in a database of this machine. No server is needed.
 
+mod chosen;
 mod install;
 mod read;
 mod repos;
+mod rollback;
 mod search;
 mod sync;
 mod updates;
+mod upgrade;
 
 use crate::{
     client::{ConnectArgs, Failure},
@@ -40,6 +43,8 @@ enum CatalogCommand {
     Values(read::Values),
     Install(Box<install::Install>),
     Updates(updates::Updates),
+    Upgrade(Box<upgrade::Upgrade>),
+    Rollback(rollback::Rollback),
 }
 
 impl CatalogArgs {
@@ -54,6 +59,8 @@ impl CatalogArgs {
             CatalogCommand::Values(command) => command.run(&store),
             CatalogCommand::Install(command) => command.run(store, connect).await,
             CatalogCommand::Updates(command) => command.run(store, connect).await,
+            CatalogCommand::Upgrade(command) => command.run(store, connect).await,
+            CatalogCommand::Rollback(command) => command.run(store, connect).await,
         }
     }
 }
