@@ -1,14 +1,18 @@
 //! From a chart of the catalogue to a source of an Application, and to the source's next version.
 //!
-//! Main types: [`Origin`] (the chart that a source is from) and [`upgrade::Plan`]. It knows sources
-//! as written in specifications, and never where Applications are.
+//! Main types: [`Chosen`] (a source that is a chart), [`Origin`] (the chart that it is from),
+//! [`install::Install`] and [`upgrade::Plan`]. It knows Applications as values, and never where they
+//! are.
 
+mod chosen;
+pub mod install;
 pub mod merge;
 mod origin;
 mod render;
 mod text;
 pub mod upgrade;
 
+pub use chosen::Chosen;
 pub use origin::{ANNOTATION, Origin, address, annotations, newer};
 pub use render::{Facts, Manifests, difference};
 

@@ -3,7 +3,7 @@
 //! Main function: [`plan`]; main types: [`Wanted`] and [`Plan`]. Nothing is written.
 
 use super::{
-    Facts, Manifests, Origin,
+    Chosen, Facts, Manifests, Origin,
     merge::{self, Conflict, Merged, Prefer, Values},
     newer, parse_values, text,
 };
@@ -13,7 +13,10 @@ use crate::{
 };
 use serde_json::Value;
 use std::sync::Arc;
-use tiphys_api::source::{ApplicationSource, HelmParameter};
+use tiphys_api::{
+    rpc::catalog::{self as rpc, UpgradeResponse},
+    source::{ApplicationSource, HelmParameter},
+};
 use tiphys_gocompat::yaml;
 use tiphys_render::{
     SourceFiles,
@@ -65,6 +68,38 @@ impl Plan {
     pub fn difference(&self) -> Option<String> {
         let (before, after) = (self.before.as_ref()?, self.after.as_ref()?);
         Some(super::difference(before, after))
+    }
+
+    /// As the API answers. `repository` is what users call it.
+    pub fn response(self, chosen: &Chosen, origin: &Origin, repository: &str) -> UpgradeResponse {
+        let known = (origin, repository.to_owned(), self.digest.clone());
+        let application = chosen.replaced(self.source.clone(), Some(&known));
+        let text = |value: Option<&Value>| value.map(ToString::to_string).unwrap_or_default();
+        let is_open = |path: &str| self.undecided.iter().any(|open| open.path == path);
+        let conflicts = self.merged.conflicts.iter().map(|conflict| rpc::Conflict {
+            decided: !is_open(&conflict.path),
+            path: conflict.path.clone(),
+            old: text(conflict.old.as_ref()),
+            ours: conflict.ours.to_string(),
+            theirs: text(conflict.theirs.as_ref()),
+        });
+        let versions = origin.chart.versions.iter();
+        let difference = self.difference();
+        UpgradeResponse {
+            application,
+            conflicts: conflicts.collect(),
+            compared: difference.is_some(),
+            difference: difference.unwrap_or_default(),
+            values: yaml::to_string(&self.merged.values.clone().into()),
+            versions: versions.map(|version| version.version.clone()).collect(),
+            from: self.from,
+            to: self.to,
+            taken_from_new: self.merged.taken_from_new,
+            gone: self.merged.gone,
+            removed_in_chart: self.merged.removed_in_chart,
+            unknown_to_chart: self.merged.unknown_to_chart,
+            notes: self.notes,
+        }
     }
 }
 

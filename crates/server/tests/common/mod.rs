@@ -2,9 +2,11 @@
 
 #![allow(dead_code)]
 
+pub mod charts;
 pub mod fakes;
 
 use bytes::Bytes;
+use charts::FakeCatalog;
 use fakes::{FakeLive, FakeSets, FakeSources, FakeStore};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -31,6 +33,7 @@ pub const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 pub struct World {
     pub store: Arc<FakeStore>,
     pub live: Arc<FakeLive>,
+    pub catalog: Arc<FakeCatalog>,
     pub address: SocketAddr,
     pub token: String,
     pub connections: tiphys_listen::Connections,
@@ -160,11 +163,13 @@ impl World {
         options: Options,
         enforcer: Arc<dyn Enforcer>,
     ) -> Self {
+        let catalog = Arc::new(FakeCatalog::default());
         let deps = Deps {
             store: store.clone(),
             live: live.clone(),
             sources,
             sets: Arc::new(FakeSets::default()),
+            catalog: catalog.clone(),
             assets: Assets::new([("index.html", "text/html", "the page")]),
             options: Options {
                 refresh_timeout: Duration::from_secs(5),
@@ -183,6 +188,7 @@ impl World {
         Self {
             store,
             live,
+            catalog,
             address,
             token: String::new(),
             connections,

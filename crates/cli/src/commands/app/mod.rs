@@ -134,8 +134,8 @@ impl AppCommand {
 /// An Application by name, and by namespace if it is not the control plane's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AppRef {
-    name: String,
-    namespace: String,
+    pub(super) name: String,
+    pub(super) namespace: String,
 }
 
 impl AppRef {

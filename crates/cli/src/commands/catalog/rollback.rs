@@ -1,6 +1,6 @@
 //! `catalog rollback`: the version of a chart that an Application had before, with its values.
 
-use super::{chosen::Chosen, failed};
+use super::{called, failed, write};
 use crate::{
     client::{ConnectArgs, Failure},
     commands::{
@@ -11,7 +11,10 @@ use crate::{
 };
 use std::sync::Arc;
 use tiphys_api::{source::ApplicationSource, status::RevisionHistory};
-use tiphys_catalog::{Store, release::Origin};
+use tiphys_catalog::{
+    Store,
+    release::{Chosen, Origin},
+};
 
 /// Go back to the version of the chart that an Application had before
 ///
@@ -40,7 +43,7 @@ impl Rollback {
         let client = connect(args).await?;
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
         let app = app::get(&client, &app_ref, None).await?;
-        let chosen = Chosen::one(&app, self.source_position)?;
+        let chosen = Chosen::one(&app, self.source_position).map_err(failed)?;
         let name = &app.metadata.name;
         let before = before(&app.status.history, chosen.source, self.to.as_deref());
         let Some(before) = before else {
@@ -62,8 +65,10 @@ impl Rollback {
         let origin = Origin::of(&store, &before).map_err(failed)?;
         let digest = origin.as_ref().and_then(|origin| origin.version(&version));
         let digest = digest.map_or(String::new(), |version| version.digest.clone());
-        let origin = origin.as_ref().map(|origin| (origin, digest.as_str()));
-        chosen.replace(&client, before, origin).await?;
+        let known = origin
+            .as_ref()
+            .map(|origin| (origin, called(&origin.repo), digest));
+        write(&client, chosen.replaced(before, known.as_ref())).await?;
         output::print(&format!("application '{name}' rolled back to {version}\n"));
         Ok(())
     }

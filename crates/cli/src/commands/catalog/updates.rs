@@ -1,6 +1,6 @@
 //! `catalog updates`: Applications whose chart has a newer version.
 
-use super::{called, chosen::Chosen, failed};
+use super::{called, failed};
 use crate::{
     client::{ConnectArgs, Failure},
     commands::{app, connect},
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tiphys_api::{Application, rpc::application::ApplicationQuery};
 use tiphys_catalog::{
     Store,
-    release::{Origin, newer},
+    release::{Chosen, Origin, newer},
 };
 
 /// List the Applications whose chart has a newer version in the catalogue

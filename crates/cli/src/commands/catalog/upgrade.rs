@@ -1,6 +1,6 @@
 //! `catalog upgrade`: an Application gets another version of its chart.
 
-use super::{chosen::Chosen, failed};
+use super::{called, failed, is_ours, write};
 use crate::{
     client::{ConnectArgs, Failure},
     commands::{
@@ -12,16 +12,19 @@ use crate::{
     output,
 };
 use clap::ValueEnum;
-use serde_json::Value;
 use std::sync::Arc;
+use tiphys_api::rpc::catalog::{UpgradeRequest, UpgradeResponse};
 use tiphys_catalog::{
-    RepoSpec, Store,
+    CatalogError, RepoSpec, Store,
     release::{
-        merge,
+        Chosen, Origin,
+        merge::{self, Values},
         upgrade::{self, Plan, Wanted},
     },
 };
 use tiphys_render::helm::Limits;
+
+const PREVIEW: &str = "/catalog.CatalogService/PreviewUpgrade";
 
 /// Whose value counts where both changed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -69,9 +72,48 @@ impl Upgrade {
         let client = connect(args).await?;
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
         let app = app::get(&client, &app_ref, None).await?;
-        let chosen = Chosen::one(&app, self.source_position)?;
-        let origin = chosen.origin(&store)?;
+        let chosen = Chosen::one(&app, self.source_position).map_err(failed)?;
+        let origin = Origin::of(&store, chosen.source).map_err(failed)?;
+        let origin = origin.ok_or_else(|| failed(chosen.unknown()))?;
         let decided = self.values.read(&Limits::default());
+        let decided = decided.map_err(|e| Failure::error(e.to_string()))?;
+        let plan = match self.plan(&store, (&chosen, &origin), &decided).await {
+            Ok(plan) => plan.response(&chosen, &origin, &called(&origin.repo)),
+            // The credentials of a cluster's repositories are in the cluster.
+            Err(CatalogError::Repo(e)) if !is_ours(&store, &origin.repo)? => {
+                let asked = client
+                    .unary(PREVIEW, self.request(&app_ref, &decided))
+                    .await;
+                asked.map_err(|_| failed(e.into()))?
+            }
+            Err(e) => return Err(failed(e)),
+        };
+        output::print(&report(&plan));
+        if self.preview {
+            return Ok(());
+        }
+        let name = &app.metadata.name;
+        let is_open = plan.conflicts.iter().any(|conflict| !conflict.decided);
+        if self.yes && self.prefer.is_none() && is_open {
+            return Err(Failure::error(format!(
+                "application '{name}' has conflicts: decide them with --prefer, --set or --values"
+            )));
+        }
+        let question = format!("Upgrade '{name}' from {} to {}? (y/n) ", plan.from, plan.to);
+        if !self.yes && !prompt::proceed(&question)? {
+            return Err(Failure::error("nothing was changed"));
+        }
+        write(&client, plan.application).await?;
+        output::print(&format!("application '{name}' upgraded to {}\n", plan.to));
+        Ok(())
+    }
+
+    async fn plan(
+        &self,
+        store: &Arc<Store>,
+        (chosen, origin): (&Chosen<'_>, &Origin),
+        decided: &Values,
+    ) -> Result<Plan, CatalogError> {
         let wanted = Wanted {
             source: chosen.source.clone(),
             installed: chosen.version().unwrap_or_default().to_owned(),
@@ -81,75 +123,68 @@ impl Upgrade {
                 Some(Prefer::Theirs) => merge::Prefer::Theirs,
                 _ => merge::Prefer::Ours,
             },
-            decided: decided.map_err(|e| Failure::error(e.to_string()))?,
+            decided: decided.clone(),
             facts: chosen.facts(),
         };
-        let status = store
-            .repo(&origin.repo)
-            .map_err(failed)?
-            .unwrap_or_default();
-        let visitor = RepoSpec::visitor(Arc::clone(&store), &status, &origin.chart.repo);
-        let visitor = visitor.map_err(failed)?;
-        let plan = upgrade::plan(store, &visitor, &origin, wanted);
-        let plan = plan.await.map_err(failed)?;
-        output::print(&report(&plan));
-        if self.preview {
-            return Ok(());
+        let status = store.repo(&origin.repo)?.unwrap_or_default();
+        let visitor = RepoSpec::visitor(Arc::clone(store), &status, &origin.chart.repo)?;
+        upgrade::plan(Arc::clone(store), &visitor, origin, wanted).await
+    }
+
+    /// The same for the control plane.
+    fn request(&self, app: &AppRef, decided: &Values) -> UpgradeRequest {
+        let values = match decided.is_empty() {
+            true => String::new(),
+            false => tiphys_gocompat::yaml::to_string(&decided.clone().into()),
+        };
+        let position = self.source_position.and_then(|at| i32::try_from(at).ok());
+        let prefer = match self.prefer {
+            None => "",
+            Some(Prefer::Ours) => "ours",
+            Some(Prefer::Theirs) => "theirs",
+        };
+        UpgradeRequest {
+            name: app.name.clone(),
+            app_namespace: app.namespace.clone(),
+            source_position: position.unwrap_or_default(),
+            version: self.version.clone().unwrap_or_default(),
+            prefer: prefer.to_owned(),
+            values,
         }
-        let name = &app.metadata.name;
-        if self.yes && self.prefer.is_none() && !plan.undecided.is_empty() {
-            return Err(Failure::error(format!(
-                "application '{name}' has conflicts: decide them with --prefer, --set or --values"
-            )));
-        }
-        let question = format!("Upgrade '{name}' to {} {}? (y/n) ", plan.chart, plan.to);
-        if !self.yes && !prompt::proceed(&question)? {
-            return Err(Failure::error("nothing was changed"));
-        }
-        let origin = Some((&origin, plan.digest.as_str()));
-        chosen.replace(&client, plan.source, origin).await?;
-        output::print(&format!("application '{name}' upgraded to {}\n", plan.to));
-        Ok(())
     }
 }
 
 /// A plan for people.
-fn report(plan: &Plan) -> String {
-    let mut out = format!("{}: {} -> {}\n", plan.chart, plan.from, plan.to);
+fn report(plan: &UpgradeResponse) -> String {
+    let mut out = format!("{} -> {}\n", plan.from, plan.to);
     for note in &plan.notes {
         out.push_str(&format!("note: {note}\n"));
     }
-    let merged = &plan.merged;
     for (title, paths) in [
-        ("New defaults", &merged.taken_from_new),
-        ("Defaults that are gone", &merged.gone),
-        ("Yours, no longer in the chart", &merged.removed_in_chart),
-        ("Yours, unknown to the chart", &merged.unknown_to_chart),
+        ("New defaults", &plan.taken_from_new),
+        ("Defaults that are gone", &plan.gone),
+        ("Yours, no longer in the chart", &plan.removed_in_chart),
+        ("Yours, unknown to the chart", &plan.unknown_to_chart),
     ] {
         if !paths.is_empty() {
             out.push_str(&format!("{title}: {}\n", paths.join(", ")));
         }
     }
-    let shown = |value: Option<&Value>| value.map_or("-".to_owned(), ToString::to_string);
-    for conflict in &merged.conflicts {
-        let is_decided = !plan.undecided.contains(conflict);
+    let shown = |value: &str| if value.is_empty() { "-" } else { value }.to_owned();
+    for conflict in &plan.conflicts {
         out.push_str(&format!(
             "Conflict: {}{}\n  old default: {}\n  yours:       {}\n  new default: {}\n",
             conflict.path,
-            if is_decided { " (decided)" } else { "" },
-            shown(conflict.old.as_ref()),
+            if conflict.decided { " (decided)" } else { "" },
+            shown(&conflict.old),
             conflict.ours,
-            shown(conflict.theirs.as_ref()),
+            shown(&conflict.theirs),
         ));
     }
-    match (plan.difference(), &plan.after) {
-        (Some(text), _) if text.is_empty() => out.push_str("The manifests do not change.\n"),
-        (Some(text), _) => out.push_str(&text),
-        (None, Some(after)) => {
-            out.push_str("The new manifests, which cannot be compared:\n");
-            out.push_str(&after.text());
-        }
-        (None, None) => {}
-    }
+    out.push_str(match (plan.compared, plan.difference.as_str()) {
+        (false, _) => "The manifests cannot be compared.\n",
+        (true, "") => "The manifests do not change.\n",
+        (true, difference) => difference,
+    });
     out
 }

@@ -1,15 +1,9 @@
 //! The source of an Application that is a chart. Main type: [`Chosen`].
 
-use super::{called, failed};
-use crate::client::{Client, Failure};
+use super::{ANNOTATION, Facts, Origin, annotations};
+use crate::CatalogError;
 use std::collections::BTreeMap;
-use tiphys_api::{
-    Application, rpc::application::ApplicationUpdateRequest, source::ApplicationSource,
-};
-use tiphys_catalog::{
-    Store,
-    release::{ANNOTATION, Facts, Origin, annotations},
-};
+use tiphys_api::{Application, source::ApplicationSource};
 use tiphys_gocompat::semver::Version;
 
 pub struct Chosen<'a> {
@@ -47,7 +41,10 @@ impl<'a> Chosen<'a> {
     }
 
     /// The only one, or the one at a position that counts from 1.
-    pub fn one(app: &'a Application, position: Option<usize>) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// There is none, or several without a position.
+    pub fn one(app: &'a Application, position: Option<usize>) -> Result<Self, CatalogError> {
         let name = &app.metadata.name;
         let mut all = Self::all(app);
         if let Some(position) = position {
@@ -55,11 +52,11 @@ impl<'a> Chosen<'a> {
         }
         match all.len() {
             1 => Ok(all.remove(0)),
-            0 => Err(Failure::error(format!(
+            0 => Err(CatalogError::Invalid(format!(
                 "application '{name}' has no chart as its source"
             ))),
-            _ => Err(Failure::error(format!(
-                "application '{name}' has several charts: say which with --source-position"
+            _ => Err(CatalogError::Invalid(format!(
+                "application '{name}' has several charts: say which with its source position"
             ))),
         }
     }
@@ -70,28 +67,20 @@ impl<'a> Chosen<'a> {
         known.into_iter().find(|text| Version::parse(text).is_ok())
     }
 
-    /// The chart that it is from.
-    pub fn origin(&self, store: &Store) -> Result<Origin, Failure> {
-        let origin = Origin::of(store, self.source).map_err(failed)?;
-        origin.ok_or_else(|| {
-            let ApplicationSource {
-                chart, repo_url, ..
-            } = self.source;
-            Failure::error(format!(
-                "no repository of the catalogue has chart {chart:?} of {}",
-                tiphys_api::access::shown_url(repo_url)
-            ))
-        })
+    /// That no repository has its chart.
+    pub fn unknown(&self) -> CatalogError {
+        let ApplicationSource {
+            chart, repo_url, ..
+        } = self.source;
+        let url = tiphys_api::access::shown_url(repo_url);
+        CatalogError::NotFound(format!("chart {chart:?} of {url}"))
     }
 
     /// The digest of the installed version, as its annotations say.
     pub fn digest(&self) -> String {
         let of = |key: &str| {
-            let found = self
-                .app
-                .metadata
-                .annotations
-                .get(&format!("{ANNOTATION}/{key}"));
+            let key = format!("{ANNOTATION}/{key}");
+            let found = self.app.metadata.annotations.get(&key);
             found.map_or("", String::as_str)
         };
         let is_this = Some(of("version")) == self.version() && of("chart") == self.name();
@@ -103,6 +92,7 @@ impl<'a> Chosen<'a> {
         chart.rsplit('/').next().unwrap_or_default()
     }
 
+    /// For its manifests.
     pub fn facts(&self) -> Facts {
         let spec = &self.app.spec;
         Facts {
@@ -113,14 +103,13 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// Writes another source in its place. `origin`: the chart is in the catalogue, and its digest
-    /// is this.
-    pub async fn replace(
+    /// The Application with another source in its place. `origin`: the chart, what users call its
+    /// repository, and the version's digest, if the catalogue has them.
+    pub fn replaced(
         &self,
-        client: &Client,
         source: ApplicationSource,
-        origin: Option<(&Origin, &str)>,
-    ) -> Result<(), Failure> {
+        origin: Option<&(&Origin, String, String)>,
+    ) -> Application {
         let mut app = self.app.clone();
         let known = &mut app.metadata.annotations;
         known.extend(self.annotations(&source.target_revision, origin));
@@ -128,32 +117,20 @@ impl<'a> Chosen<'a> {
             None => app.spec.source = Some(source),
             Some(at) => app.spec.sources[at] = source,
         }
-        let request = ApplicationUpdateRequest {
-            project: Some(app.spec.project.clone()),
-            application: app,
-            validate: Some(true),
-        };
-        let _: Application = client
-            .unary("/application.ApplicationService/Update", request)
-            .await?;
-        Ok(())
+        app
     }
 
     fn annotations(
         &self,
         version: &str,
-        origin: Option<(&Origin, &str)>,
+        origin: Option<&(&Origin, String, String)>,
     ) -> BTreeMap<String, String> {
-        match origin {
-            Some((origin, digest)) => {
-                annotations(&called(&origin.repo), &origin.chart.name, version, digest)
-            }
-            // The others, if there are any, still hold.
-            None => {
-                let all = annotations("", self.name(), version, "");
-                let stays = |key: &String| !key.ends_with("/repository");
-                all.into_iter().filter(|(key, _)| stays(key)).collect()
-            }
+        if let Some((origin, repository, digest)) = origin {
+            return annotations(repository, &origin.chart.name, version, digest);
         }
+        // The repository's name still holds, if there is one.
+        let mut all = annotations("", self.name(), version, "");
+        all.remove(&format!("{ANNOTATION}/repository"));
+        all
     }
 }
