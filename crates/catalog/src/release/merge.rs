@@ -88,7 +88,6 @@ impl Run {
         ours: &Values,
         theirs: Option<&Values>,
     ) -> Option<Values> {
-        let dropped = self.merged.dropped.len();
         let mut kept = Values::new();
         for (key, value) in ours {
             let of = |values: Option<&Values>| values.and_then(|values| values.get(key)).cloned();
@@ -98,12 +97,7 @@ impl Run {
                 kept.insert(key.clone(), value);
             }
         }
-        if kept.is_empty() {
-            // It goes as a whole.
-            self.merged.dropped.truncate(dropped);
-            return None;
-        }
-        Some(kept)
+        (!kept.is_empty()).then_some(kept)
     }
 
     fn value(
@@ -112,6 +106,7 @@ impl Run {
         ours: &Value,
         theirs: Option<&Value>,
     ) -> Option<Value> {
+        let dropped = self.merged.dropped.len();
         let kept = match (table_or_none(old), ours.as_object(), table_or_none(theirs)) {
             (Some(before), Some(mine), Some(after)) if !mine.is_empty() => {
                 self.table(before, mine, after).map(Value::Object)
@@ -119,6 +114,8 @@ impl Run {
             _ => self.leaf(old, ours, theirs).then(|| ours.clone()),
         };
         if kept.is_none() {
+            // A table of which nothing is left goes as a whole.
+            self.merged.dropped.truncate(dropped);
             self.merged.dropped.push(self.path.clone());
         }
         kept

@@ -96,12 +96,12 @@ mod tests {
             // Not on a line of its own.
             (
                 vec!["last.x", "name"],
-                "args:\n- a\n- b\nimage:\n  repository: mirror\n  tag: 1.0.0\nlast:\n  y: 1\n"
+                "args:\n- a\n- b\nimage:\n  repository: mirror\n  tag: 1.0.0\nlast:\n  z: 1\n"
                     .to_owned(),
             ),
         ] {
             let text = if dropped.contains(&"last.x") {
-                TEXT.replace("{x: 1}", "{x: 1, y: 1}")
+                TEXT.replace("{x: 1}", "{x: 1, z: 1}")
             } else {
                 TEXT.to_owned()
             };
