@@ -1,6 +1,8 @@
 import { StrictMode, useCallback, useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { api, ApiError, setSignedOutHandler } from "./api/client";
+import { CatalogPage } from "./catalog/catalog";
+import { ChartPage } from "./catalog/chart";
 import { ApplicationPage } from "./pages/application";
 import { ListPage } from "./pages/list";
 import { LoginPage } from "./pages/login";
@@ -12,6 +14,7 @@ import "./styles/list.css";
 import "./styles/tree.css";
 import "./styles/panel.css";
 import "./styles/application.css";
+import "./catalog/catalog.css";
 
 type Session = { state: "asking" } | { state: "out"; notice: string } | { state: "in"; user: string } | { state: "failed"; error: ApiError };
 
@@ -55,6 +58,10 @@ function App() {
     <Shell user={session.user} onLogout={() => void logout()}>
       {route.page === "application" ? (
         <ApplicationPage key={`${route.id.namespace}/${route.id.name}`} id={route.id} />
+      ) : route.page === "catalog" ? (
+        <CatalogPage />
+      ) : route.page === "chart" ? (
+        <ChartPage key={`${route.chart.namespace}/${route.chart.repository}/${route.chart.path}`} name={route.chart} />
       ) : route.page === "unknown" ? (
         <Empty title="There is no such page">
           <Link to="/applications">All Applications</Link>

@@ -1,9 +1,17 @@
-// The page's addresses: /applications and /applications/<name> (or <namespace>/<name>, or ?namespace=).
+// The page's addresses: /applications and /applications/<name> (or <namespace>/<name>, or ?namespace=);
+// /catalog and /catalog/<namespace>/<repository>/<chart>.
 
 import { type MouseEvent, type ReactNode, useSyncExternalStore } from "react";
 import type { AppName } from "./api/client";
 
-export type Route = { page: "list" } | { page: "application"; id: AppName } | { page: "login" } | { page: "unknown" };
+/** A chart is known by its repository and where it is below it. */
+export interface ChartName {
+  namespace: string;
+  repository: string;
+  path: string;
+}
+
+export type Route = { page: "list" } | { page: "application"; id: AppName } | { page: "catalog" } | { page: "chart"; chart: ChartName } | { page: "login" } | { page: "unknown" };
 
 export function parseRoute(pathname: string, search: string): Route {
   let parts: string[];
@@ -15,10 +23,20 @@ export function parseRoute(pathname: string, search: string): Route {
   const [top, first, second] = parts;
   if (!top || (top === "applications" && parts.length === 1)) return { page: "list" };
   if (top === "login" && parts.length === 1) return { page: "login" };
+  if (top === "catalog") return catalogRoute(parts);
   const namespace = new URLSearchParams(search).get("namespace") ?? "";
   if (top !== "applications" || !first || parts.length > 3) return { page: "unknown" };
   return { page: "application", id: second ? { namespace: first, name: second } : { namespace, name: first } };
 }
+
+function catalogRoute(parts: string[]): Route {
+  const [, namespace, repository, path] = parts;
+  if (!namespace) return { page: "catalog" };
+  return repository && path && parts.length === 4 ? { page: "chart", chart: { namespace, repository, path } } : { page: "unknown" };
+}
+
+export const chartPath = (chart: ChartName) =>
+  `/catalog/${[chart.namespace, chart.repository, chart.path].map(encodeURIComponent).join("/")}`;
 
 export const applicationPath = (id: AppName) =>
   `/applications/${encodeURIComponent(id.name)}${id.namespace ? `?namespace=${encodeURIComponent(id.namespace)}` : ""}`;

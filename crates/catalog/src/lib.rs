@@ -3,7 +3,7 @@
 //! Main types: [`Repository`] (what to read), [`sync::CatalogSync`] (one run of reading it) and [`Store`]
 //! (what is known, in SQLite or PostgreSQL). The tables and documents for charts and their files
 //! are those of kubeapps, so that its database can be taken over and given back. It must not know
-//! clusters, Applications or who asks.
+//! clusters, where Applications are, or who asks.
 
 pub mod apprepository;
 pub mod asset_syncer;
@@ -15,6 +15,7 @@ pub mod index;
 pub mod lease;
 pub mod model;
 mod opening;
+pub mod release;
 mod repository;
 pub mod search;
 mod spec;

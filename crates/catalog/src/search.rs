@@ -4,7 +4,7 @@
 //! How well it was found decides the order, not how often; so a page can begin after a known chart.
 
 use crate::{
-    CatalogError, Store,
+    CatalogError, RepoId, Store,
     model::Chart,
     store::{Row, Value},
 };
@@ -23,6 +23,8 @@ const LARGEST_PAGE: usize = 500;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub text: String,
+    /// The repositories that may be seen at all; `None`: all of them.
+    pub only: Option<Vec<RepoId>>,
     /// Only repositories of these namespaces.
     pub namespaces: Vec<String>,
     /// Only charts of these repositories.
@@ -160,6 +162,22 @@ impl Store {
                     format!("{column} = ${}", values.len())
                 };
                 let any: Vec<String> = permitted.iter().map(&mut place).collect();
+                wanted.push_str(&format!(" AND ({})", any.join(" OR ")));
+            }
+            if let Some(only) = &query.only {
+                let mut place = |id: &RepoId| {
+                    values.push(Value::from(&id.namespace));
+                    values.push(Value::from(&id.name));
+                    let last = values.len();
+                    format!(
+                        "(t.repo_namespace = ${} AND t.repo_name = ${last})",
+                        last - 1
+                    )
+                };
+                let any: Vec<String> = only.iter().map(&mut place).collect();
+                if any.is_empty() {
+                    return Ok(Vec::new());
+                }
                 wanted.push_str(&format!(" AND ({})", any.join(" OR ")));
             }
             let statement = format!(

@@ -12,7 +12,7 @@ use tiphys_testkit::{
 };
 
 /// The folder of a report; `None`: the cases are not here, and the test is skipped.
-fn report(name: &str) -> Option<PathBuf> {
+pub fn report(name: &str) -> Option<PathBuf> {
     let cases = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases");
     let folder = cases.join("reports/catalogue").join(name);
     if folder.is_dir() {
@@ -22,11 +22,11 @@ fn report(name: &str) -> Option<PathBuf> {
     None
 }
 
-fn text(folder: &std::path::Path, name: &str) -> String {
+pub fn text(folder: &std::path::Path, name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).expect(name)
 }
 
-fn json(folder: &std::path::Path, name: &str) -> Value {
+pub fn json(folder: &std::path::Path, name: &str) -> Value {
     serde_json::from_str(&text(folder, name)).expect(name)
 }
 

@@ -20,6 +20,7 @@ use tiphys_api::{
 };
 use tiphys_apimachinery::Object;
 use tiphys_appset::Followed;
+use tiphys_catalog::{CatalogError, RepoId, model::RepoRef, sync::CatalogSync};
 use tiphys_engine::{spec::Destination, types::Diff};
 
 /// An error of the store.
@@ -420,4 +421,18 @@ pub trait Sources: Send + Sync + 'static {
         repository: &Repository,
         revision: &str,
     ) -> Result<OCIMetadata, ApiError>;
+}
+
+/// The chart catalogue.
+#[async_trait]
+pub trait Catalog: Send + Sync + 'static {
+    /// What is known of charts. Its functions block. `None`: this installation has none.
+    fn store(&self) -> Option<Arc<tiphys_catalog::Store>>;
+
+    /// What fetches archives of a repository, with its credentials. `of` is how its charts call it.
+    async fn visitor(&self, repository: &RepoId, of: &RepoRef)
+    -> Result<CatalogSync, CatalogError>;
+
+    /// Asks for a sync of a repository.
+    async fn resync(&self, repository: &RepoId) -> Result<(), CatalogError>;
 }

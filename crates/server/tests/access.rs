@@ -255,6 +255,7 @@ fn request(rpc: &str) -> (Method, String, Value) {
         "cluster.ClusterService" => of_cluster(method),
         "account.AccountService" => of_account(method),
         "applicationset.ApplicationSetService" => of_set(method),
+        "catalog.CatalogService" => of_catalog(method),
         _ => None,
     };
     let (request, body) = found.unwrap_or_else(|| panic!("this test has no request for {rpc}"));
@@ -309,6 +310,24 @@ fn of_application(method: &str) -> Option<(String, Value)> {
         "PodLogs" => (format!("GET {APP}/pods/web-1/logs?namespace=n"), none),
         "ListLinks" => (format!("GET {APP}/links"), none),
         "ListResourceLinks" => (format!("GET {APP}/resource/links?{DEPLOYMENT}"), none),
+        _ => return None,
+    })
+}
+
+fn of_catalog(method: &str) -> Option<(String, Value)> {
+    const CATALOG: &str = "/api/v1/catalog";
+    let chart = json!({"namespace": "team", "repository": "r", "path": "web"});
+    Some(match method {
+        "Search" => (format!("GET {CATALOG}/charts"), Value::Null),
+        "Get" => (format!("GET {CATALOG}/charts/team/r/web"), Value::Null),
+        "ListRepositories" => (format!("GET {CATALOG}/repositories"), Value::Null),
+        "SyncRepository" => (
+            format!("POST {CATALOG}/repositories/team/r/sync"),
+            json!({}),
+        ),
+        "PreviewInstall" => (format!("POST {CATALOG}/install"), json!({"chart": chart})),
+        "ListUpdates" => (format!("GET {CATALOG}/updates"), Value::Null),
+        "PreviewUpgrade" => (format!("POST {CATALOG}/upgrade"), json!({"name": "a"})),
         _ => return None,
     })
 }
@@ -521,6 +540,13 @@ async fn prepare(world: &World, rpc: &str) {
             let empty = serde_json::from_value(empty).expect("a project");
             world.store.create_project(&empty).await.expect("stored");
         }
+        rpc if rpc.starts_with("catalog.") => {
+            let url = world.catalog.fill().await;
+            let chart = json!({"spec": {"source": {
+                "repoURL": url, "chart": "web", "targetRevision": "1.0.0", "path": null,
+            }}});
+            world.store.control("a", &chart);
+        }
         "gpgkey.GPGKeyService/Get" | "gpgkey.GPGKeyService/Delete" => {
             let keys = BTreeMap::from([(signed::KEY_ID.to_owned(), Some(signed::KEY.to_owned()))]);
             let set = world
@@ -593,6 +619,7 @@ async fn the_refused_get_nothing_and_do_nothing() {
     let world = world(Recorder::new(|_| false)).await;
     prepare(&world, "application.ApplicationService/TerminateOperation").await;
     prepare(&world, "project.ProjectService/Delete").await;
+    prepare(&world, "catalog.CatalogService/PreviewUpgrade").await;
     let effects = || {
         let deleted = format!("{:?}", world.live.deleted.lock().expect("not poisoned"));
         let written = format!("{:?}", world.live.written.lock().expect("not poisoned"));

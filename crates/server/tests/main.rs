@@ -5,6 +5,7 @@ mod access;
 mod application_sets;
 mod applications;
 mod auth;
+mod catalog;
 mod certificates;
 mod clusters;
 mod common;

@@ -11,7 +11,7 @@ export class ApiError extends Error {
   }
 }
 
-type Query = Record<string, string | undefined>;
+export type Query = Record<string, string | undefined>;
 
 /** An Application is known by its name and its own namespace; an empty namespace is the control plane's. */
 export interface AppName {
@@ -57,12 +57,12 @@ async function send(path: string, query: Query, init: RequestInit): Promise<Resp
   throw error;
 }
 
-async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
   const response = await send(path, query, { signal: signal ?? null });
   return (await response.json()) as T;
 }
 
-async function change<T>(method: string, path: string, body: unknown = {}, query: Query = {}): Promise<T> {
+export async function change<T>(method: string, path: string, body: unknown = {}, query: Query = {}): Promise<T> {
   const headers = { "Content-Type": "application/json" };
   const response = await send(path, query, { method, headers, body: JSON.stringify(body) });
   return (await response.json()) as T;

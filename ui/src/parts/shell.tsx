@@ -26,6 +26,10 @@ export function Shell({ user, onLogout, children }: { user: string; onLogout: ()
           <Logo />
           <span>Tiphys</span>
         </Link>
+        <nav aria-label="Main">
+          <Link to="/applications">Applications</Link>
+          <Link to="/catalog">Catalogue</Link>
+        </nav>
         <span className="grow" />
         <span className="user">{user}</span>
         <button type="button" className="quiet on-bar" onClick={onLogout}>

@@ -4,6 +4,7 @@
 pub mod account;
 pub mod application;
 pub mod application_set;
+pub mod catalog;
 pub mod certificate;
 pub mod cluster;
 pub mod commit;

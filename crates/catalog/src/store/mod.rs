@@ -4,6 +4,7 @@
 
 mod charts;
 mod files;
+mod kept;
 mod leases;
 mod postgres;
 mod read;
@@ -15,6 +16,7 @@ mod tags;
 
 pub(crate) use charts::StoredChart;
 pub(crate) use files::{FilesOutcome, FilesRow, IconOutcome, IconState};
+pub use kept::Kept;
 pub use postgres::PostgresOptions;
 pub use read::VersionOf;
 pub use repos::{RepoState, RepoStatus};

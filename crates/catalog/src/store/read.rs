@@ -28,6 +28,22 @@ impl Store {
             .transpose()
     }
 
+    /// A chart's icon: PNG, in base64.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn icon(&self, id: &RepoId, chart_id: &str) -> Result<Option<String>, CatalogError> {
+        let rows = self.transaction(|sql| {
+            sql.query(
+                "SELECT info->>'raw_icon' FROM charts
+                WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
+                values![&id.namespace, &id.name, chart_id],
+            )
+        })?;
+        let icon = rows.first().and_then(|row| row.optional_text(0));
+        Ok(icon.filter(|icon| !icon.is_empty()))
+    }
+
     /// The charts with a name, in all repositories.
     ///
     /// # Errors

@@ -110,6 +110,15 @@ CREATE TABLE tiphys_leases (
     PRIMARY KEY (namespace, name)
 );
 ",
+    "
+CREATE TABLE tiphys_kept (
+    address varchar NOT NULL,
+    version varchar NOT NULL,
+    digest varchar NOT NULL,
+    defaults varchar NOT NULL,
+    PRIMARY KEY (address, version)
+);
+",
 ];
 
 /// Creates what is missing.

@@ -4,11 +4,17 @@
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use std::{path::Path, sync::Arc};
-use tiphys_catalog::{Store, apprepository::Options, store::PostgresOptions};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+use tiphys_catalog::{
+    CatalogError, RepoId, RepoSpec, Store, apprepository::Options, model::RepoRef,
+    store::PostgresOptions, sync::CatalogSync,
+};
 use tiphys_cluster::Cluster;
 use tiphys_controllers::apprepository::{
-    in_process::{self, InProcessOptions},
+    in_process::{self, InProcessError, InProcessOptions},
     jobs::{self, JobsOptions},
     programs,
 };
@@ -36,11 +42,72 @@ pub fn programs() -> Vec<String> {
 
 type Tasks = JoinSet<anyhow::Result<()>>;
 
+/// The catalogue for the API. Its database is there once the role has opened it.
+#[derive(Clone)]
+pub struct Charts {
+    cluster: Cluster,
+    store: Arc<OnceLock<Arc<Store>>>,
+}
+
+impl Charts {
+    pub fn new(cluster: Cluster) -> Self {
+        Self {
+            cluster,
+            store: Arc::default(),
+        }
+    }
+
+    fn opened(&self, store: &Arc<Store>) {
+        // A role opens one database.
+        let _ = self.store.set(Arc::clone(store));
+    }
+}
+
+#[async_trait::async_trait]
+impl tiphys_server::ports::Catalog for Charts {
+    fn store(&self) -> Option<Arc<Store>> {
+        self.store.get().cloned()
+    }
+
+    async fn visitor(
+        &self,
+        repository: &RepoId,
+        of: &RepoRef,
+    ) -> Result<CatalogSync, CatalogError> {
+        let absent = || CatalogError::NotFound("the catalogue".to_owned());
+        let store = self.store().ok_or_else(absent)?;
+        let (known, id) = (Arc::clone(&store), repository.clone());
+        let status = tokio::task::spawn_blocking(move || known.repo(&id)).await;
+        let status = status.map_err(|e| CatalogError::Internal(e.to_string()))??;
+        let status = status.unwrap_or_default();
+        if status.spec.is_empty() {
+            let found = in_process::visitor(&self.cluster, Arc::clone(&store), repository);
+            if let Some(found) = found.await.map_err(unread)? {
+                return Ok(found);
+            }
+        }
+        RepoSpec::visitor(store, &status, of)
+    }
+
+    async fn resync(&self, repository: &RepoId) -> Result<(), CatalogError> {
+        in_process::resync(&self.cluster, repository)
+            .await
+            .map_err(unread)
+    }
+}
+
+fn unread(e: InProcessError) -> CatalogError {
+    match e {
+        InProcessError::Catalog(e) => e,
+        other => CatalogError::Internal(other.to_string()),
+    }
+}
+
 /// Starts what reads AppRepositories into the database of a data folder. `is_embedded`: the
 /// cluster's pods are simulated, and those that read repositories run here.
 pub async fn start(
     mode: Mode,
-    (cluster, is_embedded): (&Cluster, bool),
+    (charts, is_embedded): (&Charts, bool),
     folder: &Path,
     namespace: &str,
     (tasks, stop): (&mut Tasks, &CancellationToken),
@@ -51,6 +118,8 @@ pub async fn start(
     let path = folder.join(FILE);
     let store = tokio::task::spawn_blocking(move || Store::sqlite(&path)).await?;
     let store = Arc::new(store.context("the catalogue's database cannot be opened")?);
+    charts.opened(&store);
+    let cluster = &charts.cluster;
     if is_embedded {
         let run = programs::run(cluster.clone(), Arc::clone(&store), stop.clone());
         tasks.spawn(ending(run));
@@ -126,7 +195,7 @@ impl CatalogArgs {
     /// Starts reading, if a database is named.
     pub async fn start(
         &self,
-        cluster: &Cluster,
+        charts: &Charts,
         tasks: &mut Tasks,
         stop: &CancellationToken,
     ) -> anyhow::Result<()> {
@@ -146,7 +215,9 @@ impl CatalogArgs {
         };
         let store = tokio::task::spawn_blocking(move || Store::postgres(options)).await?;
         let store = store.context("the catalogue's database cannot be used")?;
-        in_this_process(cluster, (Arc::new(store), unique_holder()), tasks, stop);
+        let store = Arc::new(store);
+        charts.opened(&store);
+        in_this_process(&charts.cluster, (store, unique_holder()), tasks, stop);
         Ok(())
     }
 }

@@ -121,6 +121,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let server = ready.plane.server(!args.insecure, &args.rootpath, options);
     let report = ready.plane.report(Choice::default());
     let cluster = ready.plane.records.cluster.clone();
+    let charts = ready.plane.charts.clone();
     let replicas = &args.controller.replicas;
     let notifications = match args.without_notifications {
         true => None,
@@ -141,9 +142,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
         notifications.map(|n| tokio::spawn(notifications::run(n, shutdown.clone())));
     let sets = sets.map(|sets| tokio::spawn(applicationset::run(sets, shutdown.clone())));
     let mut catalog = JoinSet::new();
-    args.catalog
-        .start(&cluster, &mut catalog, &shutdown)
-        .await?;
+    args.catalog.start(&charts, &mut catalog, &shutdown).await?;
     metrics::of_api(
         args.address,
         args.api_metrics_port,

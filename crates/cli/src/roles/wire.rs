@@ -1,6 +1,6 @@
 //! Connects the parts of the control plane, in the same way for every role.
 
-use super::page;
+use super::{catalog::Charts, page};
 use std::{
     path::PathBuf,
     sync::{Arc, OnceLock},
@@ -47,6 +47,8 @@ pub struct ControlPlane {
     sets: Arc<OnceLock<SetReport>>,
     clusters: Clusters,
     pub states: AppStates,
+    /// The chart catalogue of the API.
+    pub charts: Charts,
     repos: Repos,
     /// The repo-server, if manifests are not rendered in this process.
     pub repo_server: Option<RepoServer>,
@@ -66,8 +68,10 @@ impl ControlPlane {
     ) -> anyhow::Result<Self> {
         let records = Records::start(cluster.clone(), place);
         records.wait_ready().await?;
+        let charts = Charts::new(cluster.clone());
         let clusters = Clusters::new(cluster, records.clone());
         Ok(Self {
+            charts,
             records,
             sets: Arc::default(),
             clusters,
@@ -90,6 +94,7 @@ impl ControlPlane {
             )),
             sources: Arc::new(RepoSources::new(self.sources())),
             sets: Arc::new(RecordSets::new(self.sets(), self.answers())),
+            catalog: Arc::new(self.charts.clone()),
             assets: page::assets(),
             options: Options {
                 namespace,

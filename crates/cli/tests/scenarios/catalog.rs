@@ -370,29 +370,8 @@ fn a_chart_becomes_an_application() {
     tiphys
         .login()
         .expect("the embedded cluster's password is shown");
-    let said = tiphys.stdout();
-    let password = said
-        .split("admin / ")
-        .nth(1)
-        .and_then(|rest| rest.split_whitespace().next());
-    let password = password.expect("it is shown").to_owned();
-    let (config, url) = (
-        repositories.data.clone() + "/argocd.yaml",
-        tiphys.url.clone(),
-    );
-    let address = url.trim_start_matches("http://");
-    let connect = ["--config", &config];
-    let login = [
-        "login",
-        address,
-        "--plaintext",
-        "--username",
-        "admin",
-        "--password",
-        &password,
-    ];
-    let ended = output_of(&program(), &[&login[..], &connect].concat());
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let config = signed_in(&tiphys, &repositories);
+    let connect = ["--config", config.as_str()];
     let more = ["--auto-sync", "--create", connect[0], connect[1]];
     let created = repositories.catalog(&[&blue[..], &more].concat());
     assert_eq!(created, "application 'shop' created\n");
@@ -417,6 +396,8 @@ fn a_chart_becomes_an_application() {
     }]);
     assert_eq!(found, wanted);
 
+    upgrades_and_back(&repositories, &kube, &connect);
+
     // What was replaced since it was shown is not installed.
     let digest = "ab".repeat(32);
     server.serve("/charts/index.yaml", entries(&digest).as_str());
@@ -424,4 +405,158 @@ fn a_chart_becomes_an_application() {
     repositories.until("good", "Ready", |status| status["versions"] == 1);
     let refused = repositories.fails(&blue);
     assert!(refused.contains("digest differs"), "{refused}");
+}
+
+/// The next version with a conflict, decided, and the way back.
+fn upgrades_and_back(repositories: &Repositories<'_>, kube: &Api, connect: &[&str]) {
+    let application = namespaced("argoproj.io/v1alpha1", "argocd", "applications") + "/shop";
+    let at = |wanted: &str| {
+        let path = namespaced("v1", "shop", "configmaps") + "/shop-web";
+        eventually(PATIENCE, &format!("version {wanted} runs"), || {
+            match kube.find(&path) {
+                Some(map) if map["data"]["version"] == wanted => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        });
+        kube.find(&application).expect("the Application")
+    };
+    let preview = ["upgrade", "shop", "--preview"];
+    let shown = repositories.catalog(&[&preview, connect].concat());
+    for line in [
+        "1.0.0 -> 1.1.0",
+        "=== ConfigMap",
+        "-  version: 1.0.0",
+        "+  version: 1.1.0",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    // Nobody answers the question.
+    let refused = repositories.fails(&[&["upgrade", "shop"], connect].concat());
+    assert!(refused.contains("EOF"), "{refused}");
+    assert_eq!(at("1.0.0")["spec"]["source"]["targetRevision"], "1.0.0");
+    let done = repositories.catalog(&[&["upgrade", "shop", "--yes"], connect].concat());
+    assert!(
+        done.ends_with("application 'shop' upgraded to 1.1.0\n"),
+        "{done}"
+    );
+    let upgraded = at("1.1.0");
+    let annotations = &upgraded["metadata"]["annotations"];
+    assert_eq!(annotations["catalog.tiphys.dev/version"], "1.1.0");
+    let digest = annotations["catalog.tiphys.dev/digest"].as_str();
+    assert_eq!(digest.map(str::len), Some(64), "{annotations}");
+    assert_eq!(
+        upgraded["spec"]["source"]["helm"]["valuesObject"]["colour"],
+        "blue"
+    );
+    let none = repositories.fails(&[&["upgrade", "shop", "--yes"], connect].concat());
+    assert!(none.contains("no version of web after 1.1.0"), "{none}");
+
+    let back = repositories.catalog(&[&["rollback", "shop", "--yes"], connect].concat());
+    assert!(
+        back.ends_with("application 'shop' rolled back to 1.0.0\n"),
+        "{back}"
+    );
+    let annotations = &at("1.0.0")["metadata"]["annotations"];
+    assert_eq!(annotations["catalog.tiphys.dev/version"], "1.0.0");
+    let unknown = ["rollback", "shop", "--to", "0.1.0"];
+    let unknown = repositories.fails(&[&unknown, connect].concat());
+    assert!(unknown.contains("never had version"), "{unknown}");
+}
+
+/// Logs the command line in; the file of its session.
+fn signed_in(tiphys: &Tiphys, repositories: &Repositories<'_>) -> String {
+    let said = tiphys.stdout();
+    let password = said
+        .split("admin / ")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
+    let password = password.expect("it is shown");
+    let config = repositories.data.clone() + "/argocd.yaml";
+    let address = tiphys.url.trim_start_matches("http://");
+    let login = ["login", address, "--plaintext", "--username", "admin"];
+    let more = ["--password", password, "--config", &config];
+    let ended = output_of(&program(), &[&login[..], &more].concat());
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    config
+}
+
+/// The credentials of an AppRepository stay in the control plane, and go to its host alone.
+#[test]
+fn a_private_chart_is_installed_by_the_control_plane() {
+    let (server, other) = (FileServer::start(), FileServer::start());
+    let private = |body: Vec<u8>| Answer {
+        only_for: Some(("ann", "hunter2")),
+        ..body.into()
+    };
+    let near = plain_chart("near", "1.0.0", &[]);
+    other.serve("/far-1.0.0.tgz", plain_chart("far", "1.0.0", &[]));
+    let elsewhere = format!("{}/far-1.0.0.tgz", other.url());
+    let listed = index(&[
+        ("near", "1.0.0", "near-1.0.0.tgz", ""),
+        ("far", "1.0.0", &elsewhere, ""),
+    ]);
+    server.serve("/charts/index.yaml", private(listed.into_bytes()));
+    server.serve("/charts/near-1.0.0.tgz", private(near));
+    let (mut tiphys, kube) = Tiphys::ready(&Options {
+        program: program(),
+        ..Options::default()
+    });
+    kube.namespace("team");
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds"},
+        "stringData": {"header": basic("ann", "hunter2")},
+    });
+    kube.create(&namespaced("v1", "team", "secrets"), &secret);
+    let repositories = Repositories::new(&kube, &tiphys, "team");
+    let header = json!({"header": {"secretKeyRef": {"name": "creds", "key": "header"}}});
+    let url = format!("{}/charts", server.url());
+    repositories.create("private", &url, &json!({"auth": header}));
+    repositories.until("private", "Ready", |status| status["charts"] == 2);
+
+    // Without the control plane there are no credentials.
+    let nowhere = repositories.data.clone() + "/none.yaml";
+    let alone = ["install", "near", "--preview", "--config", &nowhere];
+    let refused = repositories.fails(&alone);
+    assert!(refused.contains("401"), "{refused}");
+    let api = tiphys.login().expect("the password is shown");
+    let config = signed_in(&tiphys, &repositories);
+    let preview = ["install", "near", "shop", "--preview", "--config", &config];
+    let preview = repositories.catalog(&preview);
+    assert!(preview.contains("name: shop-near"), "{preview}");
+    let printed = repositories.catalog(&["install", "near", "shop", "--config", &config]);
+    assert!(
+        printed.contains("catalog.tiphys.dev/repository: team/private"),
+        "{printed}"
+    );
+
+    other.received();
+    let chart = json!({"namespace": "team", "repository": "private", "path": "far"});
+    let request = json!({"chart": chart});
+    let answer = api.post("/api/v1/catalog/install", &request);
+    let answer = answer.expect("an answer");
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let received = other.received();
+    assert!(!received.is_empty());
+    assert!(
+        received
+            .iter()
+            .all(|request| request.authorization.is_empty())
+    );
+    let said = format!("{}{}{}", answer.body, tiphys.stdout(), tiphys.stderr());
+    assert!(!said.contains("hunter2"), "{said}");
+
+    // Projects decide what may be installed.
+    let path = namespaced("argoproj.io/v1alpha1", "argocd", "appprojects") + "/default";
+    let patch = json!({"spec": {"sourceRepos": ["https://elsewhere.example/*"]}});
+    kube.patch(&path, &patch);
+    eventually(PATIENCE, "the project refuses it", || {
+        let create = ["install", "near", "shop", "--create", "--config", &config];
+        let words = [&["catalog"], &create[..], &["--data", &repositories.data]].concat();
+        let ended = output_of(&program(), &words);
+        match ended.code {
+            Some(0) => Err(ended.stdout),
+            _ if ended.stderr.contains("is not permitted in project") => Ok(()),
+            _ => Err(ended.stderr),
+        }
+    });
 }

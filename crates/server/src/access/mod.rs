@@ -15,6 +15,7 @@
 
 mod action;
 mod applications;
+mod charts;
 mod cluster_secrets;
 mod clusters;
 mod enforcer;
@@ -41,6 +42,7 @@ pub(crate) use action::{
     UpdateResource, Verb, Writes,
 };
 pub(crate) use applications::{Seen, SeenEvents, app_in_project, find, find_to};
+pub(crate) use charts::{read_charts, refused};
 pub(crate) use cluster_secrets::sanitized;
 pub(crate) use clusters::{ClusterKey, StoredCluster};
 pub(crate) use guard::{Authorized, Guard};
@@ -53,7 +55,7 @@ pub(crate) use trusted::{Trusted, TrustedChange};
 
 use crate::{
     index::Index,
-    ports::{EventRecord, Live, Sets, Sources, Store, StoreResult},
+    ports::{Catalog, EventRecord, Live, Sets, Sources, Store, StoreResult},
 };
 use std::sync::Arc;
 
@@ -63,6 +65,7 @@ pub struct Reach {
     live: Arc<dyn Live>,
     sources: Arc<dyn Sources>,
     sets: Arc<dyn Sets>,
+    catalog: Arc<dyn Catalog>,
     index: Index,
     /// The control plane's namespace, which is omitted from Application names.
     namespace: String,
@@ -74,6 +77,7 @@ impl Reach {
         live: Arc<dyn Live>,
         sources: Arc<dyn Sources>,
         sets: Arc<dyn Sets>,
+        catalog: Arc<dyn Catalog>,
         namespace: String,
     ) -> Self {
         Self {
@@ -81,6 +85,7 @@ impl Reach {
             live,
             sources,
             sets,
+            catalog,
             index: Index::default(),
             namespace,
         }

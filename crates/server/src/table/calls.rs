@@ -7,8 +7,8 @@ use crate::{
     access::{Access, Action::*, Ask, CredentialUse, Resource::*},
     server::State,
     services::{
-        account, application, application_set, certificate, cluster, gpgkey, notification, project,
-        project_tokens, repocreds, repository, session, settings, version,
+        account, application, application_set, catalog, certificate, cluster, gpgkey, notification,
+        project, project_tokens, repocreds, repository, session, settings, version,
     },
 };
 use tiphys_rpc::{Call, table::Session};
@@ -26,6 +26,7 @@ pub fn all() -> Vec<Call<State>> {
         credentials(),
         clusters(),
         trust(),
+        charts(),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -759,6 +760,56 @@ fn trust() -> Vec<Call<State>> {
             &["DELETE /api/v1/gpgkeys"],
             needs(&[Ask(GpgKeys, Delete)]),
             gpgkey::delete,
+        ),
+    ]
+}
+
+/// The chart catalogue, which Argo CD does not have. A repository of it is a repository of Argo CD
+/// to policies, by its URL. What is installed is written with the calls of Applications.
+fn charts() -> Vec<Call<State>> {
+    const SEE: Ask = Ask(Repositories, Get);
+    vec![
+        unary(
+            "catalog.CatalogService/Search",
+            &["GET /api/v1/catalog/charts"],
+            Access::Lists(SEE),
+            catalog::search,
+        ),
+        unary(
+            "catalog.CatalogService/Get",
+            &["GET /api/v1/catalog/charts/{namespace}/{repository}/{path}"],
+            needs(&[SEE]),
+            catalog::get,
+        ),
+        unary(
+            "catalog.CatalogService/ListRepositories",
+            &["GET /api/v1/catalog/repositories"],
+            Access::Lists(SEE),
+            catalog::repositories,
+        ),
+        unary(
+            "catalog.CatalogService/SyncRepository",
+            &["POST /api/v1/catalog/repositories/{namespace}/{name}/sync *"],
+            needs(&[Ask(Repositories, Update)]),
+            catalog::sync,
+        ),
+        unary(
+            "catalog.CatalogService/PreviewInstall",
+            &["POST /api/v1/catalog/install *"],
+            needs(&[SEE, Ask(Applications, Create)]),
+            catalog::release::install,
+        ),
+        unary(
+            "catalog.CatalogService/ListUpdates",
+            &["GET /api/v1/catalog/updates"],
+            Access::Lists(Ask(Applications, Get)),
+            catalog::release::updates,
+        ),
+        unary(
+            "catalog.CatalogService/PreviewUpgrade",
+            &["POST /api/v1/catalog/upgrade *"],
+            needs(&[Ask(Applications, Get)]),
+            catalog::release::upgrade,
         ),
     ]
 }

@@ -118,14 +118,14 @@ mod tests {
         let table = table();
         assert_eq!(
             table.calls().len(),
-            109,
-            "the public services have 109 RPCs"
+            116,
+            "the public services have 109 RPCs, and the catalogue 7"
         );
         let names: BTreeSet<&str> = table.calls().iter().map(|c| c.rpc.as_str()).collect();
-        assert_eq!(names.len(), 109);
+        assert_eq!(names.len(), 116);
         assert_eq!(
             table.calls().iter().map(|c| c.rest.len()).sum::<usize>(),
-            110,
+            117,
             "pod logs have two paths"
         );
     }

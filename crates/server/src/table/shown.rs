@@ -21,8 +21,8 @@ use tiphys_api::{
     },
     resource::ApplicationTree,
     rpc::{
-        account, application as app, application_set as set, cluster, events::EventList, gpgkey,
-        notification, project, repocreds, repository as repo, session, settings, version,
+        account, application as app, application_set as set, catalog, cluster, events::EventList,
+        gpgkey, notification, project, repocreds, repository as repo, session, settings, version,
     },
     source::ApplicationSource,
 };
@@ -54,6 +54,11 @@ without_secrets!(
     account::CreateTokenResponse,
     account::EmptyResponse,
     account::UpdatePasswordResponse,
+    catalog::ChartRepositoryList,
+    catalog::ChartResponse,
+    catalog::EmptyResponse,
+    catalog::SearchResponse,
+    catalog::UpdateList,
     cluster::ClusterResponse,
     app::ApplicationResourceResponse,
     app::ApplicationResponse,
@@ -426,5 +431,17 @@ mod tests {
         let mut after = before.clone();
         after.conceal();
         assert_eq!(before, after);
+    }
+}
+
+impl Shown for catalog::InstallResponse {
+    fn conceal(&mut self) {
+        self.application.conceal();
+    }
+}
+
+impl Shown for catalog::UpgradeResponse {
+    fn conceal(&mut self) {
+        self.application.conceal();
     }
 }

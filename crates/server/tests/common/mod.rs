@@ -2,9 +2,11 @@
 
 #![allow(dead_code)]
 
+pub mod charts;
 pub mod fakes;
 
 use bytes::Bytes;
+use charts::FakeCatalog;
 use fakes::{FakeLive, FakeSets, FakeSources, FakeStore};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -32,6 +34,7 @@ pub struct World {
     pub store: Arc<FakeStore>,
     pub live: Arc<FakeLive>,
     pub sets: Arc<FakeSets>,
+    pub catalog: Arc<FakeCatalog>,
     pub address: SocketAddr,
     pub token: String,
     pub connections: tiphys_listen::Connections,
@@ -162,11 +165,13 @@ impl World {
         enforcer: Arc<dyn Enforcer>,
     ) -> Self {
         let sets = Arc::new(FakeSets::default());
+        let catalog = Arc::new(FakeCatalog::default());
         let deps = Deps {
             store: store.clone(),
             live: live.clone(),
             sources,
             sets: sets.clone(),
+            catalog: catalog.clone(),
             assets: Assets::new([("index.html", "text/html", "the page")]),
             options: Options {
                 refresh_timeout: Duration::from_secs(5),
@@ -186,6 +191,7 @@ impl World {
             store,
             live,
             sets,
+            catalog,
             address,
             token: String::new(),
             connections,

@@ -134,14 +134,14 @@ impl AppCommand {
 
 /// An Application by name, and by namespace if it is not the control plane's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct AppRef {
-    name: String,
-    namespace: String,
+pub(super) struct AppRef {
+    pub(super) name: String,
+    pub(super) namespace: String,
 }
 
 impl AppRef {
     /// Parses `name` or `namespace/name`.
-    fn new(text: &str, namespace: Option<&str>) -> Self {
+    pub(super) fn new(text: &str, namespace: Option<&str>) -> Self {
         let (namespace, name) = text
             .split_once('/')
             .unwrap_or((namespace.unwrap_or_default(), text));
@@ -195,7 +195,7 @@ impl Refresh {
     }
 }
 
-async fn get(
+pub(super) async fn get(
     client: &Client,
     app: &AppRef,
     refresh: Option<String>,

@@ -1,6 +1,6 @@
 //! `catalog install`: from a chart to an Application.
 
-use super::{called, failed, read::Opened};
+use super::{called, failed, is_ours, read::Opened};
 use crate::{
     client::{ConnectArgs, Failure},
     commands::{
@@ -9,24 +9,25 @@ use crate::{
     },
     output,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use tiphys_api::{
     Application,
-    constants::{API_VERSION, IN_CLUSTER},
-    rpc::application::ApplicationCreateRequest,
+    constants::IN_CLUSTER,
+    rpc::{
+        application::ApplicationCreateRequest,
+        catalog::{ChartRequest, InstallRequest, InstallResponse},
+    },
 };
 use tiphys_catalog::{
-    RepoSpec, Store,
+    CatalogError, RepoSpec, Store,
     model::{Chart, ChartVersion},
+    release::Origin,
 };
 use tiphys_render::helm::{
     HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, chart::Chart as HelmChart,
     check_installable, values::Values,
 };
-
-/// What the annotations of an Application from the catalogue begin with.
-pub const ANNOTATION: &str = "catalog.tiphys.dev";
 
 /// Make an Application of a chart
 ///
@@ -70,19 +71,31 @@ impl Install {
         let opened = Opened::new(&store, &self.chart)?;
         let version = opened.version(self.version.as_deref())?;
         let is_registry = store.is_registry(&opened.id).map_err(failed)?;
-        let archive = self.fetch(store, &opened, version).await?;
+        let is_ours = is_ours(&store, &opened.id)?;
         let values = self.values.read(&Limits::default());
         let values = values.map_err(|e| Failure::error(e.to_string()))?;
-        let manifests = self.rendered(&archive, &opened.chart, &values);
-        let manifests = manifests.map_err(|e| {
-            let (name, version) = (&opened.chart.name, &version.version);
-            Failure::error(format!("{name} {version} cannot be installed: {e}"))
-        })?;
+        let (manifests, application) = match self.fetch(store, &opened, version).await {
+            Ok(archive) => {
+                let manifests = self.rendered(&archive, &opened.chart, &values);
+                let manifests = manifests.map_err(|e| {
+                    let (name, version) = (&opened.chart.name, &version.version);
+                    Failure::error(format!("{name} {version} cannot be installed: {e}"))
+                })?;
+                let of = (version.version.clone(), version.digest.clone());
+                let application = self.application(opened, is_registry, (&of.0, &of.1), values);
+                (manifests, application)
+            }
+            // The credentials of a cluster's repositories are in the cluster.
+            Err(CatalogError::Repo(e)) if !is_ours => {
+                let asked = self.by_control_plane(&opened, version, &values, args);
+                asked.await.map_err(|_| failed(e.into()))?
+            }
+            Err(e) => return Err(failed(e)),
+        };
         if self.preview {
             output::print(&manifests);
             return Ok(());
         }
-        let application = self.application((&opened, is_registry), version, &values);
         if !self.create {
             output::print(&output::yaml(&application)?);
             return Ok(());
@@ -90,19 +103,46 @@ impl Install {
         self.created(&application, args).await
     }
 
+    /// The manifests and the Application, from the control plane that one is logged in to.
+    async fn by_control_plane(
+        &self,
+        opened: &Opened,
+        version: &ChartVersion,
+        values: &Values,
+        args: &ConnectArgs,
+    ) -> Result<(String, Value), Failure> {
+        let client = connect(args).await?;
+        let request = InstallRequest {
+            chart: ChartRequest {
+                namespace: opened.id.namespace.clone(),
+                repository: opened.id.name.clone(),
+                path: opened.chart.path(),
+                version: version.version.clone(),
+            },
+            name: self.release(&opened.chart).to_owned(),
+            project: self.project.clone(),
+            dest_server: self.dest_server.clone(),
+            dest_namespace: self.namespace(&opened.chart).to_owned(),
+            values: tiphys_gocompat::yaml::to_string(&values.clone().into()),
+            auto_sync: self.auto_sync,
+        };
+        let preview: InstallResponse = client
+            .unary("/catalog.CatalogService/PreviewInstall", request)
+            .await?;
+        let application = serde_json::to_value(&preview.application)
+            .map_err(|e| Failure::error(e.to_string()))?;
+        Ok((preview.manifests, application))
+    }
+
     async fn fetch(
         &self,
         store: Arc<Store>,
         opened: &Opened,
         version: &ChartVersion,
-    ) -> Result<Vec<u8>, Failure> {
-        let status = store.repo(&opened.id).map_err(failed)?;
-        let status = status.unwrap_or_default();
-        let visitor = RepoSpec::visitor(store, &status, &opened.chart.repo).map_err(failed)?;
-        visitor
-            .archive(&opened.chart, version)
-            .await
-            .map_err(failed)
+    ) -> Result<Vec<u8>, CatalogError> {
+        let status = store.repo(&opened.id)?.unwrap_or_default();
+        let visitor = RepoSpec::visitor(store, &status, &opened.chart.repo)?;
+        visitor.archive(&opened.chart, version).await
     }
 
     fn release<'a>(&'a self, chart: &'a Chart) -> &'a str {
@@ -136,50 +176,26 @@ impl Install {
 
     fn application(
         &self,
-        (opened, is_registry): (&Opened, bool),
-        version: &ChartVersion,
-        values: &Values,
+        opened: Opened,
+        is_registry: bool,
+        (version, digest): (&str, &str),
+        values: Values,
     ) -> Value {
-        let chart = &opened.chart;
-        let mut helm = json!({"releaseName": self.release(chart)});
-        if !values.is_empty() {
-            helm["valuesObject"] = values.clone().into();
-        }
-        let (url, name) = address(chart, is_registry);
-        let mut policy = json!({"syncOptions": ["CreateNamespace=true"]});
-        if self.auto_sync {
-            policy["automated"] = json!({});
-        }
-        let mut annotations = json!({});
-        for (key, value) in [
-            ("repository", &*called(&opened.id)),
-            ("chart", &*chart.name),
-            ("version", &*version.version),
-            ("digest", &*version.digest),
-        ] {
-            if !value.is_empty() {
-                annotations[format!("{ANNOTATION}/{key}")] = value.into();
-            }
-        }
-        json!({
-            "apiVersion": API_VERSION,
-            "kind": "Application",
-            "metadata": {"name": self.release(chart), "annotations": annotations},
-            "spec": {
-                "project": self.project,
-                "source": {
-                    "repoURL": url,
-                    "chart": name,
-                    "targetRevision": version.version,
-                    "helm": helm,
-                },
-                "destination": {
-                    "server": self.dest_server,
-                    "namespace": self.namespace(chart),
-                },
-                "syncPolicy": policy,
-            },
-        })
+        let install = tiphys_catalog::release::install::Install {
+            name: self.name.clone().unwrap_or_default(),
+            project: self.project.clone(),
+            dest_server: self.dest_server.clone(),
+            dest_namespace: self.dest_namespace.clone().unwrap_or_default(),
+            values,
+            auto_sync: self.auto_sync,
+        };
+        let origin = Origin {
+            repo: opened.id,
+            chart: opened.chart,
+            is_registry,
+        };
+        let repository = called(&origin.repo);
+        install.application(&origin, &repository, (version, digest))
     }
 
     /// Whether the project permits it is decided there.
@@ -198,60 +214,5 @@ impl Install {
         let name = &created.metadata.name;
         output::print(&format!("application '{name}' created\n"));
         Ok(())
-    }
-}
-
-/// The repository and the chart's name as the source of an Application writes them: registries
-/// without a scheme, with all of the path but its end.
-pub fn address(chart: &Chart, is_registry: bool) -> (String, String) {
-    if !is_registry {
-        return (chart.repo.url.clone(), chart.name.clone());
-    }
-    let url = &chart.repo.url;
-    let base = url.split_once("://").map_or(&**url, |(_, rest)| rest);
-    let path = format!("{}/{}", base.trim_end_matches('/'), chart.path());
-    let (url, name) = path.rsplit_once('/').unwrap_or((&path, ""));
-    (url.to_owned(), name.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tiphys_catalog::model::RepoRef;
-
-    #[test]
-    fn addresses_are_those_of_sources() {
-        for (is_registry, url, id, wanted) in [
-            (
-                false,
-                "https://charts.example/x",
-                "r/web",
-                ("https://charts.example/x", "web"),
-            ),
-            (
-                true,
-                "https://registry.example/charts/",
-                "r/team%2Fweb",
-                ("registry.example/charts/team", "web"),
-            ),
-            (
-                true,
-                "oci://registry.example",
-                "r/web",
-                ("registry.example", "web"),
-            ),
-        ] {
-            let chart = Chart {
-                id: id.to_owned(),
-                name: "web".to_owned(),
-                repo: RepoRef {
-                    url: url.to_owned(),
-                    ..RepoRef::default()
-                },
-                ..Chart::default()
-            };
-            let (url, name) = address(&chart, is_registry);
-            assert_eq!((&*url, &*name), wanted);
-        }
     }
 }

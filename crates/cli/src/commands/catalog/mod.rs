@@ -3,16 +3,19 @@
 mod install;
 mod read;
 mod repos;
+mod rollback;
 mod search;
 mod sync;
 mod updates;
+mod upgrade;
 
 use crate::{
-    client::{ConnectArgs, Failure},
+    client::{Client, ConnectArgs, Failure},
     private,
     roles::{catalog::FILE, up::default_folder},
 };
 use std::{path::PathBuf, sync::Arc};
+use tiphys_api::{Application, rpc::application::ApplicationUpdateRequest};
 use tiphys_catalog::{CatalogError, RepoId, Store, store::RepoStatus};
 
 /// Where the repositories of the command line are; other programs use the names of Kubernetes
@@ -40,6 +43,8 @@ enum CatalogCommand {
     Values(read::Values),
     Install(Box<install::Install>),
     Updates(updates::Updates),
+    Upgrade(Box<upgrade::Upgrade>),
+    Rollback(rollback::Rollback),
 }
 
 impl CatalogArgs {
@@ -54,6 +59,8 @@ impl CatalogArgs {
             CatalogCommand::Values(command) => command.run(&store),
             CatalogCommand::Install(command) => command.run(store, connect).await,
             CatalogCommand::Updates(command) => command.run(store, connect).await,
+            CatalogCommand::Upgrade(command) => command.run(store, connect).await,
+            CatalogCommand::Rollback(command) => command.run(store, connect).await,
         }
     }
 }
@@ -68,6 +75,25 @@ fn open(data: Option<PathBuf>) -> Result<Arc<Store>, Failure> {
 
 fn failed(e: CatalogError) -> Failure {
     Failure::error(e.to_string())
+}
+
+/// Whether a repository was entered here. The credentials of others are not here.
+fn is_ours(store: &Store, id: &RepoId) -> Result<bool, Failure> {
+    let status = store.repo(id).map_err(failed)?;
+    Ok(status.is_some_and(|status| !status.spec.is_empty()))
+}
+
+/// Writes an Application that exists. Whether its project permits it is decided there.
+async fn write(client: &Client, app: Application) -> Result<(), Failure> {
+    let request = ApplicationUpdateRequest {
+        project: Some(app.spec.project.clone()),
+        application: app,
+        validate: Some(true),
+    };
+    let _: Application = client
+        .unary("/application.ApplicationService/Update", request)
+        .await?;
+    Ok(())
 }
 
 /// What a user calls a repository, or with more words what is in it. Repositories of a cluster have

@@ -61,6 +61,7 @@ impl Search {
             keywords: self.keyword,
             after: after.map_err(failed)?,
             size: self.limit,
+            only: None,
         });
         let page = page.map_err(failed)?;
         output::print(&match self.output.as_str() {

@@ -1,18 +1,18 @@
 //! `catalog updates`: Applications whose chart has a newer version.
 
-use super::{called, failed, install::address};
+use super::{called, failed};
 use crate::{
     client::{ConnectArgs, Failure},
     commands::{app, connect},
     output::{self, summary, table},
 };
 use serde::Serialize;
-use std::{cmp::Ordering, sync::Arc};
-use tiphys_api::{
-    Application, repo_url::RepoUrl, rpc::application::ApplicationQuery, source::ApplicationSource,
+use std::sync::Arc;
+use tiphys_api::{Application, rpc::application::ApplicationQuery};
+use tiphys_catalog::{
+    Store,
+    release::{Chosen, Origin, newer},
 };
-use tiphys_catalog::{Store, model::Chart};
-use tiphys_gocompat::semver::Version;
 
 /// List the Applications whose chart has a newer version in the catalogue
 ///
@@ -83,150 +83,21 @@ impl Updates {
 
 /// The updates of an Application's sources.
 fn of(application: &Application, store: &Store) -> Result<Vec<Update>, Failure> {
-    let (spec, synced) = (&application.spec, &application.status.sync);
-    let single = spec.source.iter().map(|source| (source, &synced.revision));
-    let several = spec.sources.iter().enumerate();
-    let none = String::new();
-    let several = several.map(|(at, source)| (source, synced.revisions.get(at).unwrap_or(&none)));
     let mut updates = Vec::new();
-    for (source, revision) in single.chain(several) {
-        if source.chart.is_empty() {
+    for chosen in Chosen::all(application) {
+        let origin = Origin::of(store, chosen.source).map_err(failed)?;
+        let (Some(origin), Some(version)) = (origin, chosen.version()) else {
             continue;
-        }
-        let name = source.chart.rsplit('/').next().unwrap_or_default();
-        for found in store.named(name).map_err(failed)? {
-            let chart = store.chart(&found.repo, &found.chart_id).map_err(failed)?;
-            let is_registry = store.is_registry(&found.repo).map_err(failed)?;
-            let Some(chart) = chart.filter(|chart| is_of(source, chart, is_registry)) else {
-                continue;
-            };
-            let version = [revision, &source.target_revision]
-                .into_iter()
-                .find(|text| Version::parse(text).is_ok());
-            let newest = version.and_then(|version| newer(&chart, version));
-            if let (Some(version), Some(newest)) = (version, newest) {
-                updates.push(Update {
-                    application: summary::qualified_name(application),
-                    chart: format!("{}/{}", called(&found.repo), chart.name),
-                    version: version.clone(),
-                    newest,
-                });
-                // Another repository with the same address has the same charts.
-                break;
-            }
+        };
+        origin.keep(store, version).map_err(failed)?;
+        if let Some(newest) = newer(&origin.chart, version) {
+            updates.push(Update {
+                application: summary::qualified_name(application),
+                chart: format!("{}/{}", called(&origin.repo), origin.chart.name),
+                version: version.to_owned(),
+                newest,
+            });
         }
     }
     Ok(updates)
-}
-
-/// Whether a source is the chart of this repository.
-fn is_of(source: &ApplicationSource, chart: &Chart, is_registry: bool) -> bool {
-    let canonical = |url: &str| {
-        let url = url.trim_end_matches('/');
-        let url = url.strip_prefix("oci://").unwrap_or(url);
-        // What is no URL is compared as it is.
-        RepoUrl::parse(url).map_or_else(|_| url.to_owned(), |url| url.canonical())
-    };
-    let (url, name) = address(chart, is_registry);
-    let whole = |url: &str, name: &str| canonical(&format!("{}/{name}", url.trim_end_matches('/')));
-    whole(&source.repo_url, &source.chart) == whole(&url, &name)
-}
-
-/// The newest version after this one.
-fn newer(chart: &Chart, version: &str) -> Option<String> {
-    let current = Version::parse(version).ok()?;
-    let versions = chart.versions.iter();
-    let versions = versions.filter_map(|known| Version::parse(&known.version).ok());
-    let newest = versions
-        .filter(|known| known.prerelease.is_empty() || !current.prerelease.is_empty())
-        .max_by(Version::precedence)?;
-    let is_newer = newest.precedence(&current) == Ordering::Greater;
-    is_newer.then(|| newest.original().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tiphys_catalog::model::{ChartVersion, RepoRef};
-
-    fn chart(url: &str, versions: &[&str]) -> Chart {
-        let versions = versions.iter().map(|version| ChartVersion {
-            version: (*version).to_owned(),
-            ..ChartVersion::default()
-        });
-        Chart {
-            id: "r/web".to_owned(),
-            name: "web".to_owned(),
-            repo: RepoRef {
-                url: url.to_owned(),
-                ..RepoRef::default()
-            },
-            versions: versions.collect(),
-            ..Chart::default()
-        }
-    }
-
-    #[test]
-    fn newer_versions_are_found() {
-        let known = chart("https://x", &["2.0.0-rc.1", "1.10.0", "1.9.0", "junk"]);
-        for (version, newest) in [
-            ("1.9.0", Some("1.10.0")),
-            ("v1.2", Some("1.10.0")),
-            ("1.10.0", None),
-            ("1.11.0", None),
-            ("2.0.0-beta", Some("2.0.0-rc.1")),
-            ("1.x", None),
-        ] {
-            assert_eq!(newer(&known, version).as_deref(), newest, "{version}");
-        }
-    }
-
-    #[test]
-    fn sources_are_recognized() {
-        for (is_registry, url, repo_url, name, wanted) in [
-            (
-                false,
-                "https://charts.example/x/",
-                "https://Charts.example/x",
-                "web",
-                true,
-            ),
-            (
-                false,
-                "https://charts.example/x",
-                "https://charts.example/y",
-                "web",
-                false,
-            ),
-            (
-                true,
-                "https://r.example/charts",
-                "r.example/charts",
-                "web",
-                true,
-            ),
-            (
-                true,
-                "oci://r.example/charts",
-                "oci://r.example",
-                "charts/web",
-                true,
-            ),
-            (
-                true,
-                "oci://r.example/charts",
-                "r.example/charts",
-                "other",
-                false,
-            ),
-        ] {
-            let source = ApplicationSource {
-                repo_url: repo_url.to_owned(),
-                chart: name.to_owned(),
-                ..ApplicationSource::default()
-            };
-            let found = is_of(&source, &chart(url, &[]), is_registry);
-            assert_eq!(found, wanted, "{repo_url}");
-        }
-    }
 }

@@ -164,7 +164,7 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
     });
     catalog::start(
         mode,
-        (&plane.records.cluster, kube.is_some()),
+        (&plane.charts, kube.is_some()),
         data.path(),
         NAMESPACE,
         (&mut tasks, &shutdown),

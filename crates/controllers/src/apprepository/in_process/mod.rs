@@ -9,6 +9,8 @@ mod hosts;
 mod reading;
 mod secrets;
 
+pub use secrets::{resync, visitor};
+
 use super::{
     Key,
     collection::{Change, Collection},
@@ -65,8 +67,9 @@ impl InProcessOptions {
     }
 }
 
+/// Why an AppRepository cannot be read.
 #[derive(Debug, thiserror::Error)]
-enum InProcessError {
+pub enum InProcessError {
     #[error(transparent)]
     Cluster(#[from] tiphys_cluster::Error),
     #[error(transparent)]

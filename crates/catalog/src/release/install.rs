@@ -1,0 +1,100 @@
+//! An Application of a chart's version, before it exists. Main type: [`Install`].
+
+use super::{Facts, Manifests, Origin, annotations, merge::Values};
+use crate::{CatalogError, blocking, model::ChartVersion, repository::sha256, sync::CatalogSync};
+use serde_json::{Value, json};
+use tiphys_api::{
+    Application,
+    constants::{API_VERSION, IN_CLUSTER},
+};
+
+/// How a chart is installed.
+#[derive(Clone, Debug, Default)]
+pub struct Install {
+    /// Of the Application and the release; empty: the chart's name.
+    pub name: String,
+    /// Empty: `default`.
+    pub project: String,
+    /// Empty: the cluster of the control plane.
+    pub dest_server: String,
+    /// Empty: the name.
+    pub dest_namespace: String,
+    pub values: Values,
+    pub auto_sync: bool,
+}
+
+fn or<'a>(text: &'a str, default: &'a str) -> &'a str {
+    if text.is_empty() { default } else { text }
+}
+
+impl Install {
+    /// As it would be committed to Git. `repository` is what users call it.
+    pub fn application(
+        &self,
+        origin: &Origin,
+        repository: &str,
+        (version, digest): (&str, &str),
+    ) -> Value {
+        let chart = &origin.chart;
+        let name = or(&self.name, &chart.name);
+        let mut helm = json!({"releaseName": name});
+        if !self.values.is_empty() {
+            helm["valuesObject"] = self.values.clone().into();
+        }
+        let (url, chart_name) = super::address(chart, origin.is_registry);
+        let mut policy = json!({"syncOptions": ["CreateNamespace=true"]});
+        if self.auto_sync {
+            policy["automated"] = json!({});
+        }
+        let mut annotations = annotations(repository, &chart.name, version, digest);
+        annotations.retain(|_, value| !value.is_empty());
+        json!({
+            "apiVersion": API_VERSION,
+            "kind": "Application",
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": {
+                "project": or(&self.project, "default"),
+                "source": {
+                    "repoURL": url,
+                    "chart": chart_name,
+                    "targetRevision": version,
+                    "helm": helm,
+                },
+                "destination": {
+                    "server": or(&self.dest_server, IN_CLUSTER),
+                    "namespace": or(&self.dest_namespace, name),
+                },
+                "syncPolicy": policy,
+            },
+        })
+    }
+
+    /// The Application and what it would apply. The archive must be the one that the catalogue
+    /// knows, and the values must fit the chart's schema.
+    ///
+    /// # Errors
+    /// It is another one, or does not render.
+    pub async fn preview(
+        &self,
+        visitor: &CatalogSync,
+        origin: &Origin,
+        (repository, version): (&str, &ChartVersion),
+    ) -> Result<(Application, Manifests), CatalogError> {
+        let archive = visitor.archive(&origin.chart, version).await?;
+        let digest = match &*version.digest {
+            "" => sha256(&archive),
+            digest => digest.to_owned(),
+        };
+        let application = self.application(origin, repository, (&version.version, &digest));
+        let application: Application = serde_json::from_value(application)?;
+        let source = application.spec.source.clone().unwrap_or_default();
+        let facts = Facts {
+            name: application.metadata.name.clone(),
+            namespace: application.spec.destination.namespace.clone(),
+            project: application.spec.project.clone(),
+            now: jiff::Timestamp::now(),
+        };
+        let manifests = blocking(move || Manifests::render(&archive, &source, &facts)).await?;
+        Ok((application, manifests))
+    }
+}

@@ -1,0 +1,152 @@
+//! Charts of the catalogue. Whoever may see a repository of a URL may see its charts.
+
+use super::{Action, Authorized, Get, Guard, Reach, Resource, Verb};
+use crate::{ApiError, Code};
+use std::sync::Arc;
+use tiphys_api::source::ApplicationSource;
+use tiphys_catalog::{
+    CatalogError, RepoId, Store,
+    release::Origin,
+    search::{Page, Query},
+    store::RepoStatus,
+    sync::CatalogSync,
+};
+
+/// A chart that the caller may see, and where it is known.
+pub(crate) struct KnownChart {
+    pub store: Arc<Store>,
+    pub origin: Origin,
+}
+
+/// The catalogue's error as one of the API.
+pub(crate) fn refused(e: CatalogError) -> ApiError {
+    let code = match &e {
+        CatalogError::NotFound(_) => Code::NotFound,
+        CatalogError::Invalid(_) | CatalogError::FilterRule(_) | CatalogError::Filter(_) => {
+            Code::InvalidArgument
+        }
+        CatalogError::Repo(_) | CatalogError::Index { .. } => Code::FailedPrecondition,
+        CatalogError::Database(_) | CatalogError::Sqlite(_) => Code::Unavailable,
+        CatalogError::Document(_) | CatalogError::Internal(_) => Code::Internal,
+    };
+    ApiError::new(code, e.to_string())
+}
+
+/// Runs what reads a database.
+pub(crate) async fn read_charts<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CatalogError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|e| ApiError::internal(e.to_string()))?
+        .map_err(refused)
+}
+
+/// Whether the caller may do `A` with a repository.
+fn ask<A: Verb>(guard: &Guard, url: &str) -> Result<(), ApiError> {
+    guard.ask(Resource::Repositories, A::ACTION, "", url)
+}
+
+impl Reach {
+    fn charts(&self) -> Result<Arc<Store>, ApiError> {
+        let none = "there is no chart catalogue here: see --catalog of `tiphys up`";
+        self.catalog
+            .store()
+            .ok_or_else(|| ApiError::new(Code::Unimplemented, none))
+    }
+
+    /// The chart repositories that the caller may see.
+    pub(crate) async fn chart_repositories(
+        &self,
+        guard: &Guard,
+    ) -> Result<Vec<RepoStatus>, ApiError> {
+        let store = self.charts()?;
+        let mut all = read_charts(move || store.repos()).await?;
+        all.retain(|repo| ask::<Get>(guard, &repo.url).is_ok());
+        Ok(all)
+    }
+
+    /// What a search finds in them; with the icons of the page.
+    pub(crate) async fn search_charts(
+        &self,
+        guard: &Guard,
+        query: Query,
+    ) -> Result<(Page, Vec<String>), ApiError> {
+        let seen = self.chart_repositories(guard).await?;
+        let store = self.charts()?;
+        let query = Query {
+            only: Some(seen.into_iter().map(|repo| repo.id).collect()),
+            ..query
+        };
+        read_charts(move || {
+            let page = store.search(&query)?;
+            let icon = |chart: &tiphys_catalog::search::Found| {
+                let id = RepoId::new(&chart.namespace, &chart.repository);
+                Ok(store.icon(&id, &chart.id)?.unwrap_or_default())
+            };
+            let icons = page.charts.iter().map(icon);
+            let icons = icons.collect::<Result<_, CatalogError>>()?;
+            Ok((page, icons))
+        })
+        .await
+    }
+
+    /// A chart by its repository and its path below it. What the caller may not see looks like what
+    /// is not there.
+    pub(crate) async fn chart(
+        &self,
+        guard: &Guard,
+        id: &RepoId,
+        path: &str,
+    ) -> Result<Authorized<KnownChart, Get>, ApiError> {
+        let store = self.charts()?;
+        let (of, repo) = (Arc::clone(&store), id.clone());
+        let chart_id = format!("{}/{}", id.name, path.replace('/', "%2F"));
+        let found = read_charts(move || {
+            let status = of.repo(&repo)?;
+            let chart = of.chart(&repo, &chart_id)?;
+            Ok((status, chart, of.is_registry(&repo)?))
+        });
+        let (status, chart, is_registry) = found.await?;
+        let status = status.ok_or_else(ApiError::denied)?;
+        ask::<Get>(guard, &status.url)?;
+        let absent = || ApiError::not_found(format!("chart {path:?} is not in the catalogue"));
+        let origin = Origin {
+            repo: status.id,
+            chart: chart.ok_or_else(absent)?,
+            is_registry,
+        };
+        Ok(Authorized::new(KnownChart { store, origin }))
+    }
+
+    /// The chart that a source of an Application is from. Whoever may see the Application may see
+    /// it, as with its repository.
+    pub(crate) async fn chart_of<T, A>(
+        &self,
+        _: &Authorized<T, A>,
+        source: &ApplicationSource,
+    ) -> Result<Option<Authorized<KnownChart, Get>>, ApiError> {
+        let store = self.charts()?;
+        let (of, source) = (Arc::clone(&store), source.clone());
+        let origin = read_charts(move || Origin::of(&of, &source)).await?;
+        Ok(origin.map(|origin| Authorized::new(KnownChart { store, origin })))
+    }
+
+    /// What fetches a chart's archives.
+    pub(crate) async fn visitor(
+        &self,
+        chart: &Authorized<KnownChart, Get>,
+    ) -> Result<CatalogSync, ApiError> {
+        let origin = &chart.origin;
+        let visitor = self.catalog.visitor(&origin.repo, &origin.chart.repo);
+        visitor.await.map_err(refused)
+    }
+
+    /// Asks for a sync of a chart repository.
+    pub(crate) async fn resync_charts(&self, guard: &Guard, id: &RepoId) -> Result<(), ApiError> {
+        let (store, repo) = (self.charts()?, id.clone());
+        let status = read_charts(move || store.repo(&repo)).await?;
+        let status = status.ok_or_else(ApiError::denied)?;
+        guard.ask(Resource::Repositories, Action::Update, "", &status.url)?;
+        self.catalog.resync(id).await.map_err(refused)
+    }
+}

@@ -1,0 +1,199 @@
+//! catalog.CatalogService: what the chart catalogue has, and what comes of a chart.
+
+pub mod release;
+
+use crate::{
+    ApiError,
+    access::{Guard, read_charts, refused},
+    server::State,
+};
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::rpc::catalog::{
+    ChartRepository, ChartRepositoryList, ChartRequest, ChartResponse, ChartSummary, ChartVersion,
+    EmptyResponse, Facet, ListRequest, SearchRequest, SearchResponse, SyncRequest, ValuesFile,
+};
+use tiphys_catalog::{
+    RepoId,
+    model::{self, Chart},
+    search::{Found, Query},
+};
+
+fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+pub async fn search(
+    state: Arc<State>,
+    guard: Guard,
+    q: SearchRequest,
+) -> Result<SearchResponse, ApiError> {
+    let after = match &*q.page_token {
+        "" => None,
+        token => Some(token.parse().map_err(refused)?),
+    };
+    let query = Query {
+        text: q.query,
+        repositories: q.repositories,
+        categories: q.categories,
+        keywords: q.keywords,
+        after,
+        size: usize::try_from(q.page_size).unwrap_or_default(),
+        ..Query::default()
+    };
+    let (page, icons) = state.reach.search_charts(&guard, query).await?;
+    let facet = |values: BTreeMap<String, u64>| {
+        let values = values.into_iter().filter(|(value, _)| !value.is_empty());
+        let mut values: Vec<Facet> = values
+            .map(|(value, number)| Facet {
+                value,
+                count: i32::try_from(number).unwrap_or(i32::MAX),
+            })
+            .collect();
+        values.sort_by_key(|facet| std::cmp::Reverse(facet.count));
+        values
+    };
+    let found = page.charts.into_iter().zip(icons);
+    Ok(SearchResponse {
+        items: found.map(|(chart, icon)| summary(chart, icon)).collect(),
+        total: count(page.total),
+        repositories: facet(page.facets.repositories),
+        categories: facet(page.facets.categories),
+        keywords: facet(page.facets.keywords),
+        next_page_token: page.next.map(|token| token.to_string()).unwrap_or_default(),
+    })
+}
+
+fn summary(found: Found, icon: String) -> ChartSummary {
+    let chart = Chart {
+        id: found.id,
+        ..Chart::default()
+    };
+    ChartSummary {
+        path: chart.path(),
+        namespace: found.namespace,
+        repository: found.repository,
+        name: found.name,
+        version: found.version,
+        app_version: found.app_version,
+        description: found.description,
+        category: found.category,
+        keywords: found.keywords,
+        deprecated: found.deprecated,
+        versions: i32::try_from(found.versions).unwrap_or(i32::MAX),
+        icon,
+    }
+}
+
+fn version(version: &model::ChartVersion) -> ChartVersion {
+    ChartVersion {
+        version: version.version.clone(),
+        app_version: version.app_version.clone(),
+        created: version.created.clone(),
+        digest: version.digest.clone(),
+    }
+}
+
+pub async fn get(
+    state: Arc<State>,
+    guard: Guard,
+    q: ChartRequest,
+) -> Result<ChartResponse, ApiError> {
+    let id = RepoId::new(&q.namespace, &q.repository);
+    let known = state.reach.chart(&guard, &id, &q.path).await?;
+    let shown = release::version_of(&known.origin, &q.version)?.clone();
+    let (store, id) = (Arc::clone(&known.store), known.origin.chart.id.clone());
+    let (repo, of) = (known.origin.repo.clone(), shown.version.clone());
+    let read = read_charts(move || {
+        let files = store.files(&repo, &id, &of)?;
+        let problems = match files {
+            Some(_) => Vec::new(),
+            None => store.problems(&repo)?,
+        };
+        let mine = problems
+            .into_iter()
+            .find(|p| p.chart_id == id && p.version == of);
+        Ok((files, mine.map(|problem| problem.reason)))
+    });
+    let (files, reason) = read.await?;
+    let missing = match &files {
+        Some(_) => String::new(),
+        None => reason.unwrap_or_else(|| "they were not read yet".to_owned()),
+    };
+    let files = files.unwrap_or_default();
+    let Chart {
+        name,
+        repo,
+        description,
+        home,
+        keywords,
+        maintainers,
+        sources,
+        raw_icon,
+        category,
+        versions,
+        ..
+    } = known.origin.chart.clone();
+    let newest = versions.first().cloned().unwrap_or_default();
+    let people = maintainers.unwrap_or_default().into_iter();
+    let additional = files.additional_values.into_iter();
+    Ok(ChartResponse {
+        chart: ChartSummary {
+            namespace: q.namespace,
+            repository: q.repository,
+            path: known.origin.chart.path(),
+            name,
+            version: newest.version,
+            app_version: newest.app_version,
+            description,
+            category,
+            keywords: keywords.unwrap_or_default(),
+            deprecated: false,
+            versions: count(versions.len()),
+            icon: raw_icon.unwrap_or_default(),
+        },
+        repo_url: repo.url,
+        home,
+        sources: sources.unwrap_or_default(),
+        maintainers: people.map(|person| person.name).collect(),
+        versions: versions.iter().map(version).collect(),
+        shown: version(&shown),
+        readme: files.readme,
+        values: files.values,
+        schema: files.schema,
+        additional_values: additional
+            .map(|(name, content)| ValuesFile { name, content })
+            .collect(),
+        missing,
+    })
+}
+
+pub async fn repositories(
+    state: Arc<State>,
+    guard: Guard,
+    _: ListRequest,
+) -> Result<ChartRepositoryList, ApiError> {
+    let seen = state.reach.chart_repositories(&guard).await?.into_iter();
+    let items = seen.map(|repo| ChartRepository {
+        namespace: repo.id.namespace,
+        name: repo.id.name,
+        url: repo.url,
+        charts: repo.charts,
+        versions: repo.versions,
+        skipped: repo.skipped,
+        synced_at: repo.succeeded_at.unwrap_or_default(),
+        error: repo.error.unwrap_or_default(),
+    });
+    Ok(ChartRepositoryList {
+        items: items.collect(),
+    })
+}
+
+pub async fn sync(
+    state: Arc<State>,
+    guard: Guard,
+    q: SyncRequest,
+) -> Result<EmptyResponse, ApiError> {
+    let id = RepoId::new(q.namespace, q.name);
+    state.reach.resync_charts(&guard, &id).await?;
+    Ok(EmptyResponse {})
+}

@@ -1,0 +1,147 @@
+//! What would be installed or upgraded. Nothing is written here: Create and Update of
+//! application.ApplicationService write what these calls return.
+
+use crate::{
+    ApiError,
+    access::{Get, Guard, find, refused},
+    server::State,
+};
+use std::sync::Arc;
+use tiphys_api::{
+    Application,
+    rpc::catalog::{
+        InstallRequest, InstallResponse, ListRequest, Update, UpdateList, UpgradeRequest,
+        UpgradeResponse,
+    },
+};
+use tiphys_catalog::{
+    RepoId,
+    model::ChartVersion,
+    release::{
+        Chosen, Facts, Origin,
+        install::Install,
+        merge::Prefer,
+        newer, parse_values,
+        upgrade::{self, Wanted},
+    },
+};
+
+/// A version, or the newest one.
+pub(super) fn version_of<'a>(
+    origin: &'a Origin,
+    wanted: &str,
+) -> Result<&'a ChartVersion, ApiError> {
+    let found = match wanted {
+        "" => origin.chart.versions.first(),
+        wanted => origin.version(wanted),
+    };
+    found.ok_or_else(|| {
+        let name = &origin.chart.name;
+        ApiError::not_found(format!("chart {name:?} has no version {wanted:?}"))
+    })
+}
+
+fn called(id: &RepoId) -> String {
+    format!("{}/{}", id.namespace, id.name)
+}
+
+pub async fn install(
+    state: Arc<State>,
+    guard: Guard,
+    q: InstallRequest,
+) -> Result<InstallResponse, ApiError> {
+    let id = RepoId::new(&q.chart.namespace, &q.chart.repository);
+    let known = state.reach.chart(&guard, &id, &q.chart.path).await?;
+    let install = Install {
+        name: q.name,
+        project: q.project,
+        dest_server: q.dest_server,
+        dest_namespace: q.dest_namespace,
+        values: parse_values(&q.values, "the values").map_err(refused)?,
+        auto_sync: q.auto_sync,
+    };
+    let version = version_of(&known.origin, &q.chart.version)?;
+    // Asked before anything is fetched for it.
+    let planned = install.application(&known.origin, "", (&version.version, ""));
+    let planned: Application =
+        serde_json::from_value(planned).map_err(|e| ApiError::internal(e.to_string()))?;
+    guard.create(planned)?;
+    let visitor = state.reach.visitor(&known).await?;
+    let repository = called(&known.origin.repo);
+    let previewed = install.preview(&visitor, &known.origin, (&repository, version));
+    let (application, manifests) = previewed.await.map_err(refused)?;
+    Ok(InstallResponse {
+        application,
+        manifests: manifests.text(),
+    })
+}
+
+pub async fn updates(
+    state: Arc<State>,
+    guard: Guard,
+    _: ListRequest,
+) -> Result<UpdateList, ApiError> {
+    state.reach.ready().await;
+    let (apps, _) = state.reach.apps(&guard);
+    let mut items = Vec::new();
+    for app in &apps {
+        for chosen in Chosen::all(app) {
+            let Some(version) = chosen.version() else {
+                continue;
+            };
+            let Some(known) = state.reach.chart_of(app, chosen.source).await? else {
+                continue;
+            };
+            let origin = &known.origin;
+            if let Some(newest) = newer(&origin.chart, version) {
+                items.push(Update {
+                    namespace: app.metadata.namespace.clone(),
+                    application: app.metadata.name.clone(),
+                    chart: format!("{}/{}", called(&origin.repo), origin.chart.path()),
+                    version: version.to_owned(),
+                    newest,
+                });
+            }
+        }
+    }
+    Ok(UpdateList { items })
+}
+
+pub async fn upgrade(
+    state: Arc<State>,
+    guard: Guard,
+    q: UpgradeRequest,
+) -> Result<UpgradeResponse, ApiError> {
+    let namespace = Some(&*q.app_namespace).filter(|namespace| !namespace.is_empty());
+    let (app, _) = find::<Get>(&state, &guard, namespace, &q.name, None).await?;
+    let position = usize::try_from(q.source_position).ok().filter(|at| *at > 0);
+    let chosen = Chosen::one(&app, position).map_err(refused)?;
+    let known = state.reach.chart_of(&app, chosen.source).await?;
+    let known = known.ok_or_else(|| refused(chosen.unknown()))?;
+    let prefer = match &*q.prefer {
+        "" | "ours" => Prefer::Ours,
+        "theirs" => Prefer::Theirs,
+        other => {
+            return Err(ApiError::invalid(format!(
+                "{other:?} is not ours or theirs"
+            )));
+        }
+    };
+    let wanted = Wanted {
+        source: chosen.source.clone(),
+        installed: chosen.version().unwrap_or_default().to_owned(),
+        digest: chosen.digest(),
+        version: Some(q.version).filter(|version| !version.is_empty()),
+        prefer,
+        decided: parse_values(&q.values, "the values").map_err(refused)?,
+        facts: Facts {
+            now: jiff::Timestamp::now(),
+            ..chosen.facts()
+        },
+    };
+    let visitor = state.reach.visitor(&known).await?;
+    let origin = &known.origin;
+    let plan = upgrade::plan(Arc::clone(&known.store), &visitor, origin, wanted);
+    let plan = plan.await.map_err(refused)?;
+    Ok(plan.response(&chosen, origin, &called(&origin.repo)))
+}

@@ -1,0 +1,146 @@
+//! catalog.CatalogService over REST.
+
+use crate::common::{World, app};
+use http::Method;
+use serde_json::{Value, json};
+use tiphys_catalog::RepoId;
+
+const CHARTS: &str = "/api/v1/catalog/charts";
+
+async fn get(world: &World, path: &str) -> Value {
+    let (status, body) = world.rest(Method::GET, path, None).await;
+    assert_eq!(status, 200, "{path}: {body}");
+    body
+}
+
+async fn post(world: &World, path: &str, body: Value) -> (u16, Value) {
+    world.rest(Method::POST, path, Some(body)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn charts_are_found_and_shown() {
+    let world = World::start().await;
+    let (status, body) = world.rest(Method::GET, CHARTS, None).await;
+    assert_eq!(status, 501, "no catalogue yet: {body}");
+    let url = world.catalog.fill().await;
+    let found = get(&world, &format!("{CHARTS}?query=WEB&repositories=r")).await;
+    let chart = &found["items"][0];
+    assert_eq!(
+        (&found["total"], &chart["version"]),
+        (&json!(1), &json!("1.1.0"))
+    );
+    assert_eq!(found["repositories"], json!([{"value": "r", "count": 1}]));
+    let none = get(&world, &format!("{CHARTS}?query=100%25")).await;
+    assert_eq!(none["total"], 0, "{none}");
+    let (status, _) = world
+        .rest(Method::GET, &format!("{CHARTS}?pageToken=x"), None)
+        .await;
+    assert_eq!(status, 400);
+
+    let newest = get(&world, &format!("{CHARTS}/team/r/web")).await;
+    assert_eq!(newest["readme"], "# web 1.1.0\n");
+    assert_eq!(newest["values"], "colour: green\n");
+    assert_eq!(newest["versions"].as_array().map(Vec::len), Some(2));
+    assert_eq!(newest["repoUrl"], url.as_str());
+    let old = get(&world, &format!("{CHARTS}/team/r/web?version=1.0.0")).await;
+    assert_eq!(old["readme"], "# web 1.0.0\n");
+    for (path, wanted) in [
+        ("team/r/other", 404),
+        ("team/r/web?version=9.0.0", 404),
+        // As what one may not see.
+        ("team/other/web", 403),
+    ] {
+        let path = format!("{CHARTS}/{path}");
+        let (status, body) = world.rest(Method::GET, &path, None).await;
+        assert_eq!(status, wanted, "{path}: {body}");
+    }
+    let repositories = get(&world, "/api/v1/catalog/repositories").await;
+    assert_eq!(repositories["items"][0]["charts"], 1, "{repositories}");
+    let (status, _) = post(
+        &world,
+        "/api/v1/catalog/repositories/team/r/sync",
+        json!({}),
+    )
+    .await;
+    assert_eq!(status, 200);
+    let resynced = world.catalog.resynced.lock().expect("not poisoned").clone();
+    assert_eq!(resynced, [RepoId::new("team", "r")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_previewed_can_be_written() {
+    let world = World::start().await;
+    let url = world.catalog.fill().await;
+    let chart = json!({"namespace": "team", "repository": "r", "path": "web", "version": "1.0.0"});
+    let install = "/api/v1/catalog/install";
+    let request = json!({"chart": chart, "name": "shop", "values": "colour: blue\n"});
+    let (status, preview) = post(&world, install, request).await;
+    assert_eq!(status, 200, "{preview}");
+    let manifests = preview["manifests"].as_str().expect("a text");
+    assert!(manifests.contains("colour: blue") && manifests.contains("name: shop-web"));
+    let application = &preview["application"];
+    let annotation = &application["metadata"]["annotations"]["catalog.tiphys.dev/repository"];
+    assert_eq!(annotation, "team/r");
+    assert_eq!(application["spec"]["source"]["repoURL"], url.as_str());
+    let (status, why) = post(&world, install, json!({"chart": chart, "values": "["})).await;
+    assert_eq!(status, 400, "{why}");
+    // The fake of the sources has no charts.
+    let path = "/api/v1/applications?validate=false";
+    let created = post(&world, path, application.clone()).await;
+    assert_eq!(created.0, 200, "{}", created.1);
+
+    let mut updates = Value::Null;
+    for _ in 0..1000 {
+        updates = get(&world, "/api/v1/catalog/updates").await;
+        if updates["items"][0].is_object() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(updates["items"][0]["newest"], "1.1.0", "{updates}");
+    let upgrade = "/api/v1/catalog/upgrade";
+    let (status, plan) = post(&world, upgrade, json!({"name": "shop"})).await;
+    assert_eq!(status, 200, "{plan}");
+    let conflict = json!([{
+        "path": "colour", "old": "\"red\"", "ours": "\"blue\"", "theirs": "\"green\"",
+        "decided": false,
+    }]);
+    assert_eq!(plan["conflicts"], conflict);
+    assert_eq!(
+        (&plan["from"], &plan["to"]),
+        (&json!("1.0.0"), &json!("1.1.0"))
+    );
+    let difference = plan["difference"].as_str().expect("a text");
+    assert!(difference.contains("+  version: 1.1.0"), "{difference}");
+    let theirs = json!({"name": "shop", "prefer": "theirs"});
+    let (_, plan) = post(&world, upgrade, theirs).await;
+    let difference = plan["difference"].as_str().expect("a text");
+    assert!(difference.contains("+  colour: green"), "{difference}");
+    let path = "/api/v1/applications/shop";
+    let update = format!("{path}?validate=false");
+    let written = world
+        .rest(Method::PUT, &update, Some(plan["application"].clone()))
+        .await;
+    assert_eq!(written.0, 200, "{}", written.1);
+    let now = get(&world, path).await;
+    assert_eq!(now["spec"]["source"]["targetRevision"], "1.1.0");
+    assert!(
+        now["spec"]["source"]["helm"]["valuesObject"].is_null(),
+        "{now}"
+    );
+    for (request, wanted) in [
+        (json!({"name": "shop", "prefer": "mine"}), 400),
+        (json!({"name": "shop", "version": "7.0.0"}), 404),
+        (json!({"name": "none"}), 403),
+    ] {
+        let (status, body) = post(&world, upgrade, request.clone()).await;
+        assert_eq!(status, wanted, "{request}: {body}");
+    }
+    // An Application that is no chart.
+    let git = serde_json::from_value(app("git")).expect("an Application");
+    tiphys_server::ports::Store::create_app(&*world.store, &git)
+        .await
+        .expect("stored");
+    let (status, body) = post(&world, upgrade, json!({"name": "git"})).await;
+    assert_eq!(status, 400, "{body}");
+}
