@@ -517,7 +517,7 @@ fn a_private_chart_is_installed_by_the_control_plane() {
     let nowhere = repositories.data.clone() + "/none.yaml";
     let alone = ["install", "near", "--preview", "--config", &nowhere];
     let refused = repositories.fails(&alone);
-    assert!(refused.contains("401"), "{refused}");
+    assert!(refused.contains("authentication required"), "{refused}");
     let api = tiphys.login().expect("the password is shown");
     let config = signed_in(&tiphys, &repositories);
     let preview = ["install", "near", "shop", "--preview", "--config", &config];

@@ -1,3 +1,5 @@
+//! Tables of three-way merges: which value stays, and in which list its path is.
+
 use super::*;
 use serde_json::json;
 
