@@ -22,7 +22,7 @@ use tiphys_cluster::{
     request::Call,
 };
 use tiphys_gocompat::sprig::Sources as TemplateSources;
-use tiphys_repo::{FilePattern, scm::Account};
+use tiphys_repo::{FilePattern, RepoError, scm::Account};
 
 /// The objects of one page of a listing.
 const PAGE: &str = "500";
@@ -170,7 +170,7 @@ impl Answers {
             }
             Need::Directories(tree) => {
                 let folders = self.sources.tree_folders(&request(tree, is_fresh)).await;
-                let folders = folders.map_err(|e| NeedError::failed(e.to_string()))?;
+                let folders = folders.map_err(|e| not_retrieved("Git Directories", &e))?;
                 Ok(Answer::Directories(folders))
             }
             Need::Files { tree, pattern } => {
@@ -180,7 +180,7 @@ impl Answers {
                 };
                 let request = request(tree, is_fresh);
                 let files = self.sources.tree_files(&request, pattern).await;
-                let files = files.map_err(|e| NeedError::failed(e.to_string()))?;
+                let files = files.map_err(|e| not_retrieved("Git files", &e))?;
                 Ok(Answer::Files(files))
             }
             Need::ConfigMap(name) => self.config_map(name),
@@ -290,6 +290,20 @@ impl Answers {
             "there are too many clusterDecisionResources".to_owned(),
         ))
     }
+}
+
+/// In the words of Argo CD, whose controller always asks a repo-server.
+fn not_retrieved(what: &str, error: &RepoError) -> NeedError {
+    let code = match error {
+        RepoError::Unsupported(_) => "Unknown",
+        _ => "Internal",
+    };
+    let why = error.to_string();
+    let why = match why.starts_with("rpc error: ") {
+        true => why,
+        false => format!("rpc error: code = {code} desc = {why}"),
+    };
+    NeedError::failed(format!("error retrieving {what}: {why}"))
 }
 
 fn request(tree: &Tree, is_fresh: bool) -> TreeRequest {

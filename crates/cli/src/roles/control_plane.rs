@@ -2,6 +2,7 @@
 //! up` without its demonstration.
 
 use super::{
+    argocd,
     catalog::CatalogArgs,
     connections::ConnectionArgs,
     controller::{ControllerArgs, terminated},
@@ -13,7 +14,7 @@ use super::{
 use anyhow::Context;
 use clap::Args;
 use std::{net::IpAddr, path::PathBuf, sync::Arc};
-use tiphys_cluster::{Cluster, ConnectOptions, Source, records::SettingsOverrides};
+use tiphys_cluster::{Cluster, ConnectOptions, Source};
 use tiphys_controllers::{applicationset, metrics::report::Choice, notifications};
 use tiphys_server::{Options, Tls};
 use tokio::{net::TcpListener, task::JoinSet};
@@ -95,7 +96,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
         .controller
         .ready(
             (cluster, &args.namespace),
-            SettingsOverrides::default(),
+            argocd::variables_of_sets(),
             args.address,
             logs,
         )

@@ -2,11 +2,13 @@
 //! the `sources` crate.
 
 mod live;
+mod no_catalog;
 mod records;
 mod sets;
 mod sources;
 
 pub use live::ClusterLive;
+pub use no_catalog::NoCatalog;
 pub use records::RecordStore;
 pub use sets::RecordSets;
 pub use sources::RepoSources;

@@ -356,6 +356,18 @@ fn conceal_manifest(manifest: &mut String) {
     }
 }
 
+impl Shown for catalog::InstallResponse {
+    fn conceal(&mut self) {
+        self.application.conceal();
+    }
+}
+
+impl Shown for catalog::UpgradeResponse {
+    fn conceal(&mut self) {
+        self.application.conceal();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -431,17 +443,5 @@ mod tests {
         let mut after = before.clone();
         after.conceal();
         assert_eq!(before, after);
-    }
-}
-
-impl Shown for catalog::InstallResponse {
-    fn conceal(&mut self) {
-        self.application.conceal();
-    }
-}
-
-impl Shown for catalog::UpgradeResponse {
-    fn conceal(&mut self) {
-        self.application.conceal();
     }
 }

@@ -25,9 +25,9 @@ use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
 use tiphys_server::{
     Assets, Deps, Options, Server, Tls,
-    adapters::{ClusterLive, RecordSets, RecordStore, RepoSources},
+    adapters::{ClusterLive, NoCatalog, RecordSets, RecordStore, RepoSources},
 };
-use tiphys_sources::{Answers, Sources};
+use tiphys_sources::{Answers, HostSettings, Sources};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -494,6 +494,7 @@ impl World {
             records: records.clone(),
             sources: sources.clone(),
             new_git_file_globbing: None,
+            hosts: HostSettings::default(),
             clock: Arc::new(jiff::Timestamp::now),
         };
         let clusters = Clusters::new(self.user.clone(), records.clone());
@@ -503,6 +504,7 @@ impl World {
             live: Arc::new(ClusterLive::new(records.clone(), clusters, states)),
             sources: Arc::new(RepoSources::new(sources)),
             sets: Arc::new(RecordSets::new(sets, answers)),
+            catalog: Arc::new(NoCatalog),
             assets: assets(),
             options: options(flags),
         });

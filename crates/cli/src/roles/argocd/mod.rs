@@ -18,6 +18,7 @@ pub use line::{Line, read, usage};
 use super::logs::Logs;
 use flags::{LOG_FORMAT, LOG_LEVEL};
 use line::Said;
+use tiphys_cluster::records::SettingsOverrides;
 
 /// The roles that are implemented, and those that are not.
 pub const CONTROLLER: &str = "argocd-application-controller";
@@ -38,6 +39,20 @@ const ROLES: [&str; 7] = [
     CMP_SERVER,
     ASK_PASS,
 ];
+
+/// What the variables of `argocd-applicationset-controller` set, for a process that is everything.
+/// One that cannot be read is logged.
+pub fn variables_of_sets() -> SettingsOverrides {
+    let program = &applicationset_flags::APPLICATION_SETS;
+    let Ok(line::Line::Run(said)) = line::read(program, &[], |name| std::env::var(name).ok())
+    else {
+        return SettingsOverrides::default();
+    };
+    for broken in &said.broken {
+        tracing::warn!("{broken}");
+    }
+    said.overrides()
+}
 
 /// The role that the program was called by.
 #[derive(Debug, PartialEq, Eq)]
