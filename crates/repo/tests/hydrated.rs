@@ -203,6 +203,32 @@ async fn only_its_own_files_are_touched() {
 }
 
 #[tokio::test]
+async fn a_repository_with_files_logs_what_moved_its_branches() {
+    let ground = Ground::new();
+    // As `git init` and a clone make it, without anybody's name.
+    ground.git(&["config", "core.bare", "false"]);
+    ground.git(&["config", "core.logAllRefUpdates", "true"]);
+    let made = request(&ground.url(), DRY, vec![folder("apps/web", "1")]);
+    let sha = commit(&ground, made).await.expect("a commit");
+    assert_eq!(ground.git(&["rev-parse", "env/dev"]).trim(), sha);
+    let logged = ground.git(&["reflog", "show", "--format=%H", "env/dev"]);
+    assert!(logged.contains(&sha), "{logged}");
+    let checked_out = CommitHydratedManifestsRequest {
+        target_branch: "main".to_owned(),
+        ..request(&ground.url(), DRY, vec![folder("apps/web", "1")])
+    };
+    let before = ground.git(&["rev-parse", "main"]);
+    let refused = commit(&ground, checked_out).await.expect_err("checked out");
+    assert!(
+        refused
+            .to_string()
+            .contains("refs/heads/main is checked out"),
+        "{refused}"
+    );
+    assert_eq!(ground.git(&["rev-parse", "main"]), before);
+}
+
+#[tokio::test]
 async fn a_target_branch_begins_at_the_sync_branch() {
     let ground = Ground::new();
     let sync = [("apps/web/manifest.yaml", Some("kind: Old\n"))];

@@ -180,11 +180,34 @@ impl<'a> Additions<'a> {
     /// Moves a ref of the repository itself, which must be local.
     pub fn move_ref(&self, update: &RefUpdate) -> Result<(), RepoError> {
         let name = full_name(&update.name)?;
-        let moved = self.repo.edit_reference(edit(name, update.old, update.new));
-        moved.map(|_| ()).map_err(|_| RepoError::RefMoved {
-            url: self.store.url.to_string(),
-            name: update.name.clone(),
-        })
+        let mut repo = self.repo.clone();
+        let is_head = || {
+            let head = repo.head_name().ok().flatten();
+            head.is_some_and(|head| head == name)
+        };
+        if !repo.is_bare() && is_head() {
+            return Err(RepoError::Unsupported(format!(
+                "{} is checked out in {}, where its files would not follow",
+                update.name, self.store.url
+            )));
+        }
+        // A repository with a work tree logs who moved a ref.
+        let own = Author::own(0);
+        repo.committer_or_set_fallback(&own.name, &own.email)
+            .map_err(|e| failed("naming the committer", &gix::Error::from_error(e)))?;
+        match repo.edit_reference(edit(name.clone(), update.old, update.new)) {
+            Ok(_) => Ok(()),
+            Err(_) if self.current(&name) != update.old => Err(RepoError::RefMoved {
+                url: self.store.url.to_string(),
+                name: update.name.clone(),
+            }),
+            Err(e) => Err(failed("moving the branch", &e)),
+        }
+    }
+
+    fn current(&self, name: &gix::refs::FullName) -> Option<ObjectId> {
+        let found = self.repo.try_find_reference(name).ok().flatten();
+        found.and_then(|found| found.try_id().map(gix::Id::detach))
     }
 }
 
