@@ -376,14 +376,8 @@ fn read(
     let (globals, problem) = GlobalProject::parse(settings.get("globalProjects"));
     settings.global_projects = globals;
     settings.problems.extend(problem);
-    // Cluster Secrets decide about permissions, so there is only one entry per server.
-    settings
-        .clusters
-        .sort_by(|a, b| (&a.server, &a.secret_name).cmp(&(&b.server, &b.secret_name)));
-    settings
-        .clusters
-        .dedup_by(|later, first| later.server == first.server);
-    settings.destinations = destinations(&settings);
+    let aliases = one_per_server(&mut settings.clusters);
+    settings.destinations = destinations(&settings, aliases);
     settings
 }
 
@@ -394,7 +388,34 @@ fn readable(record: &Record<Object>, settings: &mut Settings) -> Option<Object> 
         .ok()
 }
 
-fn destinations(settings: &Settings) -> Arc<[Destination]> {
+/// Cluster Secrets decide about permissions, so there is only one entry per server. Returns the names
+/// of the others.
+fn one_per_server(clusters: &mut Vec<ClusterSecret>) -> Vec<Destination> {
+    clusters.sort_by(|a, b| (&a.server, &a.secret_name).cmp(&(&b.server, &b.secret_name)));
+    let mut aliases = Vec::new();
+    clusters.dedup_by(|later, first| {
+        let is_same = later.server == first.server;
+        if is_same && later.name != first.name {
+            aliases.push(alias(later, first));
+        }
+        is_same
+    });
+    aliases
+}
+
+/// Another Secret of the same server is another name for it. A project that one of them belongs to
+/// limits both.
+fn alias(later: &ClusterSecret, first: &ClusterSecret) -> Destination {
+    let projects = [&first.project, &later.project];
+    let project = projects.into_iter().find(|project| !project.is_empty());
+    Destination {
+        server: first.server.clone(),
+        name: later.name.clone(),
+        project: project.cloned().unwrap_or_default(),
+    }
+}
+
+fn destinations(settings: &Settings, aliases: Vec<Destination>) -> Arc<[Destination]> {
     let named = |c: &ClusterSecret| Destination {
         server: c.server.clone(),
         name: c.name.clone(),
@@ -408,7 +429,14 @@ fn destinations(settings: &Settings) -> Arc<[Destination]> {
         .clusters
         .iter()
         .filter(|c| enabled || c.server != IN_CLUSTER_SERVER);
-    implicit.into_iter().chain(stored.map(named)).collect()
+    let aliases = aliases
+        .into_iter()
+        .filter(|a| enabled || a.server != IN_CLUSTER_SERVER);
+    implicit
+        .into_iter()
+        .chain(stored.map(named))
+        .chain(aliases)
+        .collect()
 }
 
 fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(), String> {
@@ -710,6 +738,39 @@ mod tests {
     }
 
     #[test]
+    fn secrets_of_the_same_server_are_names_of_one_cluster() {
+        let of = |secret: &str, name: &str, project: &str| ClusterSecret {
+            secret_name: secret.to_owned(),
+            server: "https://a.example".to_owned(),
+            name: name.to_owned(),
+            project: project.to_owned(),
+            ..ClusterSecret::default()
+        };
+        let all = [
+            of("c", "three", "other"),
+            of("a", "one", ""),
+            of("b", "two", "team"),
+            of("d", "one", ""),
+        ];
+        let mut settings = Settings {
+            clusters: all.to_vec(),
+            ..Settings::default()
+        };
+        let aliases = one_per_server(&mut settings.clusters);
+        assert_eq!(settings.clusters.len(), 1);
+        let known = destinations(&settings, aliases);
+        let shown: Vec<(&str, &str)> = known
+            .iter()
+            .filter(|d| d.server == "https://a.example")
+            .map(|d| (d.name.as_str(), d.project.as_str()))
+            .collect();
+        assert_eq!(shown, [("one", ""), ("two", "team"), ("three", "other")]);
+        // What belongs to a project does so by each of its names.
+        let aliases = one_per_server(&mut vec![of("a", "one", "team"), of("b", "two", "")]);
+        assert_eq!(aliases[0].project, "team");
+    }
+
+    #[test]
     fn a_cluster_that_is_switched_off_stays_so_with_a_secret() {
         let mut s = Settings::of_config(
             [("cluster.inClusterEnabled".to_owned(), "false".to_owned())].into(),
@@ -723,18 +784,19 @@ mod tests {
             ),
         )
         .expect("valid");
-        assert_eq!(destinations(&s).len(), 0);
+        assert_eq!(destinations(&s, Vec::new()).len(), 0);
         let to = tiphys_api::application::ApplicationDestination {
             server: IN_CLUSTER_SERVER.into(),
             ..Default::default()
         };
-        let overrides = spec::destination(&to, &destinations(&s)).expect_err("switched off");
+        let overrides =
+            spec::destination(&to, &destinations(&s, Vec::new())).expect_err("switched off");
         assert!(
             overrides.ends_with("cluster \"https://kubernetes.default.svc\" is disabled"),
             "{overrides}"
         );
         s.config = Config::default();
-        assert_eq!(destinations(&s)[0].name, "local");
+        assert_eq!(destinations(&s, Vec::new())[0].name, "local");
     }
 
     #[test]
