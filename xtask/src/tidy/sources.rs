@@ -23,6 +23,7 @@ const WORDS: [(&str, &[&str], &str); 8] = [
             "crates/testkit/",
             "crates/embedded-kube/tests/",
             "crates/repo/tests/",
+            "crates/sources/tests/",
             "xtask/",
         ],
         "only repo runs processes, and cmp the commands of plugins",

@@ -207,6 +207,21 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "catalog upgrade",
+        &[
+            "catalog upgrade podinfo --preview",
+            "catalog upgrade podinfo --version 6.8.0 --yes",
+            "catalog upgrade podinfo --prefer ours --set replicaCount=3",
+        ],
+    ),
+    (
+        "catalog rollback",
+        &[
+            "catalog rollback podinfo",
+            "catalog rollback podinfo --to 6.7.0 --yes",
+        ],
+    ),
+    (
         "catalog updates",
         &["catalog updates", "catalog updates -o json"],
     ),
