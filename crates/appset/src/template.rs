@@ -102,8 +102,14 @@ pub(crate) fn patched(
 /// Applies the text of a patch, YAML or JSON.
 pub fn apply_patch(app: Application, text: &str) -> Result<Application, GenerateError> {
     let invalid = |why: String| GenerateError::content(format!("invalid templatePatch: {why}"));
-    let patch = yaml::parse_document(text, &crate::CONTENT, Duplicates::LastWins)
-        .map_err(|e| invalid(e.to_string()))?;
+    // JSON may be indented with tabs, which YAML does not permit.
+    let json = text.trim_start().starts_with('{');
+    let json = json.then(|| serde_json::from_str::<Json>(text).ok());
+    let patch = match json.flatten() {
+        Some(patch) => patch,
+        None => yaml::parse_document(text, &crate::CONTENT, Duplicates::LastWins)
+            .map_err(|e| invalid(e.to_string()))?,
+    };
     let patch = match patch {
         Json::Null => return Ok(app),
         Json::Object(_) => patch,
@@ -148,8 +154,25 @@ static SCHEMA: LazyLock<Option<Schema>> = LazyLock::new(|| {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn the_schema_of_applications_is_read() {
-        assert!(super::SCHEMA.is_some());
+        assert!(SCHEMA.is_some());
+    }
+
+    #[test]
+    fn a_patch_is_json_or_yaml_however_it_is_indented() {
+        for text in [
+            "{\n\t\"metadata\": {\n\t\t\"labels\": {\"a\": \"b\"}\n\t}\n}\n",
+            "\n\t{\"metadata\": {\"labels\": {\"a\": \"b\"}}}",
+            "metadata:\n  labels:\n    a: b\n",
+            "{metadata: {labels: {a: b}}}",
+        ] {
+            let patched = apply_patch(Application::default(), text).expect(text);
+            assert_eq!(patched.metadata.labels["a"], "b", "{text}");
+        }
+        let refused = apply_patch(Application::default(), "metadata:\n\tlabels: {}\n");
+        refused.expect_err("tabs are no indentation of YAML");
     }
 }
