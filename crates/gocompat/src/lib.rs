@@ -6,8 +6,8 @@
 //! (lists of globs and regexp2 expressions), [`regex`] (regexp), [`cron`] (robfig/cron), [`duration`] (time.Duration),
 //! [`template`] (text/template), [`sprig`] (its functions in Helm), [`toml`] (BurntSushi/toml, both
 //! ways), [`document`] (what their printers take), [`semver`] (Masterminds/semver), [`strvals`] (Helm's `--set`), [`url`] (net/url),
-//! [`netip`] (net/netip), [`x509`] (crypto/x509), [`known_hosts`] (golang.org/x/crypto/ssh), [`jq`] (gojq) and
-//! [`expr`] (expr-lang). Pure, and it knows no Kubernetes word: it must not learn what an object, a
+//! [`netip`] (net/netip), [`x509`] (crypto/x509), [`known_hosts`] (golang.org/x/crypto/ssh), [`jq`] (gojq),
+//! [`fnv`] (hash/fnv) and [`expr`] (expr-lang). Pure, and it knows no Kubernetes word: it must not learn what an object, a
 //! manifest or an Application is.
 
 pub mod cron;
@@ -15,6 +15,7 @@ pub mod document;
 pub mod doublestar;
 pub mod duration;
 pub mod expr;
+pub mod fnv;
 pub mod glob;
 pub mod jq;
 pub mod json;

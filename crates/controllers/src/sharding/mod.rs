@@ -11,6 +11,7 @@ use ring::Ring;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use tiphys_cluster::leases::Weights;
+use tiphys_gocompat::fnv::hash32a;
 
 /// How clusters are distributed over shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -168,10 +169,7 @@ fn legacy(id: &str, shards: usize) -> usize {
     if id.is_empty() {
         return 0;
     }
-    let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
-    hash as usize % shards
+    hash32a(id.bytes()) as usize % shards
 }
 
 #[cfg(test)]

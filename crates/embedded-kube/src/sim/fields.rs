@@ -4,6 +4,7 @@ use super::kind::Kind;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use tiphys_apimachinery::Object;
+use tiphys_gocompat::fnv::hash32a;
 
 /// As Kubernetes writes times: UTC, whole seconds.
 pub fn rfc3339(time: Timestamp) -> String {
@@ -236,7 +237,6 @@ fn is_void(value: &Value) -> bool {
 /// form no words.
 pub fn short_hash(value: &Value, salt: i64) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-    let mut hash: u32 = 0x811c_9dc5;
     let text = format!(
         "{value}{}",
         if salt == 0 {
@@ -245,10 +245,8 @@ pub fn short_hash(value: &Value, salt: i64) -> String {
             salt.to_string()
         }
     );
-    for byte in text.bytes() {
-        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    }
-    hash.to_string()
+    hash32a(text.bytes())
+        .to_string()
         .bytes()
         .map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()]))
         .collect()

@@ -8,6 +8,7 @@ use tiphys_api::{
     cluster::{Cluster, ClusterConfig},
     constants::{MANAGED_BY, MANAGED_BY_VALUE, REFRESH, SECRET_TYPE_LABEL},
 };
+use tiphys_gocompat::fnv::hash32a;
 
 /// The value of the label that makes a Secret a cluster.
 pub const CLUSTER: &str = "cluster";
@@ -174,10 +175,7 @@ pub fn secret_name(server: &str) -> Result<String, ApiError> {
         }
         Err(_) => host,
     };
-    let hash = server.bytes().fold(0x811c_9dc5_u32, |h, byte| {
-        (h ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
-    Ok(format!("cluster-{host}-{hash}"))
+    Ok(format!("cluster-{host}-{}", hash32a(server.bytes())))
 }
 
 #[cfg(test)]

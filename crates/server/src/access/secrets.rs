@@ -14,6 +14,7 @@ use tiphys_api::{
     constants::{MANAGED_BY, MANAGED_BY_VALUE, SECRET_TYPE_LABEL},
     repository::{RepoCreds, Repository},
 };
+use tiphys_gocompat::fnv::hash32a;
 use tiphys_rpc::table::from_value;
 
 const REPOSITORY: &str = "repository";
@@ -197,12 +198,7 @@ pub fn secret_name(url: &str, project: &str) -> String {
 }
 
 fn hashed_name(prefix: &str, url: &str, project: &str) -> String {
-    let hash = url
-        .bytes()
-        .chain(project.bytes())
-        .fold(0x811c_9dc5_u32, |h, byte| {
-            (h ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
+    let hash = hash32a(url.bytes().chain(project.bytes()));
     format!("{prefix}-{hash}")
 }
 
