@@ -116,6 +116,11 @@ impl Ledger {
         self.progress.notes.marks.get(&step.id)
     }
 
+    /// Whether an object of the step could not be deleted or released.
+    pub fn is_refused(&self, step: &Step) -> bool {
+        self.mark(step).is_some_and(|mark| mark.refused)
+    }
+
     pub fn mark_mut(&mut self, step: &Step) -> &mut LastWrite {
         self.progress
             .notes

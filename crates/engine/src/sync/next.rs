@@ -442,14 +442,10 @@ impl<'a> Run<'a> {
         else {
             return false;
         };
-        let preparation = |s: &Step| {
-            ["failed to remove", "failed to delete"]
-                .iter()
-                .any(|p| self.ledger.message(s).starts_with(p))
-        };
         let refused = |s: &Step| match self.ledger.phase(s) {
             Some(OperationPhase::Failed) => self.ledger.status(s) == Some(ResultCode::SyncFailed),
-            Some(OperationPhase::Error) => preparation(s),
+            // What had to go before it could not be removed.
+            Some(OperationPhase::Error) => self.ledger.is_refused(s),
             _ => false,
         };
         let was_running = |s: &Step| self.ledger.status(s) == Some(ResultCode::Synced);

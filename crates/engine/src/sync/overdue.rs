@@ -8,13 +8,11 @@ use super::{
     next::Run,
     progress::{Ending, OperationPhase, WaveClock},
     step::{Step, SyncPhase},
+    waiting::hook_phase,
 };
 use jiff::SignedDuration;
 use std::time::Duration;
 use tiphys_gocompat::duration;
-
-/// The prefix of the message for a step that timed out.
-const OVERDUE: &str = "timed out: ";
 
 impl<'a> Run<'a> {
     /// Fails these steps, which are all that a wave waits for, if the wave exceeded its time limit;
@@ -56,7 +54,7 @@ impl<'a> Run<'a> {
             self.ledger.set_phase(
                 step,
                 OperationPhase::Failed,
-                &format!("{OVERDUE}not done within {within}"),
+                &format!("timed out: not done within {within}"),
             );
         }
         true
@@ -79,11 +77,13 @@ impl<'a> Run<'a> {
             .map(Duration::from_millis)
     }
 
-    /// A hook that was terminated because it timed out.
+    /// A hook that counts as failed because it timed out: it is still running.
     pub fn is_overdue_hook(&self, step: &Step) -> bool {
         step.is_hook()
             && self.ledger.unsuccessful(step)
-            && self.ledger.message(step).starts_with(OVERDUE)
+            && self.own_live(step).is_some_and(|live| {
+                hook_phase(step, &live, self.observed).is_ok_and(|(phase, _)| !phase.completed())
+            })
     }
 
     /// Why the sync failed, if a wave timed out.

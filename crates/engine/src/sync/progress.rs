@@ -175,6 +175,9 @@ pub struct LastWrite {
     /// Its field managers were migrated.
     #[serde(rename = "m", skip_serializing_if = "is_false")]
     pub migrated: bool,
+    /// Its deletion, or the removal of our finalizer, failed.
+    #[serde(rename = "e", skip_serializing_if = "is_false")]
+    pub refused: bool,
 }
 
 /// How an operation ended, kept until the last hooks are deleted.

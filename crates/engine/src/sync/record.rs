@@ -133,22 +133,22 @@ impl Recorder<'_> {
     fn hook_deleted(&mut self, step: &Step, uid: &str, result: Taken) {
         let mark = self.ledger.mark_of(step, uid, self.now);
         mark.deleted = true;
-        match result {
-            Ok(_) => {}
-            Err(error) if error.not_found => mark.gone = true,
-            Err(error) if self.ledger.running(step) || self.ledger.message(step) == TERMINATED => {
-                self.ledger.set_phase(
-                    step,
-                    OperationPhase::Failed,
-                    &format!("Failed to delete: {}", error.message),
-                );
+        let error = match result {
+            Ok(_) => return,
+            Err(error) if error.not_found => {
+                mark.gone = true;
+                return;
             }
-            Err(error) => self.ledger.set_phase(
-                step,
-                OperationPhase::Error,
-                &format!("failed to delete resource: {}", error.message),
-            ),
-        }
+            Err(error) => error,
+        };
+        mark.refused = true;
+        let is_ending = self.ledger.running(step) || self.ledger.message(step) == TERMINATED;
+        let (phase, what) = match is_ending {
+            true => (OperationPhase::Failed, "Failed to delete"),
+            false => (OperationPhase::Error, "failed to delete resource"),
+        };
+        let message = format!("{what}: {}", error.message);
+        self.ledger.set_phase(step, phase, &message);
     }
 
     fn released(&mut self, step: &Step, uid: &str, result: Taken) {
@@ -159,6 +159,7 @@ impl Recorder<'_> {
             Ok(_) => {}
             Err(error) if error.not_found => mark.gone = true,
             Err(error) => {
+                mark.refused = true;
                 let begun = self.ledger.result(step).is_some();
                 let verb = if begun { "Failed" } else { "failed" };
                 self.ledger.set_phase(

@@ -13,11 +13,6 @@ use tiphys_apimachinery::Object;
 
 /// Message of a hook that was terminated.
 pub(super) const TERMINATED: &str = "Terminated";
-const ERRORS: [&str; 3] = [
-    "Failed to remove hook finalizer: ",
-    "Failed to delete: ",
-    "Failed to get live resource: ",
-];
 
 impl<'a> Run<'a> {
     pub fn terminate(&mut self) -> Decision {
@@ -52,10 +47,7 @@ impl<'a> Run<'a> {
         if let Some(decision) = self.release_finished() {
             return decision;
         }
-        let failed = self
-            .hooks()
-            .any(|s| ERRORS.iter().any(|e| self.ledger.message(s).starts_with(e)));
-        if failed {
+        if self.hooks().any(|s| self.ledger.is_refused(s)) {
             self.end(
                 OperationPhase::Error,
                 "Operation termination had errors".into(),

@@ -3,7 +3,7 @@
 use super::sim::{Sim, hook_job, make, says, wave};
 use crate::{
     sync::{Ending, OperationPhase},
-    types::HealthStatus::{Healthy, Progressing},
+    types::HealthStatus::{Degraded, Healthy, Progressing},
 };
 use std::time::Duration;
 
@@ -129,6 +129,18 @@ fn hooks_that_take_too_long_are_ended_and_sync_fail_hooks_run() {
     ];
     assert_eq!(sim.wet_log(), done);
     assert!(sim.live("Job", "slow").is_none() && sim.live("Job", "fail").is_some());
+}
+
+/// The message of a hook comes from its container, a controller or a script.
+#[test]
+fn a_hook_that_only_says_that_it_timed_out_stays() {
+    for message in ["no", "timed out: the database does not answer"] {
+        let sim = Sim::new(vec![hook_job("j", "PreSync", "HookSucceeded")]);
+        let mut sim = sim.healthy("j", &[Degraded]).saying("j", message);
+        assert_eq!(sim.run().phase, OperationPhase::Failed);
+        assert_eq!(sim.result("j"), format!("Synced Failed {message}"));
+        assert!(sim.live("Job", "j").is_some(), "{message}");
+    }
 }
 
 #[test]

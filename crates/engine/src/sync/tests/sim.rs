@@ -32,6 +32,8 @@ pub struct Sim {
     pub world: BTreeMap<ResourceKey, Object>,
     /// Health by name; each wait of the sync advances to the next one. The last one stays.
     pub health: BTreeMap<String, Vec<HealthStatus>>,
+    /// The message that comes with the health, by name.
+    pub sayings: BTreeMap<String, String>,
     /// Errors by `<verb> <name>`; a message that starts with `!` means "not found".
     pub errors: BTreeMap<String, String>,
     pub unknown_kinds: BTreeSet<String>,
@@ -101,6 +103,7 @@ impl Sim {
             request,
             world: BTreeMap::new(),
             health: BTreeMap::new(),
+            sayings: BTreeMap::new(),
             errors: BTreeMap::new(),
             unknown_kinds: BTreeSet::new(),
             unasked_groups: BTreeMap::new(),
@@ -143,6 +146,11 @@ impl Sim {
 
     pub fn healthy(mut self, name: &str, then: &[HealthStatus]) -> Self {
         self.health.insert(name.into(), then.to_vec());
+        self
+    }
+
+    pub fn saying(mut self, name: &str, message: &str) -> Self {
+        self.sayings.insert(name.into(), message.into());
         self
     }
 
@@ -253,7 +261,9 @@ impl Sim {
             .get(o.name())
             .and_then(|h| h.first().copied())
             .or(default)?;
-        Some(Health::new(status, format!("{} is {status}", o.name())))
+        let message = self.sayings.get(o.name()).cloned();
+        let message = message.unwrap_or_else(|| format!("{} is {status}", o.name()));
+        Some(Health::new(status, message))
     }
 
     pub fn decide(&self) -> Decision {

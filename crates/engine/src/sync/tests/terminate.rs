@@ -30,6 +30,20 @@ fn s76_without_running_hooks() {
     assert!(nothing.log.is_empty());
 }
 
+/// The message of a hook comes from its container, a controller or a script.
+#[test]
+fn a_hook_that_only_says_that_a_deletion_failed_is_no_error() {
+    let hooks = vec![hook_job("a", "Sync", ""), hook_job("b", "Sync", "")];
+    let sim = Sim::new(hooks)
+        .healthy("a", &[Progressing])
+        .healthy("b", &[Degraded])
+        .saying("b", "Failed to delete: the rows of last year");
+    let (sim, said) = terminated(sim);
+    assert_eq!(said, "Failed: Operation terminated");
+    let said_by_hook = "Synced Failed Failed to delete: the rows of last year";
+    assert_eq!(sim.result("b"), said_by_hook);
+}
+
 #[test]
 fn s77_running_hooks_are_ended() {
     let sim = Sim::new(vec![

@@ -75,6 +75,7 @@ fn marks_that_may_still_matter_are_stored_whole() {
         deleted: true,
         gone: true,
         migrated: true,
+        refused: true,
     };
     for name in ["hook", "pruned", "running", "done", "unrecorded"] {
         progress
