@@ -22,7 +22,7 @@ use tiphys_embedded_kube::EmbeddedKube;
 use tiphys_engine::{
     sync::{
         Effect, Outcome, Propagation,
-        effect::{ApplyMode, Write},
+        effect::{ApplyMode, EffectOk, Write},
     },
     types::KindInfo,
 };
@@ -109,6 +109,7 @@ scenarios! {
     objects_are_written_as_kubectl_does
     finalizers_are_removed
     an_object_without_a_mark_is_read_once_and_then_kept
+    what_the_watch_saw_deleted_does_not_come_back
     records_and_settings_are_followed;
     only on a real server:
     field_managers_are_migrated
@@ -188,6 +189,63 @@ async fn fresh_namespace(executor: &Executor, name: &str) {
         .run(0, &apply(&namespace(name), ApplyMode::ClientSide, false))
         .await;
     assert_eq!(said(&made), format!("namespace/{name} created"));
+}
+
+/// The answer to a request that the watch has overtaken, such as that to a deletion in the
+/// foreground, shows an object that is gone.
+async fn what_the_watch_saw_deleted_does_not_come_back(ground: &Ground) {
+    let own = "overtaken".to_owned();
+    for namespaces in [
+        Vec::new(),
+        vec![own.clone()],
+        vec!["other".to_owned(), own.clone()],
+    ] {
+        let discovery = Discovery::new(ground.cluster.clone())
+            .await
+            .expect("discovery");
+        let all = Executor::new(ground.cache().await);
+        fresh_namespace(&all, &own).await;
+        let options = CacheOptions {
+            namespaces: namespaces.clone(),
+            ..CacheOptions::default()
+        };
+        let cache = LiveCache::start(discovery, options);
+        cache.wait_ready().await;
+        let executor = Executor::new(cache.clone());
+        let map = config_map(&own, "map", "app", json!({"a": "b"}));
+        let made = executor
+            .run(0, &apply(&map, ApplyMode::ClientSide, false))
+            .await;
+        assert_eq!(said(&made), "configmap/map created");
+        let key = map.key();
+        eventually("the map is seen", || cache.get(&key).is_some()).await;
+        let answer = cache.get(&key).expect("just seen");
+        let Ok(EffectOk {
+            live: Some(answer), ..
+        }) = executor
+            .run(0, &Effect::Read { step: step(&map) })
+            .await
+            .result
+        else {
+            panic!("{answer:?} cannot be read");
+        };
+        let path = format!("/api/v1/namespaces/{own}/configmaps/map");
+        let gone = ground
+            .cluster
+            .http()
+            .send(&Call::new(Method::DELETE, &path))
+            .await;
+        gone.expect("it is deleted");
+        eventually("the deletion is seen", || cache.get(&key).is_none()).await;
+        cache.observe(&answer);
+        assert!(cache.get(&key).is_none(), "{namespaces:?}");
+        // What is made anew has another identity.
+        let made = executor
+            .run(0, &apply(&map, ApplyMode::ClientSide, false))
+            .await;
+        assert_eq!(said(&made), "configmap/map created");
+        assert!(cache.get(&key).is_some(), "{namespaces:?}");
+    }
 }
 
 async fn discovery_knows_kinds_scopes_and_versions(ground: &Ground) {

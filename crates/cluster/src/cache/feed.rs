@@ -159,7 +159,7 @@ impl Sink for Feed {
         let effects = store.retain_listed(self.slot, &self.scope, &self.listed, version);
         let slot = store.slot_mut(self.slot);
         slot.readings.succeeded(&self.scope);
-        slot.position = slot.position.max(version);
+        slot.advance(&self.scope, version);
         drop(store);
         self.listed = HashSet::new();
         effects
@@ -177,7 +177,10 @@ impl Sink for Feed {
             return;
         };
         let mut store = shared.write();
-        store.slot_mut(self.slot).events += 1;
+        let slot = store.slot_mut(self.slot);
+        slot.events += 1;
+        // With the change, not after it: the answer to our own write may come between the two.
+        let version = parsed.version;
         let effect = match kind {
             EventKind::Deleted => store.remove(
                 self.slot,
@@ -190,6 +193,7 @@ impl Sink for Feed {
                 store.upsert(self.slot, parsed, EventSource::Watch)
             }
         };
+        store.slot_mut(self.slot).advance(&self.scope, version);
         store
             .processing
             .get_or_insert_with(|| Histogram::new(PROCESSING))
@@ -208,10 +212,7 @@ impl Sink for Feed {
         let mut store = shared.write();
         let slot = store.slot_mut(self.slot);
         slot.readings.goes_on(&self.scope);
-        // With several watches there is no single position for the whole kind.
-        if self.scope == Scope::All {
-            slot.position = slot.position.max(version);
-        }
+        slot.advance(&self.scope, version);
     }
 
     fn failed(&mut self, error: &Error) {

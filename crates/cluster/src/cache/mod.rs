@@ -503,17 +503,31 @@ impl LiveCache {
     /// been removed.
     ///
     /// # Errors
-    /// A CRD or API service exists for the group of such a kind, but is not served.
+    /// A CRD or API service exists for the group of such a kind, but is not served, or it cannot be
+    /// known whether one exists.
     pub fn truly_gone(&self, known: &Known) -> Result<(), Unreadable> {
         let Known::Resources(keys) = known else {
             return Ok(());
         };
         let (kinds, store) = (self.kinds(), self.shared.read());
         let mut unreadable = Unreadable::none();
+        let definitions = [
+            ("apiextensions.k8s.io", "CustomResourceDefinition"),
+            ("apiregistration.k8s.io", "APIService"),
+        ];
+        let unknown = definitions.iter().find_map(|(group, kind)| {
+            let (_, slot) = store.find_slot(&GroupKind::new(group, kind))?;
+            slot.readings.error()
+        });
         for key in keys
             .iter()
             .filter(|key| kinds.preferred(&key.group_kind()).is_none())
         {
+            if let Some(why) = unknown {
+                let why = format!("it is unknown whether it is still defined: {why}");
+                unreadable.add(key.group_kind(), why);
+                continue;
+            }
             let served: Vec<&str> = kinds
                 .all()
                 .iter()

@@ -32,12 +32,32 @@ pub(super) enum EventSource {
 /// A kind that is watched.
 pub(super) struct Slot {
     pub kind: Arc<Kind>,
-    /// Everything up to this resourceVersion has been seen.
-    pub position: u64,
+    /// For each collection that was read, the resourceVersion up to which everything in it has been
+    /// seen.
+    positions: Vec<(Scope, u64)>,
     pub readings: Readings,
     pub objects: usize,
     /// Number of watch events so far.
     pub events: u64,
+}
+
+impl Slot {
+    /// Everything in the collection up to this resourceVersion has been seen.
+    pub fn advance(&mut self, scope: &Scope, version: u64) {
+        match self.positions.iter_mut().find(|(own, _)| own == scope) {
+            Some((_, position)) => *position = version.max(*position),
+            None => self.positions.push((scope.clone(), version)),
+        }
+    }
+
+    /// Everything in this namespace up to this resourceVersion has been seen.
+    pub fn position(&self, namespace: &str) -> u64 {
+        let reaching = self
+            .positions
+            .iter()
+            .filter(|(scope, _)| scope.has(namespace));
+        reaching.map(|(_, position)| *position).max().unwrap_or(0)
+    }
 }
 
 /// The effect of an update, for the change feed.
@@ -139,7 +159,7 @@ impl Store {
             KindId(u16::try_from(self.slots.len()).expect("a cluster has fewer than 65,536 kinds"));
         self.slots.push(Slot {
             kind: kind.clone(),
-            position: 0,
+            positions: Vec::new(),
             readings: Readings::default(),
             objects: 0,
             events: 0,
@@ -435,7 +455,7 @@ impl Store {
             self.remove_id(id);
         } else if news == EventSource::Write
             && parsed.version != 0
-            && parsed.version <= self.slot(kind).position
+            && parsed.version <= self.slot(kind).position(&parsed.namespace)
         {
             // The watch is past this state and the object does not exist: it has been deleted
             // since.

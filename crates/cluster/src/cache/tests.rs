@@ -171,6 +171,18 @@ fn a_list_of_one_namespace_says_nothing_of_others() {
 }
 
 #[test]
+fn how_far_a_collection_was_read_says_nothing_of_others() {
+    let (mut store, config_map) = (Store::default(), kind("", "ConfigMap"));
+    let id = store.slot_for(&config_map);
+    let slot = store.slot_mut(id);
+    slot.advance(&Scope::In("prod".into()), 7);
+    slot.advance(&Scope::In("prod".into()), 5);
+    slot.advance(&Scope::AllBut(vec!["prod".into(), "test".into()]), 9);
+    let positions = ["prod", "test", "else"].map(|namespace| slot.position(namespace));
+    assert_eq!(positions, [7, 0, 9]);
+}
+
+#[test]
 fn owners_that_own_each_other_many_times_are_followed_once() {
     let (mut store, config_map) = (Store::default(), kind("", "ConfigMap"));
     let slot = store.slot_for(&config_map);
