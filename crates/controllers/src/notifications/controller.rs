@@ -22,6 +22,7 @@ pub(super) struct Controller {
 }
 
 /// Why an Application is evaluated; there is only one reason.
+#[derive(Clone, Copy)]
 pub(super) struct Changed;
 
 impl Merge for Changed {

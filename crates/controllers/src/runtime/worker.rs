@@ -8,14 +8,14 @@ use super::{
     seats::Seats,
 };
 use futures::FutureExt as _;
-use std::{any::Any, hash::Hash, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{any::Any, fmt::Debug, hash::Hash, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 
 /// Maximum delay before a failed reconcile is retried.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Takes ready keys, as far as there are seats, until the queue of `controller` is closed; running
-/// reconciles are finished.
+/// reconciles are finished. A key whose reconcile panics is reconciled again after a pause.
 pub async fn work<C, K, R, F>(
     controller: Arc<C>,
     queue: fn(&C) -> &Queue<K, R>,
@@ -23,8 +23,8 @@ pub async fn work<C, K, R, F>(
     reconcile: impl Fn(Arc<C>, K, R) -> F + Clone + Send + 'static,
 ) where
     C: Send + Sync + 'static,
-    K: Clone + Eq + Hash + Send + Sync + 'static,
-    R: Merge + Send + 'static,
+    K: Clone + Eq + Hash + Debug + Send + Sync + 'static,
+    R: Merge + Copy + Send + 'static,
     F: Future<Output = ()> + Send,
 {
     let mut running = JoinSet::new();
@@ -35,8 +35,11 @@ pub async fn work<C, K, R, F>(
         };
         let (controller, reconcile) = (controller.clone(), reconcile.clone());
         running.spawn(async move {
-            seat.with(reconcile(controller.clone(), key.clone(), reason))
-                .await;
+            let reconcile = reconcile(controller.clone(), key.clone(), reason);
+            if let Err(panic) = contain(seat.with(reconcile)).await {
+                tracing::error!(?key, panic, "a reconcile panicked");
+                queue(&controller).add_after(key.clone(), reason, LONGEST_PAUSE);
+            }
             queue(&controller).done(&key);
         });
         while running.try_join_next().is_some() {}
@@ -55,7 +58,7 @@ pub async fn contain<T>(reconcile: impl Future<Output = T>) -> Result<T, String>
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without words".to_owned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 /// The delay after this many failures in a row.
@@ -68,12 +71,47 @@ pub fn pause(failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     #[tokio::test]
     async fn a_panic_is_a_message() {
         assert_eq!(contain(async { 1 }).await, Ok(1));
         let failed = contain(async { panic!("at {}", "last") }).await;
         assert_eq!(failed, Err::<(), _>("at last".to_owned()));
+    }
+
+    struct Loop {
+        queue: Queue<&'static str, Once>,
+        begun: AtomicU32,
+    }
+
+    #[derive(Clone, Copy)]
+    struct Once;
+
+    impl Merge for Once {
+        fn merge(&mut self, _: Self) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_panicked_is_reconciled_again() {
+        let own = Arc::new(Loop {
+            queue: Queue::default(),
+            begun: AtomicU32::new(0),
+        });
+        own.queue.add("a", Once);
+        let reconcile = |own: Arc<Loop>, _, _| async move {
+            if own.begun.fetch_add(1, Ordering::Relaxed) == 0 {
+                panic!("the first time");
+            }
+            own.queue.close();
+        };
+        let time = own.clone();
+        let keeper = tokio::spawn(async move { time.queue.keep_time().await });
+        let work = work(own.clone(), |own| &own.queue, Seats::new(1), reconcile);
+        let ended = tokio::time::timeout(LONGEST_PAUSE * 2, work).await;
+        assert!(ended.is_ok(), "the key was never taken again");
+        assert_eq!(own.begun.load(Ordering::Relaxed), 2);
+        keeper.abort();
     }
 
     #[test]
