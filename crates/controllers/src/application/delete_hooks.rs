@@ -64,9 +64,15 @@ pub async fn execute(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
         prepare::permitted(&comparison, object, namespaced).map_err(doing)?;
         match executor.create(object).await {
             Ok(_) => created = true,
-            // An object of that name that is not ours is not waited for.
             Err(e) if e.is_already_exists() => {
-                tracing::warn!(hook = %object.key(), "it exists already, skipping")
+                if is_anothers(&cluster, &comparison.rules, when, object).await? {
+                    return Err(doing(format!(
+                        "{} exists already, and is not a hook of this Application: delete or rename one of the two",
+                        object.key()
+                    )));
+                }
+                // Ours, not seen yet, or gone again: the next reconcile knows.
+                created = true;
             }
             Err(e) => return Err(doing(format!("{}: {e}", object.key()))),
         }
@@ -163,6 +169,22 @@ async fn live(
         .into_iter()
         .filter(|o| when.is(o))
         .collect())
+}
+
+/// Whether an object that has the name of a hook is something else. What it was to do must not count
+/// as done: a PreDelete hook may be a backup of what is deleted after it.
+async fn is_anothers(
+    cluster: &LiveCluster,
+    rules: &CompareRules,
+    when: When,
+    hook: &Object,
+) -> Result<bool, Stop> {
+    let live = cluster
+        .cache
+        .get_as(&hook.gvk(), hook.namespace(), hook.name())
+        .await;
+    let live = live.map_err(|e| Stop::Refused(format!("{}: {e}", hook.key())))?;
+    Ok(live.is_some_and(|live| !when.is(&live) || !deletion::is_owned(&live, rules)))
 }
 
 /// What the Application may have, including hooks of its deletion.
