@@ -7,7 +7,9 @@
 use crate::{
     repo_url::{Form, RepoUrl},
     repository::{RepoCreds, Repository},
+    source::ApplicationSource,
 };
+use std::collections::BTreeMap;
 
 /// A normalized URL, for lists and labels. Decisions about access use [`RepoUrl`], which also
 /// rejects URLs.
@@ -84,7 +86,15 @@ pub fn shown_url(url: &str) -> String {
 /// Replaces a password in a URL that is shown and may be sent back.
 pub const HIDDEN: &str = "******";
 
-/// The URL with [`HIDDEN`] for its password; `None` if it has none.
+/// Whether the user of a URL is an access token, which Git hosts accept without a password. User
+/// names are shorter, and people must be able to see them.
+fn is_token(user: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    user.len() >= 20 && user.chars().all(is_plain) && user.contains(|c: char| c.is_ascii_digit())
+}
+
+/// The URL with [`HIDDEN`] for its password, or for the token that is its user; `None` if it has
+/// neither.
 pub fn hide_password(url: &str) -> Option<String> {
     let (scheme, rest) = url
         .split_once("://")
@@ -96,6 +106,9 @@ pub fn hide_password(url: &str) -> Option<String> {
         rest.len()
     };
     let (login, _) = rest.get(..end)?.rsplit_once('@')?;
+    if !login.contains(':') && scheme.starts_with("http") && is_token(login) {
+        return Some(format!("{scheme}://{HIDDEN}{}", &rest[login.len()..]));
+    }
     let (user, password) = login.split_once(':')?;
     let prefix = if scheme.is_empty() {
         String::new()
@@ -113,6 +126,18 @@ pub fn restore_password<'a>(url: &mut String, known: impl IntoIterator<Item = &'
             .find(|known| hide_password(known).as_deref() == Some(url))
     {
         original.clone_into(url);
+    }
+}
+
+/// The same for annotations that were shown without the passwords of URLs in them.
+pub fn restore_annotations(new: &mut BTreeMap<String, String>, known: &BTreeMap<String, String>) {
+    for (key, text) in new {
+        if let Some(original) = known.get(key)
+            && original != text
+            && without_passwords(original) == *text
+        {
+            original.clone_into(text);
+        }
     }
 }
 
@@ -157,6 +182,30 @@ fn word_without_password(word: &str) -> String {
             format!("{before}://{host}{path}")
         }
         _ => word.to_owned(),
+    }
+}
+
+impl ApplicationSource {
+    /// Every text that may be a URL.
+    pub fn urls(&self) -> impl Iterator<Item = &String> {
+        let helm = self.helm.iter().flat_map(|helm| {
+            let files = helm.file_parameters.iter().map(|file| &file.path);
+            files.chain(&helm.value_files)
+        });
+        let kustomize = self.kustomize.iter().flat_map(|k| &k.components);
+        std::iter::once(&self.repo_url).chain(helm).chain(kustomize)
+    }
+
+    /// The same, to be changed.
+    pub fn urls_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let helm = self.helm.iter_mut().flat_map(|helm| {
+            let files = helm.file_parameters.iter_mut().map(|file| &mut file.path);
+            files.chain(&mut helm.value_files)
+        });
+        let kustomize = self.kustomize.iter_mut().flat_map(|k| &mut k.components);
+        std::iter::once(&mut self.repo_url)
+            .chain(helm)
+            .chain(kustomize)
     }
 }
 
@@ -272,6 +321,12 @@ mod tests {
             ("u:CANARY@h:r", Some("u:******@h:r")),
             ("http://u:CAN/ARY@h:80", Some("http://u:******@h:80")),
             ("https://u@h/r", None),
+            ("https://some-organization@h/r", None),
+            (
+                "https://ghp_0123456789abcdefCANARY@h/r",
+                Some("https://******@h/r"),
+            ),
+            ("ssh://ghp_0123456789abcdefCANARY@h/r", None),
             ("git@h:r", None),
             ("https://h:80/@a/r", None),
         ] {

@@ -3,10 +3,20 @@
 use crate::common;
 
 use common::{World, app};
+use futures::StreamExt as _;
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use serde_json::{Value, json};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tiphys_api::{
+    resource::ApplicationTree,
+    rpc::application::{ApplicationPodLogsQuery, LogEntry, ResourcesQuery},
+};
 use tiphys_server::ports::Store as _;
+use tonic::Streaming;
 
 const PASSWORD: &str = "another password";
 const POLICY: &str = "p, role:dev, applications, get, default/*, allow\n\
@@ -561,5 +571,72 @@ async fn roles_of_projects_are_checked() {
             )
             .await;
         assert_eq!(status, want, "{policy}: {answer}");
+    }
+}
+
+/// The tree and the log of `web`, as the caller of this token sees them.
+async fn streams(world: &World, token: &str) -> (Streaming<ApplicationTree>, Streaming<LogEntry>) {
+    let query = ResourcesQuery {
+        application_name: "web".into(),
+        ..Default::default()
+    };
+    let rpc = "/application.ApplicationService/WatchResourceTree";
+    let trees = world.grpc_stream_as(token, rpc, query).await;
+    let query = ApplicationPodLogsQuery {
+        name: "web".into(),
+        namespace: Some("n".into()),
+        pod_name: Some("web-runs".into()),
+        follow: Some(true),
+        ..Default::default()
+    };
+    let rpc = "/application.ApplicationService/PodLogs";
+    let logs = world.grpc_stream_as(token, rpc, query).await;
+    (trees, logs)
+}
+
+/// What ends a stream, or an empty text if it ends by itself.
+async fn end<T>(mut stream: Streaming<T>) -> String {
+    let last = async {
+        loop {
+            match stream.next().await {
+                Some(Ok(_)) => {}
+                Some(Err(status)) => return format!("{:?}", status.code()),
+                None => return String::new(),
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), last)
+        .await
+        .expect("it ends")
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_its_permission_is_withdrawn() {
+    let world = world().await;
+    let pod =
+        json!({"kind": "Pod", "version": "v1", "name": "web-runs", "namespace": "n", "uid": "1"});
+    let tree = serde_json::from_value(json!({"nodes": [pod]})).expect("a tree");
+    *world.live.tree.lock().expect("not poisoned") = Some(Arc::new(tree));
+    world.live.tree_changes.store(true, Ordering::Relaxed);
+    let admin = world.token.clone();
+    let path = "/api/v1/account/ci/token";
+    let (status, made) = world
+        .rest_as(&admin, Method::POST, path, Some(json!({})))
+        .await;
+    assert_eq!(status, 200, "{made}");
+    let ci = token(&made);
+    let both = "p, ci, applications, get, default/web, allow\np, ci, logs, get, default/web, allow";
+    let trees_only = "p, ci, applications, get, default/web, allow";
+    for (left, tree_goes_on) in [("", false), (trees_only, true)] {
+        world.set("policy.csv", both);
+        let (mut trees, mut logs) = streams(&world, &ci).await;
+        trees.next().await.expect("a tree").expect("permitted");
+        logs.next().await.expect("a line").expect("permitted");
+        world.set("policy.csv", left);
+        assert_eq!(end(logs).await, "PermissionDenied", "{left}");
+        match tree_goes_on {
+            true => drop(trees.next().await.expect("a tree").expect("permitted")),
+            false => assert_eq!(end(trees).await, "PermissionDenied"),
+        }
     }
 }

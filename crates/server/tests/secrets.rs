@@ -21,31 +21,8 @@ async fn get(world: &World, path: &str) -> Value {
     world.rest(Method::GET, path, None).await.1
 }
 
-/// Stores a project that the API would refuse.
-#[tokio::test]
-async fn no_answer_has_a_password_of_a_url() {
-    let world = World::start().await;
-    let mut with_password = app("a");
-    with_password["spec"]["source"]["repoURL"] = URL.into();
-    let (status, created) = world
-        .rest(
-            Method::POST,
-            &format!("{APPS}?validate=false"),
-            Some(with_password),
-        )
-        .await;
-    assert_eq!(status, 200, "{created}");
-    let source = json!({"repoURL": URL, "path": "p"});
-    let told = format!("cannot fetch {URL} or u:CANARY@git.example:r.git");
-    world.store.control(
-        "a",
-        &json!({"status": {
-            "conditions": [{"type": "ComparisonError", "message": told}],
-            "history": [{"id": 1, "revision": "x", "source": source}],
-            "sync": {"status": "Unknown", "comparedTo": {"source": source, "destination": {}}},
-            "operationState": {"phase": "Error", "message": told, "operation": {"sync": {"source": source}}, "syncResult": {"revision": "x", "source": source}}
-        }}),
-    );
+/// A repository with passwords in its URLs.
+async fn put_repository(world: &World) {
     let mut secret = SecretRecord {
         name: "repo-1".into(),
         ..Default::default()
@@ -62,6 +39,42 @@ async fn no_answer_has_a_password_of_a_url() {
         secret.data.insert(key.into(), value.as_bytes().to_vec());
     }
     world.store.put_secret(&secret).await.expect("stored");
+}
+
+#[tokio::test]
+async fn no_answer_has_a_password_of_a_url() {
+    let world = World::start().await;
+    let mut with_password = app("a");
+    with_password["spec"]["source"]["repoURL"] = URL.into();
+    let last = with_password.to_string();
+    let applied = "kubectl.kubernetes.io/last-applied-configuration";
+    with_password["metadata"]["annotations"] = json!({applied: last});
+    with_password["spec"]["source"]["helm"] = json!({"valueFiles": [URL]});
+    let (status, created) = world
+        .rest(
+            Method::POST,
+            &format!("{APPS}?validate=false"),
+            Some(with_password),
+        )
+        .await;
+    assert_eq!(status, 200, "{created}");
+    let source = json!({"repoURL": URL, "path": "p"});
+    let hydrator = json!({"drySource": source, "syncSource": {"targetBranch": "b", "path": "p"}});
+    let told = format!("cannot fetch {URL} or u:CANARY@git.example:r.git");
+    world.store.control(
+        "a",
+        &json!({"status": {
+            "sourceHydrator": {
+                "currentOperation": {"phase": "Failed", "message": told, "sourceHydrator": hydrator},
+                "lastSuccessfulOperation": {"drySHA": "x", "sourceHydrator": hydrator},
+            },
+            "conditions": [{"type": "ComparisonError", "message": told}],
+            "history": [{"id": 1, "revision": "x", "source": source}],
+            "sync": {"status": "Unknown", "comparedTo": {"source": source, "destination": {}}},
+            "operationState": {"phase": "Error", "message": told, "operation": {"sync": {"source": source}}, "syncResult": {"revision": "x", "source": source}}
+        }}),
+    );
+    put_repository(&world).await;
 
     let escaped = "https%3A%2F%2Fu:x@git.example%2Fr.git";
     for path in [
@@ -121,6 +134,9 @@ async fn no_answer_has_a_password_of_a_url() {
         (source.repo_url.as_str(), source.path.as_str()),
         (URL, "other")
     );
+    let files = source.helm.iter().flat_map(|helm| &helm.value_files);
+    assert_eq!(files.collect::<Vec<_>>(), [URL]);
+    assert_eq!(stored.metadata.annotations[applied], last);
 }
 
 #[tokio::test]

@@ -1,5 +1,10 @@
 //! Signatures that the real gpg and ssh-keygen make, judged here as gpg judges them.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test works with files and the time of the machine"
+)]
+
 use std::{
     collections::BTreeMap,
     time::{Duration, SystemTime},

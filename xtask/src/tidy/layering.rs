@@ -3,9 +3,9 @@
 
 use anyhow::Context;
 use serde_json::Value;
-use std::{path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
 
-/// Imports go only up this list: a crate may import those before it. Some do not exist yet, see
+/// Imports go only up this list: a crate may import those before it, see
 /// docs/decisions/0019-homes-for-what-comes.md.
 pub const ORDER: [&str; 23] = [
     "gocompat",
@@ -103,7 +103,7 @@ pub fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
 
 pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let metadata = metadata(root, false)?;
-    let mut findings = Vec::new();
+    let mut findings = rules_of_purity(root);
     for package in packages(&metadata) {
         let Some(name) = package["name"]
             .as_str()
@@ -119,6 +119,21 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(findings)
+}
+
+/// The list of what a pure crate must not call has to be in each of them, and the same in all.
+fn rules_of_purity(root: &Path) -> Vec<String> {
+    let of = |name: &str| fs::read_to_string(root.join(format!("crates/{name}/clippy.toml"))).ok();
+    let rules = of(PURE[0]);
+    let others = PURE
+        .iter()
+        .filter(|name| of(name) != rules || rules.is_none());
+    others
+        .map(|name| {
+            let first = PURE[0];
+            format!("crates/{name}/clippy.toml: a pure crate has the same as crates/{first}")
+        })
+        .collect()
 }
 
 /// Why crate `name` must not list `on`, if so.

@@ -1,6 +1,8 @@
 //! The recorded cases of ApplicationSets (`../shared/cases/appset.jsonl`): what Argo CD's
 //! controller generated and did.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
+
 mod reports;
 mod suite;
 

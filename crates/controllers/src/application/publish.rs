@@ -7,7 +7,11 @@ use std::{
     collections::{BTreeSet, HashSet},
     sync::Arc,
 };
-use tiphys_api::resource::{ApplicationTree, ResourceDiff, ResourceNode};
+use tiphys_api::{
+    access::without_passwords,
+    constants,
+    resource::{ApplicationTree, ResourceDiff, ResourceNode},
+};
 use tiphys_apimachinery::{Kept, Object};
 use tiphys_cluster::{
     Unreadable,
@@ -145,7 +149,12 @@ fn resource_diff(entry: &Entry, hidden: &BTreeSet<String>) -> ResourceDiff {
     } else {
         let [normalized, predicted] = diff.map(Cow::into_owned);
         let json = |kept: Option<&Kept>| kept.map_or_else(|| "null".to_owned(), Kept::json);
-        [json(desired), json(live), normalized, predicted]
+        let states = [json(desired), json(live), normalized, predicted];
+        match entry.gvk.group == constants::GROUP {
+            // The URLs of our own records may have passwords.
+            true => states.map(|state| without_passwords(&state)),
+            false => states,
+        }
     };
     let [
         target_state,

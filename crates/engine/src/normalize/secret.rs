@@ -5,6 +5,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use tiphys_api::{access::without_passwords, constants};
 use tiphys_apimachinery::{Object, patch::last_applied};
 
 /// The mask of a value. Further distinct values of the same key get four more plus signs each.
@@ -12,6 +13,9 @@ const MASK: &str = "++++++++";
 
 /// The fields that hold the values.
 const FIELDS: [&str; 2] = ["data", "stringData"];
+/// The fields that hold none. Any other is a misspelt one of those that do, as far as a reader of
+/// manifests can know.
+const OPEN_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
 
 pub fn is_secret(object: &Object) -> bool {
     object.kind() == "Secret" && object.group().is_empty()
@@ -79,7 +83,15 @@ pub fn mask(
         .flat_map(Side::objects)
         .filter(|object| is_secret(object))
         .for_each(normalize);
-    for field in FIELDS {
+    let mut fields: BTreeSet<String> = FIELDS.map(str::to_owned).into();
+    for object in sides.iter_mut().flat_map(Side::objects) {
+        let closed = object
+            .0
+            .keys()
+            .filter(|key| !OPEN_FIELDS.contains(&key.as_str()));
+        fields.extend(closed.cloned());
+    }
+    for field in &fields {
         let mut keys = BTreeSet::new();
         for object in sides.iter_mut().flat_map(Side::objects) {
             keys.extend(
@@ -93,7 +105,7 @@ pub fn mask(
         }
         hide(&mut sides, &keys, &[field]);
     }
-    hide(&mut sides, &FIELDS.map(str::to_owned).into(), &[]);
+    hide(&mut sides, &fields, &[]);
     hide(&mut sides, annotations, &["metadata", "annotations"]);
     let [desired, live] = sides.map(|side| side.finish(annotations));
     (desired, live)
@@ -109,9 +121,15 @@ pub fn hidden_annotations(setting: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// An object for display: a Secret without its values and these annotations, anything else
-/// unchanged.
+/// An object for display: a Secret without its values and these annotations, one of ours without
+/// passwords in URLs, anything else unchanged.
 pub fn shown(object: &mut Object, annotations: &BTreeSet<String>) {
+    if object.group() == constants::GROUP {
+        let concealed = without_passwords(&Value::Object(object.0.clone()).to_string());
+        if let Ok(concealed) = serde_json::from_str(&concealed) {
+            *object = concealed;
+        }
+    }
     if is_secret(object)
         && let (_, Some(masked)) = mask(None, Some(object), annotations)
     {
@@ -262,6 +280,27 @@ mod tests {
     const LAST: &str = last_applied::ANNOTATION;
 
     #[test]
+    fn what_is_ours_shows_no_password_of_a_url() {
+        let last = r#"{"spec":{"source":{"repoURL":"https://me:CANARY@git.example/r"}}}"#;
+        let mut app = Object::from_value(json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": "a", "annotations": {LAST: last}},
+            "spec": {"source": {"repoURL": "https://me:CANARY@git.example/r", "helm": {"valueFiles": ["https://u:CANARY@h/v.yaml"]}}}}))
+        .expect("a map");
+        shown(&mut app, &BTreeSet::new());
+        let text = Value::Object(app.0.clone()).to_string();
+        assert!(
+            !text.contains("CANARY") && text.contains("https://git.example/r"),
+            "{text}"
+        );
+        let map =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "https://me:kept@host"}});
+        let mut map = Object::from_value(map).expect("a map");
+        let before = map.clone();
+        shown(&mut map, &BTreeSet::new());
+        assert_eq!(map, before);
+    }
+
+    #[test]
     fn no_form_of_a_secret_shows_its_values() {
         let hidden = BTreeSet::from(["token".to_owned()]);
         let forms = [
@@ -281,6 +320,7 @@ mod tests {
             json!({"stringData": {"b": 1_234_567}}),
             json!({"data": {"a": "not base64 CANARY"}, "stringData": {"b": "CANARY"}}),
             json!({"metadata": {"annotations": {"token": "CANARY"}}}),
+            json!({"Data": {"a": "CANARY"}, "stringdata": {"b": ["CANARY"]}, "extra": "CANARY"}),
         ];
         for form in forms {
             let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "annotations": {"kept": "yes"}}});

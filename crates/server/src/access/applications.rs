@@ -32,6 +32,39 @@ pub(crate) async fn find<A: Verb>(
     find_to(state, guard, "", (namespace, name), project).await
 }
 
+/// An Application that a stream is about. Whatever the stream shows must be permitted at that time.
+pub(crate) struct Followed {
+    pub state: Arc<State>,
+    pub guard: Guard,
+    namespace: Option<String>,
+    name: String,
+    project: Option<String>,
+}
+
+impl Followed {
+    pub fn new(
+        state: Arc<State>,
+        guard: Guard,
+        namespace: Option<String>,
+        name: String,
+        project: Option<String>,
+    ) -> Self {
+        Self {
+            state,
+            guard,
+            namespace,
+            name,
+            project,
+        }
+    }
+
+    /// The Application as it is now, if the caller may still see it.
+    pub async fn find(&self) -> Result<(Authorized<Application, Get>, AppProject), ApiError> {
+        let (namespace, project) = (self.namespace.as_deref(), self.project.as_deref());
+        find(&self.state, &self.guard, namespace, &self.name, project).await
+    }
+}
+
 /// Like `find`, for an action followed by a path. `at` is namespace and name.
 pub(crate) async fn find_to<A: Verb>(
     state: &State,

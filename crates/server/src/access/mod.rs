@@ -41,7 +41,7 @@ pub(crate) use action::{
     Create, Delete, DeleteResource, Get, Override, ReadLogs, Rollback, RunAction, Sync, Update,
     UpdateResource, Verb, Writes,
 };
-pub(crate) use applications::{Seen, SeenEvents, app_in_project, find, find_to};
+pub(crate) use applications::{Followed, Seen, SeenEvents, app_in_project, find, find_to};
 pub(crate) use charts::{read_charts, refused};
 pub(crate) use cluster_secrets::sanitized;
 pub(crate) use clusters::{ClusterKey, StoredCluster};

@@ -13,6 +13,7 @@ use tiphys_api::{
     application::{ApplicationList, ApplicationSpec, ApplicationWatchEvent},
     application_set::{ApplicationSetList, ApplicationSetTree, ApplicationSetWatchEvent},
     cluster::{Cluster, ClusterList, ConnectionState},
+    meta::ObjectMeta,
     operation::{Operation, SyncOperation},
     project::AppProjectList,
     repository::{
@@ -24,7 +25,7 @@ use tiphys_api::{
         account, application as app, application_set as set, catalog, cluster, events::EventList,
         gpgkey, notification, project, repocreds, repository as repo, session, settings, version,
     },
-    source::ApplicationSource,
+    source::{ApplicationSource, SourceHydrator},
 };
 use tiphys_apimachinery::Object;
 use tiphys_engine::diff;
@@ -174,7 +175,7 @@ impl Shown for ApplicationSpec {
             .chain(&mut self.sources)
             .for_each(Shown::conceal);
         if let Some(hydrator) = &mut self.source_hydrator {
-            hide(&mut hydrator.dry_source.repo_url);
+            hydrator.conceal();
         }
         hide(&mut self.destination.server);
     }
@@ -182,7 +183,24 @@ impl Shown for ApplicationSpec {
 
 impl Shown for ApplicationSource {
     fn conceal(&mut self) {
-        hide(&mut self.repo_url);
+        self.urls_mut().for_each(hide);
+    }
+}
+
+fn has_login(source: &ApplicationSource) -> bool {
+    source.urls().any(|url| url.contains('@'))
+}
+
+/// Whether an annotation has a URL with a login, such as that of the last manifest that was applied.
+fn annotations_have_login(metadata: &ObjectMeta) -> bool {
+    let mut texts = metadata.annotations.values();
+    texts.any(|text| text.contains("://") && text.contains('@'))
+}
+
+impl Shown for SourceHydrator {
+    fn conceal(&mut self) {
+        hide(&mut self.dry_source.repo_url);
+        hide(&mut self.sync_source.repo_url);
     }
 }
 
@@ -200,6 +218,9 @@ impl Shown for ApplicationList {
 
 impl Shown for Application {
     fn conceal(&mut self) {
+        if annotations_have_login(&self.metadata) {
+            self.metadata.annotations.values_mut().for_each(tell);
+        }
         // Parts are shared with the index; most contain no secrets and stay shared.
         if spec_has_login(&self.spec) {
             self.spec.conceal();
@@ -211,6 +232,14 @@ impl Shown for Application {
             return;
         }
         let status = &mut *self.status;
+        let hydrator = &mut status.source_hydrator;
+        if let Some(operation) = &mut hydrator.current_operation {
+            operation.source_hydrator.conceal();
+            tell(&mut operation.message);
+        }
+        if let Some(operation) = &mut hydrator.last_successful_operation {
+            operation.source_hydrator.conceal();
+        }
         let compared = &mut *status.sync.compared_to;
         compared.source.conceal();
         compared.sources.iter_mut().for_each(Shown::conceal);
@@ -248,6 +277,9 @@ impl Shown for ApplicationSet {
             && let Ok(spec) = serde_json::from_value(spec)
         {
             self.spec = spec;
+        }
+        if annotations_have_login(&self.metadata) {
+            self.metadata.annotations.values_mut().for_each(tell);
         }
         let conditions = &mut self.status.conditions;
         conditions
@@ -297,15 +329,13 @@ impl Shown for set::ApplicationSetGenerateResponse {
 
 fn spec_has_login(spec: &ApplicationSpec) -> bool {
     let dry = spec.source_hydrator.iter().map(|h| &h.dry_source.repo_url);
-    let sources = spec.source.iter().chain(&spec.sources).map(|s| &s.repo_url);
-    sources
-        .chain(dry)
-        .chain([&spec.destination.server])
-        .any(|url| url.contains('@'))
+    let sync = spec.source_hydrator.iter().map(|h| &h.sync_source.repo_url);
+    let mut urls = dry.chain(sync).chain([&spec.destination.server]);
+    urls.any(|url| url.contains('@')) || spec.source.iter().chain(&spec.sources).any(has_login)
 }
 
 fn status_may_hold_secrets(status: &tiphys_api::status::ApplicationStatus) -> bool {
-    let login = |source: &ApplicationSource| source.repo_url.contains('@');
+    let login = has_login;
     let state = status.operation_state.as_ref();
     let sync = state.and_then(|s| s.operation.sync.as_ref());
     let result = state.and_then(|s| s.sync_result.as_ref());
@@ -314,7 +344,10 @@ fn status_may_hold_secrets(status: &tiphys_api::status::ApplicationStatus) -> bo
         .history
         .iter()
         .any(|h| login(&h.source) || h.sources.iter().any(login));
+    let hydrated = &status.source_hydrator;
     in_history
+        || hydrated.current_operation.is_some()
+        || hydrated.last_successful_operation.is_some()
         || login(&compared.source)
         || compared.sources.iter().any(login)
         || status.conditions.iter().any(|c| c.message.contains('@'))

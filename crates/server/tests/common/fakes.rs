@@ -5,7 +5,11 @@ use futures::{StreamExt as _, stream::BoxStream};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 use tiphys_api::{
     AppProject, Application, ApplicationSet,
@@ -434,6 +438,8 @@ impl Store for FakeStore {
 #[derive(Default)]
 pub struct FakeLive {
     pub tree: Mutex<Option<Arc<ApplicationTree>>>,
+    /// A watch of the tree shows it again and again.
+    pub tree_changes: AtomicBool,
     pub managed: Mutex<Option<Arc<Vec<ResourceDiff>>>>,
     pub objects: Mutex<BTreeMap<String, Value>>,
     pub deleted: Mutex<Vec<(String, Propagation)>>,
@@ -458,9 +464,17 @@ impl Live for FakeLive {
     }
 
     fn watch_tree(&self, _: &Application) -> BoxStream<'static, Arc<ApplicationTree>> {
-        futures::stream::iter(self.tree.lock().expect("not poisoned").clone())
-            .chain(futures::stream::pending())
-            .boxed()
+        let tree = self.tree.lock().expect("not poisoned").clone();
+        if !self.tree_changes.load(Ordering::Relaxed) {
+            let once = futures::stream::iter(tree);
+            return once.chain(futures::stream::pending()).boxed();
+        }
+        let again = tokio::time::interval(Duration::from_millis(50));
+        futures::stream::unfold((tree, again), |(tree, mut again)| async {
+            again.tick().await;
+            Some((tree.clone()?, (tree, again)))
+        })
+        .boxed()
     }
 
     async fn facts(&self, _: &Application) -> Result<ClusterVersions, ApiError> {
@@ -571,14 +585,19 @@ impl Live for FakeLive {
         &self,
         _: &Application,
         pod: &LiveRef,
-        _: &LogOptions,
+        options: &LogOptions,
     ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError> {
         let line = LogEntry {
             content: "hello".into(),
             pod_name: pod.name.clone(),
             ..Default::default()
         };
-        Ok(futures::stream::iter([Ok(line)]).boxed())
+        let line = futures::stream::iter([Ok(line)]);
+        // A pod that is followed and runs on.
+        if options.follow && pod.name == "web-runs" {
+            return Ok(line.chain(futures::stream::pending()).boxed());
+        }
+        Ok(line.boxed())
     }
 
     fn destinations(&self) -> Vec<Destination> {

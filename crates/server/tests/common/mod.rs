@@ -307,12 +307,41 @@ impl World {
         Q: prost::Message + Default + 'static,
         R: prost::Message + Default + 'static,
     {
+        self.stream_of(rpc, self.request(message)).await
+    }
+
+    /// The same with another's token.
+    pub async fn grpc_stream_as<Q, R>(
+        &self,
+        token: &str,
+        rpc: &'static str,
+        message: Q,
+    ) -> tonic::Streaming<R>
+    where
+        Q: prost::Message + Default + 'static,
+        R: prost::Message + Default + 'static,
+    {
+        let mut request = tonic::Request::new(message);
+        let token = MetadataValue::try_from(token).expect("a token");
+        request.metadata_mut().insert("token", token);
+        self.stream_of(rpc, request).await
+    }
+
+    async fn stream_of<Q, R>(
+        &self,
+        rpc: &'static str,
+        request: tonic::Request<Q>,
+    ) -> tonic::Streaming<R>
+    where
+        Q: prost::Message + Default + 'static,
+        R: prost::Message + Default + 'static,
+    {
         let mut client = tonic::client::Grpc::new(self.channel().await);
         client.ready().await.expect("a connection");
         let codec = ProstCodec::<Q, R>::default();
         let path = http::uri::PathAndQuery::from_static(rpc);
         client
-            .server_streaming(self.request(message), path, codec)
+            .server_streaming(request, path, codec)
             .await
             .expect("a stream")
             .into_inner()

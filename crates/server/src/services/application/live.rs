@@ -1,10 +1,12 @@
 //! The state of an Application's cluster: managed resources, the tree, single objects and their
 //! events.
 
-use super::{audit, blocking_conditions, project_of, read::refresh};
+use super::{audit, blocking_conditions, read::refresh};
 use crate::{
     ApiError,
-    access::{Authorized, DeleteResource, Get, Guard, UpdateResource, Verb, find, find_to},
+    access::{
+        Authorized, DeleteResource, Followed, Get, Guard, UpdateResource, Verb, find, find_to,
+    },
     ports::{LiveRef, Propagation},
     server::State,
     services::links,
@@ -219,26 +221,23 @@ pub async fn watch_resource_tree(
     guard: Guard,
     q: ResourcesQuery,
 ) -> Result<BoxStream<'static, Result<ApplicationTree, ApiError>>, ApiError> {
-    let (app, _) = find::<Get>(
-        &state,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.application_name,
-        q.project.as_deref(),
-    )
-    .await?;
-    let trees = state.reach.live(&app).watch_tree();
-    // Permissions may change during the watch.
-    let shown = move |tree| {
-        let (state, app) = (state.clone(), app.clone());
-        async move {
-            let project = project_of(&state, &app).await?;
-            Ok(permitted(tree, &permissions(&state, &app, &project))
-                .as_ref()
-                .clone())
-        }
-    };
-    Ok(trees.then(shown).boxed())
+    let followed = Followed::new(state, guard, q.app_namespace, q.application_name, q.project);
+    let (app, _) = followed.find().await?;
+    let trees = followed.state.reach.live(&app).watch_tree();
+    let shown = futures::stream::unfold(Some((followed, trees)), |followed| async {
+        let (followed, mut trees) = followed?;
+        let tree = trees.next().await?;
+        // Permissions, and the Application's project, may change during the watch.
+        Some(match followed.find().await {
+            Ok((app, project)) => {
+                let rules = permissions(&followed.state, &app, &project);
+                let tree = permitted(tree, &rules).as_ref().clone();
+                (Ok(tree), Some((followed, trees)))
+            }
+            Err(refused) => (Err(refused), None),
+        })
+    });
+    Ok(shown.boxed())
 }
 
 /// The node of the Application's tree that a request refers to; objects outside the tree cannot be

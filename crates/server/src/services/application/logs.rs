@@ -3,7 +3,7 @@
 use super::live::tree_of;
 use crate::{
     ApiError,
-    access::{Get, Guard, find},
+    access::{Followed, Guard},
     ports::{LiveRef, LogOptions},
     server::State,
 };
@@ -17,10 +17,14 @@ use tiphys_api::{
     resource::{ApplicationTree, ResourceNode, ResourceRef},
     rpc::application::{ApplicationPodLogsQuery, LogEntry},
 };
+use tokio::time::Instant;
 
 const MAX_PODS: usize = 10;
 /// How long a line waits for earlier ones of other pods.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How often it is checked whether the logs may still be read.
+const RECHECK: Duration = Duration::from_secs(5);
 
 type Lines = BoxStream<'static, Result<LogEntry, ApiError>>;
 
@@ -38,15 +42,11 @@ pub async fn pod_logs(
             ApiError::invalid(format!("invalid untilTime parameter value: {text:?}: {e}"))
         })?),
     };
-    let (app, project) = find::<Get>(
-        &state,
-        &guard,
-        q.app_namespace.as_deref(),
-        &q.name,
-        q.project.as_deref(),
-    )
-    .await?;
-    let logs = guard.logs(&app)?;
+    let place = q.app_namespace.clone();
+    let followed = Followed::new(state, guard, place, q.name.clone(), q.project.clone());
+    let (app, project) = followed.find().await?;
+    let logs = followed.guard.logs(&app)?;
+    let state = Arc::clone(&followed.state);
     let tree = tree_of(&state, &app, &project)
         .await
         .map_err(|e| e.context("error getting app resource tree"))?;
@@ -87,7 +87,30 @@ pub async fn pod_logs(
     let lines = in_order(streams).filter(move |line| {
         std::future::ready(line.as_ref().map_or(true, |l| filter.matches(&l.content)))
     });
-    Ok(ended(lines.boxed(), until))
+    Ok(ended(while_permitted(followed, lines.boxed()), until))
+}
+
+/// The lines until they end, or the permission is withdrawn: a log that is followed may go on for
+/// days.
+fn while_permitted(followed: Followed, lines: Lines) -> Lines {
+    let clock = tokio::time::interval_at(Instant::now() + RECHECK, RECHECK);
+    futures::stream::unfold(Some((followed, lines, clock)), |whole| async {
+        let (followed, mut lines, mut clock) = whole?;
+        loop {
+            tokio::select! {
+                line = lines.next() => return Some((line?, Some((followed, lines, clock)))),
+                _ = clock.tick() => if let Err(refused) = still_permitted(&followed).await {
+                    return Some((Err(refused), None));
+                },
+            }
+        }
+    })
+    .boxed()
+}
+
+async fn still_permitted(followed: &Followed) -> Result<(), ApiError> {
+    let (app, _) = followed.find().await?;
+    followed.guard.logs(&app).map(drop)
 }
 
 /// The lines up to this time, with the mark of the last message.

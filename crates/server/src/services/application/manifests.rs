@@ -1,6 +1,6 @@
 //! GetManifests: the manifests rendered from Git, without values of Secrets.
 
-use super::{live::shown, render::Asker, validate};
+use super::{live::shown, render::Asker, sync::source_at, validate};
 use crate::{
     ApiError,
     access::{Get, Guard, find},
@@ -50,9 +50,7 @@ pub async fn get(
         }
     } else {
         for (position, revision) in q.source_positions.iter().zip(q.revisions) {
-            let source = usize::try_from(*position - 1)
-                .ok()
-                .and_then(|n| sources.get_mut(n));
+            let source = source_at(*position).and_then(|index| sources.get_mut(index));
             source
                 .ok_or_else(|| ApiError::plain("source position is out of range"))?
                 .target_revision = revision;

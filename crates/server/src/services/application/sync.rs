@@ -134,10 +134,14 @@ fn names_other_revision(app: &Application, q: &ApplicationSyncRequest) -> bool {
         .iter()
         .zip(&q.revisions)
         .any(|(position, asked)| {
-            let index = usize::try_from(position - 1).ok();
-            let source = index.and_then(|index| app.spec.sources.get(index));
+            let source = source_at(*position).and_then(|index| app.spec.sources.get(index));
             source.is_none_or(|source| differs(asked, source))
         })
+}
+
+/// The index of the source at a position, which counts from 1.
+pub(super) fn source_at(position: i64) -> Option<usize> {
+    usize::try_from(position.checked_sub(1)?).ok()
 }
 
 /// Checks that the project lets a user sync now.
@@ -243,9 +247,7 @@ async fn resolve<A>(
     let sources = &spec.sources;
     let mut asked = vec![String::new(); sources.len()];
     for (position, revision) in q.source_positions.iter().zip(&q.revisions) {
-        let at = usize::try_from(*position - 1)
-            .ok()
-            .and_then(|n| asked.get_mut(n));
+        let at = source_at(*position).and_then(|index| asked.get_mut(index));
         *at.ok_or_else(|| ApiError::plain("source position is out of range"))? = revision.clone();
     }
     let mut displays = Vec::new();

@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_api::{
     Application,
-    access::restore_password,
+    access::{restore_annotations, restore_password},
     application::ApplicationSpec,
     rpc::application::{
         ApplicationCreateRequest, ApplicationPatchRequest, ApplicationUpdateRequest,
         ApplicationUpdateSpecRequest,
     },
+    source::ApplicationSource,
 };
 use tiphys_apimachinery::patch;
 
@@ -172,6 +173,8 @@ async fn validate_and_update(
     )
     .await?;
     restore_passwords(&mut new.spec, &current.spec);
+    let known = &current.metadata.annotations;
+    restore_annotations(&mut new.metadata.annotations, known);
     let new = state.reach.in_place_of(guard, &current, new)?;
     let project = if current.spec.project == new.spec.project {
         old_project
@@ -192,10 +195,13 @@ fn restore_passwords(new: &mut ApplicationSpec, current: &ApplicationSpec) {
     let of_hydrator =
         of_hydrator.flat_map(|h| [h.dry_source.repo_url.as_str(), &h.sync_source.repo_url]);
     let sources = current.source.iter().chain(&current.sources);
-    let known = sources.map(|s| s.repo_url.as_str()).chain(of_hydrator);
+    let known = sources.flat_map(ApplicationSource::urls);
+    let known = known.map(String::as_str).chain(of_hydrator);
     let known: Vec<&str> = known.collect();
     for source in new.source.iter_mut().chain(&mut new.sources) {
-        restore_password(&mut source.repo_url, known.iter().copied());
+        for url in source.urls_mut() {
+            restore_password(url, known.iter().copied());
+        }
     }
     if let Some(hydrator) = &mut new.source_hydrator {
         restore_password(&mut hydrator.dry_source.repo_url, known.iter().copied());
