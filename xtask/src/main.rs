@@ -9,6 +9,7 @@ mod differential;
 mod fuzz;
 mod parity;
 mod realrepos;
+mod swap;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -41,6 +42,9 @@ enum Task {
     Parity(parity::Parity),
     /// Render the Applications and charts of cloned repositories, and say why the others do not
     Realrepos(realrepos::Args),
+    /// Replace the programs of a genuine Argo CD by ours, one at a time, and report what its API
+    /// shows otherwise
+    Swap(swap::Args),
     /// Play random scripts on a real API server and on the embedded one, and group what differs
     Differential(differential::DifferentialArgs),
     /// Run mutated inputs through the parsers of outside content
@@ -68,6 +72,7 @@ fn main() -> anyhow::Result<()> {
         Task::Conformance(args) => conformance::run(&root(), &args),
         Task::Parity(parity) => parity::run(&root(), &parity),
         Task::Realrepos(args) => realrepos::run(&args),
+        Task::Swap(args) => swap::run(&root(), &args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Codegen { args } => codegen::run(&args),
         Task::Crds { check } => crds::run(&root(), check),
