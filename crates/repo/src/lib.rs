@@ -39,7 +39,7 @@ mod web;
 
 pub use access::{RepoAccess, Trust};
 #[doc(hidden)]
-pub use charts::read_index;
+pub use charts::{index_versions, read_index};
 pub use charts::{
     ChartRemote, Fetched, Known, RemoteOptions, index_limits, index_sections, whole_index,
 };
