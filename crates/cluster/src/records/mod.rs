@@ -3,6 +3,7 @@
 //! Main type: [`Records`]. All records are kept in memory by watches; after a write, the server's
 //! response is stored immediately.
 
+mod clusters;
 mod config;
 mod events;
 mod feed;
@@ -15,14 +16,13 @@ mod rules;
 mod settings;
 mod store;
 
+pub use clusters::{BrokenCluster, is_in_cluster};
 pub use config::Config;
 pub use events::{Event, EventTarget, Events};
 pub use lean::{Lean, Meta};
 pub use projects::Impersonation;
 pub use record::{Readable, Record, RecordChange};
-pub use settings::{
-    BrokenCluster, RepoSecret, SecretText, Settings, SettingsOverrides, is_in_cluster, secret_data,
-};
+pub use settings::{RepoSecret, SecretText, Settings, SettingsOverrides, secret_data};
 pub use store::Store;
 
 use crate::{connect::Cluster, discovery::Kind, error::Error};
