@@ -8,9 +8,11 @@ mod helm;
 mod kube;
 mod limit;
 mod process;
+mod render;
 mod soak;
 mod storm;
 mod subject;
+mod timed;
 
 use clap::{Args, Subcommand, ValueEnum, builder::TypedValueParser};
 use std::path::{Path, PathBuf};
@@ -34,6 +36,41 @@ pub enum Bench {
     Kube(KubeArgs),
     /// Charts rendered by the real Helm, by our program and in process
     Helm(HelmArgs),
+    /// Every kind of render, and an index, beside the real programs and in process
+    Render(RenderArgs),
+}
+
+#[derive(Args)]
+pub struct RenderArgs {
+    /// A chart to render by whole processes, with what it depends on [default: one of our own]
+    #[arg(long, value_name = "DIR")]
+    chart: Option<PathBuf>,
+    /// The real program [default: ~/.cache/control-plane/bin/helm]
+    #[arg(long, value_name = "FILE")]
+    helm: Option<PathBuf>,
+    /// The real program [default: ~/.cache/control-plane/bin/kustomize]
+    #[arg(long, value_name = "FILE")]
+    kustomize: Option<PathBuf>,
+    /// The genuine argocd, which is asked as a repo-server, beside ours
+    #[arg(long, value_name = "FILE")]
+    repo_server: Option<PathBuf>,
+    /// Our program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Resources of the large kustomization
+    #[arg(long, value_name = "N", default_value_t = 4_000)]
+    resources: usize,
+    /// Subcharts of the umbrella
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    subcharts: usize,
+    /// Size of the index, in MB
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    megabytes: usize,
+    /// How often each is measured; the best counts
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    rounds: usize,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
 }
 
 #[derive(Args)]
@@ -202,6 +239,7 @@ pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
         Bench::Cache(args) => cache::run(root, &args),
         Bench::Kube(args) => kube::run(root, &args),
         Bench::Helm(args) => helm::run(root, &args),
+        Bench::Render(args) => render::run(root, &args),
     }
 }
 
