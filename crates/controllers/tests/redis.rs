@@ -17,7 +17,7 @@ use tiphys_api::{
 use tiphys_cluster::{AppKey, AppStates};
 use tiphys_controllers::{
     metrics::RedisRequests,
-    redis::{Format, Known, Login, Place, Sentinels, Server, follow},
+    redis::{Format, Known, Login, Place, Sentinels, Server, Store, follow},
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -68,8 +68,23 @@ impl Redis {
                 word.truncate(word.len() - 2);
                 words.push(word);
             }
-            let answer = self.answer(&words);
-            stream.get_mut().write_all(answer.as_bytes()).await.ok()?;
+            let answer = match words.as_slice() {
+                [verb, key] if verb.eq_ignore_ascii_case(b"get") => self.value(key),
+                _ => self.answer(&words).into_bytes(),
+            };
+            stream.get_mut().write_all(&answer).await.ok()?;
+        }
+    }
+
+    /// The answer to GET.
+    fn value(&self, key: &[u8]) -> Vec<u8> {
+        let kept = self.0.lock().expect("no panic");
+        match kept.values.get(&*String::from_utf8_lossy(key)) {
+            Some(value) => {
+                let size = format!("${}\r\n", value.len()).into_bytes();
+                [size.as_slice(), value, b"\r\n"].concat()
+            }
+            None => b"$-1\r\n".to_vec(),
         }
     }
 
@@ -364,4 +379,41 @@ async fn sentinels_say_which_redis_is_the_master() {
             r.json(TREE).is_some() && r.json(CLUSTER).is_some()
         })
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_repo_servers_share() {
+    let redis = Redis::default();
+    let (address, server) = redis.serve(0).await;
+    let place = Place {
+        server: Server::At(address.to_string()),
+        db: 0,
+        login: Login::default(),
+        tls: None,
+        format: Format::default(),
+    };
+    let (one, other) = (
+        Store::new(place.clone(), RedisRequests::default()),
+        Store::new(place, RedisRequests::default()),
+    );
+    assert_eq!(one.get("mfst|a").await, None);
+    let keep = Duration::from_secs(7);
+    one.put("mfst|a", br#"{"a":1}"#.to_vec(), keep).await;
+    assert_eq!(redis.json("mfst|a|1.8.3.gz"), Some(json!({"a": 1})));
+    assert_eq!(
+        redis.0.lock().expect("no panic").seconds["mfst|a|1.8.3.gz"],
+        "7"
+    );
+    let found = other.get("mfst|a").await;
+    assert_eq!(found.as_deref(), Some(&br#"{"a":1}"#[..]));
+    // What is not compressed has been written by nobody who counts.
+    let broken = ("mfst|b|1.8.3.gz".to_owned(), b"{}".to_vec());
+    redis.0.lock().expect("no panic").values.extend([broken]);
+    assert_eq!(other.get("mfst|b").await, None);
+    assert!(other.get("mfst|a").await.is_some(), "the connection stays");
+    server.abort();
+    let _ = server.await;
+    assert_eq!(one.get("mfst|a").await, None, "nobody waits");
+    one.put("mfst|c", b"1".to_vec(), keep).await;
+    assert_eq!(redis.json("mfst|c|1.8.3.gz"), None);
 }

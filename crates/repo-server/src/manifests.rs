@@ -8,6 +8,7 @@ use crate::{
     errors::{of_repo, while_doing},
     integrity::Revision,
     server::Server,
+    shared::{ResolvedRefs, normalized},
     trust::Servers,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -172,6 +173,13 @@ impl Server {
         } else {
             BTreeMap::new()
         };
+        let commits = commits(&request.ref_sources, &refs);
+        let (name, shared) = self
+            .shared_manifests(&request, &resolved.sha, &commits)
+            .await;
+        if let Some(response) = shared {
+            return Ok(response);
+        }
         let render = render_request(&request, (access.clone(), &source), refs, &servers);
         let render = RenderRequest {
             sha: resolved.sha,
@@ -193,11 +201,24 @@ impl Server {
             None
         };
         let response = self.respond(manifests, request).await?;
+        self.share_manifests(name, &response).await;
         Ok(ManifestResponse {
             source_integrity_result: checked.map(|answer| answer.result),
             ..response
         })
     }
+}
+
+/// The commits of the sources that files are read of, for the name of what is shared.
+fn commits(
+    targets: &BTreeMap<String, RefTarget>,
+    refs: &BTreeMap<String, RefSource>,
+) -> ResolvedRefs {
+    let commit = |(name, source): (&String, &RefSource)| {
+        let repo = targets.get(&format!("${name}"))?.repo.as_ref()?;
+        Some((normalized(&repo.repo), source.sha.clone()))
+    };
+    refs.iter().filter_map(commit).collect()
 }
 
 pub(crate) fn is_oci(source: &ApplicationSource) -> bool {

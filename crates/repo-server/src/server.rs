@@ -7,6 +7,7 @@ use crate::{
     commits,
     manifests::{Written, nothing_written},
     metrics::Pending,
+    shared::Shared,
     streamed::StreamLimits,
     trust::{TrustPaths, Trusted},
 };
@@ -53,6 +54,7 @@ pub struct Server {
     calls: CallCounts,
     pub(crate) pending: Pending,
     pub(crate) written: Written,
+    pub(crate) shared: Option<Shared>,
 }
 
 impl Role for Server {
@@ -150,7 +152,15 @@ impl Server {
             calls: CallCounts::default(),
             pending: Pending::default(),
             written: nothing_written(),
+            shared: None,
         }
+    }
+
+    /// The same, which uses what others have rendered, and lets them use its own.
+    #[must_use]
+    pub fn sharing(mut self, shared: Shared) -> Self {
+        self.shared = Some(shared);
+        self
     }
 
     /// Serves until `stop` is cancelled; then open calls may end.

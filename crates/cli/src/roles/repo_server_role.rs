@@ -2,8 +2,14 @@
 //! and API servers, over gRPC. Main type: [`RepoServerRoleArgs`], with Argo CD's flags.
 
 use super::{
-    controller::terminated, git::GitArgs, logs::Logs, metrics, repositories::RepositoryArgs,
-    traces::TraceArgs, wire,
+    controller::terminated,
+    git::GitArgs,
+    logs::Logs,
+    metrics,
+    redis::{self, RedisArgs},
+    repositories::RepositoryArgs,
+    traces::TraceArgs,
+    wire,
 };
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
@@ -16,10 +22,11 @@ use std::{
     time::Duration,
 };
 use tiphys_apimachinery::quantity::Quantity;
+use tiphys_controllers::{metrics::RedisRequests, redis::Store};
 use tiphys_gocompat::duration;
 use tiphys_listen::{Connections, Limits};
 use tiphys_repo::{ContactWatch, RepoOptions, Repos};
-use tiphys_repo_server::{GitMetrics, Server, ServerOptions, StreamLimits, TrustPaths};
+use tiphys_repo_server::{GitMetrics, Server, ServerOptions, Shared, StreamLimits, TrustPaths};
 use tiphys_rpc::{Tls, TlsRules, TlsVersion};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -108,6 +115,16 @@ pub struct RepoServerRoleArgs {
         env = "ARGOCD_GRPC_MAX_SIZE_MB"
     )]
     max_message_mb: u32,
+    /// How long manifests and the metadata of commits are kept in Redis
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "24h",
+        env = "ARGOCD_REPO_CACHE_EXPIRATION"
+    )]
+    repo_cache_expiration: String,
+    #[command(flatten)]
+    redis: RedisArgs,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]
@@ -207,7 +224,11 @@ pub async fn run(args: RepoServerRoleArgs, logs: Logs) -> anyhow::Result<()> {
         ..args.repo_options()?
     };
     let repos = Repos::with_options(&repositories.path, options);
-    let server = Arc::new(Server::new(repos, args.options()?));
+    let server = Server::new(repos, args.options()?);
+    let server = Arc::new(match args.shared()? {
+        Some(shared) => server.sharing(shared),
+        None => server,
+    });
     let listener = TcpListener::bind((args.address, args.port))
         .await
         .with_context(|| {
@@ -264,6 +285,16 @@ impl RepoServerRoleArgs {
         let flag = "max-combined-directory-manifests-size";
         options.budget.combined_bytes = bytes(flag, &self.combined)?;
         Ok(options)
+    }
+
+    /// What other repo-servers have rendered, if there is a Redis.
+    fn shared(&self) -> anyhow::Result<Option<Shared>> {
+        let keep = redis::lifetime("repo-cache-expiration", &self.repo_cache_expiration)?;
+        let place = self.redis.place(keep)?;
+        Ok(place.map(|place| Shared {
+            cache: Arc::new(redis::Cache(Store::new(place, RedisRequests::default()))),
+            keep,
+        }))
     }
 
     fn options(&self) -> anyhow::Result<ServerOptions> {

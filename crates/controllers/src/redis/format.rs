@@ -1,9 +1,12 @@
 //! Argo CD's format in Redis: names of keys, and encoding of values (JSON, gzip). Main type:
 //! [`Format`].
 
-use flate2::{Compression, write::GzEncoder};
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use serde::Serialize;
-use std::{io::Write as _, time::Duration};
+use std::{
+    io::{self, Read as _, Write as _},
+    time::Duration,
+};
 use tiphys_api::{
     cluster::ClusterInfo,
     resource::{ApplicationTree, ResourceDiff, ResourceNode},
@@ -72,7 +75,8 @@ impl Format {
         self.item(&format!("cluster|info|{server}"), info, CLUSTER)
     }
 
-    fn key(&self, name: &str) -> String {
+    /// The key of a value.
+    pub(super) fn key(&self, name: &str) -> String {
         format!(
             "{}{name}|{VERSION}{}",
             self.prefix,
@@ -111,12 +115,27 @@ fn tree_name(instance: &str, shard: usize) -> String {
     }
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+/// The bytes, compressed.
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder
         .write_all(bytes)
         .and_then(|()| encoder.finish())
         .expect("compressing into memory does not fail")
+}
+
+/// The bytes that were compressed, of which there may be so many.
+pub(super) fn gunzip(packed: &[u8], largest: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = GzDecoder::new(packed)
+        .take(largest + 1)
+        .read_to_end(&mut bytes)?;
+    if u64::try_from(read).is_ok_and(|read| read <= largest) {
+        return Ok(bytes);
+    }
+    Err(io::Error::other(format!(
+        "it has more than {largest} bytes"
+    )))
 }
 
 /// A tree split into pieces; the first one contains their number.
@@ -167,9 +186,7 @@ fn shards(tree: &ApplicationTree) -> Vec<ApplicationTree> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flate2::read::GzDecoder;
     use serde_json::{Value, json};
-    use std::io::Read as _;
 
     fn read(item: &Item) -> Value {
         let mut text = String::new();
@@ -240,6 +257,14 @@ mod tests {
                 "x:app|resources-tree|web|1.8.3"
             ]
         );
+    }
+
+    #[test]
+    fn a_value_unpacks_to_so_much_at_most() {
+        let packed = gzip(&[b'x'; 1000]);
+        assert_eq!(gunzip(&packed, 1000).expect("small").len(), 1000);
+        assert!(gunzip(&packed, 999).is_err());
+        assert!(gunzip(b"no gzip", 1000).is_err());
     }
 
     #[test]

@@ -107,6 +107,7 @@ mod tests {
             "combined: \"10M\"",
             "plugin_tar_exclude: [\"docs/*\", \".git\"]",
             "ciphers: [\"A\", \"B\"]",
+            "server: Some(\"argocd-redis:6379\")",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
