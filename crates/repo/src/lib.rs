@@ -15,6 +15,7 @@ mod git;
 mod http;
 mod hydrated;
 mod isolation;
+mod lfs;
 mod listing;
 mod manifests;
 mod needs;

@@ -4,6 +4,7 @@
 mod chart_repositories;
 mod charts;
 mod hydrated;
+mod lfs;
 mod local;
 mod oci;
 mod oci_registry;
