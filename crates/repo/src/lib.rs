@@ -15,6 +15,7 @@ mod git;
 mod http;
 mod hydrated;
 mod isolation;
+mod kustomize;
 mod lfs;
 mod listing;
 mod manifests;
@@ -39,17 +40,18 @@ pub mod versions;
 mod web;
 
 pub use access::{RepoAccess, Trust};
-#[doc(hidden)]
-pub use charts::{index_versions, read_index};
 pub use charts::{
     ChartRemote, Fetched, Known, RemoteOptions, index_limits, index_sections, whole_index,
 };
+#[doc(hidden)]
+pub use charts::{index_versions, read_index};
 pub use commit_server::CommitServer;
 pub use contacts::{Contact, ContactKind, ContactWatch};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
 pub use hydrated::{BadPath, commit_message, folder as hydrated_folder};
 pub use isolation::{Isolation, work as work_in_isolation};
+pub use kustomize::{KustomizeVersions, build_options as kustomize_build_options};
 pub use listing::FilePattern;
 pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};
 pub use needs::{OtherRepository, Others, Reach};

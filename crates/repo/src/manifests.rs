@@ -7,6 +7,7 @@ use crate::{
     charts::ChartName,
     git::{Commit, CommitId, Found, GitFiles},
     isolation::{self, Isolation, Workers},
+    kustomize::KustomizeVersions,
     needs::{Fetched, Others},
     oci, plugin,
     streamed::STREAMED,
@@ -65,6 +66,8 @@ pub struct ManifestRequest {
     pub others: Others,
     /// Leave the folders of submodules empty.
     pub no_submodules: bool,
+    /// What `spec.source.kustomize.version` may name.
+    pub kustomize_versions: KustomizeVersions,
 }
 
 /// A source that others reference, at a resolved revision.
@@ -114,6 +117,7 @@ impl ManifestRequest {
             && self.several == other.several
             && (&self.access, &self.source) == (&other.access, &other.source)
             && self.cluster_facts.switched_off == other.cluster_facts.switched_off
+            && self.kustomize_versions == other.kustomize_versions
             && (!by_cluster || self.cluster_facts == other.cluster_facts)
             && (&self.app_name, &self.namespace, &self.project)
                 == (&other.app_name, &other.namespace, &other.project)
@@ -270,6 +274,10 @@ impl Renderer {
         let answers = commits.fetched.answers();
         let sources = sources(&files, commits, &answers, request);
         let prepared = prepare(&sources, &request.params(revision.clone()))?;
+        let replaced = match prepared.tool {
+            Tool::Kustomize(_) => request.kustomize_versions.check(&request.source)?,
+            _ => None,
+        };
         let charts = ReadyCharts {
             renderer: self,
             files: &files,
@@ -321,7 +329,12 @@ impl Renderer {
                 seen: seen(),
             })
         });
-        Ok(answer(revision, &found, hex(&whole), basis))
+        let mut manifests = answer(revision, &found, hex(&whole), basis);
+        if let Some(warning) = replaced {
+            let all = manifests.warnings.iter().cloned().chain([warning]);
+            manifests.warnings = Arc::new(all.collect());
+        }
+        Ok(manifests)
     }
 
     /// The details and settable parameters of a source. Blocks.

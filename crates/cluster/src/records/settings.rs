@@ -198,12 +198,6 @@ impl Settings {
         !off.contains(&self.param("reposerver.enable.git.submodule"))
     }
 
-    /// `kustomize.buildOptions`: flags of `kustomize build`.
-    pub fn kustomize_build_options(&self) -> String {
-        let options = self.config.get("kustomize.buildOptions");
-        options.cloned().unwrap_or_default()
-    }
-
     /// The repository Secret for a URL; one scoped to `project` takes precedence. Those of other
     /// projects are never used.
     pub fn repository(&self, url: &str, project: &str) -> Option<&Repository> {
