@@ -68,6 +68,9 @@ impl Controller {
         // Answers take time: what exists is looked at after them.
         let seen = self.seen(&key.namespace)?;
         let plan = plan(&set, outcome, &seen.existing(), &settings, self.now());
+        if let Some(held) = &plan.held {
+            self.warn_of_held(&set, held);
+        }
         let done = match plan.ends {
             true => Done::Completely,
             false => self.carry_out(&set, &plan).await,
