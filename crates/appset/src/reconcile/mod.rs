@@ -29,7 +29,7 @@ use tiphys_engine::spec::Destination;
 const RETRY: Duration = Duration::from_secs(180);
 
 /// The settings of the controller.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// `--policy`; empty means `sync`.
     pub policy: String,
@@ -268,6 +268,17 @@ fn roll(
 }
 
 impl Plan {
+    /// Whether there is nothing to write but, perhaps, the status, and nothing is wrong.
+    pub fn is_idle(&self) -> bool {
+        self.writes.is_empty()
+            && self.deletes.is_empty()
+            && self.refused.is_empty()
+            && self.held.is_none()
+            && self.tombstones.is_none()
+            && self.valid
+            && !self.ends
+    }
+
     fn ended(mut self) -> Self {
         self.requeue_after = Some(RETRY);
         self.ends = true;
@@ -294,12 +305,12 @@ impl Plan {
         settings: &Settings,
     ) {
         let ignored = Ignored::new(&set.spec.ignore_application_differences);
+        let all = existing.applications.iter();
+        let all: BTreeMap<&str, &Application> =
+            all.map(|app| (app.metadata.name.as_str(), app)).collect();
         for app in valid {
             let name = app.metadata.name.clone();
-            let live = existing
-                .applications
-                .iter()
-                .find(|a| a.metadata.name == name);
+            let live = all.get(name.as_str()).copied();
             match update::change(set, app, live, &ignored, settings) {
                 Ok(Some(change)) => self.writes.push(change),
                 Ok(None) => {}
