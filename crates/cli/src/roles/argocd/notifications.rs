@@ -170,9 +170,8 @@ mod tests {
         assert_eq!(role.namespaces(), ["a", "b"]);
         assert_eq!(role.metrics_port, 9001);
         let text = format!("{:?}", role.repo_server);
-        for part in ["Some(\"argocd-repo-server:8081\")"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
+        let address = "Some(\"argocd-repo-server:8081\")";
+        assert!(text.contains(address), "{text}");
         assert!(of(&["--app-label-selector", "a=b"], &[]).is_err());
         let variable = "ARGOCD_NOTIFICATION_CONTROLLER_SELF_SERVICE_NOTIFICATION_ENABLED";
         for (words, variables, expected) in [
