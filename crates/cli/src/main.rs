@@ -47,6 +47,10 @@ enum Command {
     CmpServer(Box<roles::cmp_server::CmpServerArgs>),
     RepoServer(Box<roles::repo_server_role::RepoServerRoleArgs>),
     CommitServer(Box<roles::commit_server::CommitServerArgs>),
+    /// Run the controller of ApplicationSets alone, as argocd-applicationset-controller
+    Applicationset(argocd::RoleWords),
+    /// Run the controller of notifications alone, as argocd-notifications
+    Notifications(argocd::RoleWords),
     AssetSyncer(roles::asset_syncer::AssetSyncerArgs),
     #[command(name = roles::apprepository_controller::NAME)]
     AppRepositoryController(roles::apprepository_controller::AppRepositoryControllerArgs),
@@ -222,6 +226,12 @@ fn start_called(called: &Called<'_>) -> ExitCode {
     }
 }
 
+/// A role of Argo CD's under our own name.
+fn start_own_role(words: Vec<String>, name: &str) -> ExitCode {
+    let words = [vec!["tiphys".to_owned(), name.to_owned()], words].concat();
+    argocd::called(&words, None).map_or(ExitCode::FAILURE, |called| start_called(&called))
+}
+
 /// kubeapps' syncer, whose arguments are read by itself.
 fn start_asset_syncer(words: &[String]) -> ExitCode {
     log_plainly(None);
@@ -275,6 +285,8 @@ fn start(cli: Cli) -> ExitCode {
         Command::CmpServer(_)
         | Command::RepoServer(_)
         | Command::CommitServer(_)
+        | Command::Applicationset(_)
+        | Command::Notifications(_)
         | Command::AssetSyncer(_)
         | Command::AppRepositoryController(_)
         | Command::Client(_) => false,
@@ -312,6 +324,13 @@ fn start(cli: Cli) -> ExitCode {
             let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
             let logs = Logs::start(cli.connect.log_format(), Some(level));
             runtime.block_on(roles::commit_server::run(*args, logs))
+        }
+        // After a flag of ours; without one it began before.
+        Command::Applicationset(args) => {
+            return start_own_role(args.words, "applicationset");
+        }
+        Command::Notifications(args) => {
+            return start_own_role(args.words, "notifications");
         }
         Command::AssetSyncer(args) => {
             log_plainly(cli.loglevel.as_deref());

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: performance figures of the program and its parts on this machine. Never
 //! part of the tests: a figure is not a verdict.
 
+mod appset;
 mod cache;
 mod engine;
 mod fleet;
@@ -34,6 +35,9 @@ pub enum Bench {
     Engine(EngineArgs),
     /// The embedded API server against a real one, which scripts/control-plane starts
     Kube(KubeArgs),
+    /// A matrix that generates many Applications, and reconciles that change nothing, on a real API
+    /// server
+    Appset(AppSetArgs),
     /// Charts rendered by the real Helm, by our program and in process
     Helm(HelmArgs),
     /// Every kind of render, and an index, beside the real programs and in process
@@ -158,6 +162,31 @@ pub struct StormArgs {
 }
 
 #[derive(Args)]
+pub struct AppSetArgs {
+    /// How many Applications, rounded up to 25
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    apps: usize,
+    /// How many reconciles that change nothing
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    rounds: usize,
+    /// Use this API server, one without controllers, instead of one that scripts/control-plane
+    /// starts
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Argo CD's program, measured in the same run
+    #[arg(long, value_name = "FILE")]
+    genuine: Option<PathBuf>,
+    /// How long to wait for each step, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Args)]
 pub struct CacheArgs {
     /// How many pods
     #[arg(long, value_name = "N", default_value_t = 20_000)]
@@ -233,6 +262,7 @@ enum Output {
 pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Engine(args) => engine::run(&args),
+        Bench::Appset(args) => appset::run(root, &args),
         Bench::Fleet(args) => fleet::run(root, &args),
         Bench::Soak(args) => soak::run(root, &args),
         Bench::Storm(args) => storm::run(root, &args),

@@ -1,6 +1,7 @@
 //! The recorded cases of ApplicationSets (`../shared/cases/appset.jsonl`): what Argo CD's
 //! controller generated and did.
 
+mod deletions;
 mod reports;
 mod suite;
 

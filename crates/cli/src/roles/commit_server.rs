@@ -91,7 +91,7 @@ pub async fn run(args: CommitServerArgs, _logs: Logs) -> anyhow::Result<()> {
     let place = (args.metrics_address, args.metrics_port);
     let text = {
         let server = Arc::clone(&server);
-        move || server.metrics() + &git.text()
+        move || server.metrics_of_commits() + &git.text_of_commits()
     };
     metrics::of_repo_server(place, (args.address, args.port), text, stop.clone()).await?;
     let serving = {

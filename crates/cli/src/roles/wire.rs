@@ -20,7 +20,7 @@ use tiphys_controllers::{
         Metrics,
         report::{Choice, Report},
     },
-    notifications::{self, Link},
+    notifications::{self, Link, NotificationMetrics, SelfService},
     redis,
 };
 use tiphys_engine::spec::Destination;
@@ -156,7 +156,11 @@ impl ControlPlane {
         &self,
         lease: Option<Arc<Leases>>,
     ) -> anyhow::Result<notifications::Dependencies> {
+        let settings = self.records.settings();
+        let is_on = settings.param("notificationscontroller.selfservice.enabled") == "true";
         Ok(notifications::Dependencies {
+            self_service: is_on
+                .then(|| self.self_service(notifications::CONFIG_MAP, notifications::SECRET)),
             records: self.records.clone(),
             sources: self.sources(),
             lease,
@@ -164,8 +168,14 @@ impl ControlPlane {
             config_map: notifications::CONFIG_MAP.to_owned(),
             secret: notifications::SECRET.to_owned(),
             link: Link::new()?,
+            metrics: NotificationMetrics::default(),
             clock: Arc::new(jiff::Timestamp::now),
         })
+    }
+
+    /// What namespaces configure of notifications.
+    pub fn self_service(&self, config_map: &str, secret: &str) -> SelfService {
+        SelfService::start(&self.records, config_map, secret)
     }
 
     /// The controller's metrics, with current values.

@@ -16,6 +16,7 @@ mod hooks;
 mod limits;
 mod renderer;
 mod rules;
+mod sets;
 mod startup;
 mod takeover;
 pub mod world;

@@ -200,6 +200,33 @@ impl Records {
         Store::start(self.cluster.clone(), kind, &places, false)
     }
 
+    /// Starts watching the ConfigMaps of one name, and the Secrets of another, in the namespaces that
+    /// may contain Applications now, for what they configure themselves. Must be called inside a
+    /// tokio runtime, when the records are ready.
+    pub fn named_in_namespaces(
+        &self,
+        config_map: &str,
+        secret: &str,
+    ) -> (Store<Object>, Store<Object>) {
+        let permitted = self.permitted.borrow().clone();
+        let places = permitted.map_or_else(
+            || vec![self.namespace.clone()],
+            |permitted| permitted.places(),
+        );
+        let start = |name: &str, plural: &str, of: &str| {
+            Store::named(
+                self.cluster.clone(),
+                kind("", "v1", name, plural),
+                &places,
+                of,
+            )
+        };
+        (
+            start("ConfigMap", "configmaps", config_map),
+            start("Secret", "secrets", secret),
+        )
+    }
+
     /// Waits until everything was read once, or returns why it cannot be read.
     pub async fn wait_ready(&self) -> Result<(), Error> {
         tokio::try_join!(

@@ -30,6 +30,21 @@ const CMP_SERVER: &str = super::cmp_server::NAME;
 const ASK_PASS: &str = "argocd-git-ask-pass";
 const OTHERS: [&str; 2] = ["argocd-server", "argocd-dex"];
 
+/// Roles under our own names, with the same arguments.
+const OWN: [(&str, &Program); 2] = [
+    ("applicationset", &applicationset_flags::APPLICATION_SETS),
+    ("notifications", &notifications_flags::NOTIFICATIONS),
+];
+
+/// The arguments of a role with Argo CD's flags, which are not in the form of ours.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct RoleWords {
+    /// Argo CD's flags; --help explains them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
 const ROLES: [&str; 7] = [
     CONTROLLER,
     REPO_SERVER,
@@ -69,7 +84,8 @@ pub enum Called<'a> {
 }
 
 /// The role that the program is called by: its own name, Argo CD's variable for it, or the first
-/// argument, which contains the program path of a manifest if the image has an entry point.
+/// argument, which is our own name of a role, or contains the program path of a manifest if the image
+/// has an entry point.
 pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -84,7 +100,13 @@ pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<
         .or(words.first().map(String::as_str));
     let (role, rest) = match own.and_then(role) {
         Some(role) => (role, words.get(1..)?),
-        None => (role(words.get(1)?)?, words.get(2..)?),
+        None => {
+            let (word, rest) = (words.get(1)?, words.get(2..)?);
+            if let Some((_, program)) = OWN.iter().find(|(name, _)| name == word) {
+                return Some(Called::Role(program, rest));
+            }
+            (role(word)?, rest)
+        }
     };
     Some(match role {
         CONTROLLER => Called::Role(&flags::CONTROLLER, rest),
@@ -199,6 +221,17 @@ mod tests {
                 None,
                 "applicationset-controller --policy=sync",
             ),
+            (
+                &["tiphys", "applicationset", "--policy=sync"],
+                None,
+                "applicationset-controller --policy=sync",
+            ),
+            (
+                &["tiphys", "notifications", "--namespace", "cd"],
+                None,
+                "notifications --namespace cd",
+            ),
+            (&["tiphys", "appset", "list"], None, "command line"),
             (&["argocd-server"], None, "no argocd-server"),
             (&["tiphys", "app", "list"], None, "command line"),
             (&["argocd", "version"], Some("argocd"), "command line"),

@@ -4,15 +4,18 @@ use super::{NOTIFICATIONS, line::Said};
 use crate::{
     commands::{self, KubeArgs},
     roles::{
-        controller::terminated, git::GitArgs, logs::Logs, metrics::MetricsArgs,
-        repo_server::RepoServerArgs, repositories::RepositoryArgs, wire::ControlPlane,
+        controller::terminated, git::GitArgs, logs::Logs, metrics, repo_server::RepoServerArgs,
+        repositories::RepositoryArgs, wire::ControlPlane,
     },
 };
 use anyhow::bail;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use std::net::Ipv4Addr;
 use tiphys_cluster::{Cluster, RecordsOptions};
-use tiphys_controllers::notifications::{self, CONFIG_MAP, Dependencies, SECRET};
+use tiphys_controllers::{
+    metrics::report::Choice,
+    notifications::{self, CONFIG_MAP, Dependencies, SECRET},
+};
 use tokio_util::sync::CancellationToken;
 
 /// What the role is made of, in our own flags.
@@ -31,8 +34,12 @@ struct Role {
     /// Namespaces with Applications beside it
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     application_namespaces: Vec<String>,
-    #[command(flatten)]
-    metrics: MetricsArgs,
+    /// Port of /metrics and /healthz
+    #[arg(long, value_name = "PORT", default_value_t = 9001)]
+    metrics_port: u16,
+    /// Namespaces may configure notifications of their own Applications
+    #[arg(long)]
+    self_service_notification_enabled: bool,
     #[command(flatten)]
     repo_server: RepoServerArgs,
     #[command(flatten)]
@@ -83,20 +90,28 @@ pub async fn run(said: Said, _logs: Logs) -> anyhow::Result<()> {
         ControlPlane::start(cluster, records, repositories.path.clone(), options).await?;
     plane.repo_server = role.repo_server.client()?;
     let stop = CancellationToken::new();
-    role.metrics
-        .start(
-            Ipv4Addr::UNSPECIFIED.into(),
-            plane.report(role.metrics.choice()),
-            stop.clone(),
-        )
-        .await?;
     // Like upstream's, it is the only one: its role may create no leases.
+    let self_service = role
+        .self_service_notification_enabled
+        .then(|| plane.self_service(&role.config_map_name, &role.secret_name));
     let dependencies = Dependencies {
+        self_service,
         workers: role.processors_count,
         config_map: role.config_map_name,
         secret: role.secret_name,
         ..plane.notifications(None)?
     };
+    metrics::of_notifications(
+        (
+            Ipv4Addr::UNSPECIFIED.into(),
+            role.metrics_port,
+            "--metrics-port",
+        ),
+        dependencies.metrics.clone(),
+        plane.report(Choice::default()),
+        stop.clone(),
+    )
+    .await?;
     let running = tokio::spawn(notifications::run(dependencies, stop.clone()));
     tracing::info!(namespace, "{NOTIFICATIONS} begins");
     terminated().await?;
@@ -153,11 +168,20 @@ mod tests {
         assert_eq!((role.processors_count, &*role.config_map_name), (4, "cm"));
         assert_eq!(role.secret_name, SECRET);
         assert_eq!(role.namespaces(), ["a", "b"]);
-        let text = format!("{:?}{:?}", role.metrics, role.repo_server);
-        for part in ["metrics_port: 9001", "Some(\"argocd-repo-server:8081\")"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
+        assert_eq!(role.metrics_port, 9001);
+        let text = format!("{:?}", role.repo_server);
+        let address = "Some(\"argocd-repo-server:8081\")";
+        assert!(text.contains(address), "{text}");
         assert!(of(&["--app-label-selector", "a=b"], &[]).is_err());
-        assert!(of(&["--self-service-notification-enabled"], &[]).is_err());
+        let variable = "ARGOCD_NOTIFICATION_CONTROLLER_SELF_SERVICE_NOTIFICATION_ENABLED";
+        for (words, variables, expected) in [
+            (&["--self-service-notification-enabled"][..], &[][..], true),
+            (&[], &[(variable, "true")], true),
+            (&[], &[(variable, "false")], false),
+            (&[], &[], false),
+        ] {
+            let role = of(words, variables).expect("valid");
+            assert_eq!(role.self_service_notification_enabled, expected);
+        }
     }
 }

@@ -21,7 +21,7 @@ const ROWS: &[Row] = &[
     row("secret-name", "", Text, "argocd-notifications-secret", Flag("secret-name")),
     row("application-namespaces", "ARGOCD_APPLICATION_NAMESPACES", List, "", Flag("application-namespaces")),
     row("app-label-selector", "", Text, "", NotThere),
-    row("self-service-notification-enabled", "ARGOCD_NOTIFICATION_CONTROLLER_SELF_SERVICE_NOTIFICATION_ENABLED", Bool, "false", NotThere),
+    row("self-service-notification-enabled", "ARGOCD_NOTIFICATION_CONTROLLER_SELF_SERVICE_NOTIFICATION_ENABLED", Bool, "false", Flag("self-service-notification-enabled")),
 
     // The repo-server that knows the commits.
     row("argocd-repo-server", "", Text, "argocd-repo-server:8081", Always("repo-server")),
