@@ -135,5 +135,6 @@ export const catalog = {
   previewInstall: (request: InstallRequest) => change<{ application: Application; manifests?: string }>("POST", `${BASE}/install`, request),
   create: (application: Application) => change<Application>("POST", "/api/v1/applications", application),
   previewUpgrade: (request: UpgradeRequest) => change<Upgrade>("POST", `${BASE}/upgrade`, request),
+  application: (name: string, appNamespace: string, signal?: AbortSignal) => get<Application>(`/api/v1/applications/${part(name)}`, { appNamespace }, signal),
   update: (application: Application) => change<Application>("PUT", `/api/v1/applications/${part(application.metadata.name)}`, application),
 };
