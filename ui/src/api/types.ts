@@ -4,6 +4,7 @@ export interface ObjectMeta {
   name: string;
   namespace?: string;
   resourceVersion?: string;
+  labels?: Record<string, string>;
   annotations?: Record<string, string>;
   creationTimestamp?: string;
   deletionTimestamp?: string;

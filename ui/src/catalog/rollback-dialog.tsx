@@ -5,7 +5,7 @@ import type { Application } from "../api/types";
 import { diffLines } from "../model/diff";
 import { toYaml } from "../model/yaml";
 import { useToast } from "../parts/shell";
-import { catalog } from "./api";
+import { catalog, isUnchanged } from "./api";
 import { useAsked } from "./hooks";
 import { Unified } from "./parts";
 import { rolledBack, versionsBefore } from "./rollback";
@@ -29,7 +29,7 @@ const SIGNS = { same: " ", added: "+", removed: "-" };
 function Dialog({ name, namespace, onClose }: { name: string; namespace: string; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const toast = useToast();
-  // The whole of it as it is now: what changes from here on is refused by the server.
+  // The whole of it as it is now.
   const asked = useAsked(useCallback((signal: AbortSignal) => catalog.application(name, namespace, signal), [name, namespace]));
   const app = asked.value;
   const versions = app ? versionsBefore(app) : [];
@@ -43,11 +43,13 @@ function Dialog({ name, namespace, onClose }: { name: string; namespace: string;
     if (!app || !chosen) return;
     setWriting(true);
     try {
+      if (!isUnchanged(app, await catalog.application(name, namespace))) throw new Error(`${name} was changed meanwhile: look again`);
       await catalog.update(rolledBack(app, chosen));
       toast(`${name} goes back to ${chosen.version}`);
       dialog.current?.close();
     } catch (e) {
       toast(e instanceof Error ? e.message : String(e), true);
+      asked.again();
       setWriting(false);
     }
   };
