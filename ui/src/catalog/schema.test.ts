@@ -15,7 +15,9 @@ describe("fieldsOf", () => {
     ["below", schema({ image: { properties: { tag: { type: "string" } } } }), ["image.tag:text"]],
     ["a choice", schema({ a: { enum: ["x", 1, null], default: 1 } }), ["a:choice=1"]],
     ["a definition", schema({ a: { $ref: "#/definitions/n~1m", default: 3 } }, { definitions: { "n/m": { type: "number" } } }), ["a:number=3"]],
-    ["a definition elsewhere", schema({ a: { $ref: "https://example.org/x.json" } }), []],
+    ["a definition elsewhere", schema({ a: { $ref: "https://example.org/x.json" }, b: { type: "string" } }), ["a:note", "b:text"]],
+    ["a definition in a file", schema({ a: { $ref: "../x.json#/a" } }), ["a:note"]],
+    ["a recursive definition", schema({ tree: { $ref: "#/$defs/node" }, n: { type: "integer" } }, { $defs: { node: { type: "object", properties: { kids: { type: "array", items: { $ref: "#/$defs/node" } } } } } }), ["n:integer"]],
     ["a definition of itself", schema({ a: { $ref: "#/properties/a" } }), []],
     ["a tree without an end", schema({ a: { $ref: "#" } }), []],
     ["a default that is no answer", schema({ a: { type: "string", default: { b: 1 } } }), ["a:text"]],
@@ -25,6 +27,11 @@ describe("fieldsOf", () => {
   it("is bounded", () => {
     const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`f${i}`, { type: "string" }]));
     expect(fieldsOf(schema(many)).length).toBe(200);
+  });
+
+  it("says what it does not fetch", () => {
+    const [field] = fieldsOf(schema({ a: { $ref: "https://example.org/x.json" } }));
+    expect(field?.description).toBe("schema not available: https://example.org/x.json");
   });
 
   it("takes titles and descriptions", () => {

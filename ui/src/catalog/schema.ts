@@ -2,7 +2,8 @@
 
 type Schema = Record<string, unknown>;
 
-export type Kind = "text" | "number" | "integer" | "boolean" | "choice";
+/** A note is no answer: it says why there is none. */
+export type Kind = "text" | "number" | "integer" | "boolean" | "choice" | "note";
 
 /** One answer of the form. */
 export interface Field {
@@ -69,6 +70,12 @@ export function fieldsOf(text: string | undefined): Field[] {
   const fields: Field[] = [];
   const visit = (schema: unknown, path: string[]) => {
     const found = resolved(document, schema);
+    const elsewhere = isMap(schema) ? words(schema.$ref) : "";
+    if (elsewhere && !elsewhere.startsWith("#") && path.length > 0 && fields.length < FIELDS) {
+      const description = `schema not available: ${elsewhere}`;
+      fields.push({ path, title: path.join("."), description, kind: "note", choices: [], fallback: "" });
+      return;
+    }
     if (!found || path.length > DEPTH || fields.length >= FIELDS) return;
     if (isMap(found.properties)) {
       for (const [name, below] of Object.entries(found.properties)) if (name !== "__proto__") visit(below, [...path, name]);
@@ -100,6 +107,8 @@ function valueOf(field: Field, answer: string): unknown {
       return answer;
     case "choice":
       return field.choices.includes(answer) ? (JSON.parse(answer) as unknown) : undefined;
+    case "note":
+      return undefined;
     case "boolean":
       return answer === "true" ? true : answer === "false" ? false : undefined;
     default: {

@@ -37,6 +37,12 @@ export function ValuesInput({ schema, values, onChange }: { schema: string | und
 }
 
 function Input({ field, answer, onAnswer }: { field: Field; answer: string | undefined; onAnswer: (value: string | undefined) => void }) {
+  if (field.kind === "note")
+    return (
+      <p className="notice tone-warn">
+        {field.title}: {field.description}
+      </p>
+    );
   const name = field.path.join(".");
   const choices = field.kind === "boolean" ? ["true", "false"] : field.choices;
   const isNumber = field.kind === "number" || field.kind === "integer";
