@@ -2,6 +2,7 @@
 //! part of the tests: a figure is not a verdict.
 
 mod cache;
+mod catalog;
 mod engine;
 mod fleet;
 mod helm;
@@ -34,6 +35,26 @@ pub enum Bench {
     Kube(KubeArgs),
     /// Charts rendered by the real Helm, by our program and in process
     Helm(HelmArgs),
+    /// A large chart repository read into the catalogue, and searched
+    Catalog(CatalogArgs),
+}
+
+#[derive(Args)]
+pub struct CatalogArgs {
+    /// How many charts the index has
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    charts: usize,
+    /// How many versions each of them has
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    versions: usize,
+    /// kubeapps' asset-syncer, measured in the same run on the same PostgreSQL
+    #[arg(long, value_name = "FILE")]
+    asset_syncer: Option<PathBuf>,
+    /// The program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
 }
 
 #[derive(Args)]
@@ -202,6 +223,7 @@ pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
         Bench::Cache(args) => cache::run(root, &args),
         Bench::Kube(args) => kube::run(root, &args),
         Bench::Helm(args) => helm::run(root, &args),
+        Bench::Catalog(args) => catalog::run(root, &args),
     }
 }
 
