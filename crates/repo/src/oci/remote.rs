@@ -6,6 +6,7 @@
 use super::{
     LAYER_BYTES,
     address::{is_tag, version_of},
+    catalogues,
     manifest::Manifest,
     registry::{Place, Registry},
 };
@@ -13,6 +14,7 @@ use crate::{
     ContactWatch, RepoAccess, RepoError, Secret,
     charts::RemoteOptions,
     entry::{Common, no_look_ups},
+    http::Downloads,
     shares::Shares,
     url::refuse,
 };
@@ -35,6 +37,8 @@ pub struct OciChart {
 /// The charts below a path of a registry.
 pub struct OciRemote {
     registry: Registry,
+    /// For lists that are not the registry's own.
+    downloads: Downloads,
     access: RepoAccess,
 }
 
@@ -64,6 +68,7 @@ impl OciRemote {
             look_ups: no_look_ups(),
         });
         Ok(Self {
+            downloads: Downloads::new(options.timeout, Arc::clone(&common)),
             registry: Registry::new(options.timeout, common),
             access,
         })
@@ -91,11 +96,33 @@ impl OciRemote {
         Ok(Some(OciChart { digest, archive }))
     }
 
-    /// The repositories that a VMware registry lists.
+    /// The repositories below the path: as VMware's registries, Harbor or Docker Hub list them.
     ///
     /// # Errors
     /// It lists none.
     pub async fn listed(&self) -> Result<Vec<String>, RepoError> {
+        let url = &self.access.url;
+        let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let host = host.rsplit('@').next().unwrap_or_default();
+        let path = path.trim_matches('/');
+        let (downloads, access) = (&self.downloads, &self.access);
+        if catalogues::is_hub(host) {
+            let namespace = (catalogues::HUB, path);
+            return catalogues::of_hub(downloads, access, namespace).await;
+        }
+        let absent = match self.indexed().await {
+            Err(e @ RepoError::Artifact { .. }) if !path.is_empty() => e,
+            indexed => return indexed,
+        };
+        let scheme = if access.plain_http { "http" } else { "https" };
+        let base = format!("{scheme}://{host}");
+        let found = catalogues::of_harbor(downloads, access, (&base, path)).await?;
+        found.ok_or(absent)
+    }
+
+    /// The list that VMware's registries have as an artifact.
+    async fn indexed(&self) -> Result<Vec<String>, RepoError> {
         #[derive(Deserialize)]
         struct Index {
             #[serde(default)]
