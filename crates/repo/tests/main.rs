@@ -8,6 +8,7 @@ mod local;
 mod oci;
 mod oci_registry;
 mod plugins;
+mod proposed;
 mod remote;
 mod repo_server;
 mod server;
