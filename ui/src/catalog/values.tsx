@@ -6,7 +6,7 @@ import { type Answers, type Field, fieldsOf, nameOf, valuesOf } from "./schema";
 
 export function ValuesInput({ schema, values, onChange }: { schema: string | undefined; values: string; onChange: (values: string) => void }) {
   const fields = useMemo(() => fieldsOf(schema), [schema]);
-  const [asForm, setAsForm] = useState(fields.length > 0);
+  const [asForm, setAsForm] = useState(fields.some((field) => field.kind !== "note"));
   const [answers, setAnswers] = useState<Answers>({});
   const answer = (field: Field, value: string | undefined) => {
     const { [nameOf(field)]: _, ...others } = answers;
