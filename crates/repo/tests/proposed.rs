@@ -8,6 +8,9 @@ use tiphys_repo::{Proposal, Proposed, RepoAccess, RepoError, Repos, Secret};
 
 const SECRET: &str = "s3cr3t-pa55";
 
+/// What a file contains, and what it is to contain.
+type Edit = fn(Option<Vec<u8>>) -> Result<Vec<u8>, String>;
+
 fn git(at: &Path, arguments: &[&str]) -> String {
     let mut git = Command::new("git");
     let output = git.arg("-C").arg(at).args(arguments).output();
@@ -28,7 +31,7 @@ fn ground() -> TempDir {
 async fn propose(
     access: &RepoAccess,
     (base, branch, path): (&str, &str, &str),
-    edit: fn(Option<Vec<u8>>) -> Result<Vec<u8>, String>,
+    edit: Edit,
 ) -> Result<Proposed, RepoError> {
     let copies = TempDir::new().expect("a folder");
     let proposal = Proposal {
@@ -105,7 +108,6 @@ async fn what_is_refused_pushes_nothing() {
     let refs = git(&bare, &["show-ref"]);
     let same = |before: Option<Vec<u8>>| Ok(before.unwrap_or_default());
     let never = |_: Option<Vec<u8>>| Err("not so".to_owned());
-    type Edit = fn(Option<Vec<u8>>) -> Result<Vec<u8>, String>;
     for (base, branch, path, edit, why) in [
         ("", default.trim(), "a", twice as Edit, "has a branch"),
         ("none", "b", "a", twice, "has no branch \"none\""),

@@ -47,6 +47,9 @@ pub struct CatalogArgs {
     /// How many versions each of them has
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
     versions: usize,
+    /// How many versions are searched, at least
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    searched: usize,
     /// kubeapps' asset-syncer, measured in the same run on the same PostgreSQL
     #[arg(long, value_name = "FILE")]
     asset_syncer: Option<PathBuf>,

@@ -465,7 +465,7 @@ fn upgrade_committed(repositories: &Repositories<'_>, deploy: &Repo, connect: &[
         "apps/shop.yaml",
     ];
     let base = ["--base", "catalog/shop-1.0.0"];
-    let said = repositories.catalog(&[&upgrade, &base, connect].concat());
+    let said = repositories.catalog(&[&upgrade[..], &base, connect].concat());
     assert!(
         said.contains("Upgrade shop from 1.0.0 to 1.1.0\n\n1.0.0 -> 1.1.0\n"),
         "{said}"

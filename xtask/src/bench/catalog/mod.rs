@@ -24,8 +24,6 @@ use tiphys_testkit::postgres::{Postgres, USER};
 const MEASURED: &str = "measured";
 const MORE: &str = "more";
 const NAMESPACE: &str = "bench";
-/// Versions that are searched.
-const SEARCHED: usize = 100_000;
 /// How often the memory of a program is looked at.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -48,7 +46,7 @@ struct Figures {
 pub fn run(root: &Path, args: &CatalogArgs) -> anyhow::Result<()> {
     let program = super::program(root, args.program.as_deref())?;
     let all = args.charts * args.versions;
-    let more = SEARCHED.saturating_sub(all).div_ceil(args.versions);
+    let more = args.searched.saturating_sub(all).div_ceil(args.versions);
     let measured = Charts::new(0, args.charts, args.versions);
     let bytes = measured.index.len();
     let server = Server::start(vec![
