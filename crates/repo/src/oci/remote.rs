@@ -39,6 +39,8 @@ pub struct OciRemote {
     registry: Registry,
     /// For lists that are not the registry's own.
     downloads: Downloads,
+    /// Where Docker Hub's API is.
+    hub: String,
     access: RepoAccess,
 }
 
@@ -69,9 +71,17 @@ impl OciRemote {
         });
         Ok(Self {
             downloads: Downloads::new(options.timeout, Arc::clone(&common)),
+            hub: catalogues::HUB.to_owned(),
             registry: Registry::new(options.timeout, common),
             access,
         })
+    }
+
+    /// Asks for Docker Hub's lists somewhere else, for tests.
+    #[doc(hidden)]
+    pub fn with_hub(mut self, url: impl Into<String>) -> Self {
+        self.hub = url.into();
+        self
     }
 
     /// The tags of a repository below the path, as they are written.
@@ -108,7 +118,7 @@ impl OciRemote {
         let path = path.trim_matches('/');
         let (downloads, access) = (&self.downloads, &self.access);
         if catalogues::is_hub(host) {
-            let namespace = (catalogues::HUB, path);
+            let namespace = (self.hub.as_str(), path);
             return catalogues::of_hub(downloads, access, namespace).await;
         }
         let absent = match self.indexed().await {

@@ -1,7 +1,7 @@
 //! `catalog install`: from a chart to an Application.
 
 use super::{
-    called,
+    better, called,
     commit::{Change, CommitArgs},
     failed, is_ours,
     read::Opened,
@@ -96,7 +96,7 @@ impl Install {
             // The credentials of a cluster's repositories are in the cluster.
             Err(CatalogError::Repo(e)) if !is_ours => {
                 let asked = self.by_control_plane(&opened, version, &values, args);
-                asked.await.map_err(|_| failed(e.into()))?
+                asked.await.map_err(|why| better(why, e.into()))?
             }
             Err(e) => return Err(failed(e)),
         };

@@ -79,6 +79,14 @@ fn failed(e: CatalogError) -> Failure {
     Failure::error(e.to_string())
 }
 
+/// Why the control plane refuses; if it did not answer, why there was a question.
+fn better(why: Failure, asked_for: CatalogError) -> Failure {
+    if why.status.is_some() {
+        return why;
+    }
+    failed(asked_for)
+}
+
 /// Whether a repository was entered here. The credentials of others are not here.
 fn is_ours(store: &Store, id: &RepoId) -> Result<bool, Failure> {
     let status = store.repo(id).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! `catalog upgrade`: an Application gets another version of its chart.
 
 use super::{
-    called,
+    better, called,
     commit::{Change, CommitArgs},
     failed, is_ours, write,
 };
@@ -90,7 +90,7 @@ impl Upgrade {
                 let asked = client
                     .unary(PREVIEW, self.request(&app_ref, &decided))
                     .await;
-                asked.map_err(|_| failed(e.into()))?
+                asked.map_err(|why| better(why, e.into()))?
             }
             Err(e) => return Err(failed(e)),
         };
