@@ -90,7 +90,7 @@ impl Upgrade {
                 let asked = client
                     .unary(PREVIEW, self.request(&app_ref, &decided))
                     .await;
-                asked.map_err(|why| better(why, e.into()))?
+                asked.map_err(|why| better(why.into(), e.into()))?
             }
             Err(e) => return Err(failed(e)),
         };
