@@ -23,6 +23,7 @@ mod needs;
 pub mod net;
 mod oci;
 mod plugin;
+mod proposed;
 pub mod repo_server;
 mod repos;
 pub mod revision;
@@ -59,6 +60,7 @@ pub use oci::{OciChart, OciRemote, version_of_tag};
 #[doc(hidden)]
 pub use oci::{read_challenge, read_layer, read_manifest};
 pub use plugin::{ASK_PASS_NONCE, ASK_PASS_SOCKET, ArchiveLimits, PluginSettings, ask_pass};
+pub use proposed::{Proposal, Proposed};
 pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved, Since};
 pub use secret::Secret;

@@ -34,6 +34,9 @@ const MAX_REQUEST: usize = 16 * 1024 * 1024;
 /// The same for callers who are not logged in.
 const MAX_PUBLIC_REQUEST: usize = 64 * 1024;
 
+/// Where paths of calls begin; the other paths are files.
+const REST: [&str; 3] = ["/api/", "/core/", "/plugins/"];
+
 impl Role for State {
     type Caller = Caller;
     type Access = Access;
@@ -121,7 +124,7 @@ impl Role for State {
             let state = self.clone();
             return Box::pin(async move { Ok(sso::dex(state, request).await) });
         }
-        let answer = if path.starts_with("/api/") {
+        let answer = if REST.iter().any(|prefix| path.starts_with(prefix)) {
             Err(request)
         } else if matches!(*request.method(), Method::GET | Method::HEAD) {
             Ok(self.assets.respond(path))

@@ -11,6 +11,7 @@ mod clusters;
 mod common;
 mod connections;
 mod gpgkeys;
+mod kubeapps;
 mod notifications;
 mod permissions;
 mod policy;

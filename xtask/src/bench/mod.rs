@@ -3,6 +3,7 @@
 
 mod appset;
 mod cache;
+mod catalog;
 mod engine;
 mod fleet;
 mod helm;
@@ -42,6 +43,8 @@ pub enum Bench {
     Helm(HelmArgs),
     /// Every kind of render, and an index, beside the real programs and in process
     Render(RenderArgs),
+    /// A large chart repository read into the catalogue, and searched
+    Catalog(CatalogArgs),
 }
 
 #[derive(Args)]
@@ -73,6 +76,27 @@ pub struct RenderArgs {
     /// How often each is measured; the best counts
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
     rounds: usize,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Args)]
+pub struct CatalogArgs {
+    /// How many charts the index has
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    charts: usize,
+    /// How many versions each of them has
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    versions: usize,
+    /// How many versions are searched, at least
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    searched: usize,
+    /// kubeapps' asset-syncer, measured in the same run on the same PostgreSQL
+    #[arg(long, value_name = "FILE")]
+    asset_syncer: Option<PathBuf>,
+    /// The program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -270,6 +294,7 @@ pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
         Bench::Kube(args) => kube::run(root, &args),
         Bench::Helm(args) => helm::run(root, &args),
         Bench::Render(args) => render::run(root, &args),
+        Bench::Catalog(args) => catalog::run(root, &args),
     }
 }
 

@@ -169,7 +169,8 @@ impl<'a> Additions<'a> {
         Ok(decoded.entries.iter().map(entry).collect())
     }
 
-    pub(super) fn content(&self, blob: ObjectId) -> Result<Vec<u8>, RepoError> {
+    /// What a file contains.
+    pub fn content(&self, blob: ObjectId) -> Result<Vec<u8>, RepoError> {
         let found = self
             .repo
             .find_blob(blob)

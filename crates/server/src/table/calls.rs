@@ -7,8 +7,8 @@ use crate::{
     access::{Access, Action::*, Ask, CredentialUse, Resource::*},
     server::State,
     services::{
-        account, application, application_set, catalog, certificate, cluster, gpgkey, notification,
-        project, project_tokens, repocreds, repository, session, settings, version,
+        account, application, application_set, catalog, certificate, cluster, gpgkey, kubeapps,
+        notification, project, project_tokens, repocreds, repository, session, settings, version,
     },
 };
 use tiphys_rpc::{Call, table::Session};
@@ -27,6 +27,7 @@ pub fn all() -> Vec<Call<State>> {
         clusters(),
         trust(),
         charts(),
+        kubeapps_core(),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -810,6 +811,93 @@ fn charts() -> Vec<Call<State>> {
             &["POST /api/v1/catalog/upgrade *"],
             needs(&[Ask(Applications, Get)]),
             catalog::release::upgrade,
+        ),
+    ]
+}
+
+/// What kubeapps' dashboard reads, by the names and paths of kubeapps.
+fn kubeapps_core() -> Vec<Call<State>> {
+    const SEE: Ask = Ask(Repositories, Get);
+    const PACKAGES: &str = "kubeappsapis.core.packages.v1alpha1.PackagesService";
+    const REPOSITORIES: &str = "kubeappsapis.core.packages.v1alpha1.RepositoriesService";
+    /// A package as paths of the core, and of the plugin for Helm, name it.
+    macro_rules! below {
+        ($what:literal, $field:literal, $rest:literal) => {
+            &[
+                concat!(
+                    "GET /core/packages/v1alpha1/",
+                    $what,
+                    "/plugin/{",
+                    $field,
+                    ".plugin.name}/{",
+                    $field,
+                    ".plugin.version}/c/{",
+                    $field,
+                    ".context.cluster}/ns/{",
+                    $field,
+                    ".context.namespace}/{",
+                    $field,
+                    ".identifier=**}",
+                    $rest
+                ),
+                concat!(
+                    "GET /plugins/helm/packages/v1alpha1/",
+                    $what,
+                    "/c/{",
+                    $field,
+                    ".context.cluster}/ns/{",
+                    $field,
+                    ".context.namespace}/{",
+                    $field,
+                    ".identifier=**}",
+                    $rest
+                ),
+            ]
+        };
+    }
+    let rpc = |service: &str, name: &str| format!("{service}/{name}");
+    vec![
+        unary(
+            &rpc(PACKAGES, "GetAvailablePackageSummaries"),
+            &[
+                "GET /core/packages/v1alpha1/availablepackages",
+                "GET /plugins/helm/packages/v1alpha1/availablepackages",
+            ],
+            Access::Lists(SEE),
+            kubeapps::summaries,
+        ),
+        // Before the next, whose paths these match, too.
+        unary(
+            &rpc(PACKAGES, "GetAvailablePackageVersions"),
+            below!("availablepackages", "available_package_ref", "/versions"),
+            needs(&[SEE]),
+            kubeapps::versions,
+        ),
+        unary(
+            &rpc(PACKAGES, "GetAvailablePackageDetail"),
+            below!("availablepackages", "available_package_ref", ""),
+            needs(&[SEE]),
+            kubeapps::detail,
+        ),
+        unary(
+            &rpc(REPOSITORIES, "GetPackageRepositorySummaries"),
+            &[
+                "GET /core/packages/v1alpha1/repositories",
+                "GET /plugins/helm/packages/v1alpha1/repositories",
+            ],
+            Access::Lists(SEE),
+            kubeapps::repositories,
+        ),
+        unary(
+            &rpc(REPOSITORIES, "GetPackageRepositoryDetail"),
+            below!("repositories", "package_repo_ref", ""),
+            Access::Lists(SEE),
+            kubeapps::repository,
+        ),
+        signed_in(
+            "kubeappsapis.core.plugins.v1alpha1.PluginsService/GetConfiguredPlugins",
+            &["GET /core/plugins/v1alpha1/configured-plugins"],
+            kubeapps::plugins,
         ),
     ]
 }

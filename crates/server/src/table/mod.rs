@@ -118,15 +118,15 @@ mod tests {
         let table = table();
         assert_eq!(
             table.calls().len(),
-            116,
-            "the public services have 109 RPCs, and the catalogue 7"
+            122,
+            "the public services have 109 RPCs, the catalogue 7, and kubeapps 6"
         );
         let names: BTreeSet<&str> = table.calls().iter().map(|c| c.rpc.as_str()).collect();
-        assert_eq!(names.len(), 116);
+        assert_eq!(names.len(), 122);
         assert_eq!(
             table.calls().iter().map(|c| c.rest.len()).sum::<usize>(),
-            117,
-            "pod logs have two paths"
+            128,
+            "pod logs and packages have two paths"
         );
     }
 

@@ -22,7 +22,8 @@ use tiphys_api::{
     resource::ApplicationTree,
     rpc::{
         account, application as app, application_set as set, catalog, cluster, events::EventList,
-        gpgkey, notification, project, repocreds, repository as repo, session, settings, version,
+        gpgkey, kubeapps, notification, project, repocreds, repository as repo, session, settings,
+        version,
     },
     source::ApplicationSource,
 };
@@ -59,6 +60,12 @@ without_secrets!(
     catalog::EmptyResponse,
     catalog::SearchResponse,
     catalog::UpdateList,
+    kubeapps::DetailResponse,
+    kubeapps::PluginsResponse,
+    kubeapps::RepositoriesResponse,
+    kubeapps::RepositoryResponse,
+    kubeapps::SummariesResponse,
+    kubeapps::VersionsResponse,
     cluster::ClusterResponse,
     app::ApplicationResourceResponse,
     app::ApplicationResponse,
