@@ -95,6 +95,7 @@ impl ControlPlane {
             sources: Arc::new(RepoSources::new(self.sources())),
             sets: Arc::new(RecordSets::new(self.sets(), self.answers())),
             catalog: Arc::new(self.charts.clone()),
+            sessions: None,
             assets: page::assets(),
             options: Options {
                 namespace,

@@ -1,14 +1,17 @@
 //! Writes the state of Applications and clusters to Redis, in the format that Argo CD's servers
-//! read.
+//! read, and reads it.
 //!
 //! Main function: [`follow`]. It writes what was published since the last write, and everything
 //! again after the connection was lost or when values are about to expire or are missing. Nothing
-//! waits for it: if Redis is down, Applications are still compared and synced.
+//! waits for it: if Redis is down, Applications are still compared and synced. Main type for API
+//! servers: [`Reader`].
 
 mod format;
+mod reader;
 mod sentinel;
 
 pub use format::Format;
+pub use reader::{ReadError, Reader};
 pub use sentinel::Sentinels;
 
 use crate::metrics::RedisRequests;

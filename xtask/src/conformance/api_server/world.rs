@@ -505,6 +505,7 @@ impl World {
             sources: Arc::new(RepoSources::new(sources)),
             sets: Arc::new(RecordSets::new(sets, answers)),
             catalog: Arc::new(NoCatalog),
+            sessions: None,
             assets: assets(),
             options: options(flags),
         });
