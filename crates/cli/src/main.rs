@@ -47,6 +47,7 @@ enum Command {
     CmpServer(Box<roles::cmp_server::CmpServerArgs>),
     RepoServer(Box<roles::repo_server_role::RepoServerRoleArgs>),
     CommitServer(Box<roles::commit_server::CommitServerArgs>),
+    Server(Box<roles::server::ServerArgs>),
     AssetSyncer(roles::asset_syncer::AssetSyncerArgs),
     #[command(name = roles::apprepository_controller::NAME)]
     AppRepositoryController(roles::apprepository_controller::AppRepositoryControllerArgs),
@@ -275,6 +276,7 @@ fn start(cli: Cli) -> ExitCode {
         Command::CmpServer(_)
         | Command::RepoServer(_)
         | Command::CommitServer(_)
+        | Command::Server(_)
         | Command::AssetSyncer(_)
         | Command::AppRepositoryController(_)
         | Command::Client(_) => false,
@@ -312,6 +314,11 @@ fn start(cli: Cli) -> ExitCode {
             let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
             let logs = Logs::start(cli.connect.log_format(), Some(level));
             runtime.block_on(roles::commit_server::run(*args, logs))
+        }
+        Command::Server(args) => {
+            let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
+            let logs = Logs::start(cli.connect.log_format(), Some(level));
+            runtime.block_on(roles::server::run(*args, Default::default(), logs))
         }
         Command::AssetSyncer(args) => {
             log_plainly(cli.loglevel.as_deref());

@@ -183,7 +183,7 @@ fn adapt_flags(command: Command) -> Command {
             "up" => sub.mut_args(takes_any_value),
             "control-plane" => sub,
             "asset-syncer" | "apprepository-controller" => sub,
-            "admin" | "apply" | "catalog" | "diff" | "helm" | "install" => {
+            "admin" | "apply" | "catalog" | "diff" | "helm" | "install" | "server" => {
                 without(adapt_flags(sub), &global)
             }
             _ => adapt_flags(sub),
