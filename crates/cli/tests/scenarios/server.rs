@@ -224,8 +224,14 @@ pub fn the_servers_place_is_taken(world: &mut World) {
     let resources = own.says(&["app", "resources", "web"], &log);
     assert!(resources.contains("web"), "{resources}");
     assert_eq!(own.user(&["app", "diff", "web"]).code, Some(0), "{}", log());
-    let clusters = own.says(&["cluster", "list"], &log);
-    assert!(clusters.contains("Successful"), "{clusters}");
+    // Controllers write what they know of clusters every ten seconds.
+    eventually(PATIENCE, "the cluster is known", || {
+        let clusters = own.says(&["cluster", "list"], &log);
+        clusters
+            .contains("Successful")
+            .then_some(())
+            .ok_or(clusters)
+    });
     assert!(get(metrics, "/metrics").contains("grpc_server_handled_total"));
     assert!(get(own.api, "/").contains("x-frame-options: deny"));
     let unused = "\"names\":\"webhook-parallelism-limit\"";
