@@ -80,6 +80,14 @@ fn told(e: &clap::Error) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
+    if e.kind() == ErrorKind::MissingRequiredArgument {
+        // As in Argo CD, where a command without its arguments prints how it is used.
+        output::print(&e.render().to_string());
+        let words: Vec<_> = env::args_os().skip(1).take(2).collect();
+        // Code 1 means a difference there.
+        let is_diff = words == ["app", "diff"];
+        return ExitCode::from(if is_diff { 2 } else { 1 });
+    }
     let _ = e.print();
     if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         ExitCode::SUCCESS

@@ -102,7 +102,7 @@ impl Normaliser {
             kube_version: Regex::new(r"\bv?1\.36(?:\.\d+)?\b")?,
             age: Regex::new(r"(\s)\d+[smhd](?:\d+[smhd])*(\s|$)")?,
             stream: Regex::new(
-                r"(?m)(TIMESTAMP +GROUP +KIND[^\n]*\n)(?:(?:<TIME>|\d{4}-)[^\n]*\n)+",
+                r"(?m)(TIMESTAMP +GROUP +KIND[^\n]*\n)(?:(?:<TIME>|\d{4}-|<STREAM>)[^\n]*\n)+",
             )?,
             hunk: Regex::new(r"(?m)^\d+(?:,\d+)?[acd]\d+(?:,\d+)?$")?,
             spaces: Regex::new(r"  +")?,
@@ -157,9 +157,12 @@ impl Normaliser {
                 text = self.age.replace_all(&text, "${1}<AGE>${2}").into_owned();
             }
         }
-        self.stream
-            .replace_all(&text, "${1}<STREAM>\n")
-            .into_owned()
+        self.without_stream(&text)
+    }
+
+    /// Without the rows of a live table, whose number hangs on the speed.
+    pub fn without_stream(&self, text: &str) -> String {
+        self.stream.replace_all(text, "${1}").into_owned()
     }
 
     /// For tables with counts, and those whose widths are not defined.
@@ -232,4 +235,47 @@ fn hunks(hunk: &Regex, text: String) -> String {
         return hunk.replace_all(&text, "<HUNK>").into_owned();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_from_run_to_run_is_replaced() {
+        let mut normaliser = Normaliser::new().expect("valid patterns");
+        normaliser.known = vec![("127.0.0.1:8080".to_owned(), "<SERVER>".to_owned())];
+        for (text, expected) in [
+            ("at 2026-11-28T10:00:00Z\n", "at <TIME>\n"),
+            ("at 2026-01-01T00:00:00Z\n", "at 2026-01-01T00:00:00Z\n"),
+            (
+                "http://127.0.0.1:8080/x 127.0.0.1:34567\n",
+                "http://<SERVER>/x 127.0.0.1:<PORT>\n",
+            ),
+            (
+                "{\n  \"managedFields\": [\n    1\n  ],\n  \"a\": 1\n}",
+                "{\n  \"managedFields\": \"<MANAGED>\",\n  \"a\": 1\n}",
+            ),
+            (
+                "  managedFields:\n  - a: 1\n    b: 2\n  name: x\n",
+                "  managedFields: <MANAGED>\n  name: x\n",
+            ),
+            (
+                "error: an argument\n\nUsage: argocd app get [OPTIONS]\n\nMore\n",
+                "<USAGE>\n",
+            ),
+            (
+                "Error: unknown flag\nUsage:\n  argocd app get\n",
+                "Error: unknown flag\n<USAGE>\n",
+            ),
+            (
+                "TIMESTAMP  GROUP  KIND\n2026-11-28T10:00:00+00:00  Pod\n\nName: x\n",
+                "TIMESTAMP  GROUP  KIND\n\nName: x\n",
+            ),
+            ("NAME  AGE\nx     5m10s\n", "NAME  AGE\nx     <AGE>\n"),
+        ] {
+            assert_eq!(normaliser.text(text), expected);
+        }
+        assert_eq!(normaliser.line("{\"b\":1,\"a\":2}"), "{\"a\":2,\"b\":1}");
+    }
 }

@@ -19,7 +19,7 @@ use std::{
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(40);
 /// How long something is waited for.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(12);
 
 /// What differs, of each command.
 pub fn run(world: &World, case: &Value) -> anyhow::Result<Vec<String>> {
@@ -38,9 +38,11 @@ pub fn run(world: &World, case: &Value) -> anyhow::Result<Vec<String>> {
             let name = || format!("step {number} {}", step["args"]);
             found.extend(ran.into_iter().map(|why| format!("{}: {why}", name())));
         } else if !step["wait"].is_null() {
-            world
-                .wait(&step["wait"], WAIT)
-                .with_context(|| format!("step {number}"))?;
+            // What follows depends on it; the reason is often in what came before.
+            if let Err(why) = world.wait(&step["wait"], WAIT) {
+                found.push(format!("step {number}: {why}"));
+                break;
+            }
         } else if step["kubectl"].is_array() {
             kubectl(world, &step["kubectl"])?;
         } else if step["apply"].is_object() {

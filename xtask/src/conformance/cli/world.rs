@@ -22,6 +22,8 @@ const PASSWORD: &str = "adminpass1";
 /// Where the charts were recorded.
 const CHARTS: u16 = 18_090;
 const REPOSITORY: &str = "/tmp/tiphys-cases";
+/// How long it may take to empty namespaces.
+const EMPTIED: Duration = Duration::from_secs(20);
 /// How long an API server remembers its settings.
 const REMEMBERED: Duration = Duration::from_millis(3300);
 /// The settings that scenarios change.
@@ -232,6 +234,7 @@ impl World {
                 }
             }
         }
+        self.remove_namespaces()?;
         let everything = json!({
             "sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
             "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
@@ -246,6 +249,30 @@ impl World {
             .send("PUT", &at, "application/json", Some(&project));
         put.map(drop)
             .map_err(|e| anyhow::anyhow!("the project: {}", e.0))
+    }
+
+    /// Those that scenarios made, with what is in them.
+    fn remove_namespaces(&self) -> anyhow::Result<()> {
+        let all = path("Namespace", "", "")?;
+        let made = || {
+            let mut names = Vec::new();
+            for namespace in self.kube.list(&all) {
+                let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+                if name.starts_with("c-") {
+                    names.push(name.to_owned());
+                }
+            }
+            names
+        };
+        for name in made() {
+            self.delete("Namespace", "", &name)?;
+        }
+        let begun = Instant::now();
+        while !made().is_empty() {
+            ensure!(begun.elapsed() < EMPTIED, "namespaces stay: {:?}", made());
+            sleep(Duration::from_millis(20));
+        }
+        Ok(())
     }
 
     fn store_settings(&mut self, over: &Value) -> anyhow::Result<()> {
