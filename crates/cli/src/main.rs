@@ -14,7 +14,10 @@ use roles::{
     logs::Logs,
 };
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    error::{ContextKind, ErrorKind},
+};
 use std::{env, process::ExitCode};
 
 /// Many threads allocate many small objects, and sometimes lists of several megabytes.
@@ -79,6 +82,19 @@ fn told(e: &clap::Error) -> ExitCode {
             eprintln!("error: {text}");
             return ExitCode::FAILURE;
         }
+    }
+    if e.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ended) = commands::plugin::run(env::args_os().skip(1))
+    {
+        return ended;
+    }
+    let unknown = e.get(ContextKind::InvalidArg).map(ToString::to_string);
+    let unknown = unknown.filter(|flag| flag.starts_with('-'));
+    if e.kind() == ErrorKind::UnknownArgument
+        && let Some(flag) = unknown
+    {
+        output::print(&format!("Error: unknown flag: {flag}\n{}", e.render()));
+        return ExitCode::FAILURE;
     }
     if e.kind() == ErrorKind::MissingRequiredArgument {
         // As in Argo CD, where a command without its arguments prints how it is used.

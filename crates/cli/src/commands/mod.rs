@@ -25,6 +25,7 @@ mod kustomize;
 mod lifetime;
 mod login;
 mod logout;
+pub mod plugin;
 mod proj;
 mod prompt;
 mod relogin;

@@ -2,9 +2,16 @@
 
 use super::normalise::Normaliser;
 use crate::conformance::first_difference;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tiphys_gocompat::yaml;
 
+static EMPTY: Value = Value::Null;
+const MANAGED: &str = "<MANAGED>";
+/// Annotations that the recorded server leaves behind for a hydrator that does not run.
+const LEFT_BEHIND: [&str; 2] = [
+    "argocd.argoproj.io/hydrate",
+    "argocd.argoproj.io/hydrate-timestamp",
+];
 /// Lines of a difference that are shown.
 const SHOWN: usize = 3;
 
@@ -47,7 +54,12 @@ pub fn output(
         }
         lines
     };
-    let (wanted_lines, got_lines) = (form(wanted), form(&got));
+    let (mut wanted_lines, got_lines) = (form(wanted), form(&got));
+    let lacks = |text: &str| text.contains(MANAGED) && !got.contains(MANAGED);
+    if lacks(wanted) {
+        // Records are kept without them on purpose: they are half of an Application.
+        wanted_lines.retain(|line| !line.contains(MANAGED));
+    }
     if wanted_lines == got_lines || parsed(wanted, &got).is_some_and(|differs| differs.is_empty()) {
         return None;
     }
@@ -72,7 +84,40 @@ fn parsed(wanted: &str, got: &str) -> Option<String> {
             (!all.is_empty() && all.iter().all(is_it)).then(|| all.into())
         })
     };
-    Some(first_difference(&read(wanted)?, &read(got)?, ""))
+    let (mut wanted, got) = (read(wanted)?, read(got)?);
+    relax(&mut wanted, &got);
+    Some(first_difference(&wanted, &got, ""))
+}
+
+/// Takes from what was recorded what is missing on purpose: fields of managers, of which records
+/// are kept without, and annotations without a meaning.
+fn relax(wanted: &mut Value, got: &Value) {
+    match (wanted, got) {
+        (Value::Array(wanted), Value::Array(got)) => {
+            wanted.iter_mut().zip(got).for_each(|(w, g)| relax(w, g));
+        }
+        (Value::Object(wanted), Value::Object(got)) => {
+            let is_missing = |key: &str| !got.contains_key(key);
+            if is_missing("managedFields") {
+                wanted.remove("managedFields");
+            }
+            LEFT_BEHIND
+                .into_iter()
+                .filter(|key| is_missing(key))
+                .for_each(|key| drop(wanted.remove(key)));
+            for (key, value) in wanted.iter_mut() {
+                relax(value, got.get(key).unwrap_or(&EMPTY));
+            }
+            let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+            if is_missing("annotations") && wanted.get("annotations").is_some_and(is_empty) {
+                wanted.remove("annotations");
+            }
+        }
+        (Value::Object(wanted), _) => LEFT_BEHIND
+            .into_iter()
+            .for_each(|key| drop(wanted.remove(key))),
+        _ => {}
+    }
 }
 
 fn lines(wanted: &[String], got: &[String]) -> String {

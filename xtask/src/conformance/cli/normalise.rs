@@ -87,7 +87,7 @@ impl Normaliser {
             ),
             (r"127\.0\.0\.1:[345]\d{4}\b", "127.0.0.1:<PORT>"),
             (
-                r#"/(?:tmp|dev/shm)/(?:[A-Za-z0-9_.-]*\d{5,}|<UID>)[^\s"':,]*"#,
+                r#"/(?:tmp|dev/shm)/(?:[A-Za-z0-9_.-]*\d{5,}|<UID>|tiphys-[a-z]+-)[^\s"':,]*"#,
                 "<TEMP>",
             ),
         ];
@@ -179,7 +179,11 @@ impl Normaliser {
         {
             return Value::Object(fields).to_string();
         }
-        if line.contains('<') {
+        let is_header = |line: &str| {
+            let is_name = |c: char| c.is_ascii_uppercase() || " /-%".contains(c);
+            line.contains("  ") && line.chars().all(is_name)
+        };
+        if line.contains('<') || is_header(line) {
             return self.spaces.replace_all(line.trim_end(), "  ").into_owned();
         }
         line.to_owned()

@@ -103,9 +103,12 @@ impl World {
         let tls = tls_server(&program, &kubeconfig, port)?;
         let http = server.url.trim_start_matches("http://").to_owned();
         let mut normaliser = Normaliser::new()?;
+        let version = version(&named)?;
+        let release = version.split('+').next().unwrap_or_default();
         let secured = format!("127.0.0.1:{port}");
         normaliser.known = vec![
-            (version(&named)?, "<VERSION>".to_owned()),
+            (version.clone(), "<VERSION>".to_owned()),
+            (release.to_owned(), "<VERSION>".to_owned()),
             (http.clone(), "<SERVER>".to_owned()),
             (secured.clone(), "<TLSSERVER>".to_owned()),
             (address.clone(), "<KUBEAPI>".to_owned()),
