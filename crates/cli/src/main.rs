@@ -96,7 +96,11 @@ fn told(e: &clap::Error) -> ExitCode {
         output::print(&format!("Error: unknown flag: {flag}\n{}", e.render()));
         return ExitCode::FAILURE;
     }
-    if e.kind() == ErrorKind::MissingRequiredArgument {
+    // One of too many words is unknown, too.
+    if matches!(
+        e.kind(),
+        ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument
+    ) {
         // As in Argo CD, where a command without its arguments prints how it is used.
         output::print(&e.render().to_string());
         let words: Vec<_> = env::args_os().skip(1).take(2).collect();

@@ -279,6 +279,7 @@ data:
             Files {
                 resource: resource_path,
                 argocd_cm_path: Some(settings_path),
+                argocd_secret_path: None,
             }
             .read(),
         )
