@@ -14,7 +14,10 @@ use roles::{
     logs::Logs,
 };
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    error::{ContextKind, ErrorKind},
+};
 use std::{env, process::ExitCode};
 
 /// Many threads allocate many small objects, and sometimes lists of several megabytes.
@@ -51,6 +54,7 @@ enum Command {
     Applicationset(argocd::RoleWords),
     /// Run the controller of notifications alone, as argocd-notifications
     Notifications(argocd::RoleWords),
+    Server(Box<roles::server::ServerArgs>),
     AssetSyncer(roles::asset_syncer::AssetSyncerArgs),
     #[command(name = roles::apprepository_controller::NAME)]
     AppRepositoryController(roles::apprepository_controller::AppRepositoryControllerArgs),
@@ -82,6 +86,31 @@ fn told(e: &clap::Error) -> ExitCode {
             eprintln!("error: {text}");
             return ExitCode::FAILURE;
         }
+    }
+    if e.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ended) = commands::plugin::run(env::args_os().skip(1))
+    {
+        return ended;
+    }
+    let unknown = e.get(ContextKind::InvalidArg).map(ToString::to_string);
+    let unknown = unknown.filter(|flag| flag.starts_with('-'));
+    if e.kind() == ErrorKind::UnknownArgument
+        && let Some(flag) = unknown
+    {
+        output::print(&format!("Error: unknown flag: {flag}\n{}", e.render()));
+        return ExitCode::FAILURE;
+    }
+    // One of too many words is unknown, too.
+    if matches!(
+        e.kind(),
+        ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument
+    ) {
+        // As in Argo CD, where a command without its arguments prints how it is used.
+        output::print(&e.render().to_string());
+        let words: Vec<_> = env::args_os().skip(1).take(2).collect();
+        // Code 1 means a difference there.
+        let is_diff = words == ["app", "diff"];
+        return ExitCode::from(if is_diff { 2 } else { 1 });
     }
     let _ = e.print();
     if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
@@ -287,6 +316,7 @@ fn start(cli: Cli) -> ExitCode {
         | Command::CommitServer(_)
         | Command::Applicationset(_)
         | Command::Notifications(_)
+        | Command::Server(_)
         | Command::AssetSyncer(_)
         | Command::AppRepositoryController(_)
         | Command::Client(_) => false,
@@ -331,6 +361,11 @@ fn start(cli: Cli) -> ExitCode {
         }
         Command::Notifications(args) => {
             return start_own_role(args.words, "notifications");
+        }
+        Command::Server(args) => {
+            let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
+            let logs = Logs::start(cli.connect.log_format(), Some(level));
+            runtime.block_on(roles::server::run(*args, Default::default(), logs))
         }
         Command::AssetSyncer(args) => {
             log_plainly(cli.loglevel.as_deref());

@@ -21,7 +21,7 @@ use tiphys_api::{
     source::ApplicationSource,
 };
 use tiphys_repo::{RepoServer, RepoServerOptions};
-use tiphys_testkit::{PATIENCE, Redis, Repo, free_port, skip};
+use tiphys_testkit::{PATIENCE, Repo, free_port, redis::Redis, skip};
 
 const NAME: &str = "argocd-repo-server";
 
@@ -364,8 +364,8 @@ async fn it_answers_as_the_genuine_one_does() {
 
 /// The keys of manifests, and the objects in them.
 fn shared(redis: &Redis) -> BTreeMap<String, Value> {
-    let manifests = redis
-        .values()
+    let values = redis.kept().values.clone();
+    let manifests = values
         .into_iter()
         .filter(|(key, _)| key.starts_with("mfst|"));
     let read = |(key, value): (String, Vec<u8>)| {
@@ -384,10 +384,11 @@ async fn they_use_what_the_other_has_rendered() {
     let genuine = Path::new(&genuine);
     let repo = repository();
     let commit = repo.commit(&[("more.txt", "more")], &[]);
-    let (of_genuine, of_ours) = (Redis::start(), Redis::start());
+    let (of_genuine, of_ours) = (Redis::default(), Redis::default());
+    let (at_genuine, at_ours) = (of_genuine.serve(0), of_ours.serve(0));
     let (their, own) = (
-        Peer::genuine(genuine, &of_genuine.address()),
-        Peer::sharing(&of_ours.address()),
+        Peer::genuine(genuine, &at_genuine.address.to_string()),
+        Peer::sharing(&at_ours.address.to_string()),
     );
     let mut asked = Vec::new();
     for (name, source) in good() {
@@ -403,8 +404,8 @@ async fn they_use_what_the_other_has_rendered() {
 
     // Each is asked again with the other's values, when nobody can render.
     let (their, own) = (
-        Peer::genuine(genuine, &of_ours.address()),
-        Peer::sharing(&of_genuine.address()),
+        Peer::genuine(genuine, &at_ours.address.to_string()),
+        Peer::sharing(&at_genuine.address.to_string()),
     );
     repo.set_away(true);
     for (name, request, (theirs, ours)) in asked {

@@ -2,7 +2,7 @@
 
 use crate::{ApiError, Call, Network, Table};
 use futures::{future::BoxFuture, stream::BoxStream};
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use std::{net::IpAddr, sync::Arc};
 use tonic::body::Body;
 
@@ -60,6 +60,22 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// A path prefix that a proxy keeps, such as `/argo-cd`; empty for none.
     fn root_path(&self) -> &str {
         ""
+    }
+
+    /// Headers of answers other than gRPC that replace the defaults; an empty value leaves one out.
+    fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+        &[]
+    }
+
+    /// Whether a request other than GET may have this content type, which may be empty. A form on
+    /// another site cannot send JSON, so a session cookie alone is not enough to change something.
+    fn accepts(&self, content_type: &str) -> bool {
+        content_type.trim().eq_ignore_ascii_case("application/json")
+    }
+
+    /// Whether REST answers are compressed for clients that take that.
+    fn compresses(&self) -> bool {
+        true
     }
 
     /// Proxies whose X-Forwarded-For header is trusted.

@@ -23,5 +23,5 @@ pub mod table;
 mod webhook;
 
 pub use assets::Assets;
-pub use server::{Deps, Options, Server, State, VersionInfo};
+pub use server::{Deps, DexTls, HttpOptions, Options, Server, State, VersionInfo};
 pub use tiphys_rpc::{ApiError, Code, Network, Tls};

@@ -253,10 +253,16 @@ pub struct DiffPair {
 #[async_trait]
 pub trait Live: Send + Sync + 'static {
     /// The state last published by the controller; `None` before its first comparison.
-    async fn managed_resources(&self, app: &Application) -> Option<Arc<Vec<ResourceDiff>>>;
-    async fn tree(&self, app: &Application) -> Option<Arc<ApplicationTree>>;
-    /// The tree now and after each change.
-    fn watch_tree(&self, app: &Application) -> BoxStream<'static, Arc<ApplicationTree>>;
+    async fn managed_resources(
+        &self,
+        app: &Application,
+    ) -> Result<Option<Arc<Vec<ResourceDiff>>>, ApiError>;
+    async fn tree(&self, app: &Application) -> Result<Option<Arc<ApplicationTree>>, ApiError>;
+    /// The tree now and after each change; an error is the last item.
+    fn watch_tree(
+        &self,
+        app: &Application,
+    ) -> BoxStream<'static, Result<Arc<ApplicationTree>, ApiError>>;
     async fn get(&self, app: &Application, object: &LiveRef) -> Result<Value, ApiError>;
     async fn delete(
         &self,
@@ -314,8 +320,8 @@ pub trait Live: Send + Sync + 'static {
     fn destination(&self, app: &Application) -> Result<Destination, ApiError>;
     /// The clusters available as destinations.
     fn destinations(&self) -> Vec<Destination>;
-    /// The state of the open cluster with this address.
-    fn info(&self, server: &str) -> Option<ClusterInfo>;
+    /// What the controller knows of the cluster with this address; `None`: it has no part in it.
+    async fn info(&self, server: &str) -> Option<ClusterInfo>;
     /// Connects to the cluster that this Secret describes, and returns its version: `v1.36.3`.
     async fn probe(&self, cluster: &SecretRecord) -> Result<String, ApiError>;
     /// Makes another token of the service account whose token this is, in the cluster that the
@@ -421,6 +427,18 @@ pub trait Sources: Send + Sync + 'static {
         repository: &Repository,
         revision: &str,
     ) -> Result<OCIMetadata, ApiError>;
+}
+
+/// Ended sessions, as replicas and other servers of the installation share them.
+#[async_trait]
+pub trait SharedSessions: Send + Sync + 'static {
+    /// Whether the token with this id was logged out somewhere. From memory.
+    fn is_revoked(&self, id: &str) -> bool;
+    /// Tells the others that the token with this id has ended; they may forget it after `seconds`.
+    ///
+    /// # Errors
+    /// Why they could not be told.
+    async fn revoke(&self, id: &str, seconds: i64) -> Result<(), ApiError>;
 }
 
 /// The chart catalogue.

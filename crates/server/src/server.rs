@@ -3,16 +3,17 @@
 
 use crate::{
     Assets,
-    access::{Access, Enforcer, Guard, PolicyEnforcer, Reach},
+    access::{Access, Enforcer, Everybody, Guard, PolicyEnforcer, Reach},
     auth::{Auth, Caller, Limits},
     metrics::ApiMetrics,
-    ports::{Catalog, Live, Sets, Sources, Store},
+    ports::{Catalog, Live, Sets, SharedSessions, Sources, Store},
     services::{cluster::Probes, repository::Connections},
     settings::SettingsCache,
     sso::Sso,
     table::table,
     webhook::{self, Webhooks},
 };
+use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 use tiphys_api::Application;
 use tiphys_cluster::AppKey;
@@ -50,8 +51,41 @@ pub struct Options {
     pub trusted_proxies: Vec<Network>,
     /// The address of the Dex server, for installations that sign in through it.
     pub dex_server: String,
+    /// How its certificate is checked.
+    pub dex_tls: DexTls,
     /// Whether Applications with a hydrator are hydrated.
     pub hydrator_enabled: bool,
+    /// Whether everybody may do everything, without a session.
+    pub disable_auth: bool,
+    pub http: HttpOptions,
+}
+
+/// How the certificate of the Dex server is checked.
+#[derive(Clone, Debug, Default)]
+pub struct DexTls {
+    pub accepts_any: bool,
+    /// Certificates that are trusted besides those of the system, as PEM.
+    pub trusted: String,
+}
+
+/// How answers over plain HTTP are given.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    /// Headers that replace the defaults; an empty value leaves one out.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The content types that requests other than GET may have; empty: any.
+    pub content_types: Vec<String>,
+    pub gzip: bool,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            headers: Vec::new(),
+            content_types: vec!["application/json".to_owned()],
+            gzip: true,
+        }
+    }
 }
 
 impl Default for Options {
@@ -66,7 +100,10 @@ impl Default for Options {
             connections: tiphys_listen::Limits::default(),
             trusted_proxies: Vec::new(),
             dex_server: "http://argocd-dex-server:5556".into(),
+            dex_tls: DexTls::default(),
             hydrator_enabled: false,
+            disable_auth: false,
+            http: HttpOptions::default(),
         }
     }
 }
@@ -78,6 +115,8 @@ pub struct Deps {
     pub sources: Arc<dyn Sources>,
     pub sets: Arc<dyn Sets>,
     pub catalog: Arc<dyn Catalog>,
+    /// Where ended sessions are shared with other servers, besides the record in the namespace.
+    pub sessions: Option<Arc<dyn SharedSessions>>,
     pub assets: Assets,
     pub options: Options,
 }
@@ -135,18 +174,26 @@ pub struct Server(Arc<State>);
 
 impl Server {
     pub fn new(deps: Deps) -> Self {
-        let enforcer = PolicyEnforcer::new(deps.store.clone());
-        Self::with_enforcer(deps, Arc::new(enforcer))
+        let enforcer: Arc<dyn Enforcer> = match deps.options.disable_auth {
+            true => Arc::new(Everybody),
+            false => Arc::new(PolicyEnforcer::new(deps.store.clone())),
+        };
+        Self::with_enforcer(deps, enforcer)
     }
 
     /// Creates a server that uses this enforcer for permissions.
     pub fn with_enforcer(deps: Deps, enforcer: Arc<dyn Enforcer>) -> Self {
         let settings = Arc::new(SettingsCache::new(deps.store.clone(), enforcer.clone()));
-        let sso = Arc::new(Sso::new(deps.options.dex_server.clone()));
+        let options = &deps.options;
+        let sso = Arc::new(Sso::new(
+            options.dex_server.clone(),
+            options.dex_tls.clone(),
+        ));
         Self(Arc::new(State {
             auth: Arc::new(Auth::new(
                 settings.clone(),
                 deps.store.clone(),
+                deps.sessions,
                 deps.options.limits,
                 sso.clone(),
             )),

@@ -184,7 +184,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
 }
 
 /// The certificate in argocd-secret, else a generated one.
-fn tls_of(plane: &ControlPlane) -> Tls {
+pub fn tls_of(plane: &ControlPlane) -> Tls {
     let settings = plane.records.settings();
     let text = |key: &str| {
         settings

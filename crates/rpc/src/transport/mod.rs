@@ -13,7 +13,7 @@ pub mod unix;
 
 use crate::Role;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use std::{convert::Infallible, net::IpAddr, sync::Arc};
 use tonic::body::Body;
@@ -40,10 +40,10 @@ async fn handle<S: Role>(
     } else {
         match state.other(request).await {
             Ok(response) => response,
-            Err(request) => rest::handle(state, source, request).await,
+            Err(request) => rest::handle(state.clone(), source, request).await,
         }
     };
-    secure(response.headers_mut());
+    secure(response.headers_mut(), state.headers());
     Ok(response)
 }
 
@@ -65,7 +65,7 @@ fn traceparent(headers: &HeaderMap) -> Option<&str> {
         .and_then(|value| value.to_str().ok())
 }
 
-fn secure(headers: &mut HeaderMap) {
+fn secure(headers: &mut HeaderMap, over: &[(HeaderName, HeaderValue)]) {
     for (name, value) in [
         (
             "content-security-policy",
@@ -76,6 +76,13 @@ fn secure(headers: &mut HeaderMap) {
         ("referrer-policy", "same-origin"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
+    }
+    for (name, value) in over {
+        if value.is_empty() {
+            headers.remove(name);
+        } else {
+            headers.insert(name, value.clone());
+        }
     }
 }
 

@@ -27,7 +27,9 @@ pub async fn handle<S: Role>(
     request: Request<Body>,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    if parts.method != Method::GET && !is_json(&parts) {
+    let content_type = parts.headers.get(header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|v| v.to_str().ok());
+    if parts.method != Method::GET && !state.accepts(content_type.unwrap_or_default()) {
         return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Invalid content type\n");
     }
     let path = parts.uri.path();
@@ -50,24 +52,13 @@ pub async fn handle<S: Role>(
     }
     let vary = HeaderValue::from_static("Accept-Encoding");
     response.headers_mut().insert(header::VARY, vary);
-    if gzip::is_accepted(&parts.headers) {
+    if state.compresses() && gzip::is_accepted(&parts.headers) {
         response = gzip::compressed(response);
     }
     response
 }
 
 type Route<'a, S> = (&'a Call<S>, &'a Rest, Bindings);
-
-/// Whether the content type is JSON, without parameters. A form on another site cannot send this
-/// type, so a session cookie alone is not enough to change something.
-fn is_json(parts: &Parts) -> bool {
-    let value = parts
-        .headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|v| v.to_str().ok())
-        .unwrap_or_default();
-    value.trim().eq_ignore_ascii_case("application/json")
-}
 
 async fn answer<S: Role>(
     state: &Arc<S>,

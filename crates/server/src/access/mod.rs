@@ -34,7 +34,7 @@ mod trusted;
 mod unasked;
 
 pub use action::{Access, Action, Ask, Resource};
-pub use enforcer::{AdminOnly, Enforcer, Question};
+pub use enforcer::{AdminOnly, Enforcer, Everybody, Question};
 pub use policy::PolicyEnforcer;
 
 pub(crate) use action::{

@@ -22,6 +22,7 @@ use tiphys_cluster::{
 use tokio::sync::broadcast::{self, error::RecvError};
 
 const COMPONENT: &str = "argocd-server";
+const PARAMS: &str = "argocd-cmd-params-cm";
 
 /// The records of one control plane.
 pub struct RecordStore {
@@ -337,7 +338,12 @@ impl Store for RecordStore {
     async fn config_map(&self, name: &str) -> StoreResult<BTreeMap<String, String>> {
         let record = self.records.config_maps.get(&self.records.namespace, name);
         let object = record.map(|r| r.object()).transpose()?;
-        Ok(object.as_ref().map(texts).unwrap_or_default())
+        let mut data = object.as_ref().map(texts).unwrap_or_default();
+        if name == PARAMS {
+            // Those of the command line are among them.
+            data.extend(self.records.settings().params.clone());
+        }
+        Ok(data)
     }
 
     async fn read_config_map(&self, name: &str) -> StoreResult<ConfigMapRecord> {

@@ -449,16 +449,22 @@ pub struct FakeLive {
 
 #[async_trait]
 impl Live for FakeLive {
-    async fn managed_resources(&self, _: &Application) -> Option<Arc<Vec<ResourceDiff>>> {
-        self.managed.lock().expect("not poisoned").clone()
+    async fn managed_resources(
+        &self,
+        _: &Application,
+    ) -> Result<Option<Arc<Vec<ResourceDiff>>>, ApiError> {
+        Ok(self.managed.lock().expect("not poisoned").clone())
     }
 
-    async fn tree(&self, _: &Application) -> Option<Arc<ApplicationTree>> {
-        self.tree.lock().expect("not poisoned").clone()
+    async fn tree(&self, _: &Application) -> Result<Option<Arc<ApplicationTree>>, ApiError> {
+        Ok(self.tree.lock().expect("not poisoned").clone())
     }
 
-    fn watch_tree(&self, _: &Application) -> BoxStream<'static, Arc<ApplicationTree>> {
-        futures::stream::iter(self.tree.lock().expect("not poisoned").clone())
+    fn watch_tree(
+        &self,
+        _: &Application,
+    ) -> BoxStream<'static, Result<Arc<ApplicationTree>, ApiError>> {
+        futures::stream::iter(self.tree.lock().expect("not poisoned").clone().map(Ok))
             .chain(futures::stream::pending())
             .boxed()
     }
@@ -589,7 +595,7 @@ impl Live for FakeLive {
         }]
     }
 
-    fn info(&self, _: &str) -> Option<ClusterInfo> {
+    async fn info(&self, _: &str) -> Option<ClusterInfo> {
         None
     }
 

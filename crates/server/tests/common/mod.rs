@@ -172,6 +172,7 @@ impl World {
             sources,
             sets: sets.clone(),
             catalog: catalog.clone(),
+            sessions: None,
             assets: Assets::new([("index.html", "text/html", "the page")]),
             options: Options {
                 refresh_timeout: Duration::from_secs(5),

@@ -19,7 +19,7 @@ use tiphys_api::{
     repository::Repository, rpc::repo_server::ManifestRequest, source::ApplicationSource,
 };
 use tiphys_repo::{RepoServer, RepoServerOptions};
-use tiphys_testkit::{PATIENCE, Redis, Repo, free_port};
+use tiphys_testkit::{PATIENCE, Repo, free_port, redis::Redis};
 
 const AIM: f64 = 20.0;
 
@@ -53,8 +53,9 @@ pub fn rows(programs: &Programs<'_>, rounds: usize) -> anyhow::Result<Vec<Row>> 
     let runtime = tokio::runtime::Runtime::new()?;
     // Clients are made in it.
     let _entered = runtime.enter();
-    let redis = Redis::start();
-    let genuine = genuine(programs, &redis.address())?;
+    let redis = Redis::default();
+    let redis = redis.serve(0);
+    let genuine = genuine(programs, &redis.address.to_string())?;
     let ours = start(
         Command::new(programs.ours).args(["repo-server", "--allow-file-repositories"]),
         tempfile::tempdir()?,

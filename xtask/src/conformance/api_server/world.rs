@@ -63,24 +63,32 @@ const SCOPE: [(&str, &str); 17] = [
 ];
 
 fn plural(kind: &str) -> anyhow::Result<(&'static str, &'static str)> {
-    Ok(match kind {
-        "Namespace" => ("/api/v1", "namespaces"),
-        "ConfigMap" => ("/api/v1", "configmaps"),
-        "Secret" => ("/api/v1", "secrets"),
-        "Service" => ("/api/v1", "services"),
-        "Pod" => ("/api/v1", "pods"),
-        "Event" => ("/api/v1", "events"),
-        "Deployment" => ("/apis/apps/v1", "deployments"),
-        "Job" => ("/apis/batch/v1", "jobs"),
-        "CronJob" => ("/apis/batch/v1", "cronjobs"),
-        "Application" => ("/apis/argoproj.io/v1alpha1", "applications"),
-        "AppProject" => ("/apis/argoproj.io/v1alpha1", "appprojects"),
-        "ApplicationSet" => ("/apis/argoproj.io/v1alpha1", "applicationsets"),
+    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+    Ok(match kind.to_lowercase().as_str() {
+        "namespace" => ("/api/v1", "namespaces"),
+        "configmap" => ("/api/v1", "configmaps"),
+        "secret" => ("/api/v1", "secrets"),
+        "service" => ("/api/v1", "services"),
+        "pod" => ("/api/v1", "pods"),
+        "event" => ("/api/v1", "events"),
+        "deployment" => ("/apis/apps/v1", "deployments"),
+        "job" => ("/apis/batch/v1", "jobs"),
+        "cronjob" => ("/apis/batch/v1", "cronjobs"),
+        "application" => ("/apis/argoproj.io/v1alpha1", "applications"),
+        "appproject" => ("/apis/argoproj.io/v1alpha1", "appprojects"),
+        "applicationset" => ("/apis/argoproj.io/v1alpha1", "applicationsets"),
+        "serviceaccount" => ("/api/v1", "serviceaccounts"),
+        "role" => (RBAC, "roles"),
+        "rolebinding" => (RBAC, "rolebindings"),
+        "clusterrole" => (RBAC, "clusterroles"),
+        "clusterrolebinding" => (RBAC, "clusterrolebindings"),
         other => bail!("fixtures have no {other}"),
     })
 }
 
-fn path(kind: &str, namespace: &str, name: &str) -> anyhow::Result<String> {
+/// The path of an object, or of a collection where the name is empty; the case of the kind does not
+/// matter.
+pub fn path(kind: &str, namespace: &str, name: &str) -> anyhow::Result<String> {
     let (group, plural) = plural(kind)?;
     let namespace = match (kind, namespace) {
         ("Namespace", _) | (_, "") => String::new(),
@@ -505,6 +513,7 @@ impl World {
             sources: Arc::new(RepoSources::new(sources)),
             sets: Arc::new(RecordSets::new(sets, answers)),
             catalog: Arc::new(NoCatalog),
+            sessions: None,
             assets: assets(),
             options: options(flags),
         });

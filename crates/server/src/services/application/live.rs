@@ -37,15 +37,17 @@ use tiphys_engine::{
 macro_rules! published {
     ($state:expr, $app:expr, $get:ident, $what:literal) => {{
         match $state.reach.live($app).$get().await {
-            Some(found) => Ok(found),
-            None => match first_comparison($state, $app).await {
+            Err(e) => Err(e.context($what)),
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => match first_comparison($state, $app).await {
                 Err(e) => Err(e.context($what)),
-                Ok(()) => $state
-                    .reach
-                    .live($app)
-                    .$get()
-                    .await
-                    .ok_or_else(|| ApiError::plain("cache: key is missing").context($what)),
+                Ok(()) => {
+                    let found = $state.reach.live($app).$get().await;
+                    let missing = || ApiError::plain("cache: key is missing");
+                    found
+                        .and_then(|found| found.ok_or_else(missing))
+                        .map_err(|e| e.context($what))
+                }
             },
         }
     }};
@@ -229,9 +231,10 @@ pub async fn watch_resource_tree(
     .await?;
     let trees = state.reach.live(&app).watch_tree();
     // Permissions may change during the watch.
-    let shown = move |tree| {
+    let shown = move |tree: Result<_, ApiError>| {
         let (state, app) = (state.clone(), app.clone());
         async move {
+            let tree = tree?;
             let project = project_of(&state, &app).await?;
             Ok(permitted(tree, &permissions(&state, &app, &project))
                 .as_ref()

@@ -45,10 +45,10 @@ pub async fn server_side_diff(
         )));
     }
     let managed = state.reach.live(&app).managed_resources().await;
-    let managed = managed.ok_or_else(|| {
-        ApiError::precondition("the application has not been compared yet")
-            .context("error getting managed resources")
-    })?;
+    let missing = || ApiError::precondition("the application has not been compared yet");
+    let managed = managed
+        .and_then(|managed| managed.ok_or_else(missing))
+        .map_err(|e| e.context("error getting managed resources"))?;
     let rules = permissions(&state, &app, &project);
     let visible: BTreeSet<Key<'_>> = managed
         .iter()

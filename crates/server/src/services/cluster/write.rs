@@ -270,7 +270,7 @@ pub async fn invalidate_cache(
     q: ClusterQuery,
 ) -> Result<Cluster, ApiError> {
     let stored = one(&state, &guard, &key(&q)).await?;
-    let info = super::info_of(&state, &stored.cluster);
+    let info = super::info_of(&state, &stored.cluster).await;
     let (mut new, now) = (Cluster::clone(&stored.cluster), Timestamp::now());
     new.refresh_requested_at = Some(now.into());
     let at = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
