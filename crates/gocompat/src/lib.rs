@@ -18,6 +18,7 @@ pub mod expr;
 pub mod glob;
 pub mod jq;
 pub mod json;
+pub mod json_error;
 pub mod known_hosts;
 pub mod netip;
 pub mod path_match;

@@ -13,6 +13,7 @@ pub mod auth;
 mod index;
 mod logout;
 pub mod metrics;
+mod pages;
 pub mod ports;
 mod role;
 mod server;

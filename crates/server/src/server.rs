@@ -3,7 +3,7 @@
 
 use crate::{
     Assets,
-    access::{Access, Enforcer, Guard, PolicyEnforcer, Reach},
+    access::{Access, Enforcer, Everybody, Guard, PolicyEnforcer, Reach},
     auth::{Auth, Caller, Limits},
     metrics::ApiMetrics,
     ports::{Catalog, Live, Sets, Sources, Store},
@@ -52,6 +52,20 @@ pub struct Options {
     pub dex_server: String,
     /// Whether Applications with a hydrator are hydrated.
     pub hydrator_enabled: bool,
+    /// Whether answers are compressed for clients that accept it.
+    pub gzip: bool,
+    /// Whether a sync may replace objects.
+    pub replace_allowed: bool,
+    /// Whether nobody has to log in, and everybody may do everything.
+    pub auth_disabled: bool,
+    /// Whether requests below `/extensions` are passed on to the services of argocd-cm.
+    pub proxy_extensions: bool,
+    /// Content types of requests that change something; none: any will do, which lets forms of
+    /// other sites use a browser's session.
+    pub content_types: Vec<String>,
+    /// `X-Frame-Options` and `Content-Security-Policy` of answers; empty for none.
+    pub frame_options: String,
+    pub content_security_policy: String,
 }
 
 impl Default for Options {
@@ -67,6 +81,13 @@ impl Default for Options {
             trusted_proxies: Vec::new(),
             dex_server: "http://argocd-dex-server:5556".into(),
             hydrator_enabled: false,
+            gzip: true,
+            replace_allowed: true,
+            auth_disabled: false,
+            proxy_extensions: false,
+            content_types: vec!["application/json".into()],
+            frame_options: tiphys_rpc::FRAME_OPTIONS.into(),
+            content_security_policy: tiphys_rpc::CONTENT_SECURITY_POLICY.into(),
         }
     }
 }
@@ -135,8 +156,12 @@ pub struct Server(Arc<State>);
 
 impl Server {
     pub fn new(deps: Deps) -> Self {
-        let enforcer = PolicyEnforcer::new(deps.store.clone());
-        Self::with_enforcer(deps, Arc::new(enforcer))
+        let enforcer: Arc<dyn Enforcer> = if deps.options.auth_disabled {
+            Arc::new(Everybody)
+        } else {
+            Arc::new(PolicyEnforcer::new(deps.store.clone()))
+        };
+        Self::with_enforcer(deps, enforcer)
     }
 
     /// Creates a server that uses this enforcer for permissions.

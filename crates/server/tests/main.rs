@@ -11,6 +11,7 @@ mod clusters;
 mod common;
 mod connections;
 mod gpgkeys;
+mod matrix;
 mod notifications;
 mod permissions;
 mod policy;

@@ -16,7 +16,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     Application,
     cluster::ClusterInfo,
@@ -51,6 +51,9 @@ pub struct ClusterLive {
     records: Records,
     clusters: Clusters,
     states: AppStates,
+    /// What a controller elsewhere has published of clusters, by address; `None`: this process
+    /// watches them itself.
+    infos: Option<BTreeMap<String, ClusterInfo>>,
 }
 
 impl ClusterLive {
@@ -59,7 +62,15 @@ impl ClusterLive {
             records,
             clusters,
             states,
+            infos: None,
         }
+    }
+
+    /// Tells of clusters what a controller elsewhere has published, by address.
+    #[must_use]
+    pub fn with_infos(self, infos: BTreeMap<String, ClusterInfo>) -> Self {
+        let infos = Some(infos);
+        Self { infos, ..self }
     }
 
     /// Connects to the cluster that a Secret describes.
@@ -144,6 +155,17 @@ fn gvk(object: &LiveRef) -> Gvk {
 
 fn key(app: &Application) -> AppKey {
     AppKey::new(&app.metadata.namespace, &app.metadata.name)
+}
+
+/// What is known of a cluster of which a controller elsewhere has published nothing: that the
+/// control plane's own can be reached.
+fn unpublished(server: &str) -> ClusterInfo {
+    let mut info = ClusterInfo::default();
+    if server == tiphys_api::constants::IN_CLUSTER {
+        info.connection_state.status = "Successful".into();
+        info.connection_state.attempted_at = Some(Timestamp::now().into());
+    }
+    info
 }
 
 #[async_trait]
@@ -457,6 +479,14 @@ impl Live for ClusterLive {
     }
 
     fn info(&self, server: &str) -> Option<ClusterInfo> {
+        if let Some(infos) = &self.infos {
+            return Some(
+                infos
+                    .get(server)
+                    .cloned()
+                    .unwrap_or_else(|| unpublished(server)),
+            );
+        }
         let open = self.clusters.list();
         let live = open.iter().find(|c| c.destination.server == server)?;
         Some(live.info(Timestamp::now()))

@@ -83,6 +83,7 @@ without_secrets!(
     repo::ManifestResponse,
     repo::Refs,
     repo::RepoAppDetailsResponse,
+    repo::RepoAppsResponse,
     repo::RepoResponse,
     session::GetUserInfoResponse,
     session::SessionResponse,
