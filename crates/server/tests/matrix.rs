@@ -122,6 +122,7 @@ async fn nobody_gets_anything() {
 #[tokio::test]
 async fn everybody_else_gets_what_the_policy_says() {
     let mut world = world().await;
+    access::prepare(&world, "catalog.CatalogService/Search").await;
     let callers = callers(&world).await;
     let mut walked = 0;
     for call in table().calls() {
