@@ -21,8 +21,7 @@ pub trait Role: Sized + Send + Sync + 'static {
     fn table(&self) -> &Table<Self>;
 
     /// The caller of a request, if `access` lets them call; called before the message is read.
-    /// `None` means that there is no such call, which should give the same reply as a missing
-    /// session.
+    /// `None`: for no call in particular.
     fn caller(
         &self,
         source: IpAddr,

@@ -80,7 +80,6 @@ impl Role for State {
             (Ok(claims), _) => Some(claims),
             (Err(_), Some(Access::Public)) => None,
             (Err(e), Some(_)) if self.auth.admits_anonymous(&e).await => None,
-            // An unknown path gets the same answer as any other request without a session.
             (Err(e), _) => return Err(e),
         };
         Ok(Caller { claims, source })
