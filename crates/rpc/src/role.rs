@@ -6,6 +6,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use std::{net::IpAddr, sync::Arc};
 use tonic::body::Body;
 
+/// What answers say unless a role wants something else.
+pub const FRAME_OPTIONS: &str = "sameorigin";
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:; \
+     style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'self'; frame-ancestors 'self'";
+
 /// The state of a role, shared by its handlers.
 pub trait Role: Sized + Send + Sync + 'static {
     /// The caller of a request.
@@ -16,8 +21,7 @@ pub trait Role: Sized + Send + Sync + 'static {
     fn table(&self) -> &Table<Self>;
 
     /// The caller of a request, if `access` lets them call; called before the message is read.
-    /// `None` means that there is no such call, which should give the same reply as a missing
-    /// session.
+    /// `None`: for no call in particular.
     fn caller(
         &self,
         source: IpAddr,
@@ -62,20 +66,25 @@ pub trait Role: Sized + Send + Sync + 'static {
         ""
     }
 
-    /// Headers of answers other than gRPC that replace the defaults; an empty value leaves one out.
-    fn headers(&self) -> &[(HeaderName, HeaderValue)] {
-        &[]
+    /// Whether answers are compressed for clients that accept it.
+    fn compresses(&self) -> bool {
+        true
     }
 
-    /// Whether a request other than GET may have this content type, which may be empty. A form on
-    /// another site cannot send JSON, so a session cookie alone is not enough to change something.
-    fn accepts(&self, content_type: &str) -> bool {
+    /// Whether a request that is not a GET may have this content type. A form on another site
+    /// cannot send JSON, so a session cookie alone is not enough to change something.
+    fn takes(&self, content_type: &str) -> bool {
         content_type.trim().eq_ignore_ascii_case("application/json")
     }
 
-    /// Whether REST answers are compressed for clients that take that.
-    fn compresses(&self) -> bool {
-        true
+    /// `X-Frame-Options` of answers; empty for none.
+    fn frame_options(&self) -> &str {
+        FRAME_OPTIONS
+    }
+
+    /// `Content-Security-Policy` of answers; empty for none.
+    fn content_security_policy(&self) -> &str {
+        CONTENT_SECURITY_POLICY
     }
 
     /// Proxies whose X-Forwarded-For header is trusted.

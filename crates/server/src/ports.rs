@@ -52,7 +52,7 @@ impl From<StoreError> for ApiError {
             StoreError::Forbidden(_) => Code::PermissionDenied,
             StoreError::Unavailable(_) => Code::Unavailable,
         };
-        Self::new(code, e.to_string())
+        Self::of_other(code, e.to_string())
     }
 }
 
@@ -115,6 +115,10 @@ pub struct EventRecord {
 pub trait Store: Send + Sync + 'static {
     /// Whether Applications are allowed in a namespace.
     fn permits(&self, namespace: &str) -> bool;
+    /// Whether Applications may be in other namespaces than the control plane's.
+    fn permits_others(&self) -> bool {
+        false
+    }
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application>;
     async fn create_app(&self, app: &Application) -> StoreResult<Application>;
     /// Applies a JSON merge patch. If it has a `metadata.resourceVersion`, it is only applied if
@@ -398,6 +402,14 @@ pub trait Sources: Send + Sync + 'static {
     ) -> Result<RenderedManifests, ApiError>;
     /// The parameters that can be set in a source.
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError>;
+    /// The folders at this revision that a tool renders, with its name; the project's demands on
+    /// signatures apply.
+    async fn tools(
+        &self,
+        repository: &Repository,
+        revision: &str,
+        project: &str,
+    ) -> Result<BTreeMap<String, String>, ApiError>;
     /// The names of the plugins that render.
     async fn plugins(&self) -> Result<Vec<String>, ApiError>;
     async fn test(&self, repository: &Repository) -> Result<(), ApiError>;

@@ -55,9 +55,20 @@ pub struct Options {
     pub dex_tls: DexTls,
     /// Whether Applications with a hydrator are hydrated.
     pub hydrator_enabled: bool,
-    /// Whether everybody may do everything, without a session.
-    pub disable_auth: bool,
-    pub http: HttpOptions,
+    /// Whether answers are compressed for clients that accept it.
+    pub gzip: bool,
+    /// Whether a sync may replace objects.
+    pub replace_allowed: bool,
+    /// Whether nobody has to log in, and everybody may do everything.
+    pub auth_disabled: bool,
+    /// Whether requests below `/extensions` are passed on to the services of argocd-cm.
+    pub proxy_extensions: bool,
+    /// Content types of requests that change something; none: any will do, which lets forms of
+    /// other sites use a browser's session.
+    pub content_types: Vec<String>,
+    /// `X-Frame-Options` and `Content-Security-Policy` of answers; empty for none.
+    pub frame_options: String,
+    pub content_security_policy: String,
 }
 
 /// How the certificate of the Dex server is checked.
@@ -66,26 +77,6 @@ pub struct DexTls {
     pub accepts_any: bool,
     /// Certificates that are trusted besides those of the system, as PEM.
     pub trusted: String,
-}
-
-/// How answers over plain HTTP are given.
-#[derive(Clone, Debug)]
-pub struct HttpOptions {
-    /// Headers that replace the defaults; an empty value leaves one out.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The content types that requests other than GET may have; empty: any.
-    pub content_types: Vec<String>,
-    pub gzip: bool,
-}
-
-impl Default for HttpOptions {
-    fn default() -> Self {
-        Self {
-            headers: Vec::new(),
-            content_types: vec!["application/json".to_owned()],
-            gzip: true,
-        }
-    }
 }
 
 impl Default for Options {
@@ -102,8 +93,13 @@ impl Default for Options {
             dex_server: "http://argocd-dex-server:5556".into(),
             dex_tls: DexTls::default(),
             hydrator_enabled: false,
-            disable_auth: false,
-            http: HttpOptions::default(),
+            gzip: true,
+            replace_allowed: true,
+            auth_disabled: false,
+            proxy_extensions: false,
+            content_types: vec!["application/json".into()],
+            frame_options: tiphys_rpc::FRAME_OPTIONS.into(),
+            content_security_policy: tiphys_rpc::CONTENT_SECURITY_POLICY.into(),
         }
     }
 }
@@ -174,9 +170,10 @@ pub struct Server(Arc<State>);
 
 impl Server {
     pub fn new(deps: Deps) -> Self {
-        let enforcer: Arc<dyn Enforcer> = match deps.options.disable_auth {
-            true => Arc::new(Everybody),
-            false => Arc::new(PolicyEnforcer::new(deps.store.clone())),
+        let enforcer: Arc<dyn Enforcer> = if deps.options.auth_disabled {
+            Arc::new(Everybody)
+        } else {
+            Arc::new(PolicyEnforcer::new(deps.store.clone()))
         };
         Self::with_enforcer(deps, enforcer)
     }

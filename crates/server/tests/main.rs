@@ -12,6 +12,7 @@ mod common;
 mod connections;
 mod gpgkeys;
 mod kubeapps;
+mod matrix;
 mod notifications;
 mod permissions;
 mod policy;

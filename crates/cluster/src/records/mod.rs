@@ -264,6 +264,12 @@ impl Records {
         }
     }
 
+    /// Whether Applications may be in other namespaces than the control plane's.
+    pub fn permits_others(&self) -> bool {
+        let permitted = self.permitted.borrow();
+        permitted.as_ref().is_some_and(|p| !p.others.is_empty())
+    }
+
     /// Whether a namespace may contain Applications.
     pub fn permits(&self, namespace: &str) -> bool {
         namespace == self.namespace

@@ -10,7 +10,7 @@ mod sources;
 
 pub use live::ClusterLive;
 pub use no_catalog::NoCatalog;
-pub use published::{Published, Trees, Unpublished};
+pub use published::{InProcess, Published, Trees, Unpublished};
 pub use records::RecordStore;
 pub use sets::RecordSets;
 pub use sources::RepoSources;

@@ -147,6 +147,10 @@ impl Store for RecordStore {
         self.records.permits(namespace)
     }
 
+    fn permits_others(&self) -> bool {
+        self.records.permits_others()
+    }
+
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
         match self.records.applications.fetch(namespace, name).await? {
             Some(record) => typed(&record),

@@ -196,9 +196,8 @@ impl Auth {
         };
         let allowed = regex::Regex::new(pattern)
             .map_err(|e| {
-                ApiError::internal(format!(
-                    "argocd-cm: passwordPattern is no regular expression: {e}"
-                ))
+                let why = format!("failed to compile password regex: argocd-cm: {e}");
+                ApiError::plain(why)
             })?
             .is_match(new);
         if !allowed {
@@ -267,7 +266,8 @@ impl Auth {
         let mut settings = self.settings.get().await?;
         if !token::is_local(text) {
             let config = settings.sso.as_ref().ok().and_then(Option::as_ref);
-            if config.map(|config| &config.issuer) != token::issuer(text).as_ref() {
+            let issuer = token::issuer(text).unwrap_or_default();
+            if !config.is_some_and(|config| config.is_issuer(&issuer)) {
                 settings = self.settings.recent().await?;
             }
             return self.verify_with_provider(text, &settings, now).await;
@@ -338,7 +338,7 @@ impl Auth {
         }
         if !claims.is_local() {
             return match &settings.sso {
-                Ok(Some(config)) if config.issuer == claims.iss => Ok(()),
+                Ok(Some(config)) if config.is_issuer(&claims.iss) => Ok(()),
                 _ => Err(invalid("SSO is not configured")),
             };
         }
@@ -475,8 +475,8 @@ impl Auth {
     /// Ends a session: immediately in this replica; in other replicas and after a restart, once it
     /// is recorded.
     pub async fn revoke(&self, claims: &Claims, now: Timestamp) -> Result<(), ApiError> {
-        if claims.project_role().is_some() {
-            // It is shared by whoever uses the role, and taken away there.
+        if claims.project_role().is_some() || claims.exp == 0 && claims.capability() == "apiKey" {
+            // It is shared by whoever uses the role or the account, and taken away there.
             return Ok(());
         }
         if claims.jti.is_empty() {

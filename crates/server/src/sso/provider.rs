@@ -161,7 +161,7 @@ impl Provider {
         let url = format!("{issuer}/.well-known/openid-configuration");
         let found = self.known(&self.discovery, &url, LIFETIME).await?;
         // Otherwise another provider's document could name keys of its own.
-        if found.issuer.trim_end_matches('/') != issuer {
+        if !self.config.is_issuer(&found.issuer) {
             return Err(ProviderError::Issuer {
                 found: found.issuer.clone(),
                 expected: self.config.issuer.clone(),
@@ -363,7 +363,7 @@ impl Provider {
         let seconds = |name: &str| claims.get(name).and_then(whole_seconds);
         let refused = |why: String| Err(ProviderError::Token(why));
         let config = &self.config;
-        if text("iss").trim_end_matches('/') != config.issuer.trim_end_matches('/') {
+        if !config.is_issuer(text("iss")) {
             return refused("the token has another issuer".to_owned());
         }
         let audiences: Vec<&str> = match claims.get("aud") {

@@ -90,6 +90,7 @@ without_secrets!(
     repo::ManifestResponse,
     repo::Refs,
     repo::RepoAppDetailsResponse,
+    repo::RepoAppsResponse,
     repo::RepoResponse,
     session::GetUserInfoResponse,
     session::SessionResponse,

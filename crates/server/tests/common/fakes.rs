@@ -633,6 +633,15 @@ pub struct FakeSources;
 
 #[async_trait]
 impl Sources for FakeSources {
+    async fn tools(
+        &self,
+        _: &Repository,
+        _: &str,
+        _: &str,
+    ) -> Result<BTreeMap<String, String>, ApiError> {
+        Ok(BTreeMap::from([("helm".into(), "Helm".into())]))
+    }
+
     async fn plugins(&self) -> Result<Vec<String>, ApiError> {
         Ok(vec!["cmp-v1.0".into()])
     }

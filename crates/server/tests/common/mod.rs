@@ -119,7 +119,11 @@ impl World {
                 .expect("a destination"),
         ];
         store.create_project(&project).await.expect("stored");
-        let mut world = Self::serve(store, live, sources, Options::default(), enforcer).await;
+        let options = Options {
+            hydrator_enabled: true,
+            ..Options::default()
+        };
+        let mut world = Self::serve(store, live, sources, options, enforcer).await;
         let body = json!({"username": "admin", "password": PASSWORD});
         let session = world
             .rest(Method::POST, "/api/v1/session", Some(body))

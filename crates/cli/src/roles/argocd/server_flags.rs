@@ -43,7 +43,7 @@ const ROWS: &[Row] = &[
     row("application-namespaces", "ARGOCD_APPLICATION_NAMESPACES", List, "", Flag("application-namespaces")),
     row("hydrator-enabled", "ARGOCD_HYDRATOR_ENABLED", Bool, "false", Flag("hydrator-enabled")),
     row("sync-with-replace-allowed", "ARGOCD_SYNC_WITH_REPLACE_ALLOWED", Bool, "true", Param("server.sync.replace.allowed")),
-    row("enable-proxy-extension", "ARGOCD_SERVER_ENABLE_PROXY_EXTENSION", Bool, "false", NotThere),
+    row("enable-proxy-extension", "ARGOCD_SERVER_ENABLE_PROXY_EXTENSION", Bool, "false", Flag("enable-proxy-extension")),
     row("", "ARGOCD_SESSION_FAILURE_MAX_FAIL_COUNT", Int, "5", Flag("max-login-failures")),
     row("", "ARGOCD_SESSION_FAILURE_WINDOW_SECONDS", Int, "300", Flag("login-failure-window")),
 

@@ -26,7 +26,7 @@ use serde_json::Value;
 use std::{net::IpAddr, path::Path, sync::Arc};
 use tiphys_cluster::{records::SettingsOverrides, request::Call};
 use tiphys_controllers::{metrics::report::Choice, redis::Reader};
-use tiphys_server::{DexTls, HttpOptions, Options, Tls, adapters::Unpublished};
+use tiphys_server::{DexTls, Options, Tls, adapters::Unpublished};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -67,6 +67,9 @@ pub struct ServerArgs {
     /// Let everybody do everything, without a session
     #[arg(long, env = "ARGOCD_SERVER_DISABLE_AUTH")]
     disable_auth: bool,
+    /// Pass requests below /extensions on to the services of argocd-cm
+    #[arg(long, env = "ARGOCD_SERVER_ENABLE_PROXY_EXTENSION")]
+    enable_proxy_extension: bool,
     /// Namespaces with Applications beside it: names, globs, /expressions/
     #[arg(
         long,
@@ -122,26 +125,19 @@ struct HttpArgs {
 }
 
 impl HttpArgs {
-    fn options(&self) -> anyhow::Result<HttpOptions> {
-        let headers = [
-            (header::X_FRAME_OPTIONS, &self.x_frame_options),
-            (
-                header::CONTENT_SECURITY_POLICY,
-                &self.content_security_policy,
-            ),
-        ];
-        let of = |(name, value): (HeaderName, &Option<String>)| {
-            let text = value.as_ref()?;
-            let value = HeaderValue::from_str(text);
-            Some(value.map(|value| (name, value)))
-        };
-        let headers = headers.into_iter().filter_map(of).collect::<Result<_, _>>();
+    fn options(&self, others: Options) -> Options {
+        let text = |given: &Option<String>, default: String| given.clone().unwrap_or(default);
         let types = self.api_content_types.split(';').map(str::trim);
-        Ok(HttpOptions {
-            headers: headers.context("a header cannot have this value")?,
-            content_types: types.filter(|t| !t.is_empty()).map(str::to_owned).collect(),
+        Options {
             gzip: self.enable_gzip != Some(false),
-        })
+            content_types: types.filter(|t| !t.is_empty()).map(str::to_owned).collect(),
+            frame_options: text(&self.x_frame_options, others.frame_options),
+            content_security_policy: text(
+                &self.content_security_policy,
+                others.content_security_policy,
+            ),
+            ..others
+        }
     }
 }
 
@@ -231,14 +227,14 @@ pub async fn run(args: ServerArgs, overrides: SettingsOverrides, logs: Logs) -> 
 
 impl ServerArgs {
     fn options(&self) -> anyhow::Result<Options> {
-        Ok(Options {
+        Ok(self.http.options(Options {
             dex_server: self.dex.url(),
             dex_tls: self.dex.tls()?,
             hydrator_enabled: self.hydrator_enabled,
-            disable_auth: self.disable_auth,
-            http: self.http.options()?,
+            auth_disabled: self.disable_auth,
+            proxy_extensions: self.enable_proxy_extension,
             ..self.connections.options()
-        })
+        }))
     }
 
     /// Where controllers publish.

@@ -60,7 +60,7 @@ pub async fn server_side_diff(
         let live = q.live_resources.get(index);
         let target = q.target_manifests.get(index).map_or("", String::as_str);
         let target = parsed(target)
-            .map_err(|e| e.context(&format!("error unmarshaling target manifest {index}")))?;
+            .map_err(|e| e.within(&format!("error unmarshaling target manifest {index}")))?;
         let object = live.map(|live| live_object(live, &visible, &app.metadata.name));
         let object = object.transpose()?.flatten();
         pairs.push(pair(target, object)?);

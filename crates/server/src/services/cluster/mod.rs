@@ -62,9 +62,11 @@ fn complete(state: &State, mut cluster: Cluster, info: ClusterInfo) -> Cluster {
         let d = &app.spec.destination;
         d.server == cluster.server || (!d.name.is_empty() && d.name == cluster.name)
     };
-    let count = state.reach.count_apps(serves);
     cluster.info = info;
-    cluster.info.applications_count = i64::try_from(count).unwrap_or(i64::MAX);
+    if cluster.info.applications_count == 0 {
+        let count = state.reach.count_apps(serves);
+        cluster.info.applications_count = i64::try_from(count).unwrap_or(i64::MAX);
+    }
     cluster
         .server_version
         .clone_from(&cluster.info.server_version);

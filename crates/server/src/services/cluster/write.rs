@@ -193,7 +193,7 @@ pub async fn update(
         [stored.cluster.config.proxy_url.as_str()],
     );
     check_program(&new, Some(&stored.cluster), |c| guard.changed_cluster(c))?;
-    let new = guard.changed_cluster(new)?;
+    let new = guard.changed_cluster(new).map_err(|_| ApiError::denied())?;
     let version = probe(&state, &new, "failed to update cluster").await?;
     state.reach.update_cluster(&guard, stored, &new).await?;
     Ok(answer(&state, new.into_inner(), version))
