@@ -61,5 +61,8 @@ pub const LEASE_PARTITION: &str = "tiphys.dev/lease-partition";
 pub const LEASE_LOAD: &str = "tiphys.dev/lease-load";
 pub const LEASE_WEIGHTS: &str = "tiphys.dev/lease-weights";
 pub const LEASE_WANTED_BY: &str = "tiphys.dev/lease-wanted-by";
+/// On sets: how many Applications they delete without asking, and those that they deleted.
+pub const DELETE_LIMIT: &str = "tiphys.dev/delete-limit";
+pub const DELETED_APPLICATIONS: &str = "tiphys.dev/deleted-applications";
 /// An `info` of an operation that is a dry run: its message contains the plan.
 pub const SHOW_PLAN: &str = "tiphys.dev/show-plan";

@@ -131,13 +131,14 @@ pub struct HelmOptions {
 #[serde(rename_all = "camelCase", default)]
 pub struct KustomizeOptions {
     #[prost(string, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "BuildOptions", skip_serializing_if = "Option::is_none")]
     pub build_options: Option<String>,
     #[prost(string, optional, tag = "2")]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "BinaryPath", skip_serializing_if = "Option::is_none")]
     pub binary_path: Option<String>,
     #[prost(message, repeated, tag = "3")]
     #[serde(
+        rename = "Versions",
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "crate::null_default"
     )]

@@ -458,19 +458,22 @@ pub struct ResourceNode {
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceOverride {
     #[prost(string, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "health.lua", skip_serializing_if = "Option::is_none")]
     pub health_lua: Option<String>,
     #[prost(bool, optional, tag = "5")]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "health.lua.useOpenLibs",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub use_open_libs: Option<bool>,
     #[prost(string, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actions: Option<String>,
     #[prost(message, optional, tag = "2")]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(with = "rules_as_text")]
     pub ignore_differences: Option<OverrideIgnoreDiff>,
     #[prost(message, optional, tag = "6")]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(with = "rules_as_text")]
     pub ignore_resource_updates: Option<OverrideIgnoreDiff>,
     #[prost(message, repeated, tag = "4")]
     #[serde(
@@ -478,6 +481,61 @@ pub struct ResourceOverride {
         deserialize_with = "crate::null_default"
     )]
     pub known_type_fields: Vec<KnownTypeField>,
+}
+
+/// Argo CD writes the rules of an override as YAML inside its JSON.
+mod rules_as_text {
+    use super::OverrideIgnoreDiff;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(
+        rules: &Option<OverrideIgnoreDiff>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let none = OverrideIgnoreDiff::default();
+        let rules = rules.as_ref().unwrap_or(&none);
+        let list = |name: &str, items: &[String]| {
+            let items: String = items
+                .iter()
+                .map(|item| format!("- {}\n", scalar(item)))
+                .collect();
+            let after = if items.is_empty() { " null\n" } else { "\n" };
+            format!("{name}:{after}{items}")
+        };
+        serializer.serialize_str(
+            &[
+                list("jqPathExpressions", &rules.jq_path_expressions),
+                list("jsonPointers", &rules.json_pointers),
+                list("managedFieldsManagers", &rules.managed_fields_managers),
+            ]
+            .concat(),
+        )
+    }
+
+    /// Plain where YAML reads that as the same text, and a JSON string, which YAML reads too,
+    /// elsewhere.
+    fn scalar(text: &str) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/.-_~".contains(c);
+        let begins = text.starts_with('/') || text.starts_with('.');
+        if begins && text.chars().all(is_plain) {
+            text.to_owned()
+        } else {
+            serde_json::Value::from(text).to_string()
+        }
+    }
+
+    /// Reads the rules as fields only: clients have them as text, which needs no structure here.
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<OverrideIgnoreDiff>, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        let is_text = value.is_null() || value.is_string();
+        Ok(if is_text {
+            None
+        } else {
+            serde_json::from_value(value).ok()
+        })
+    }
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]

@@ -17,6 +17,7 @@ mod render;
 pub mod rolling;
 mod selector;
 mod template;
+pub mod tombstone;
 pub mod unit;
 
 pub use error::GenerateError;

@@ -283,6 +283,11 @@ impl Facts {
         self.answers.insert(need, answer);
     }
 
+    /// All answers.
+    pub fn into_answers(self) -> HashMap<Need, Result<Answer, NeedError>> {
+        self.answers
+    }
+
     /// The answer to a need; without one, the need is remembered.
     pub(crate) fn ask(&self, need: Need) -> Result<&Answer, GenerateError> {
         match self.answers.get(&need) {

@@ -1,7 +1,9 @@
 //! The integration tests of this crate, in one program.
 
+mod addresses;
 mod postgres;
 mod release;
 mod reports;
+mod schemas;
 mod sync;
 mod world;

@@ -96,3 +96,65 @@ async fn a_lost_connection_is_opened_again_and_nothing_is_lost() {
             .expect("deleted")
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_are_encrypted_as_demanded() {
+    let names = |host: &str| rcgen::generate_simple_self_signed([host.to_owned()]);
+    let good = names("localhost").expect("a certificate");
+    let other = names("localhost").expect("a certificate");
+    let started = Postgres::start_encrypted(&good.cert.pem(), &good.signing_key.serialize_pem());
+    let Some(postgres) = started else {
+        tiphys_testkit::skip("postgres", "there is no PostgreSQL here");
+        return;
+    };
+    let plain = Postgres::start().expect("there was one");
+    let (good, other) = (good.cert.pem(), other.cert.pem());
+    // `Some(true)`: it is encrypted; `None`: there is no connection.
+    for (server, host, mode, authorities, wanted) in [
+        (&postgres, "localhost", "disable", "", Some(false)),
+        (&postgres, "localhost", "allow", "", Some(false)),
+        (&postgres, "localhost", "", "", Some(true)),
+        (&postgres, "127.0.0.1", "prefer", &*other, Some(true)),
+        (&postgres, "127.0.0.1", "require", "", Some(true)),
+        (&postgres, "127.0.0.1", "require", &*good, Some(true)),
+        (&postgres, "localhost", "require", &*other, None),
+        (&postgres, "127.0.0.1", "verify-ca", &*good, Some(true)),
+        (&postgres, "localhost", "verify-ca", &*other, None),
+        (&postgres, "localhost", "verify-full", &*good, Some(true)),
+        (&postgres, "127.0.0.1", "verify-full", &*good, None),
+        (&postgres, "localhost", "verify-full", &*other, None),
+        (&postgres, "localhost", "verify-full", "", None),
+        (&plain, "localhost", "allow", "", Some(false)),
+        (&plain, "localhost", "prefer", "", Some(false)),
+        (&plain, "localhost", "require", "", None),
+        (&plain, "localhost", "verify-full", &*good, None),
+    ] {
+        let database = server.database();
+        let options = PostgresOptions {
+            host: host.to_owned(),
+            port: server.port(),
+            user: USER.to_owned(),
+            database: database.clone(),
+            ssl_mode: mode.parse().expect("a mode"),
+            authorities: authorities.to_owned(),
+            ..PostgresOptions::default()
+        };
+        let opened = tokio::task::spawn_blocking(|| Store::postgres(options)).await;
+        let opened = opened.expect("a thread");
+        let why = opened.as_ref().err().map(ToString::to_string);
+        assert_eq!(opened.is_ok(), wanted.is_some(), "{host} {mode:?}: {why:?}");
+        let encrypted = "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid)
+            WHERE s.ssl AND a.application_name = 'tiphys-catalog' AND a.datname = ";
+        let encrypted = server.psql("postgres", &format!("{encrypted}'{database}'"));
+        let is_encrypted = encrypted.trim() != "0";
+        assert_eq!(is_encrypted, wanted == Some(true), "{host} {mode:?}");
+        drop(opened);
+    }
+    let unknown = "sure"
+        .parse::<tiphys_catalog::store::SslMode>()
+        .expect_err("refused");
+    assert!(
+        unknown.to_string().contains("verify-ca, verify-full"),
+        "{unknown}"
+    );
+}

@@ -14,7 +14,10 @@ use roles::{
     logs::Logs,
 };
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    error::{ContextKind, ErrorKind},
+};
 use std::{env, process::ExitCode};
 
 /// Many threads allocate many small objects, and sometimes lists of several megabytes.
@@ -47,6 +50,11 @@ enum Command {
     CmpServer(Box<roles::cmp_server::CmpServerArgs>),
     RepoServer(Box<roles::repo_server_role::RepoServerRoleArgs>),
     CommitServer(Box<roles::commit_server::CommitServerArgs>),
+    /// Run the controller of ApplicationSets alone, as argocd-applicationset-controller
+    Applicationset(argocd::RoleWords),
+    /// Run the controller of notifications alone, as argocd-notifications
+    Notifications(argocd::RoleWords),
+    Server(Box<roles::server::ServerArgs>),
     AssetSyncer(roles::asset_syncer::AssetSyncerArgs),
     #[command(name = roles::apprepository_controller::NAME)]
     AppRepositoryController(roles::apprepository_controller::AppRepositoryControllerArgs),
@@ -78,6 +86,31 @@ fn told(e: &clap::Error) -> ExitCode {
             eprintln!("error: {text}");
             return ExitCode::FAILURE;
         }
+    }
+    if e.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ended) = commands::plugin::run(env::args_os().skip(1))
+    {
+        return ended;
+    }
+    let unknown = e.get(ContextKind::InvalidArg).map(ToString::to_string);
+    let unknown = unknown.filter(|flag| flag.starts_with('-'));
+    if e.kind() == ErrorKind::UnknownArgument
+        && let Some(flag) = unknown
+    {
+        output::print(&format!("Error: unknown flag: {flag}\n{}", e.render()));
+        return ExitCode::FAILURE;
+    }
+    // One of too many words is unknown, too.
+    if matches!(
+        e.kind(),
+        ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument
+    ) {
+        // As in Argo CD, where a command without its arguments prints how it is used.
+        output::print(&e.render().to_string());
+        let words: Vec<_> = env::args_os().skip(1).take(2).collect();
+        // Code 1 means a difference there.
+        let is_diff = words == ["app", "diff"];
+        return ExitCode::from(if is_diff { 2 } else { 1 });
     }
     let _ = e.print();
     if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
@@ -222,6 +255,12 @@ fn start_called(called: &Called<'_>) -> ExitCode {
     }
 }
 
+/// A role of Argo CD's under our own name.
+fn start_own_role(words: Vec<String>, name: &str) -> ExitCode {
+    let words = [vec!["tiphys".to_owned(), name.to_owned()], words].concat();
+    argocd::called(&words, None).map_or(ExitCode::FAILURE, |called| start_called(&called))
+}
+
 /// kubeapps' syncer, whose arguments are read by itself.
 fn start_asset_syncer(words: &[String]) -> ExitCode {
     log_plainly(None);
@@ -275,6 +314,9 @@ fn start(cli: Cli) -> ExitCode {
         Command::CmpServer(_)
         | Command::RepoServer(_)
         | Command::CommitServer(_)
+        | Command::Applicationset(_)
+        | Command::Notifications(_)
+        | Command::Server(_)
         | Command::AssetSyncer(_)
         | Command::AppRepositoryController(_)
         | Command::Client(_) => false,
@@ -312,6 +354,18 @@ fn start(cli: Cli) -> ExitCode {
             let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
             let logs = Logs::start(cli.connect.log_format(), Some(level));
             runtime.block_on(roles::commit_server::run(*args, logs))
+        }
+        // After a flag of ours; without one it began before.
+        Command::Applicationset(args) => {
+            return start_own_role(args.words, "applicationset");
+        }
+        Command::Notifications(args) => {
+            return start_own_role(args.words, "notifications");
+        }
+        Command::Server(args) => {
+            let level = cli.loglevel.unwrap_or_else(|| "info".to_owned());
+            let logs = Logs::start(cli.connect.log_format(), Some(level));
+            runtime.block_on(roles::server::run(*args, Default::default(), logs))
         }
         Command::AssetSyncer(args) => {
             log_plainly(cli.loglevel.as_deref());

@@ -16,3 +16,4 @@ mod repo_server_peer;
 mod scenarios;
 mod sso;
 mod transcript;
+mod verb_plugins;

@@ -3,6 +3,7 @@
 //! the control plane's folder has, and Redis (`redis-server`, or `REDIS_SERVER_PROGRAM`).
 
 use crate::scenarios::world::program;
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -20,7 +21,7 @@ use tiphys_api::{
     source::ApplicationSource,
 };
 use tiphys_repo::{RepoServer, RepoServerOptions};
-use tiphys_testkit::{PATIENCE, Repo, free_port, skip};
+use tiphys_testkit::{PATIENCE, Repo, free_port, redis::Redis, skip};
 
 const NAME: &str = "argocd-repo-server";
 
@@ -106,7 +107,11 @@ impl Peer {
     }
 
     fn ours() -> Self {
-        let words = ["repo-server", "--allow-file-repositories"];
+        Self::sharing("")
+    }
+
+    fn sharing(redis: &str) -> Self {
+        let words = ["repo-server", "--allow-file-repositories", "--redis", redis];
         let folder = TempDir::new().expect("a folder");
         Self::start(Command::new(program()).args(words), folder)
     }
@@ -355,4 +360,59 @@ async fn it_answers_as_the_genuine_one_does() {
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+/// The keys of manifests, and the objects in them.
+fn shared(redis: &Redis) -> BTreeMap<String, Value> {
+    let values = redis.kept().values.clone();
+    let manifests = values
+        .into_iter()
+        .filter(|(key, _)| key.starts_with("mfst|"));
+    let read = |(key, value): (String, Vec<u8>)| {
+        let entry: Value =
+            serde_json::from_reader(GzDecoder::new(value.as_slice())).expect("packed JSON");
+        (key, entry["manifestResponse"]["sourceType"].clone())
+    };
+    manifests.map(read).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn they_use_what_the_other_has_rendered() {
+    let Some(genuine) = std::env::var_os("ARGOCD_CLI") else {
+        return skip("argocd", "ARGOCD_CLI does not name an argocd 3.6");
+    };
+    let genuine = Path::new(&genuine);
+    let repo = repository();
+    let commit = repo.commit(&[("more.txt", "more")], &[]);
+    let (of_genuine, of_ours) = (Redis::default(), Redis::default());
+    let (at_genuine, at_ours) = (of_genuine.serve(0), of_ours.serve(0));
+    let (their, own) = (
+        Peer::genuine(genuine, &at_genuine.address.to_string()),
+        Peer::sharing(&at_ours.address.to_string()),
+    );
+    let mut asked = Vec::new();
+    for (name, source) in good() {
+        let request = request(&repo, &commit, source);
+        let answers = (their.answer(&request).await, own.answer(&request).await);
+        assert!(
+            answers.0.is_ok() && answers.1.is_ok(),
+            "{name}: {answers:?}"
+        );
+        asked.push((name, request, answers));
+    }
+    assert_eq!(shared(&of_ours), shared(&of_genuine));
+
+    // Each is asked again with the other's values, when nobody can render.
+    let (their, own) = (
+        Peer::genuine(genuine, &at_ours.address.to_string()),
+        Peer::sharing(&at_genuine.address.to_string()),
+    );
+    repo.set_away(true);
+    for (name, request, (theirs, ours)) in asked {
+        // The commits of other sources are looked up.
+        if name != "values of another source" {
+            assert_eq!(own.answer(&request).await, theirs, "{name}");
+            assert_eq!(their.answer(&request).await, ours, "{name}");
+        }
+    }
 }

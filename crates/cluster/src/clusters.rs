@@ -22,7 +22,7 @@ use tiphys_api::{
     cluster::{ClusterCacheInfo, ClusterInfo, ConnectionState},
     constants::IN_CLUSTER,
 };
-use tiphys_engine::spec::Destination;
+use tiphys_engine::{spec::Destination, types::ExclusionRule};
 use tokio::{
     sync::{OnceCell, broadcast},
     time::Instant,
@@ -93,14 +93,32 @@ struct Terms {
 }
 
 impl Terms {
-    fn of(settings: &Settings, destination: &Destination) -> Result<Self, String> {
+    fn of(
+        settings: &Settings,
+        destination: &Destination,
+        contents: Contents,
+    ) -> Result<Self, String> {
         let secret = settings.cluster(&destination.server, &destination.name);
+        let mut options = settings.cache_options(secret)?;
+        if contents == Contents::Nothing {
+            // An entry without lists matches every kind.
+            options.exclusions = [ExclusionRule::default()].into();
+        }
         Ok(Self {
             credentials: secret.map(|s| s.config.clone()),
             refresh: secret.and_then(|s| s.refresh.clone()),
-            options: settings.cache_options(secret)?,
+            options,
         })
     }
+}
+
+/// What the caches of clusters hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    /// What Applications may manage.
+    Managed,
+    /// No kind is listed or watched; objects are read when they are asked for.
+    Nothing,
 }
 
 #[derive(Default)]
@@ -149,11 +167,21 @@ struct Shared {
     /// The settings that the open clusters were last compared with.
     seen: Mutex<Arc<Settings>>,
     opened: broadcast::Sender<Arc<LiveCluster>>,
+    contents: Contents,
 }
 
 impl Clusters {
     /// `own` is the cluster the control plane runs in; the others are described by Secrets.
     pub fn new(own: Cluster, records: Records) -> Self {
+        Self::holding(Contents::Managed, own, records)
+    }
+
+    /// The same, for a process that only reads and writes single objects: it watches nothing.
+    pub fn unwatched(own: Cluster, records: Records) -> Self {
+        Self::holding(Contents::Nothing, own, records)
+    }
+
+    fn holding(contents: Contents, own: Cluster, records: Records) -> Self {
         let seen = Mutex::new(records.settings());
         Self {
             shared: Arc::new(Shared {
@@ -162,6 +190,7 @@ impl Clusters {
                 slots: Mutex::default(),
                 seen,
                 opened: broadcast::Sender::new(64),
+                contents,
             }),
         }
     }
@@ -194,8 +223,8 @@ impl Clusters {
                 return true;
             };
             // Settings that cannot be read change nothing.
-            let same =
-                Terms::of(&settings, &live.destination).map_or(true, |terms| terms == live.terms);
+            let same = Terms::of(&settings, &live.destination, self.shared.contents)
+                .map_or(true, |terms| terms == live.terms);
             if !same {
                 live.closed.cancel();
             }
@@ -286,7 +315,7 @@ impl Clusters {
             None => return Err(format!("cluster {} has no Secret", destination.server)),
             Some(secret) => self.connect(secret).await.map_err(|e| e.to_string())?,
         };
-        let terms = Terms::of(&settings, destination)?;
+        let terms = Terms::of(&settings, destination, self.shared.contents)?;
         let discovery = Discovery::new(cluster).await.map_err(|e| e.to_string())?;
         let cache = LiveCache::start(discovery, terms.options.clone());
         cache.customize(&settings.customizations);

@@ -12,10 +12,16 @@ use tiphys_cluster::{
 use tiphys_controllers::hydrator::{self, Dependencies};
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_gocompat::yaml;
-use tiphys_repo::{RepoOptions, Repos};
+use tiphys_listen::{Connections, Limits};
+use tiphys_repo::{RepoOptions, RepoServer, RepoServerOptions, Repos};
+use tiphys_repo_server::{Server, ServerOptions, StreamLimits, TrustPaths};
+use tiphys_rpc::Tls;
 use tiphys_sources::Sources;
 use tiphys_testkit::Repo;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    net::TcpListener,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 const CRDS: [&str; 2] = [
@@ -36,7 +42,11 @@ struct Plane {
     _kube: EmbeddedKube,
     folder: TempDir,
     repo: Repo,
+    /// A repo-server that renders, and its port.
+    repo_server: Option<(Arc<Server>, u16)>,
     stop: Option<DropGuard>,
+    /// Ends the repo-server.
+    serving: Option<DropGuard>,
 }
 
 fn config_map(name: &str, value: &str) -> String {
@@ -48,6 +58,11 @@ fn config_map(name: &str, value: &str) -> String {
 
 impl Plane {
     async fn start() -> Self {
+        Self::start_with(false).await
+    }
+
+    /// With a repo-server that renders in place of this process.
+    async fn start_with(repo_server: bool) -> Self {
         let kube = EmbeddedKube::start(Options::default())
             .await
             .expect("the embedded server starts");
@@ -62,8 +77,13 @@ impl Plane {
                 ("src/web/cm.yaml", &config_map("web", "1")),
                 ("src/api/cm.yaml", &config_map("api", "1")),
             ]),
+            repo_server: None,
             stop: None,
+            serving: None,
         };
+        if repo_server {
+            plane.serve().await;
+        }
         for text in CRDS {
             let limits = yaml::Limits::default();
             let crd = yaml::parse_document(text, &limits, yaml::Duplicates::LastWins);
@@ -82,6 +102,37 @@ impl Plane {
         plane
     }
 
+    /// Starts a repo-server.
+    async fn serve(&mut self) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let folder = self.folder.path();
+        let options = ServerOptions {
+            max_message: 8 << 20,
+            trust: TrustPaths {
+                known_hosts: folder.join("ssh_known_hosts"),
+                certificates: folder.join("tls"),
+                keys: folder.join("keys"),
+            },
+            version: "v1".to_owned(),
+            streamed: StreamLimits {
+                archive: 1 << 20,
+                bytes: 4 << 20,
+            },
+            hidden_folders: false,
+        };
+        let repos = Repos::with_options(folder.join("of-server"), RepoOptions::default());
+        let (server, stop) = (
+            Arc::new(Server::new(repos, options)),
+            CancellationToken::new(),
+        );
+        self.repo_server = Some((Arc::clone(&server), port));
+        self.serving = Some(stop.clone().drop_guard());
+        let connections = Connections::new(Limits::default());
+        let serving = server.serve(listener, Tls::Off, connections, stop);
+        tokio::spawn(async move { serving.await.expect("it needs no certificate") });
+    }
+
     /// Runs the loop, in place of one that runs.
     async fn run(&mut self) {
         self.stop = None;
@@ -91,7 +142,7 @@ impl Plane {
         let cache = self.folder.path().join("cache");
         let repos = Repos::with_options(cache, RepoOptions::default());
         let dependencies = Dependencies {
-            sources: Sources::new(&records, repos, None),
+            sources: Sources::new(&records, repos, self.client()),
             records,
             workers: 4,
             leases: None,
@@ -99,6 +150,18 @@ impl Plane {
         };
         self.stop = Some(stop.clone().drop_guard());
         tokio::spawn(hydrator::run(dependencies, stop));
+    }
+
+    fn client(&self) -> Option<RepoServer> {
+        let (_, port) = self.repo_server.as_ref()?;
+        let options = RepoServerOptions {
+            address: format!("localhost:{port}"),
+            timeout: Duration::from_secs(60),
+            plaintext: true,
+            trusted: Vec::new(),
+            identity: None,
+        };
+        Some(RepoServer::new(options).expect("an address"))
     }
 
     fn url(&self) -> String {
@@ -238,6 +301,44 @@ async fn an_application_is_rendered_into_its_branch() {
     let state = plane.until("web", "Hydrated", Some(&third)).await;
     assert_eq!(state["currentOperation"]["hydratedSHA"], head);
     assert_eq!(plane.head(), head);
+}
+
+/// A repo-server resolves and renders; what it says is written.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repo_server_renders_what_is_hydrated() {
+    let plane = Plane::start_with(true).await;
+    plane
+        .app("web", (&plane.url(), "src/web", "apps/web"))
+        .await;
+    let state = plane.until("web", "Hydrated", None).await;
+    assert_eq!(state["currentOperation"]["hydratedSHA"], plane.head());
+    assert!(plane.show("apps/web/manifest.yaml").contains("v: \"1\""));
+    let (server, _) = plane.repo_server.as_ref().expect("it is there");
+    let counts = server.metrics();
+    let rendered = counts.lines().any(|line| {
+        line.starts_with("grpc_server_handled_total{")
+            && line.contains("\"GenerateManifest\"")
+            && line.contains("\"OK\"")
+    });
+    assert!(rendered, "the repo-server was asked: {counts}");
+
+    // What it refuses is told, and changes nothing.
+    let head = plane.head();
+    let broken = plane.commit(
+        "src/web/cm.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: [",
+    );
+    plane.ask("web", "normal").await;
+    let state = plane.until("web", "Failed", Some(&broken)).await;
+    let message = state["currentOperation"]["message"]
+        .as_str()
+        .expect("a text");
+    assert!(message.starts_with("Failed to hydrate: "), "{message}");
+    assert_eq!(plane.head(), head);
+    let good = plane.commit("src/web/cm.yaml", &config_map("web", "3"));
+    plane.ask("web", "normal").await;
+    plane.until("web", "Hydrated", Some(&good)).await;
+    assert!(plane.show("apps/web/manifest.yaml").contains("v: \"3\""));
 }
 
 #[tokio::test(flavor = "multi_thread")]

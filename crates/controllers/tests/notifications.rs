@@ -12,7 +12,9 @@ use tiphys_cluster::{
     Cluster, Records, RecordsOptions,
     request::{Call, JSON, MERGE_PATCH},
 };
-use tiphys_controllers::notifications::{self, Dependencies, Link};
+use tiphys_controllers::notifications::{
+    self, Dependencies, Link, NotificationMetrics, SelfService,
+};
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
@@ -107,6 +109,7 @@ struct Ground {
     kube: EmbeddedKube,
     cluster: Cluster,
     folder: TempDir,
+    metrics: NotificationMetrics,
 }
 
 impl Ground {
@@ -121,6 +124,7 @@ impl Ground {
             kube,
             cluster,
             folder: TempDir::new().expect("a folder"),
+            metrics: NotificationMetrics::default(),
         };
         for text in CRDS {
             let (limits, last) = (yaml::Limits::default(), yaml::Duplicates::LastWins);
@@ -208,7 +212,16 @@ impl Ground {
 
     /// Runs the loop.
     async fn start(&self) -> Run {
-        let records = Records::start(self.cluster.clone(), RecordsOptions::new("argocd"));
+        self.start_with(false).await
+    }
+
+    /// With Applications in the namespace `team`, which may configure its own notifications.
+    async fn start_with(&self, self_service: bool) -> Run {
+        let options = RecordsOptions {
+            application_namespaces: self_service.then(|| vec!["team".to_owned()]),
+            ..RecordsOptions::new("argocd")
+        };
+        let records = Records::start(self.cluster.clone(), options);
         records.wait_ready().await.expect("the records are read");
         let repos = Repos::with_options(
             self.folder.path().to_owned(),
@@ -220,13 +233,17 @@ impl Ground {
         let stop = CancellationToken::new();
         let dependencies = Dependencies {
             sources: Sources::new(&records, repos, None),
-            records,
             lease: None,
             workers: 4,
             config_map: notifications::CONFIG_MAP.to_owned(),
             secret: notifications::SECRET.to_owned(),
             link: Link::new().expect("a client"),
+            metrics: self.metrics.clone(),
+            self_service: self_service.then(|| {
+                SelfService::start(&records, notifications::CONFIG_MAP, notifications::SECRET)
+            }),
             clock: Arc::new(jiff::Timestamp::now),
+            records,
         };
         let task = tokio::spawn(notifications::run(dependencies, stop.clone()));
         Run { stop, task }
@@ -404,6 +421,21 @@ async fn what_failed_is_tried_again_and_only_then_recorded() {
     ground.wait_notified("shop", true).await;
     sleep(QUIET).await;
     assert_eq!(hook.got().len(), 3);
+    let metrics = ground.metrics.text().expect("it is text");
+    for (succeeded, count) in [(false, 2), (true, 1)] {
+        let line = format!("succeeded=\"{succeeded}\"}} {count}\n");
+        let lines = metrics
+            .lines()
+            .filter(|line| line.starts_with("argocd_notifications_deliveries_total{trigger=\""));
+        let found = lines
+            .filter(|own| format!("{own}\n").ends_with(&line))
+            .count();
+        assert_eq!(found, 1, "{line}: {metrics}");
+    }
+    assert!(
+        metrics.contains("argocd_notifications_trigger_eval_total{name="),
+        "{metrics}"
+    );
     run.end().await;
     ground.kube.shutdown().await;
 }
@@ -472,6 +504,140 @@ async fn a_template_tells_commits_and_details() {
     ground.configure(&url, &[("template.state", told)]).await;
     let run = ground.start().await;
     hook.wait_for(&["Helm v7 true"]).await;
+    run.end().await;
+    ground.kube.shutdown().await;
+}
+
+/// A source that is hydrated is told when it is, with its dry commit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hydrated_source_is_told_with_its_commits() {
+    let (ground, hook) = (Ground::new().await, Hook::default());
+    let url = hook.clone().start().await;
+    let repo = Repo::with(&[
+        ("dry/cm.yaml", "a: b\n"),
+        (
+            "wet/Chart.yaml",
+            "apiVersion: v2\nname: shop\nversion: 1.0.0\n",
+        ),
+    ]);
+    ground.application("shop").await;
+    let hydrator = json!({
+        "drySource": {"repoURL": repo.url(), "path": "dry", "targetRevision": "main"},
+        "syncSource": {"targetBranch": "main", "path": "wet"},
+    });
+    let state = |phase: &str, dry: &str| {
+        json!({"phase": phase, "drySHA": dry, "hydratedSHA": dry, "startedAt": "2024-01-01T00:00:00Z",
+            "message": "", "sourceHydrator": hydrator})
+    };
+    let told = "message: '{{.app.metadata.name}} is hydrated from \
+        {{len (call .repo.GetCommitMetadata .app.status.sourceHydrator.currentOperation.drySHA).Author | lt 0}} \
+        {{(call .repo.GetAppDetails).Type}}'";
+    let trigger = "- when: app.status?.sourceHydrator?.currentOperation?.phase == 'Hydrated'\n  \
+        oncePer: app.status.sourceHydrator.currentOperation.drySHA\n  send: [state]";
+    let entries = [
+        ("template.state", told),
+        ("trigger.on-hydrated", trigger),
+        (
+            "subscriptions",
+            "- recipients: [hook:someone]\n  triggers: [on-hydrated]",
+        ),
+    ];
+    ground.configure(&url, &entries).await;
+    let run = ground.start().await;
+    let patch = |phase: &str, dry: &str| {
+        json!({"spec": {"source": null, "sourceHydrator": hydrator},
+            "status": {"sourceHydrator": {"currentOperation": state(phase, dry)}}})
+    };
+    let first = repo.head();
+    ground.patch("shop", patch("Hydrating", &first)).await;
+    ground.patch("shop", patch("Hydrated", &first)).await;
+    hook.wait_for(&["shop is hydrated from true Helm"]).await;
+    let second = repo.commit(&[("dry/cm.yaml", "a: c\n")], &[]);
+    ground.patch("shop", patch("Hydrating", &second)).await;
+    ground.patch("shop", patch("Failed", &second)).await;
+    ground.patch("shop", patch("Hydrated", &second)).await;
+    hook.wait_for(&["shop is hydrated from true Helm"; 2]).await;
+    sleep(QUIET).await;
+    assert_eq!(hook.got().len(), 2);
+    run.end().await;
+    ground.kube.shutdown().await;
+}
+
+/// A namespace's own triggers, templates, services and secrets count for its Applications alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_configures_its_own_notifications() {
+    let (ground, hook, own) = (Ground::new().await, Hook::default(), Hook::default());
+    let (url, own_url) = (hook.clone().start().await, own.clone().start().await);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}});
+    ground
+        .send(Method::POST, "/api/v1/namespaces", JSON, &namespace)
+        .await;
+    ground.configure(&url, &[]).await;
+    ground.application("shop").await;
+    ground.health("shop", "Degraded").await;
+    let run = ground.start_with(true).await;
+    hook.wait_for(&["shop is Degraded"]).await;
+
+    let apps = "/apis/argoproj.io/v1alpha1/namespaces/team/applications";
+    let app = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "till", "annotations": {
+            "notifications.argoproj.io/subscribe.on-degraded.hook": "someone",
+            "notifications.argoproj.io/subscribe.on-ours.ours": "someone",
+        }},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": "https://git.example.test/a/b", "path": ".", "targetRevision": "HEAD"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+        },
+        "status": {"health": {"status": "Degraded"}},
+    });
+    ground.send(Method::POST, apps, JSON, &app).await;
+    hook.wait_for(&["shop is Degraded", "till is Degraded"])
+        .await;
+    assert!(own.got().is_empty());
+
+    // The configuration comes later, with a Secret of its own; the variable `secrets` is not there.
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "argocd-notifications-secret"},
+        "stringData": {"url": own_url},
+    });
+    let secrets = "/api/v1/namespaces/team/secrets";
+    ground.send(Method::POST, secrets, JSON, &secret).await;
+    let config = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-notifications-cm"},
+        "data": {
+            "service.webhook.ours": "url: $url\nretryMax: 1\nretryWaitMin: 1000000\nretryWaitMax: 1000000",
+            "template.ours": "message: 'ours: {{.app.metadata.name}} {{if .secrets}}secrets{{end}}'",
+            "trigger.on-ours": "- when: app.status.health.status == 'Degraded'\n  send: [ours]",
+        },
+    });
+    let config_maps = "/api/v1/namespaces/team/configmaps";
+    ground.send(Method::POST, config_maps, JSON, &config).await;
+    own.wait_for(&["ours: till "]).await;
+    // It is told once, under a key with its namespace, beside that of the control plane.
+    let call = Call::get(format!("{apps}/till"));
+    let began = Instant::now();
+    loop {
+        let app = ground
+            .cluster
+            .http()
+            .json::<Value>(&call)
+            .await
+            .expect("it is there");
+        let notified = app["metadata"]["annotations"][NOTIFIED]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        if notified.contains("team:on-ours:") && notified.contains("on-degraded:") {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{notified}");
+        sleep(Duration::from_millis(20)).await;
+    }
+    sleep(QUIET).await;
+    assert_eq!(own.got().len(), 1);
+    assert_eq!(hook.got().len(), 2);
     run.end().await;
     ground.kube.shutdown().await;
 }

@@ -1,15 +1,9 @@
-//! Writing to Redis, against a small server that speaks its protocol: keys and values,
+//! Writing to Redis and reading, against a small server that speaks its protocol: keys and values,
 //! notifications, and what happens while it is down.
 
-use flate2::read::GzDecoder;
-use serde_json::{Value, json};
-use std::{
-    collections::BTreeMap,
-    io::Read as _,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use futures::StreamExt as _;
+use serde_json::json;
+use std::{net::SocketAddr, time::Duration};
 use tiphys_api::{
     cluster::ClusterInfo,
     resource::{ApplicationTree, ResourceDiff},
@@ -17,129 +11,23 @@ use tiphys_api::{
 use tiphys_cluster::{AppKey, AppStates};
 use tiphys_controllers::{
     metrics::RedisRequests,
-    redis::{Format, Known, Login, Place, Sentinels, Server, follow},
+    redis::{Format, Known, Login, Place, Reader, Sentinels, Server, Store, follow},
 };
+use tiphys_testkit::redis::Redis;
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
     task::JoinHandle,
     time::{sleep, timeout},
 };
 
-/// The content of a server, and the commands it received.
-#[derive(Default)]
-struct Kept {
-    values: BTreeMap<String, Vec<u8>>,
-    seconds: BTreeMap<String, String>,
-    /// Every command except those that set or remove values, and how often each key was set.
-    asked: Vec<String>,
-    sets: BTreeMap<String, usize>,
-    /// As a sentinel: the master that it knows.
-    master: Option<SocketAddr>,
-}
-
-#[derive(Clone, Default)]
-struct Redis(Arc<Mutex<Kept>>);
-
-impl Redis {
-    /// Serves on this port, or on any; ends with the task.
-    async fn serve(&self, port: u16) -> (SocketAddr, JoinHandle<()>) {
-        let listener = TcpListener::bind(("127.0.0.1", port))
-            .await
-            .expect("a port");
-        let (address, redis) = (listener.local_addr().expect("an address"), self.clone());
-        let task = tokio::spawn(async move {
-            let mut connections = tokio::task::JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(redis.clone().talk(stream));
-            }
-        });
-        (address, task)
-    }
-
-    async fn talk(self, stream: TcpStream) -> Option<()> {
-        let mut stream = BufReader::new(stream);
-        loop {
-            let count = number(&mut stream).await?;
-            let mut words = Vec::new();
-            for _ in 0..count {
-                let mut word = vec![0; number(&mut stream).await? + 2];
-                stream.read_exact(&mut word).await.ok()?;
-                word.truncate(word.len() - 2);
-                words.push(word);
-            }
-            let answer = self.answer(&words);
-            stream.get_mut().write_all(answer.as_bytes()).await.ok()?;
+async fn until(redis: &Redis, what: &str, is: impl Fn(&Redis) -> bool) {
+    let wait = async {
+        while !is(redis) {
+            sleep(Duration::from_millis(20)).await;
         }
-    }
-
-    fn answer(&self, words: &[Vec<u8>]) -> String {
-        let text = |n: usize| String::from_utf8_lossy(&words[n]).into_owned();
-        let mut kept = self.0.lock().expect("no panic");
-        let answer = match text(0).to_uppercase().as_str() {
-            "SENTINEL" if text(2) != "main" => "*-1\r\n",
-            "SENTINEL" => {
-                let Some(master) = kept.master else {
-                    return "*-1\r\n".to_owned();
-                };
-                let (host, port) = (master.ip().to_string(), master.port().to_string());
-                return format!(
-                    "*2\r\n${}\r\n{host}\r\n${}\r\n{port}\r\n",
-                    host.len(),
-                    port.len()
-                );
-            }
-            "SETEX" => {
-                kept.values.insert(text(1), words[3].clone());
-                kept.seconds.insert(text(1), text(2));
-                *kept.sets.entry(text(1)).or_default() += 1;
-                "+OK\r\n"
-            }
-            "DEL" => {
-                kept.values.remove(&text(1));
-                ":1\r\n"
-            }
-            "EXPIRE" if kept.values.contains_key(&text(1)) => ":1\r\n",
-            "EXPIRE" => ":0\r\n",
-            "PUBLISH" => {
-                kept.asked.push(format!("PUBLISH {}", text(1)));
-                ":0\r\n"
-            }
-            _ => {
-                let all: Vec<String> = (0..words.len()).map(text).collect();
-                kept.asked.push(all.join(" "));
-                "+OK\r\n"
-            }
-        };
-        answer.to_owned()
-    }
-
-    fn json(&self, key: &str) -> Option<Value> {
-        let kept = self.0.lock().expect("no panic");
-        let mut text = String::new();
-        GzDecoder::new(kept.values.get(key)?.as_slice())
-            .read_to_string(&mut text)
-            .expect("gzip");
-        serde_json::from_str(&text).ok()
-    }
-
-    async fn until(&self, what: &str, is: impl Fn(&Self) -> bool) {
-        let wait = async {
-            while !is(self) {
-                sleep(Duration::from_millis(20)).await;
-            }
-        };
-        timeout(Duration::from_secs(20), wait)
-            .await
-            .unwrap_or_else(|_| panic!("{what}: {:?}", self.0.lock().expect("no panic").asked));
-    }
-}
-
-/// The number of a line such as `*3` or `$5`.
-async fn number(stream: &mut BufReader<TcpStream>) -> Option<usize> {
-    let mut line = String::new();
-    stream.read_line(&mut line).await.ok().filter(|n| *n > 0)?;
-    line.trim_end().get(1..)?.parse().ok()
+    };
+    timeout(Duration::from_secs(20), wait)
+        .await
+        .unwrap_or_else(|_| panic!("{what}: {:?}", redis.kept().asked));
 }
 
 const MANAGED: &str = "app|managed-resources|team_web|1.8.3.gz";
@@ -150,18 +38,22 @@ fn start(address: SocketAddr, states: &AppStates) -> JoinHandle<()> {
     start_at(Server::At(address.to_string()), states)
 }
 
-fn start_at(server: Server, states: &AppStates) -> JoinHandle<()> {
+fn place(server: Server) -> Place {
     let login = Login {
         username: String::new(),
         password: "secret".into(),
     };
-    let place = Place {
+    Place {
         server,
         db: 2,
         login,
         tls: None,
         format: Format::default(),
-    };
+    }
+}
+
+fn start_at(server: Server, states: &AppStates) -> JoinHandle<()> {
+    let place = place(server);
     let clusters = || {
         vec![(
             "https://c".to_owned(),
@@ -195,7 +87,8 @@ async fn what_is_published_is_in_redis_and_goes_with_its_application() {
         AppStates::new(),
         AppKey::new("team", "web"),
     );
-    let (address, _server) = redis.serve(0).await;
+    let server = redis.serve(0);
+    let address = server.address;
     let diff = ResourceDiff {
         kind: "ConfigMap".into(),
         name: "a".into(),
@@ -203,11 +96,10 @@ async fn what_is_published_is_in_redis_and_goes_with_its_application() {
     };
     states.publish(&app, std::slice::from_ref(&diff), tree("Progressing"));
     let _writer = start(address, &states);
-    redis
-        .until("what was there before", |r| {
-            r.json(TREE).is_some() && r.json(CLUSTER).is_some()
-        })
-        .await;
+    until(&redis, "what was there before", |r| {
+        r.json(TREE).is_some() && r.json(CLUSTER).is_some()
+    })
+    .await;
     assert_eq!(redis.json(MANAGED).expect("written")[0]["name"], "a");
     assert_eq!(redis.json(TREE).expect("written")["shardsCount"], 1);
     assert_eq!(
@@ -215,7 +107,7 @@ async fn what_is_published_is_in_redis_and_goes_with_its_application() {
         "1.36"
     );
     {
-        let kept = redis.0.lock().expect("no panic");
+        let kept = redis.kept();
         assert_eq!(
             (kept.seconds[TREE].as_str(), kept.seconds[CLUSTER].as_str()),
             ("3600", "600")
@@ -230,38 +122,34 @@ async fn what_is_published_is_in_redis_and_goes_with_its_application() {
         );
     }
     states.publish_tree(&app, tree("Healthy"));
-    redis
-        .until("a new tree", |r| {
-            r.json(TREE)
-                .is_some_and(|t| t["nodes"][0]["health"]["status"] == "Healthy")
-        })
-        .await;
+    until(&redis, "a new tree", |r| {
+        r.json(TREE)
+            .is_some_and(|t| t["nodes"][0]["health"]["status"] == "Healthy")
+    })
+    .await;
     assert_eq!(
-        redis.0.lock().expect("no panic").sets[MANAGED],
+        redis.kept().sets[MANAGED],
         1,
         "what has not changed is not written again"
     );
-    redis.0.lock().expect("no panic").values.clear();
+    redis.kept().values.clear();
     states.publish_tree(&app, tree("Healthy"));
-    redis
-        .until("all of it after somebody emptied it", |r| {
-            r.json(MANAGED).is_some() && r.json(TREE).is_some()
-        })
-        .await;
+    until(&redis, "all of it after somebody emptied it", |r| {
+        r.json(MANAGED).is_some() && r.json(TREE).is_some()
+    })
+    .await;
     let moved = AppKey::new("argocd", "moved");
     states.publish(&moved, &[], tree("Healthy"));
-    redis
-        .until("another Application", |r| {
-            r.json("app|resources-tree|moved|1.8.3.gz").is_some()
-        })
-        .await;
+    until(&redis, "another Application", |r| {
+        r.json("app|resources-tree|moved|1.8.3.gz").is_some()
+    })
+    .await;
     states.remove(&moved);
     states.remove(&app);
-    redis
-        .until("nothing of what is gone", |r| {
-            r.json(TREE).is_none() && r.json(MANAGED).is_none()
-        })
-        .await;
+    until(&redis, "nothing of what is gone", |r| {
+        r.json(TREE).is_none() && r.json(MANAGED).is_none()
+    })
+    .await;
     assert!(
         redis.json("app|resources-tree|moved|1.8.3.gz").is_some(),
         "what another replica writes stays"
@@ -275,27 +163,24 @@ async fn after_redis_was_away_all_is_written_anew_and_nobody_has_waited() {
         AppStates::new(),
         AppKey::new("team", "web"),
     );
-    let (address, server) = redis.serve(0).await;
+    let server = redis.serve(0);
+    let address = server.address;
     let _writer = start(address, &states);
     states.publish(&app, &[], tree("Progressing"));
-    redis
-        .until("the first tree", |r| r.json(TREE).is_some())
-        .await;
-    server.abort();
-    let _ = server.await;
-    redis.0.lock().expect("no panic").values.clear();
+    until(&redis, "the first tree", |r| r.json(TREE).is_some()).await;
+    drop(server);
+    redis.kept().values.clear();
     // Publishing is never blocked.
     for _ in 0..100 {
         states.publish_tree(&app, tree("Degraded"));
     }
     sleep(Duration::from_millis(300)).await;
     assert!(redis.json(TREE).is_none());
-    let (_, _server) = redis.serve(address.port()).await;
-    redis
-        .until("all that there is", |r| {
-            r.json(MANAGED).is_some() && r.json(TREE).is_some() && r.json(CLUSTER).is_some()
-        })
-        .await;
+    let _server = redis.serve(address.port());
+    until(&redis, "all that there is", |r| {
+        r.json(MANAGED).is_some() && r.json(TREE).is_some() && r.json(CLUSTER).is_some()
+    })
+    .await;
     assert_eq!(
         redis.json(TREE).expect("written")["nodes"][0]["health"]["status"],
         "Degraded"
@@ -307,12 +192,11 @@ async fn sentinels_say_which_redis_is_the_master() {
     let (states, app) = (AppStates::new(), AppKey::new("team", "web"));
     states.publish(&app, &[], tree("Healthy"));
     let (first, second, third) = (Redis::default(), Redis::default(), Redis::default());
-    let (first_address, first_server) = first.serve(0).await;
+    let first_server = first.serve(0);
     let (sentinel, ignorant) = (Redis::default(), Redis::default());
-    let master = |address| sentinel.0.lock().expect("no panic").master = Some(address);
-    master(first_address);
-    let (known, _sentinel) = sentinel.serve(0).await;
-    let (unknown, _ignorant) = ignorant.serve(0).await;
+    let master = |address| sentinel.kept().master = Some(address);
+    master(first_server.address);
+    let (known, unknown) = (sentinel.serve(0), ignorant.serve(0));
     let login = Login {
         username: "watcher".into(),
         password: "other".into(),
@@ -320,8 +204,8 @@ async fn sentinels_say_which_redis_is_the_master() {
     // One is down, one does not know the master.
     let addresses = vec![
         "127.0.0.1:1".to_owned(),
-        unknown.to_string(),
-        known.to_string(),
+        unknown.address.to_string(),
+        known.address.to_string(),
     ];
     let _writer = start_at(
         Server::Known(Sentinels {
@@ -331,18 +215,11 @@ async fn sentinels_say_which_redis_is_the_master() {
         }),
         &states,
     );
-    first
-        .until("it is in the master", |r| r.json(TREE).is_some())
-        .await;
-    assert_eq!(
-        first.0.lock().expect("no panic").asked[..2],
-        ["AUTH secret", "SELECT 2"]
-    );
+    until(&first, "it is in the master", |r| r.json(TREE).is_some()).await;
+    assert_eq!(first.kept().asked[..2], ["AUTH secret", "SELECT 2"]);
     assert!(
         sentinel
-            .0
-            .lock()
-            .expect("no panic")
+            .kept()
             .asked
             .iter()
             .all(|asked| asked == "AUTH watcher other"),
@@ -350,18 +227,132 @@ async fn sentinels_say_which_redis_is_the_master() {
     );
 
     // The master dies, and another takes over.
-    let (second_address, _second_server) = second.serve(0).await;
-    master(second_address);
-    first_server.abort();
-    second
-        .until("it is in the second", |r| r.json(TREE).is_some())
-        .await;
+    let second_server = second.serve(0);
+    master(second_server.address);
+    drop(first_server);
+    until(&second, "it is in the second", |r| r.json(TREE).is_some()).await;
     // The master is disconnected only from its sentinels.
-    let (third_address, _third_server) = third.serve(0).await;
-    master(third_address);
-    third
-        .until("it is in the third", |r| {
-            r.json(TREE).is_some() && r.json(CLUSTER).is_some()
-        })
-        .await;
+    let third_server = third.serve(0);
+    master(third_server.address);
+    until(&third, "it is in the third", |r| {
+        r.json(TREE).is_some() && r.json(CLUSTER).is_some()
+    })
+    .await;
+}
+
+fn large(health: &str) -> ApplicationTree {
+    let node =
+        |n: usize| json!({"kind": "Pod", "name": format!("p{n:03}"), "health": {"status": health}});
+    let nodes: Vec<_> = (0..250).map(node).collect();
+    serde_json::from_value(json!({"nodes": nodes})).expect("a tree")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_controller_writes_is_read_and_changes_are_seen() {
+    let (redis, states) = (Redis::default(), AppStates::new());
+    let (app, server) = (AppKey::new("team", "web"), redis.serve(0));
+    let reader = Reader::start(place(Server::At(server.address.to_string())));
+    assert!(reader.tree("team_web").await.expect("it answers").is_none());
+    assert!(
+        reader
+            .managed("team_web")
+            .await
+            .expect("it answers")
+            .is_none()
+    );
+    reader.connected().await;
+    let mut trees = reader.watch_tree("team_web");
+    let mut next = async || {
+        let next = timeout(Duration::from_secs(20), trees.next()).await;
+        let tree = next.expect("in time").expect("one more").expect("readable");
+        let health = tree.nodes[0].health.clone().expect("a health").status;
+        (tree.nodes.len(), health)
+    };
+    let diff = ResourceDiff {
+        kind: "ConfigMap".into(),
+        name: "a".into(),
+        ..Default::default()
+    };
+    states.publish(&app, std::slice::from_ref(&diff), large("Progressing"));
+    let _writer = start(server.address, &states);
+    assert_eq!(next().await, (250, "Progressing".to_owned()));
+    assert_eq!(
+        reader.managed("team_web").await.expect("it answers"),
+        Some(vec![diff])
+    );
+    let info = reader.cluster("https://c").await.expect("it answers");
+    assert_eq!(info.expect("written").server_version, "1.36");
+    states.publish_tree(&app, large("Healthy"));
+    // The same tree may come twice.
+    let healthy = (250, "Healthy".to_owned());
+    while next().await != healthy {}
+    // A piece that has expired is an error, not a smaller tree.
+    redis
+        .kept()
+        .values
+        .remove("app|resources-tree|team_web|1|1.8.3.gz");
+    let error = reader
+        .tree("team_web")
+        .await
+        .expect_err("a piece is missing");
+    assert!(error.to_string().contains("piece 1"), "{error}");
+    redis
+        .kept()
+        .values
+        .insert(TREE.to_owned(), b"no gzip".to_vec());
+    assert!(reader.tree("team_web").await.is_err());
+    drop(server);
+    assert!(reader.tree("team_web").await.is_err(), "Redis is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_end_on_all_servers() {
+    let redis = Redis::default();
+    let server = redis.serve(0);
+    let key = |id: &str| format!("revoked-token|{id}");
+    redis.kept().values.insert(key("before"), Vec::new());
+    let at = || place(Server::At(server.address.to_string()));
+    let (one, other) = (Reader::start(at()), Reader::start(at()));
+    tokio::join!(one.connected(), other.connected());
+    assert!(one.is_revoked("before") && !one.is_revoked("now"));
+    one.revoke("now", 300).await.expect("it answers");
+    until(&redis, "the other one knows", |_| other.is_revoked("now")).await;
+    assert!(one.is_revoked("now"));
+    assert_eq!(redis.kept().seconds[&key("now")], "300");
+    drop(server);
+    assert!(one.revoke("later", 1).await.is_err());
+    assert!(one.is_revoked("later"), "here it has ended in any case");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_repo_servers_share() {
+    let redis = Redis::default();
+    let server = redis.serve(0);
+    let place = Place {
+        server: Server::At(server.address.to_string()),
+        db: 0,
+        login: Login::default(),
+        tls: None,
+        format: Format::default(),
+    };
+    let (one, other) = (
+        Store::new(place.clone(), RedisRequests::default()),
+        Store::new(place, RedisRequests::default()),
+    );
+    assert_eq!(one.get("mfst|a").await, None);
+    let keep = Duration::from_secs(7);
+    one.put("mfst|a", br#"{"a":1}"#.to_vec(), keep).await;
+    assert_eq!(redis.json("mfst|a|1.8.3.gz"), Some(json!({"a": 1})));
+    assert_eq!(redis.kept().seconds["mfst|a|1.8.3.gz"], "7");
+    let found = other.get("mfst|a").await;
+    assert_eq!(found.as_deref(), Some(&br#"{"a":1}"#[..]));
+    // What is not compressed has been written by nobody who counts.
+    let broken = ("mfst|b|1.8.3.gz".to_owned(), b"{}".to_vec());
+    redis.kept().values.extend([broken]);
+    assert_eq!(other.get("mfst|b").await, None);
+    assert!(other.get("mfst|a").await.is_some(), "the connection stays");
+    drop(server);
+    assert_eq!(one.get("mfst|a").await, None, "nobody waits");
+    one.put("mfst|c", b"1".to_vec(), keep).await;
+    assert_eq!(redis.json("mfst|c|1.8.3.gz"), None);
 }

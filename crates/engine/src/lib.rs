@@ -11,7 +11,6 @@ pub mod customize;
 pub mod diff;
 pub mod error;
 pub mod generate_paths;
-pub mod gojson;
 pub mod health;
 pub mod integrity;
 pub mod marks;

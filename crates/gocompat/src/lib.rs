@@ -19,6 +19,7 @@ pub mod fnv;
 pub mod glob;
 pub mod jq;
 pub mod json;
+pub mod json_error;
 pub mod known_hosts;
 pub mod netip;
 pub mod path_match;

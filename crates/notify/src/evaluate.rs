@@ -54,6 +54,9 @@ pub trait Delivery {
     /// Renders templates by their names, and sends the notification.
     fn deliver(&mut self, to: &Destination, templates: &[String]) -> Outcome;
 
+    /// A condition of a trigger was evaluated.
+    fn evaluated(&mut self, _trigger: &str, _triggered: bool) {}
+
     /// A delivery was recorded. What is stored now is not sent again if the process ends before the
     /// evaluation does.
     fn remember(&mut self, _ledger: &Ledger) {}
@@ -91,6 +94,7 @@ pub fn evaluate(
             }
         };
         for result in found.run(subject) {
+            delivery.evaluated(trigger, result.triggered);
             events.extend(result.problem.clone().map(|problem| Event::Condition {
                 trigger: trigger.clone(),
                 problem,

@@ -137,12 +137,18 @@ impl Subject<'_> {
 }
 
 fn commit(lookup: &dyn Lookup, app: &Json, sha: &str) -> Result<Value, ExprError> {
-    let text = |path: &str, what: &str| {
+    let text = |paths: &[&str], what: &str| {
         let missing = || ExprError::run(format!("failed to get application {what}"));
-        app.pointer(path).and_then(Json::as_str).ok_or_else(missing)
+        let mut found = paths.iter().filter_map(|path| app.pointer(path)?.as_str());
+        found.next().ok_or_else(missing)
     };
-    let repo_url = text("/spec/source/repoURL", "source repo URL")?;
-    let project = text("/spec/project", "project")?;
+    // What is hydrated is in the repository that it is made of.
+    let sources = [
+        "/spec/source/repoURL",
+        "/spec/sourceHydrator/drySource/repoURL",
+    ];
+    let repo_url = text(&sources, "source repo URL")?;
+    let project = text(&["/spec/project"], "project")?;
     let metadata = lookup
         .commit(repo_url, sha, project)
         .map_err(|error| ExprError::run(error.to_string()))?;

@@ -21,7 +21,7 @@ impl Lookup for Nothing {
     }
 }
 
-fn load(entries: &[(&str, &str)]) -> Config {
+pub fn load(entries: &[(&str, &str)]) -> Config {
     let config_map: BTreeMap<String, String> = entries
         .iter()
         .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
@@ -35,7 +35,7 @@ fn load(entries: &[(&str, &str)]) -> Config {
     })
 }
 
-fn subject<'c>(config: &'c Config, app: &'c serde_json::Value) -> Subject<'c> {
+pub fn subject<'c>(config: &'c Config, app: &'c serde_json::Value) -> Subject<'c> {
     Subject {
         config,
         app,
@@ -69,7 +69,7 @@ impl Transport for Always {
     fn wait(&mut self, _: Duration) {}
 }
 
-fn random() -> tiphys_gocompat::sprig::Random {
+pub fn random() -> tiphys_gocompat::sprig::Random {
     Box::new(|bytes| bytes.fill(0))
 }
 

@@ -1,7 +1,10 @@
 //! The calls of the commit server. Main function: [`calls`].
 
 use crate::Server;
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 use tiphys_api::{
     access::without_passwords,
     meta::Empty,
@@ -41,10 +44,12 @@ impl Server {
         let now = since.map_or(0, |since| {
             i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
         });
-        let _pending = self.pending.begin(&without_passwords(&repository.repo));
-        let commit = self.repos.commit_hydrated(&access, request, now);
+        let url = without_passwords(&repository.repo);
+        let (_pending, began) = (self.pending.begin(&url), Instant::now());
+        let commit = self.repos.commit_hydrated(&access, request, now).await;
+        self.commits.add(&url, commit.is_err(), began.elapsed());
         // None of its clients decides by a code.
-        let hydrated_sha = commit.await.map_err(|e| ApiError::plain(e.to_string()))?;
+        let hydrated_sha = commit.map_err(|e| ApiError::plain(e.to_string()))?;
         Ok(CommitHydratedManifestsResponse { hydrated_sha })
     }
 }

@@ -17,10 +17,12 @@ mod manifests;
 mod metrics;
 mod revisions;
 mod server;
+mod shared;
 mod streamed;
 mod trust;
 
 pub use metrics::GitMetrics;
 pub use server::{Server, ServerOptions};
+pub use shared::{Shared, SharedCache};
 pub use streamed::StreamLimits;
 pub use trust::TrustPaths;

@@ -8,13 +8,14 @@ use crate::{
     errors::{of_repo, while_doing},
     integrity::Revision,
     server::Server,
+    shared::{ResolvedRefs, normalized},
     trust::Servers,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     access::shown_url,
     operation::RefTarget,
-    repository::{KustomizeOptions, Repository},
+    repository::Repository,
     rpc::repo_server::{ManifestRequest, ManifestResponse},
     source::ApplicationSource,
 };
@@ -24,8 +25,8 @@ use tiphys_engine::{
     types::{Tracking, TrackingMethod},
 };
 use tiphys_repo::{
-    ClusterFacts, ManifestRequest as RenderRequest, Manifests, RefSource, RepoAccess, Since,
-    SourceKind,
+    ClusterFacts, KustomizeVersions, ManifestRequest as RenderRequest, Manifests, RefSource,
+    RepoAccess, Since, SourceKind,
 };
 use tiphys_rpc::ApiError;
 
@@ -172,6 +173,13 @@ impl Server {
         } else {
             BTreeMap::new()
         };
+        let commits = commits(&request.ref_sources, &refs);
+        let (name, shared) = self
+            .shared_manifests(&request, &resolved.sha, &commits)
+            .await;
+        if let Some(response) = shared {
+            return Ok(response);
+        }
         let render = render_request(&request, (access.clone(), &source), refs, &servers);
         let render = RenderRequest {
             sha: resolved.sha,
@@ -193,11 +201,24 @@ impl Server {
             None
         };
         let response = self.respond(manifests, request).await?;
+        self.share_manifests(name, &response).await;
         Ok(ManifestResponse {
             source_integrity_result: checked.map(|answer| answer.result),
             ..response
         })
     }
+}
+
+/// The commits of the sources that files are read of, for the name of what is shared.
+fn commits(
+    targets: &BTreeMap<String, RefTarget>,
+    refs: &BTreeMap<String, RefSource>,
+) -> ResolvedRefs {
+    let commit = |(name, source): (&String, &RefSource)| {
+        let repo = targets.get(&format!("${name}"))?.repo.as_ref()?;
+        Some((normalized(&repo.repo), source.sha.clone()))
+    };
+    refs.iter().filter_map(commit).collect()
 }
 
 pub(crate) fn is_oci(source: &ApplicationSource) -> bool {
@@ -227,6 +248,7 @@ pub(crate) fn render_request(
     versions.dedup();
     let is_on = |kind: &str| *request.enabled_source_types.get(kind).unwrap_or(&true);
     let helm = request.helm_options.clone().unwrap_or_default();
+    let kustomize = request.kustomize_options.as_ref();
     RenderRequest {
         access,
         source: source.clone(),
@@ -238,7 +260,9 @@ pub(crate) fn render_request(
             kube_version: request.kube_version.clone(),
             api_versions: versions.into(),
             value_file_schemes: helm.values_file_schemes,
-            kustomize_build_options: build_options(request.kustomize_options.as_ref(), source),
+            kustomize_build_options: kustomize.map_or_else(String::new, |options| {
+                tiphys_repo::kustomize_build_options(options, source)
+            }),
             switched_off: SourceKind::switched_off(is_on),
         },
         refs,
@@ -246,25 +270,8 @@ pub(crate) fn render_request(
         no_cache: request.no_cache,
         others: others(known, Arc::clone(servers)),
         no_submodules: false,
+        kustomize_versions: kustomize.map(KustomizeVersions::of).unwrap_or_default(),
     }
-}
-
-/// The flags of `kustomize build`: those of the version that the source names, if it has some.
-fn build_options(options: Option<&KustomizeOptions>, source: &ApplicationSource) -> String {
-    let Some(options) = options else {
-        return String::new();
-    };
-    let kustomize = source.kustomize.as_ref();
-    let version = kustomize.map_or("", |kustomize| kustomize.version.as_str());
-    let of_version = options
-        .versions
-        .iter()
-        .find(|v| !version.is_empty() && v.name.as_deref() == Some(version))
-        .and_then(|v| v.build_options.clone())
-        .filter(|options| !options.is_empty());
-    of_version
-        .or_else(|| options.build_options.clone())
-        .unwrap_or_default()
 }
 
 impl Server {

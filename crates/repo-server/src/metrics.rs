@@ -1,12 +1,13 @@
 //! What Prometheus is told, by Argo CD's names.
 //!
-//! Main types: [`GitMetrics`], the contacts with Git servers, and [`Pending`]. Clients name
-//! repositories and revisions, so there are only so many of them as labels.
+//! Main types: [`GitMetrics`], the contacts with Git servers, [`CommitMetrics`] and [`Pending`].
+//! Clients name repositories and revisions, so there are only so many of them as labels.
 
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 use tiphys_repo::{Contact, ContactKind};
 use tiphys_rpc::counts::{Counts, escaped, family};
@@ -44,10 +45,24 @@ struct Durations {
     seconds: f64,
 }
 
+/// By labels.
+type Histogram = BTreeMap<[String; 2], Durations>;
+
+fn observe(histogram: &mut Histogram, labels: [&str; 2], took: Duration) {
+    let labels = limited(histogram, labels);
+    let durations = histogram.entry(labels).or_default();
+    let seconds = took.as_secs_f64();
+    durations.count += 1;
+    durations.seconds += seconds;
+    if let Some(at) = BUCKETS.iter().position(|bucket| seconds <= *bucket) {
+        durations.within[at] += 1;
+    }
+}
+
 #[derive(Default)]
 struct Git {
     requests: Counts<2>,
-    durations: BTreeMap<[String; 2], Durations>,
+    durations: Histogram,
     failed_fetches: Counts<2>,
     failed_look_ups: Counts<2>,
 }
@@ -74,14 +89,7 @@ impl GitMetrics {
                 ContactKind::Push => {}
             }
         }
-        let labels = limited(&git.durations, labels);
-        let durations = git.durations.entry(labels).or_default();
-        let seconds = contact.took.as_secs_f64();
-        durations.count += 1;
-        durations.seconds += seconds;
-        if let Some(at) = BUCKETS.iter().position(|bucket| seconds <= *bucket) {
-            durations.within[at] += 1;
-        }
+        observe(&mut git.durations, labels, contact.took);
     }
 
     /// In Prometheus text format.
@@ -111,19 +119,62 @@ impl GitMetrics {
             let labels = ["repo", second];
             family(&mut out, (name, "counter"), help, &labels, counts);
         }
-        histogram(&mut out, &git.durations);
+        let name = "argocd_git_request_duration_seconds";
+        histogram(&mut out, (name, GIT_HELP), "request_type", &git.durations);
+        out
+    }
+
+    /// The same of a commit server, which has names of its own.
+    pub fn text_of_commits(&self) -> String {
+        let git = lock(&self.0);
+        let mut out = String::new();
+        family(
+            &mut out,
+            ("argocd_commitserver_git_request_total", "counter"),
+            "Number of git requests performed by repo server",
+            &["repo", "request_type"],
+            &git.requests,
+        );
+        let name = "argocd_commitserver_git_request_duration_seconds";
+        histogram(&mut out, (name, GIT_HELP), "request_type", &git.durations);
         out
     }
 }
 
-fn histogram(out: &mut String, durations: &BTreeMap<[String; 2], Durations>) {
-    let name = "argocd_git_request_duration_seconds";
-    let _ = writeln!(
-        out,
-        "# HELP {name} Git requests duration seconds.\n# TYPE {name} histogram"
-    );
+const GIT_HELP: &str = "Git requests duration seconds.";
+
+/// The commits that were asked for since the process started.
+#[derive(Default)]
+pub(crate) struct CommitMetrics(Mutex<(Counts<2>, Histogram)>);
+
+impl CommitMetrics {
+    /// `repository`: without credentials.
+    pub fn add(&self, repository: &str, is_failed: bool, took: Duration) {
+        let (counts, durations) = &mut *lock(&self.0);
+        let outcome = if is_failed { "failure" } else { "success" };
+        count(counts, [repository, outcome]);
+        observe(durations, [repository, outcome], took);
+    }
+
+    pub fn write(&self, out: &mut String) {
+        let (counts, durations) = &*lock(&self.0);
+        family(
+            out,
+            ("argocd_commitserver_commit_request_total", "counter"),
+            "Number of commit requests performed handled",
+            &["repo", "response_type"],
+            counts,
+        );
+        let name = "argocd_commitserver_commit_request_duration_seconds";
+        let help = "Commit request duration seconds.";
+        histogram(out, (name, help), "response_type", durations);
+    }
+}
+
+fn histogram(out: &mut String, (name, help): (&str, &str), second: &str, durations: &Histogram) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} histogram");
     for ([repo, kind], durations) in durations {
-        let labels = format!("repo=\"{}\",request_type=\"{kind}\"", escaped(repo));
+        let labels = format!("repo=\"{}\",{second}=\"{kind}\"", escaped(repo));
         let mut sum = 0;
         for (bucket, within) in BUCKETS.iter().zip(durations.within) {
             sum += within;
@@ -159,13 +210,16 @@ impl Pending {
     }
 
     pub fn write(&self, out: &mut String) {
-        family(
-            out,
-            ("argocd_repo_pending_request_total", "gauge"),
-            "Number of pending requests requiring repository lock",
-            &["repo"],
-            &lock(&self.0),
-        );
+        let name = "argocd_repo_pending_request_total";
+        let help = "Number of pending requests requiring repository lock";
+        family(out, (name, "gauge"), help, &["repo"], &lock(&self.0));
+    }
+
+    /// The same of a commit server.
+    pub fn write_of_commits(&self, out: &mut String) {
+        let name = "argocd_commitserver_commit_pending_request_total";
+        let help = "Number of pending commit requests";
+        family(out, (name, "gauge"), help, &["repo"], &lock(&self.0));
     }
 }
 
@@ -180,7 +234,6 @@ impl Drop for PendingCall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn contacts_are_counted() {
@@ -221,6 +274,46 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn commits_are_counted_under_names_of_their_own() {
+        let (git, commits, pending) = (
+            GitMetrics::default(),
+            CommitMetrics::default(),
+            Pending::default(),
+        );
+        git.add(&Contact {
+            repository: "r",
+            kind: ContactKind::Push,
+            revision: "",
+            took: Duration::from_millis(300),
+            is_failed: true,
+        });
+        commits.add("r", false, Duration::from_secs(3));
+        commits.add("r", true, Duration::from_millis(1));
+        let call = pending.begin("r");
+        let mut text = git.text_of_commits();
+        commits.write(&mut text);
+        pending.write_of_commits(&mut text);
+        drop(call);
+        for line in [
+            r#"git_request_total{repo="r",request_type="push"} 1"#,
+            r#"git_request_duration_seconds_bucket{repo="r",request_type="push",le="0.5"} 1"#,
+            r#"commit_request_total{repo="r",response_type="success"} 1"#,
+            r#"commit_request_total{repo="r",response_type="failure"} 1"#,
+            r#"commit_request_duration_seconds_bucket{repo="r",response_type="success",le="2"} 0"#,
+            r#"commit_request_duration_seconds_bucket{repo="r",response_type="success",le="4"} 1"#,
+            r#"commit_request_duration_seconds_count{repo="r",response_type="failure"} 1"#,
+            r#"commit_pending_request_total{repo="r"} 1"#,
+        ] {
+            let line = format!("argocd_commitserver_{line}");
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(
+            !text.contains("argocd_git_") && !text.contains("argocd_repo_"),
+            "{text}"
+        );
     }
 
     #[test]

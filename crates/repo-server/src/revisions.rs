@@ -104,16 +104,24 @@ impl Server {
         if !is_sha(sha) {
             return Err(ApiError::plain(format!("revision {sha} must be resolved")));
         }
-        let (_, access, _) = self.reach(request.repo).await?;
-        let metadata = self.repos.metadata(&access, sha).await.map_err(of_repo)?;
+        let (repo, access, _) = self.reach(request.repo).await?;
         let demanded = (request.source_integrity.as_ref(), request.check_signature);
+        if demanded == (None, false)
+            && let Some(metadata) = self.shared_metadata(&repo.repo, sha).await
+        {
+            return Ok(metadata);
+        }
+        let metadata = self.repos.metadata(&access, sha).await.map_err(of_repo)?;
         let revision = Revision {
             sha,
             named: sha,
             tag_prefix: "",
         };
         Ok(match self.check(&access, demanded, revision).await? {
-            None => metadata,
+            None => {
+                self.share_metadata(&repo.repo, sha, &metadata).await;
+                metadata
+            }
             Some(answer) => RevisionMetadata {
                 signature_info: answer.description,
                 source_integrity_result: Some(answer.result),

@@ -6,7 +6,8 @@
 use crate::{
     commits,
     manifests::{Written, nothing_written},
-    metrics::Pending,
+    metrics::{CommitMetrics, Pending},
+    shared::Shared,
     streamed::StreamLimits,
     trust::{TrustPaths, Trusted},
 };
@@ -52,7 +53,9 @@ pub struct Server {
     pub(crate) options: ServerOptions,
     calls: CallCounts,
     pub(crate) pending: Pending,
+    pub(crate) commits: CommitMetrics,
     pub(crate) written: Written,
+    pub(crate) shared: Option<Shared>,
 }
 
 impl Role for Server {
@@ -149,8 +152,17 @@ impl Server {
             options,
             calls: CallCounts::default(),
             pending: Pending::default(),
+            commits: CommitMetrics::default(),
             written: nothing_written(),
+            shared: None,
         }
+    }
+
+    /// The same, which uses what others have rendered, and lets them use its own.
+    #[must_use]
+    pub fn sharing(mut self, shared: Shared) -> Self {
+        self.shared = Some(shared);
+        self
     }
 
     /// Serves until `stop` is cancelled; then open calls may end.
@@ -172,6 +184,15 @@ impl Server {
         let mut out = String::new();
         self.calls.write(&mut out);
         self.pending.write(&mut out);
+        out
+    }
+
+    /// What a commit server has done, under its own names.
+    pub fn metrics_of_commits(&self) -> String {
+        let mut out = String::new();
+        self.calls.write(&mut out);
+        self.commits.write(&mut out);
+        self.pending.write_of_commits(&mut out);
         out
     }
 

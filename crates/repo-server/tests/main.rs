@@ -9,6 +9,7 @@ mod files;
 mod manifests;
 mod plugins;
 mod revisions;
+mod shared;
 mod signatures;
 mod streamed;
 mod tls;

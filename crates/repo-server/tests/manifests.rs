@@ -4,9 +4,9 @@ use crate::world::{World, request, text};
 use std::collections::BTreeMap;
 use tiphys_api::{
     operation::RefTarget,
-    repository::Repository,
+    repository::{KustomizeOptions, KustomizeVersion, Repository},
     rpc::repo_server::ManifestRequest,
-    source::{ApplicationSource, ApplicationSourceHelm},
+    source::{ApplicationSource, ApplicationSourceHelm, ApplicationSourceKustomize},
 };
 use tiphys_repo::{Manifests, RepoServer};
 
@@ -294,4 +294,49 @@ async fn tools_can_be_switched_off() {
     };
     let found = ask(&world.client(), &asked).await;
     assert_eq!(found.source_type, "Directory");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_of_kustomize_is_registered() {
+    let world = World::plain().await;
+    let (path, _) = world.repository("r", FILES);
+    let client = world.client();
+    let options = KustomizeOptions {
+        versions: vec![KustomizeVersion {
+            name: Some("v4.5.7".to_owned()),
+            path: Some("/bin/kustomize4".to_owned()),
+            build_options: Some("--enable-exec".to_owned()),
+        }],
+        ..KustomizeOptions::default()
+    };
+    let of_version = |folder: &str, version: &str| {
+        let plain = request(&path, folder);
+        let source = plain.application_source.clone().expect("a source");
+        ManifestRequest {
+            application_source: Some(ApplicationSource {
+                kustomize: Some(Box::new(ApplicationSourceKustomize {
+                    version: version.to_owned(),
+                    ..ApplicationSourceKustomize::default()
+                })),
+                ..source
+            }),
+            kustomize_options: Some(options.clone()),
+            ..plain
+        }
+    };
+    let e = refused(&client, &of_version("kustomize", "v1.2.3")).await;
+    assert!(
+        e.contains("kustomize version v1.2.3 is not registered"),
+        "{e}"
+    );
+    let built_in = ask(&client, &of_version("kustomize", "v5.8.1")).await;
+    assert_eq!(built_in.objects.len(), 1);
+    // Its flags count, and here they are refused.
+    let e = refused(&client, &of_version("kustomize", "v4.5.7")).await;
+    assert!(e.contains("--enable-exec"), "{e}");
+    let unknown = ManifestRequest {
+        kustomize_options: None,
+        ..of_version("kustomize", "v1.2.3")
+    };
+    assert_eq!(ask(&client, &unknown).await.objects.len(), 1);
 }

@@ -17,7 +17,7 @@ use tiphys_api::{
 };
 use tiphys_listen::{Connections, Limits};
 use tiphys_repo::{PluginSettings, RepoOptions, RepoServer, RepoServerOptions, Repos};
-use tiphys_repo_server::{Server, ServerOptions, StreamLimits, TrustPaths};
+use tiphys_repo_server::{Server, ServerOptions, Shared, StreamLimits, TrustPaths};
 use tiphys_rpc::Tls;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -67,7 +67,13 @@ impl World {
         Self::serving(Tls::Off, Server::of_commits).await
     }
 
-    async fn serving(tls: Tls, server: fn(Repos, ServerOptions) -> Server) -> Self {
+    /// One of several that share what they render.
+    pub async fn sharing(shared: Shared) -> Self {
+        let server = |repos, options| Server::new(repos, options).sharing(shared);
+        Self::serving(Tls::Off, server).await
+    }
+
+    async fn serving(tls: Tls, server: impl FnOnce(Repos, ServerOptions) -> Server) -> Self {
         let dir = TempDir::new().expect("a folder");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();

@@ -36,6 +36,8 @@ pub struct RepoAccess {
     pub insecure_ignore_host_key: bool,
     /// Talk to an OCI registry over http.
     pub plain_http: bool,
+    /// Download the files that commits point to from the repository's Git LFS server.
+    pub lfs: bool,
     /// Proxy URL for https and http; empty means none.
     pub proxy: String,
     /// Hosts, domains and address ranges that are reached without the proxy, separated by commas.
@@ -102,6 +104,7 @@ impl RepoAccess {
             u8::from(self.insecure),
             u8::from(self.insecure_ignore_host_key),
             u8::from(self.plain_http),
+            u8::from(self.lfs),
         ]);
         hash.finalize().into()
     }
@@ -162,6 +165,7 @@ impl From<&Repository> for RepoAccess {
             insecure: repo.insecure,
             insecure_ignore_host_key: repo.insecure_ignore_host_key,
             plain_http: repo.insecure_oci_force_http,
+            lfs: repo.enable_lfs,
             proxy: repo.proxy.clone(),
             no_proxy: repo.no_proxy.clone(),
             project: String::new(),

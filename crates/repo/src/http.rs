@@ -384,7 +384,10 @@ impl reqwest::dns::Resolve for Names {
     }
 }
 
-fn signed(request: reqwest::RequestBuilder, access: &RepoAccess) -> reqwest::RequestBuilder {
+pub(crate) fn signed(
+    request: reqwest::RequestBuilder,
+    access: &RepoAccess,
+) -> reqwest::RequestBuilder {
     if !access.authorization.is_empty() {
         return request.header(AUTHORIZATION, access.authorization.expose());
     }

@@ -15,12 +15,15 @@ mod git;
 mod http;
 mod hydrated;
 mod isolation;
+mod kustomize;
+mod lfs;
 mod listing;
 mod manifests;
 mod needs;
 pub mod net;
 mod oci;
 mod plugin;
+mod proposed;
 pub mod repo_server;
 mod repos;
 pub mod revision;
@@ -38,17 +41,18 @@ pub mod versions;
 mod web;
 
 pub use access::{RepoAccess, Trust};
-#[doc(hidden)]
-pub use charts::read_index;
 pub use charts::{
     ChartRemote, Fetched, Known, RemoteOptions, index_limits, index_sections, whole_index,
 };
+#[doc(hidden)]
+pub use charts::{index_versions, read_index};
 pub use commit_server::CommitServer;
 pub use contacts::{Contact, ContactKind, ContactWatch};
 pub use error::{ErrorKind, RepoError};
 pub use git::{GitLimit, GitLimits, Signatures};
 pub use hydrated::{BadPath, commit_message, folder as hydrated_folder};
 pub use isolation::{Isolation, work as work_in_isolation};
+pub use kustomize::{KustomizeVersions, build_options as kustomize_build_options};
 pub use listing::FilePattern;
 pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};
 pub use needs::{OtherRepository, Others, Reach};
@@ -56,6 +60,7 @@ pub use oci::{OciChart, OciRemote, version_of_tag};
 #[doc(hidden)]
 pub use oci::{read_challenge, read_layer, read_manifest};
 pub use plugin::{ASK_PASS_NONCE, ASK_PASS_SOCKET, ArchiveLimits, PluginSettings, ask_pass};
+pub use proposed::{Proposal, Proposed};
 pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved, Since};
 pub use secret::Secret;

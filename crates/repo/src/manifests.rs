@@ -7,6 +7,7 @@ use crate::{
     charts::ChartName,
     git::{Commit, CommitId, Found, GitFiles},
     isolation::{self, Isolation, Workers},
+    kustomize::KustomizeVersions,
     needs::{Fetched, Others},
     oci, plugin,
     streamed::STREAMED,
@@ -25,9 +26,10 @@ use tiphys_api::{project::SourceIntegrityCheckResult, source::ApplicationSource}
 use tiphys_apimachinery::Kept;
 use tiphys_gocompat::sprig;
 use tiphys_render::{
-    AppFacts, Budget, Charts, ClusterFacts, Details, EvaluateJsonnet, InProcess, JsonnetError,
-    JsonnetFile, ManifestError, PluginAnswer, PluginQuestion, Plugins, Prepared, RenderError,
-    RenderParams, Rendered, SourceFiles, SourceRef, SourceSet, Tool, app_folder, details,
+    AppFacts, Budget, Charts, ClusterFacts, Details, EvaluateJsonnet, FileError, InProcess,
+    JsonnetError, JsonnetFile, ManifestError, PluginAnswer, PluginQuestion, Plugins, Prepared,
+    RenderError, RenderParams, Rendered, SourceFiles, SourceRef, SourceSet, Tool, app_folder,
+    details,
     helm::{
         Deadline, HelmError, Limits, ParsedChart, chart::Chart, dependencies,
         values::missing_dependencies,
@@ -64,6 +66,8 @@ pub struct ManifestRequest {
     pub others: Others,
     /// Leave the folders of submodules empty.
     pub no_submodules: bool,
+    /// What `spec.source.kustomize.version` may name.
+    pub kustomize_versions: KustomizeVersions,
 }
 
 /// A source that others reference, at a resolved revision.
@@ -113,6 +117,7 @@ impl ManifestRequest {
             && self.several == other.several
             && (&self.access, &self.source) == (&other.access, &other.source)
             && self.cluster_facts.switched_off == other.cluster_facts.switched_off
+            && self.kustomize_versions == other.kustomize_versions
             && (!by_cluster || self.cluster_facts == other.cluster_facts)
             && (&self.app_name, &self.namespace, &self.project)
                 == (&other.app_name, &other.namespace, &other.project)
@@ -269,6 +274,10 @@ impl Renderer {
         let answers = commits.fetched.answers();
         let sources = sources(&files, commits, &answers, request);
         let prepared = prepare(&sources, &request.params(revision.clone()))?;
+        let replaced = match prepared.tool {
+            Tool::Kustomize(_) => request.kustomize_versions.check(&request.source)?,
+            _ => None,
+        };
         let charts = ReadyCharts {
             renderer: self,
             files: &files,
@@ -277,16 +286,24 @@ impl Renderer {
             begun: Instant::now(),
         };
         let own = files.own.look(&folder);
-        let key = key(own, &prepared, &answers, budget);
+        let lfs = files
+            .all()
+            .map(|files| files.misses_lfs().is_some())
+            .collect();
+        let key = key((own, lfs), &prepared, &answers, budget);
         let known = self.needs.get(&key).unwrap_or_default();
         let missing = commits.fetched.missing(&known);
         if !missing.is_empty() {
             return Err(RenderError::Need(missing).into());
         }
         let (whole, found) = self.manifests.get(key, &files, request.no_cache, || {
-            Ok::<_, RenderError>(Arc::new(remember(render(
-                &sources, &prepared, &charts, budget,
-            )?)))
+            let rendered = render(&sources, &prepared, &charts, budget)?;
+            // Without them it is not what is to be remembered.
+            if files.all().any(|files| files.misses_lfs() == Some(true)) {
+                let missing = FileError::LfsPointer(request.source.path.clone());
+                return Err(RenderError::File(missing));
+            }
+            Ok(Arc::new(remember(rendered)))
         })?;
         if !commits.fetched.is_empty() {
             self.needs
@@ -312,7 +329,12 @@ impl Renderer {
                 seen: seen(),
             })
         });
-        Ok(answer(revision, &found, hex(&whole), basis))
+        let mut manifests = answer(revision, &found, hex(&whole), basis);
+        if let Some(warning) = replaced {
+            let all = manifests.warnings.iter().cloned().chain([warning]);
+            manifests.warnings = Arc::new(all.collect());
+        }
+        Ok(manifests)
     }
 
     /// The details and settable parameters of a source. Blocks.
@@ -597,7 +619,13 @@ pub(crate) fn weight(map: &serde_json::Map<String, serde_json::Value>) -> usize 
 }
 
 /// Everything that the result depends on except files outside of the folder.
-fn key(folder: Found, prepared: &Prepared, answers: &Answers, budget: &Budget) -> Key {
+/// `lfs`: which of the files are those that Git LFS pointers stand for.
+fn key(
+    (folder, lfs): (Found, Vec<bool>),
+    prepared: &Prepared,
+    answers: &Answers,
+    budget: &Budget,
+) -> Key {
     let mut options = Digester(Sha256::new());
     prepared.hash(&mut options);
     for answer in answers.values() {
@@ -609,7 +637,7 @@ fn key(folder: Found, prepared: &Prepared, answers: &Answers, budget: &Budget) -
     let options: Key = options.0.finalize().into();
     digest(&[
         RENDERER.as_bytes(),
-        format!("{folder:?} {budget:?}").as_bytes(),
+        format!("{folder:?} {budget:?} {lfs:?}").as_bytes(),
         &options,
     ])
 }

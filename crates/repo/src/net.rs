@@ -127,7 +127,8 @@ fn invalid(message: String) -> io::Error {
 }
 
 impl Tls {
-    fn config(&self, protocol: &str) -> io::Result<ClientConfig> {
+    /// `protocol` is for ALPN, or empty.
+    pub fn config(&self, protocol: &str) -> io::Result<ClientConfig> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
@@ -159,7 +160,8 @@ impl Tls {
         Ok(config)
     }
 
-    fn roots(&self) -> io::Result<RootCertStore> {
+    /// The authorities that are trusted.
+    pub fn roots(&self) -> io::Result<RootCertStore> {
         let mut store = RootCertStore::empty();
         if self.system {
             store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -7,6 +7,7 @@ use crate::{
     git::{self, Commit, CommitId, GitFiles, GitLimits, Store},
     http::Downloads,
     isolation::Isolation,
+    lfs::{Lfs, Objects},
     manifests::{Commits, ManifestRequest, Manifests, Renderer},
     needs::{self, Fetched, Got},
     oci::{self, Oci},
@@ -14,7 +15,7 @@ use crate::{
     revision::{self, Reference, Target},
     scm::Scm,
     shares::Shares,
-    streamed::Streamed,
+    streamed::{STREAMED, Streamed},
     submodules::Submodules,
     tokens::{Tokens, Workload as AzureWorkload},
     unpacked::Unpacked,
@@ -147,7 +148,25 @@ struct Inner {
     plugins: Plugins,
     streamed: Streamed,
     tokens: Arc<Tokens>,
+    lfs: Lfs,
     scm: Scm,
+}
+
+/// The Git LFS objects of the sources of one render, with the access to their repositories.
+#[derive(Default)]
+struct Pointed(Vec<(Arc<Objects>, RepoAccess)>);
+
+impl Pointed {
+    /// The commit, with the files that its pointers stand for if the repository has them.
+    fn in_commit(&mut self, (store, id): Commit, access: &RepoAccess) -> Commit {
+        if !access.lfs {
+            return (store, id);
+        }
+        let objects = Arc::new(Objects::default());
+        let store = store.with_lfs(Arc::clone(&objects));
+        self.0.push((objects, access.clone()));
+        (store, id)
+    }
 }
 
 impl Inner {
@@ -221,6 +240,7 @@ impl Repos {
             Arc::clone(&tokens),
         );
         let scm = Scm::new(Arc::clone(&common), Arc::clone(&tokens));
+        let lfs = Lfs::new(options.timeout, Arc::clone(&common));
         Self {
             inner: Arc::new(Inner {
                 scm,
@@ -230,6 +250,7 @@ impl Repos {
                 plugins,
                 streamed,
                 tokens,
+                lfs,
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
                 submodules: Submodules::default(),
@@ -436,11 +457,19 @@ impl Repos {
         work: fn(&Inner, &Commits, &ManifestRequest) -> Result<T, RepoError>,
     ) -> Result<T, RepoError> {
         let mut refs = BTreeMap::new();
+        let mut pointed = Pointed::default();
+        let is_git = request.chart().is_none() && !request.is_oci();
+        let own = if is_git && request.sha != STREAMED {
+            pointed.in_commit(own, &request.access)
+        } else {
+            own
+        };
         for (name, source) in request.refs.iter().filter(|_| request.refers()) {
             let commit = if oci::is_source(&source.access.url) {
                 self.inner.oci.files(&source.access, &source.sha).await?
             } else {
-                self.whole(&source.access, &source.sha, &request).await?
+                let commit = self.whole(&source.access, &source.sha, &request).await?;
+                pointed.in_commit(commit, &source.access)
             };
             refs.insert(name.clone(), commit);
         }
@@ -469,6 +498,9 @@ impl Repos {
                 work(&inner, &of, &what)
             })
             .await;
+            if self.fetch_pointed(&pointed).await? {
+                continue;
+            }
             let Err(RepoError::Render(RenderError::Need(needed))) = outcome else {
                 return outcome;
             };
@@ -480,6 +512,20 @@ impl Repos {
                 refs: commits.refs.clone(),
             });
         }
+    }
+
+    /// Downloads what Git LFS pointers that were read stand for. False: none were.
+    async fn fetch_pointed(&self, pointed: &Pointed) -> Result<bool, RepoError> {
+        let mut is_any = false;
+        for (objects, access) in &pointed.0 {
+            if objects.is_any_missing() {
+                let (_, own) = locate(access, self.inner.options.allow_local)?;
+                let own = self.inner.tokens.signed_in(&own).await?;
+                let key = access.fingerprint();
+                is_any |= self.inner.lfs.complete(objects, key, &own).await?;
+            }
+        }
+        Ok(is_any)
     }
 
     /// The files of the source itself.

@@ -65,7 +65,7 @@ impl Files {
         files.map_or(Found::Bad, |files| files.look(path))
     }
 
-    fn all(&self) -> impl Iterator<Item = &GitFiles> {
+    pub fn all(&self) -> impl Iterator<Item = &GitFiles> {
         [&self.own]
             .into_iter()
             .chain(self.refs.values())

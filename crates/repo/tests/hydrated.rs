@@ -1,15 +1,18 @@
 //! Hydrated manifests: what is committed and pushed, and what never is. The remote repositories are
 //! served over loopback through `git http-backend`.
 
-use crate::server::{Server, Setup};
+use crate::{
+    remote::ssh_program,
+    server::{Server, Setup},
+};
 use serde_json::json;
-use std::{collections::BTreeMap, path::Path, process::Command};
+use std::{collections::BTreeMap, path::Path, process::Command, time::Duration};
 use tempfile::TempDir;
 use tiphys_api::{
     repository::{Repository, RevisionMetadata},
     rpc::commit::{CommitHydratedManifestsRequest, HydratedManifestDetails, PathDetails},
 };
-use tiphys_repo::{RepoAccess, RepoError, Repos, Secret};
+use tiphys_repo::{RepoAccess, RepoError, RepoOptions, Repos, Secret};
 
 const DRY: &str = "1111111111111111111111111111111111111111";
 const DRY2: &str = "2222222222222222222222222222222222222222";
@@ -337,6 +340,60 @@ async fn it_is_pushed_over_http() {
 }
 
 #[tokio::test]
+async fn it_is_pushed_over_ssh() {
+    let ground = Ground::new();
+    let options = RepoOptions {
+        ssh_program: ssh_program(ground.dir.path()),
+        timeout: Duration::from_secs(20),
+        ..RepoOptions::default()
+    };
+    let repos = Repos::with_options(ground.cache.path(), options);
+    let url = format!("ssh://git@host:2222{}", ground.bare().display());
+    let access = RepoAccess {
+        ssh_private_key: "KEY TEXT".into(),
+        known_hosts: "host ssh-ed25519 AAAA".to_owned(),
+        ..RepoAccess::public(&url)
+    };
+    for (dry, value) in [(DRY, "1"), (DRY2, "2")] {
+        let made = request(&url, dry, vec![folder("apps/web", value)]);
+        let sha = repos.commit_hydrated(&access, made, 1_700_000_000).await;
+        let sha = sha.expect("a commit");
+        assert_eq!(ground.git(&["rev-parse", "env/dev"]).trim(), sha);
+        let note = ground.git(&["notes", "--ref=hydrator.metadata", "show", &sha]);
+        assert!(note.contains(dry), "{note}");
+    }
+    ground.git(&["fsck", "--strict"]);
+    let log = std::fs::read_to_string(ground.dir.path().join("log")).expect("log");
+    for want in [
+        "git-receive-pack",
+        "KEY TEXT",
+        "mode 600",
+        "StrictHostKeyChecking yes",
+    ] {
+        assert!(log.contains(want), "{want} is not in {log}");
+    }
+    // A branch that the repository refuses.
+    hook(&ground, "#!/bin/sh\nexit 1\n");
+    let made = request(&url, DRY, vec![folder("apps/web", "3")]);
+    let refused = repos.commit_hydrated(&access, made, 1).await;
+    let text = refused.expect_err("it is refused").to_string();
+    assert!(
+        text.contains("refused refs/heads/env/dev: hook declined") && !text.contains("KEY"),
+        "{text}"
+    );
+}
+
+/// Lets a program decide whether a branch may be moved.
+fn hook(ground: &Ground, script: &str) {
+    let hook = ground.bare().join("hooks");
+    std::fs::create_dir_all(&hook).expect("a folder");
+    let hook = hook.join("update");
+    std::fs::write(&hook, script).expect("a file");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&hook, executable).expect("a mode");
+}
+
+#[tokio::test]
 async fn a_refused_push_is_an_error_without_credentials() {
     let ground = Ground::new();
     let setup = Setup {
@@ -346,12 +403,7 @@ async fn a_refused_push_is_an_error_without_credentials() {
     };
     let server = Server::start(ground.dir.path(), setup);
     let url = server.url("/r.git");
-    let hook = ground.bare().join("hooks");
-    std::fs::create_dir_all(&hook).expect("a folder");
-    let hook = hook.join("update");
-    std::fs::write(&hook, "#!/bin/sh\nexit 1\n").expect("a file");
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&hook, executable).expect("a mode");
+    hook(&ground, "#!/bin/sh\nexit 1\n");
     for (password, expected) in [
         (SECRET, "refused refs/heads/env/dev: hook declined"),
         ("wrong", "refused the credentials"),

@@ -1,13 +1,16 @@
 //! The integration tests of this crate, in one program: linking many takes longer than most tests
 //! run.
 
+mod catalogues;
 mod chart_repositories;
 mod charts;
 mod hydrated;
+mod lfs;
 mod local;
 mod oci;
 mod oci_registry;
 mod plugins;
+mod proposed;
 mod remote;
 mod repo_server;
 mod server;

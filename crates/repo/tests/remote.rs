@@ -625,7 +625,7 @@ async fn copies_are_renewed_after_many_fetches() {
 }
 
 /// A fake ssh: records its arguments and runs the command locally.
-fn ssh_program(dir: &Path) -> String {
+pub fn ssh_program(dir: &Path) -> String {
     let path = dir.join("ssh-stand-in");
     let log = dir.join("log");
     let script = format!(

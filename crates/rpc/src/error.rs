@@ -52,7 +52,7 @@ impl Code {
 pub struct ApiError {
     pub code: Code,
     pub message: String,
-    /// Whether the code was set explicitly; decides how the error prints inside another.
+    /// Whether a call gave the code; decides what remains of the error inside another.
     explicit: bool,
 }
 
@@ -71,6 +71,14 @@ impl ApiError {
             code: Code::Unknown,
             message: without_passwords(&message.into()),
             explicit: false,
+        }
+    }
+
+    /// An error of something that has no codes, such as a store; its text in another is plain.
+    pub fn of_other(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            explicit: false,
+            ..Self::new(code, message)
         }
     }
 
@@ -99,19 +107,22 @@ impl ApiError {
         Self::new(Code::PermissionDenied, "permission denied")
     }
 
-    /// Adds what was being done when it failed. An error with an explicit code prints inside
-    /// another in gRPC's format, which clients know.
+    /// Adds what was being done when it failed, unless the error was given its code by a call:
+    /// clients then get that error as it is, as from Argo CD.
     #[must_use]
     pub fn context(self, doing: &str) -> Self {
-        let inner = if self.explicit {
-            format!("rpc error: code = {:?} desc = {}", self.code, self.message)
-        } else {
-            self.message
-        };
+        if self.explicit {
+            return self;
+        }
+        self.within(doing)
+    }
+
+    /// Adds what was being done when it failed.
+    #[must_use]
+    pub fn within(self, doing: &str) -> Self {
         Self {
-            code: self.code,
-            message: format!("{doing}: {inner}"),
-            explicit: self.explicit,
+            message: format!("{doing}: {}", self.message),
+            ..self
         }
     }
 
@@ -141,13 +152,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn context_prints_a_coded_error_as_grpc_does() {
-        let inner = ApiError::precondition("another operation is already in progress");
-        let outer = inner.context("error setting app operation");
-        assert_eq!(outer.code, Code::FailedPrecondition);
+    fn context_leaves_a_coded_error_as_it_is() {
+        let why = "another operation is already in progress";
+        let coded = ApiError::precondition(why).context("error setting app operation");
         assert_eq!(
-            outer.message,
-            "error setting app operation: rpc error: code = FailedPrecondition desc = another operation is already in progress"
+            (coded.code, &*coded.message),
+            (Code::FailedPrecondition, why)
+        );
+        let absent = ApiError::of_other(Code::NotFound, "x").context("error deleting");
+        assert_eq!(
+            (absent.code, &*absent.message),
+            (Code::NotFound, "error deleting: x")
         );
         assert_eq!(ApiError::plain("x").context("doing").message, "doing: x");
     }

@@ -15,11 +15,13 @@ pub mod upload;
 
 pub use counts::CallCounts;
 pub use error::{ApiError, Code};
-pub use role::Role;
+pub use role::{CONTENT_SECURITY_POLICY, FRAME_OPTIONS, Role};
 pub use table::{Call, Table};
 pub use transport::{
+    compressed,
     listen::serve,
-    source::{Network, NetworkError},
+    redirect,
+    source::{Network, NetworkError, Source},
     text,
     tls::{Tls, TlsError, TlsRules, TlsVersion},
     token::{found as token, set_cookie, set_cookies},

@@ -2,9 +2,14 @@
 
 use crate::{ApiError, Call, Network, Table};
 use futures::{future::BoxFuture, stream::BoxStream};
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use std::{net::IpAddr, sync::Arc};
 use tonic::body::Body;
+
+/// What answers say unless a role wants something else.
+pub const FRAME_OPTIONS: &str = "sameorigin";
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:; \
+     style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'self'; frame-ancestors 'self'";
 
 /// The state of a role, shared by its handlers.
 pub trait Role: Sized + Send + Sync + 'static {
@@ -16,8 +21,7 @@ pub trait Role: Sized + Send + Sync + 'static {
     fn table(&self) -> &Table<Self>;
 
     /// The caller of a request, if `access` lets them call; called before the message is read.
-    /// `None` means that there is no such call, which should give the same reply as a missing
-    /// session.
+    /// `None`: for no call in particular.
     fn caller(
         &self,
         source: IpAddr,
@@ -60,6 +64,27 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// A path prefix that a proxy keeps, such as `/argo-cd`; empty for none.
     fn root_path(&self) -> &str {
         ""
+    }
+
+    /// Whether answers are compressed for clients that accept it.
+    fn compresses(&self) -> bool {
+        true
+    }
+
+    /// Whether a request that is not a GET may have this content type. A form on another site
+    /// cannot send JSON, so a session cookie alone is not enough to change something.
+    fn takes(&self, content_type: &str) -> bool {
+        content_type.trim().eq_ignore_ascii_case("application/json")
+    }
+
+    /// `X-Frame-Options` of answers; empty for none.
+    fn frame_options(&self) -> &str {
+        FRAME_OPTIONS
+    }
+
+    /// `Content-Security-Policy` of answers; empty for none.
+    fn content_security_policy(&self) -> &str {
+        CONTENT_SECURITY_POLICY
     }
 
     /// Proxies whose X-Forwarded-For header is trusted.

@@ -252,7 +252,7 @@ impl Served {
     async fn rest(&self, method: &str, path: &str, name: &str, body: Value) -> (u16, String) {
         let mut request = Request::builder()
             .method(method)
-            .uri(path)
+            .uri(below_root(path))
             .header("content-type", "application/json");
         if !name.is_empty() {
             request = request.header("token", name);
@@ -260,6 +260,20 @@ impl Served {
         let response = self.send(request, body.to_string().into_bytes()).await;
         (response.status().as_u16(), read(response).await)
     }
+}
+
+/// A path as a proxy keeps it.
+fn below_root(path: &str) -> String {
+    match path.starts_with("/counters") {
+        true => path.to_owned(),
+        false => format!("/counters{path}"),
+    }
+}
+
+/// A request that is not below the root path.
+async fn read_outside(served: &Served) -> (u16, String) {
+    let response = served.send(Request::get("/about"), Vec::new()).await;
+    (response.status().as_u16(), read(response).await)
 }
 
 async fn read(response: Response<Incoming>) -> String {
@@ -356,10 +370,15 @@ async fn a_client_may_send_a_stream() {
 #[tokio::test]
 async fn the_role_says_who_may_call_and_how_much() {
     let served = serve().await;
-    for rpc in ["/test.Counter/Add", "/test.Counter/None"] {
+    for (rpc, code) in [
+        ("/test.Counter/Add", tonic::Code::Unauthenticated),
+        ("/test.Counter/None", tonic::Code::Unimplemented),
+    ] {
         let refused = served.grpc(rpc, "", amount(1)).await.expect_err("refused");
-        assert_eq!(refused.code(), tonic::Code::Unauthenticated, "{rpc}");
+        assert_eq!(refused.code(), code, "{rpc}");
     }
+    let (status, body) = read_outside(&served).await;
+    assert_eq!((status, body.as_str()), (404, "404 page not found\n"));
     let (status, body) = served
         .rest("POST", "/api/counter/x", "", json!({"amount": 1}))
         .await;
@@ -396,7 +415,8 @@ async fn errors_cookies_and_other_paths() {
     let (status, body) = served.rest("GET", "/about", "", Value::Null).await;
     assert_eq!((status, body.as_str()), (200, "a counter\n"));
 
-    let request = Request::post("/api/session").header("content-type", "application/json");
+    let request =
+        Request::post(below_root("/api/session")).header("content-type", "application/json");
     let response = served.send(request, br#"{"why": "t"}"#.to_vec()).await;
     let cookie = response.headers()["set-cookie"].to_str().expect("text");
     assert!(cookie.starts_with("counter=t; path=/counters;"), "{cookie}");

@@ -1,5 +1,5 @@
-//! The web UI's static files, in memory. Unknown paths without a file extension get `index.html`:
-//! the web UI does its own routing.
+//! The web UI's static files, in memory. Browsers get `index.html` for unknown paths: the web UI
+//! does its own routing.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -37,68 +37,121 @@ impl Assets {
         Self(files.into_iter().map(entry).collect())
     }
 
-    pub(crate) fn respond(&self, path: &str) -> Response<Body> {
+    /// The file, or the page for what a browser takes for one.
+    pub(crate) fn respond(&self, path: &str, accepts_html: bool) -> Response<Body> {
         let path = path.trim_start_matches('/');
-        let named = path
-            .rsplit('/')
-            .next()
-            .is_some_and(|last| last.contains('.'));
+        if path == INDEX && !accepts_html {
+            return moved();
+        }
         let found = self.0.get(path).map(|file| (path, file));
+        let page = || self.0.get(INDEX).map(|file| (INDEX, file));
         let found = found.or_else(|| {
-            if named {
-                None
+            if accepts_html || path.is_empty() {
+                page()
             } else {
-                self.0.get(INDEX).map(|file| (INDEX, file))
+                None
             }
         });
-        let Some((path, file)) = found else {
-            return text(StatusCode::NOT_FOUND, "404 page not found\n");
+        let mut response = match found {
+            Some((_, file)) => {
+                let body = http_body_util::Full::new(file.bytes.clone());
+                let mut response = Response::new(Body::new(body));
+                let mime = HeaderValue::from_str(&file.mime);
+                let mime = mime.unwrap_or(HeaderValue::from_static("application/octet-stream"));
+                response.headers_mut().insert(header::CONTENT_TYPE, mime);
+                response
+            }
+            None => text(StatusCode::NOT_FOUND, "404 page not found\n"),
         };
-        let mut response = Response::new(Body::new(http_body_util::Full::new(file.bytes.clone())));
-        let headers = response.headers_mut();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_str(&file.mime)
-                .unwrap_or(HeaderValue::from_static("application/octet-stream")),
-        );
-        // Built files have a content hash in their names; the page itself must be revalidated each
-        // time.
-        let cache = if path.starts_with("assets/") {
-            "public, max-age=31536000, immutable"
-        } else {
-            "no-cache"
+        let caching = match found {
+            // Built files have a content hash in their names.
+            Some((path, _)) if path.starts_with("assets/") => IMMUTABLE,
+            Some((INDEX, _)) if accepts_html => NEVER,
+            Some((path, _)) if path != INDEX => REVALIDATED,
+            _ => &[],
         };
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
+        for (name, value) in ALWAYS.iter().chain(caching) {
+            let value = HeaderValue::from_static(value);
+            response.headers_mut().insert(*name, value);
+        }
         response
     }
 }
+
+/// The page has one address.
+fn moved() -> Response<Body> {
+    let mut response = text(StatusCode::MOVED_PERMANENTLY, "");
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_TYPE);
+    headers.insert(header::LOCATION, HeaderValue::from_static("./"));
+    for (name, value) in ALWAYS {
+        headers.insert(*name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+type Headers = &'static [(&'static str, &'static str)];
+const ALWAYS: Headers = &[
+    ("x-robots-tag", "noindex, nofollow"),
+    ("x-xss-protection", "1"),
+];
+const IMMUTABLE: Headers = &[("cache-control", "public, max-age=31536000, immutable")];
+const REVALIDATED: Headers = &[("cache-control", "no-cache")];
+/// The page names the other files, so an old one would name files that are gone.
+const NEVER: Headers = &[
+    ("cache-control", "no-cache, private, max-age=0"),
+    ("expires", "Thu, 01 Jan 1970 00:00:00 UTC"),
+    ("pragma", "no-cache"),
+    ("x-accel-expires", "0"),
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn unknown_paths_get_the_page_but_unknown_files_do_not() {
+    fn browsers_get_the_page_for_unknown_paths() {
         let assets = Assets::new([
             ("/index.html", "text/html", "page"),
             ("assets/a-1.js", "text/javascript", "x"),
         ]);
-        let mime = |path: &str| {
-            assets.respond(path).headers()[header::CONTENT_TYPE]
-                .to_str()
-                .expect("text")
-                .to_owned()
-        };
-        assert_eq!(mime("/"), "text/html");
-        assert_eq!(mime("/applications/argocd/guestbook"), "text/html");
-        assert_eq!(mime("/assets/a-1.js"), "text/javascript");
-        assert_eq!(
-            assets.respond("/assets/b.js").status(),
-            StatusCode::NOT_FOUND
-        );
-        assert_eq!(
-            Assets::default().respond("/").status(),
-            StatusCode::NOT_FOUND
-        );
+        for (path, accepts_html, status, mime, cache) in [
+            ("/", true, 200, "text/html", "no-cache, private, max-age=0"),
+            ("/", false, 200, "text/html", ""),
+            (
+                "/applications/n/a.b",
+                true,
+                200,
+                "text/html",
+                "no-cache, private, max-age=0",
+            ),
+            (
+                "/applications/n/a",
+                false,
+                404,
+                "text/plain; charset=utf-8",
+                "",
+            ),
+            (
+                "/assets/a-1.js",
+                false,
+                200,
+                "text/javascript",
+                "public, max-age=31536000, immutable",
+            ),
+            ("/assets/b.js", false, 404, "text/plain; charset=utf-8", ""),
+            ("/index.html", false, 301, "", ""),
+        ] {
+            let response = assets.respond(path, accepts_html);
+            let text = |name| {
+                let value = response.headers().get(name);
+                value.map_or("", |v| v.to_str().expect("text")).to_owned()
+            };
+            assert_eq!(response.status(), status, "{path}");
+            assert_eq!(text(header::CONTENT_TYPE), mime, "{path}");
+            assert_eq!(text(header::CACHE_CONTROL), cache, "{path}");
+        }
+        let nothing = Assets::default().respond("/", true);
+        assert_eq!(nothing.status(), StatusCode::NOT_FOUND);
     }
 }

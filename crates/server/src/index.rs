@@ -86,7 +86,17 @@ impl Index {
             .known
             .read()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        (known.apps.values().cloned().collect(), known.version)
+        let apps: Vec<_> = known.apps.values().cloned().collect();
+        // Where several namespaces are watched there is no version of all of them.
+        let version = match known.version {
+            0 => apps
+                .iter()
+                .map(|app| version(app))
+                .max()
+                .unwrap_or_default(),
+            known => known,
+        };
+        (apps, version)
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Application>> {

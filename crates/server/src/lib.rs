@@ -13,6 +13,7 @@ pub mod auth;
 mod index;
 mod logout;
 pub mod metrics;
+mod pages;
 pub mod ports;
 mod role;
 mod server;
@@ -23,5 +24,5 @@ pub mod table;
 mod webhook;
 
 pub use assets::Assets;
-pub use server::{Deps, Options, Server, State, VersionInfo};
+pub use server::{Deps, DexTls, Options, Server, State, VersionInfo};
 pub use tiphys_rpc::{ApiError, Code, Network, Tls};

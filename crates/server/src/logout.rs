@@ -1,13 +1,10 @@
 //! `/auth/logout`, which browsers are sent to and `argocd logout` asks. Main function: [`handle`].
 
 use crate::{role::COOKIE, server::State, sso};
-use http::{
-    HeaderMap, HeaderValue, Response, StatusCode,
-    header::{CONTENT_TYPE, LOCATION, SET_COOKIE},
-};
+use http::{HeaderMap, Response, StatusCode, header::SET_COOKIE};
 use jiff::Timestamp;
 use std::sync::Arc;
-use tiphys_rpc::{set_cookie, text, token};
+use tiphys_rpc::{redirect, set_cookie, text, token};
 use tonic::body::Body;
 
 pub const PATH: &str = "/auth/logout";
@@ -39,33 +36,9 @@ pub async fn handle(state: Arc<State>, headers: HeaderMap) -> Response<Body> {
     {
         tracing::warn!(error = e.message, "A session that ended was not recorded");
     }
-    let mut answer = text(StatusCode::SEE_OTHER, link(&page));
+    let mut answer = redirect(StatusCode::SEE_OTHER, &page);
     let headers = answer.headers_mut();
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/html; charset=utf-8"),
-    );
-    headers.extend(
-        HeaderValue::from_str(&page)
-            .ok()
-            .map(|page| (LOCATION, page)),
-    );
     let none = set_cookie(COOKIE, "", &options.root_path, options.secure_cookie);
     headers.extend(none.map(|none| (SET_COOKIE, none)));
     answer
-}
-
-/// For clients that follow no redirect.
-fn link(target: &str) -> String {
-    let escaped = [
-        ("&", "&amp;"),
-        ("\"", "&#34;"),
-        ("'", "&#39;"),
-        ("<", "&lt;"),
-        (">", "&gt;"),
-    ];
-    let target = escaped
-        .iter()
-        .fold(target.to_owned(), |text, (c, to)| text.replace(c, to));
-    format!("<a href=\"{target}\">See Other</a>.\n\n")
 }

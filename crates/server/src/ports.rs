@@ -52,7 +52,7 @@ impl From<StoreError> for ApiError {
             StoreError::Forbidden(_) => Code::PermissionDenied,
             StoreError::Unavailable(_) => Code::Unavailable,
         };
-        Self::new(code, e.to_string())
+        Self::of_other(code, e.to_string())
     }
 }
 
@@ -115,6 +115,10 @@ pub struct EventRecord {
 pub trait Store: Send + Sync + 'static {
     /// Whether Applications are allowed in a namespace.
     fn permits(&self, namespace: &str) -> bool;
+    /// Whether Applications may be in other namespaces than the control plane's.
+    fn permits_others(&self) -> bool {
+        false
+    }
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application>;
     async fn create_app(&self, app: &Application) -> StoreResult<Application>;
     /// Applies a JSON merge patch. If it has a `metadata.resourceVersion`, it is only applied if
@@ -253,10 +257,16 @@ pub struct DiffPair {
 #[async_trait]
 pub trait Live: Send + Sync + 'static {
     /// The state last published by the controller; `None` before its first comparison.
-    async fn managed_resources(&self, app: &Application) -> Option<Arc<Vec<ResourceDiff>>>;
-    async fn tree(&self, app: &Application) -> Option<Arc<ApplicationTree>>;
-    /// The tree now and after each change.
-    fn watch_tree(&self, app: &Application) -> BoxStream<'static, Arc<ApplicationTree>>;
+    async fn managed_resources(
+        &self,
+        app: &Application,
+    ) -> Result<Option<Arc<Vec<ResourceDiff>>>, ApiError>;
+    async fn tree(&self, app: &Application) -> Result<Option<Arc<ApplicationTree>>, ApiError>;
+    /// The tree now and after each change; an error is the last item.
+    fn watch_tree(
+        &self,
+        app: &Application,
+    ) -> BoxStream<'static, Result<Arc<ApplicationTree>, ApiError>>;
     async fn get(&self, app: &Application, object: &LiveRef) -> Result<Value, ApiError>;
     async fn delete(
         &self,
@@ -314,8 +324,8 @@ pub trait Live: Send + Sync + 'static {
     fn destination(&self, app: &Application) -> Result<Destination, ApiError>;
     /// The clusters available as destinations.
     fn destinations(&self) -> Vec<Destination>;
-    /// The state of the open cluster with this address.
-    fn info(&self, server: &str) -> Option<ClusterInfo>;
+    /// What the controller knows of the cluster with this address; `None`: it has no part in it.
+    async fn info(&self, server: &str) -> Option<ClusterInfo>;
     /// Connects to the cluster that this Secret describes, and returns its version: `v1.36.3`.
     async fn probe(&self, cluster: &SecretRecord) -> Result<String, ApiError>;
     /// Makes another token of the service account whose token this is, in the cluster that the
@@ -392,6 +402,14 @@ pub trait Sources: Send + Sync + 'static {
     ) -> Result<RenderedManifests, ApiError>;
     /// The parameters that can be set in a source.
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError>;
+    /// The folders at this revision that a tool renders, with its name; the project's demands on
+    /// signatures apply.
+    async fn tools(
+        &self,
+        repository: &Repository,
+        revision: &str,
+        project: &str,
+    ) -> Result<BTreeMap<String, String>, ApiError>;
     /// The names of the plugins that render.
     async fn plugins(&self) -> Result<Vec<String>, ApiError>;
     async fn test(&self, repository: &Repository) -> Result<(), ApiError>;
@@ -421,6 +439,18 @@ pub trait Sources: Send + Sync + 'static {
         repository: &Repository,
         revision: &str,
     ) -> Result<OCIMetadata, ApiError>;
+}
+
+/// Ended sessions, as replicas and other servers of the installation share them.
+#[async_trait]
+pub trait SharedSessions: Send + Sync + 'static {
+    /// Whether the token with this id was logged out somewhere. From memory.
+    fn is_revoked(&self, id: &str) -> bool;
+    /// Tells the others that the token with this id has ended; they may forget it after `seconds`.
+    ///
+    /// # Errors
+    /// Why they could not be told.
+    async fn revoke(&self, id: &str, seconds: i64) -> Result<(), ApiError>;
 }
 
 /// The chart catalogue.

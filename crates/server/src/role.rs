@@ -6,6 +6,7 @@ use crate::{
     access::Access,
     auth::{Caller, NO_SESSION},
     logout,
+    pages::{badge, extensions, terminal},
     server::State,
     sso, webhook,
 };
@@ -13,13 +14,15 @@ use futures::{
     future::{BoxFuture, ready},
     stream::BoxStream,
 };
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use std::{net::IpAddr, sync::Arc};
-use tiphys_rpc::{Call, Network, Role, Table, set_cookie, text, token};
+use tiphys_rpc::{Call, Network, Role, Table, compressed, set_cookie, text, token};
 use tonic::body::Body;
 
 pub const COOKIE: &str = "argocd.token";
+/// The script with the extensions of Argo CD's page, which loads it.
+const EXTENSIONS_SCRIPT: &str = "/extensions.js";
 /// Calls of ApplicationService that may be asked for some fields.
 const SELECT_FIELDS: [&str; 6] = [
     "List",
@@ -33,6 +36,21 @@ const SELECT_FIELDS: [&str; 6] = [
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
 /// The same for callers who are not logged in.
 const MAX_PUBLIC_REQUEST: usize = 64 * 1024;
+
+impl State {
+    /// A file of the web UI, or its page.
+    fn page(&self, request: &Request<Body>) -> Response<Body> {
+        let headers = request.headers();
+        let mut accepted = headers.get_all(header::ACCEPT).iter();
+        let accepts_html =
+            accepted.any(|value| value.to_str().is_ok_and(|v| v.contains("text/html")));
+        let response = self.assets.respond(request.uri().path(), accepts_html);
+        if self.options.gzip {
+            return compressed(headers, response);
+        }
+        response
+    }
+}
 
 impl Role for State {
     type Caller = Caller;
@@ -48,6 +66,12 @@ impl Role for State {
         headers: &HeaderMap,
         access: Option<&Access>,
     ) -> Result<Caller, ApiError> {
+        if self.options.auth_disabled {
+            return Ok(Caller {
+                claims: None,
+                source,
+            });
+        }
         let verified = match token(headers, COOKIE) {
             None => Err(ApiError::unauthenticated(NO_SESSION)),
             Some(token) => self.auth.verify(&token, Timestamp::now()).await,
@@ -56,14 +80,13 @@ impl Role for State {
             (Ok(claims), _) => Some(claims),
             (Err(_), Some(Access::Public)) => None,
             (Err(e), Some(_)) if self.auth.admits_anonymous(&e).await => None,
-            // An unknown path gets the same answer as any other request without a session.
             (Err(e), _) => return Err(e),
         };
         Ok(Caller { claims, source })
     }
 
     fn max_request(&self, caller: &Caller) -> usize {
-        if caller.logged_in() {
+        if caller.logged_in() || self.options.auth_disabled {
             MAX_REQUEST
         } else {
             MAX_PUBLIC_REQUEST
@@ -121,10 +144,27 @@ impl Role for State {
             let state = self.clone();
             return Box::pin(async move { Ok(sso::dex(state, request).await) });
         }
+        let state = self.clone();
+        if path == badge::PATH {
+            return Box::pin(async move { Ok(badge::handle(state, request).await) });
+        }
+        if self.options.proxy_extensions && extensions::is_path(path) {
+            return Box::pin(async move { Ok(extensions::handle(state, request).await) });
+        }
+        if path == terminal::PATH {
+            return Box::pin(async move { Ok(terminal::handle(state, request).await) });
+        }
+        if path == EXTENSIONS_SCRIPT {
+            // Extensions of the page come from files beside it; here, there are none.
+            let mut answer = text(StatusCode::OK, "");
+            let script = HeaderValue::from_static("application/javascript");
+            answer.headers_mut().insert(header::CONTENT_TYPE, script);
+            return Box::pin(ready(Ok(compressed(request.headers(), answer))));
+        }
         let answer = if path.starts_with("/api/") {
             Err(request)
         } else if matches!(*request.method(), Method::GET | Method::HEAD) {
-            Ok(self.assets.respond(path))
+            Ok(self.page(&request))
         } else {
             let refusal = "405 method not allowed\n";
             Ok(text(StatusCode::METHOD_NOT_ALLOWED, refusal))
@@ -134,6 +174,24 @@ impl Role for State {
 
     fn root_path(&self) -> &str {
         &self.options.root_path
+    }
+
+    fn compresses(&self) -> bool {
+        self.options.gzip
+    }
+
+    fn takes(&self, content_type: &str) -> bool {
+        let taken = &self.options.content_types;
+        let is_it = |own: &String| own.eq_ignore_ascii_case(content_type.trim());
+        taken.is_empty() || taken.iter().any(is_it)
+    }
+
+    fn frame_options(&self) -> &str {
+        &self.options.frame_options
+    }
+
+    fn content_security_policy(&self) -> &str {
+        &self.options.content_security_policy
     }
 
     fn trusted_proxies(&self) -> &[Network] {

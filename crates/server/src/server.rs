@@ -3,16 +3,17 @@
 
 use crate::{
     Assets,
-    access::{Access, Enforcer, Guard, PolicyEnforcer, Reach},
+    access::{Access, Enforcer, Everybody, Guard, PolicyEnforcer, Reach},
     auth::{Auth, Caller, Limits},
     metrics::ApiMetrics,
-    ports::{Catalog, Live, Sets, Sources, Store},
+    ports::{Catalog, Live, Sets, SharedSessions, Sources, Store},
     services::{cluster::Probes, repository::Connections},
     settings::SettingsCache,
     sso::Sso,
     table::table,
     webhook::{self, Webhooks},
 };
+use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 use tiphys_api::Application;
 use tiphys_cluster::AppKey;
@@ -50,8 +51,32 @@ pub struct Options {
     pub trusted_proxies: Vec<Network>,
     /// The address of the Dex server, for installations that sign in through it.
     pub dex_server: String,
+    /// How its certificate is checked.
+    pub dex_tls: DexTls,
     /// Whether Applications with a hydrator are hydrated.
     pub hydrator_enabled: bool,
+    /// Whether answers are compressed for clients that accept it.
+    pub gzip: bool,
+    /// Whether a sync may replace objects.
+    pub replace_allowed: bool,
+    /// Whether nobody has to log in, and everybody may do everything.
+    pub auth_disabled: bool,
+    /// Whether requests below `/extensions` are passed on to the services of argocd-cm.
+    pub proxy_extensions: bool,
+    /// Content types of requests that change something; none: any will do, which lets forms of
+    /// other sites use a browser's session.
+    pub content_types: Vec<String>,
+    /// `X-Frame-Options` and `Content-Security-Policy` of answers; empty for none.
+    pub frame_options: String,
+    pub content_security_policy: String,
+}
+
+/// How the certificate of the Dex server is checked.
+#[derive(Clone, Debug, Default)]
+pub struct DexTls {
+    pub accepts_any: bool,
+    /// Certificates that are trusted besides those of the system, as PEM.
+    pub trusted: String,
 }
 
 impl Default for Options {
@@ -66,7 +91,15 @@ impl Default for Options {
             connections: tiphys_listen::Limits::default(),
             trusted_proxies: Vec::new(),
             dex_server: "http://argocd-dex-server:5556".into(),
+            dex_tls: DexTls::default(),
             hydrator_enabled: false,
+            gzip: true,
+            replace_allowed: true,
+            auth_disabled: false,
+            proxy_extensions: false,
+            content_types: vec!["application/json".into()],
+            frame_options: tiphys_rpc::FRAME_OPTIONS.into(),
+            content_security_policy: tiphys_rpc::CONTENT_SECURITY_POLICY.into(),
         }
     }
 }
@@ -78,6 +111,8 @@ pub struct Deps {
     pub sources: Arc<dyn Sources>,
     pub sets: Arc<dyn Sets>,
     pub catalog: Arc<dyn Catalog>,
+    /// Where ended sessions are shared with other servers, besides the record in the namespace.
+    pub sessions: Option<Arc<dyn SharedSessions>>,
     pub assets: Assets,
     pub options: Options,
 }
@@ -135,18 +170,27 @@ pub struct Server(Arc<State>);
 
 impl Server {
     pub fn new(deps: Deps) -> Self {
-        let enforcer = PolicyEnforcer::new(deps.store.clone());
-        Self::with_enforcer(deps, Arc::new(enforcer))
+        let enforcer: Arc<dyn Enforcer> = if deps.options.auth_disabled {
+            Arc::new(Everybody)
+        } else {
+            Arc::new(PolicyEnforcer::new(deps.store.clone()))
+        };
+        Self::with_enforcer(deps, enforcer)
     }
 
     /// Creates a server that uses this enforcer for permissions.
     pub fn with_enforcer(deps: Deps, enforcer: Arc<dyn Enforcer>) -> Self {
         let settings = Arc::new(SettingsCache::new(deps.store.clone(), enforcer.clone()));
-        let sso = Arc::new(Sso::new(deps.options.dex_server.clone()));
+        let options = &deps.options;
+        let sso = Arc::new(Sso::new(
+            options.dex_server.clone(),
+            options.dex_tls.clone(),
+        ));
         Self(Arc::new(State {
             auth: Arc::new(Auth::new(
                 settings.clone(),
                 deps.store.clone(),
+                deps.sessions,
                 deps.options.limits,
                 sso.clone(),
             )),

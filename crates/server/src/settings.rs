@@ -5,6 +5,7 @@ use crate::{
     ApiError,
     access::Enforcer,
     auth::{LocalAccount, Revoked, read_accounts},
+    pages::extensions::{self, Extensions, ExtensionsFault},
     ports::{SecretRecord, Store, StoreError},
     sso::{self, SsoConfig, SsoFault},
 };
@@ -15,7 +16,11 @@ use std::{
     time::{Duration, Instant},
 };
 use tiphys_api::resource::{OverrideIgnoreDiff, ResourceOverride};
-use tiphys_engine::customize::{self, Customization};
+use tiphys_engine::{
+    customize::{self, Customization},
+    types::IgnoreStatus,
+};
+use tiphys_gocompat::yaml;
 use tokio::sync::Mutex;
 
 const CONFIG_MAP: &str = "argocd-cm";
@@ -44,6 +49,8 @@ pub struct Settings {
     overrides: OnceLock<BTreeMap<String, ResourceOverride>>,
     /// `server.sync.replace.allowed` of argocd-cmd-params-cm.
     pub replace_allowed: bool,
+    /// The services that requests can be passed on to.
+    pub(crate) extensions: Result<Extensions, ExtensionsFault>,
     /// The identity provider; `Ok(None)`: there is none.
     pub sso: Result<Option<Arc<SsoConfig>>, SsoFault>,
 }
@@ -79,11 +86,33 @@ impl Settings {
     pub fn overrides(&self) -> &BTreeMap<String, ResourceOverride> {
         self.overrides.get_or_init(|| {
             let (customizations, _) = customize::read(&self.config, Timestamp::now);
-            customizations
-                .kinds()
+            let kinds = customizations.kinds();
+            let mut all: BTreeMap<_, _> = kinds
                 .map(|(kind, customization)| (kind.clone(), resource_override(customization)))
-                .collect()
+                .collect();
+            let options = self.value("resource.compareoptions");
+            for (kind, pointer) in ignored_status(options) {
+                let rules: &mut ResourceOverride = all.entry((*kind).to_owned()).or_default();
+                let rules = rules.ignore_differences.get_or_insert_default();
+                if !rules.json_pointers.iter().any(|known| known == pointer) {
+                    rules.json_pointers.push((*pointer).to_owned());
+                }
+            }
+            all
         })
+    }
+}
+
+/// Kinds whose status is ignored in comparisons, with the paths: `resource.compareoptions`.
+fn ignored_status(options: &str) -> &'static [(&'static str, &'static str)] {
+    const CRD: &str = "apiextensions.k8s.io/CustomResourceDefinition";
+    let limits = yaml::Limits::default();
+    let options = yaml::parse_document(options, &limits, yaml::Duplicates::LastWins);
+    let options = options.unwrap_or_default();
+    match IgnoreStatus::of_option(options.get("ignoreResourceStatusField")) {
+        IgnoreStatus::All => &[("*/*", "/status")],
+        IgnoreStatus::Crd => &[(CRD, "/status"), (CRD, "/spec/preserveUnknownFields")],
+        IgnoreStatus::None => &[],
     }
 }
 
@@ -190,6 +219,7 @@ impl SettingsCache {
         let sso = SsoConfig::read(&config, &secrets, &signing_key);
         let settings = Arc::new(Settings {
             sso: sso.map(|config| config.map(Arc::new)),
+            extensions: Extensions::read(&config, &secrets),
             accounts: read_accounts(&config, &secret),
             signing_key,
             session_seconds: duration.unwrap_or(DAY_SECONDS),
@@ -205,7 +235,7 @@ impl SettingsCache {
         Ok(settings)
     }
 
-    /// The values that `oidc.config` refers to, by `key` of argocd-secret or `secret:key`. Those
+    /// The values that `oidc.config` and `extension.config` refer to, by `key` of argocd-secret or `secret:key`. Those
     /// that are missing are left out.
     async fn referred(
         &self,
@@ -213,7 +243,8 @@ impl SettingsCache {
         own: &SecretRecord,
     ) -> Result<BTreeMap<String, String>, ApiError> {
         let mut found = BTreeMap::new();
-        for reference in sso::references(config) {
+        let references = extensions::references(config).into_iter();
+        for reference in references.chain(sso::references(config)) {
             let value = match reference.split_once(':') {
                 None => own.data.get(&reference).map(|_| own.text(&reference)),
                 Some((name, key)) => match self.store.secret(name).await {

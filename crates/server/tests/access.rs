@@ -101,6 +101,13 @@ impl Enforcer for Recorder {
 /// A world with one of everything: Applications `a` of project `default` and `b` of project `p`.
 async fn world(enforcer: Arc<Recorder>) -> World {
     let world = World::start_under(enforcer.clone()).await;
+    fill(&world).await;
+    enforcer.begin();
+    world
+}
+
+/// Stores one of everything.
+pub async fn fill(world: &World) {
     let project = json!({"metadata": {"name": "p", "namespace": "argocd"}, "spec": {
         "sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}});
     let project = serde_json::from_value(project).expect("a project");
@@ -115,6 +122,7 @@ async fn world(enforcer: Arc<Recorder>) -> World {
     }
     for (name, kind, url) in [
         ("repo-1", "repository", REPO),
+        ("repo-write-1", "repository-write", REPO),
         ("creds-1", "repo-creds", TEMPLATE),
         ("creds-write-1", "repo-write-creds", TEMPLATE),
     ] {
@@ -137,9 +145,7 @@ async fn world(enforcer: Arc<Recorder>) -> World {
         .insert("web".into(), live);
     let made = world.rest(Method::POST, SETS, Some(set("s"))).await;
     assert_eq!(made.0, 200, "{}", made.1);
-    seen(&world).await;
-    enforcer.begin();
-    world
+    seen(world).await;
 }
 
 /// Returns once the server has seen the Applications.
@@ -158,7 +164,7 @@ async fn seen(world: &World) {
 }
 
 /// The status and the body of a row's answer, over REST if there it can be.
-async fn answer(world: &World, call: &Call<State>) -> (u16, String) {
+pub async fn answer(world: &World, call: &Call<State>) -> (u16, String) {
     let rpc = call.rpc.trim_start_matches('/');
     if call.kind != Kind::ClientStream {
         return send(world, request(rpc)).await;
@@ -388,11 +394,16 @@ fn of_repository(method: &str) -> Option<(String, Value)> {
     let details =
         json!({"source": {"repoURL": REPO, "path": "p"}, "appName": "a", "appProject": "default"});
     Some(match method {
+        method if method.contains("Write") => return of_write_repository(method),
         "List" | "ListRepositories" => ("GET /api/v1/repositories".into(), Value::Null),
         "Get" => (format!("GET {REPO_PATH}"), Value::Null),
         "ListRefs" => (format!("GET {REPO_PATH}/refs"), Value::Null),
         "ListOCITags" => (format!("GET {REPO_PATH}/oci-tags"), Value::Null),
         "GetHelmCharts" => (format!("GET {REPO_PATH}/helmcharts"), Value::Null),
+        "ListApps" => (
+            format!("GET {REPO_PATH}/apps?appName=a&appProject=default"),
+            Value::Null,
+        ),
         "GetAppDetails" => (format!("POST {REPO_PATH}/appdetails"), details),
         "Create" | "CreateRepository" => ("POST /api/v1/repositories".into(), new),
         "Update" | "UpdateRepository" => (
@@ -401,6 +412,21 @@ fn of_repository(method: &str) -> Option<(String, Value)> {
         ),
         "Delete" | "DeleteRepository" => (format!("DELETE {REPO_PATH}"), Value::Null),
         "ValidateAccess" => (format!("POST {REPO_PATH}/validate"), json!(REPO)),
+        _ => return None,
+    })
+}
+
+fn of_write_repository(method: &str) -> Option<(String, Value)> {
+    let all = "/api/v1/write-repositories";
+    let one = REPO_PATH.replace("/repositories", "/write-repositories");
+    let own = |url: &str| json!({"repo": url, "username": "u", "password": "p"});
+    Some(match method {
+        "ListWriteRepositories" => (format!("GET {all}"), Value::Null),
+        "GetWrite" => (format!("GET {one}"), Value::Null),
+        "CreateWriteRepository" => (format!("POST {all}"), own("https://example.org/new.git")),
+        "UpdateWriteRepository" => (format!("PUT {one}"), own(REPO)),
+        "DeleteWriteRepository" => (format!("DELETE {one}"), Value::Null),
+        "ValidateWriteAccess" => (format!("POST {one}/validate"), json!(REPO)),
         _ => return None,
     })
 }
@@ -515,7 +541,7 @@ async fn send(world: &World, (method, path, body): (Method, String, Value)) -> (
 }
 
 /// Sets up what a row needs for a successful reply.
-async fn prepare(world: &World, rpc: &str) {
+pub async fn prepare(world: &World, rpc: &str) {
     match rpc {
         "application.ApplicationService/TerminateOperation" => {
             let running = json!({"operation": {"sync": {}}, "status": {"operationState": {"phase": "Running", "operation": {}, "startedAt": "2024-01-01T00:00:00Z"}}});
@@ -559,7 +585,7 @@ async fn prepare(world: &World, rpc: &str) {
 }
 
 /// Whether a 404 reply means that the permission check passed: there is only one account.
-fn is_of_another_account(rpc: &str) -> bool {
+pub fn is_of_another_account(rpc: &str) -> bool {
     rpc.starts_with("account.") && !rpc.ends_with("/ListAccounts")
 }
 

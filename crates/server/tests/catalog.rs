@@ -144,3 +144,31 @@ async fn what_is_previewed_can_be_written() {
     let (status, body) = post(&world, upgrade, json!({"name": "git"})).await;
     assert_eq!(status, 400, "{body}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preview_asks_the_project_before_it_fetches() {
+    let world = World::start().await;
+    world.catalog.fill().await;
+    let project = json!({"project": {"metadata": {"name": "narrow"}, "spec": {
+        "sourceRepos": ["https://other.example/*"],
+        "destinations": [{"server": "*", "namespace": "*"}],
+    }}});
+    let made = post(&world, "/api/v1/projects", project).await;
+    assert_eq!(made.0, 200, "{}", made.1);
+    let chart = json!({"namespace": "team", "repository": "r", "path": "web", "version": "1.0.0"});
+    world.catalog.asked();
+    for (project, why) in [
+        ("narrow", "is not permitted in project 'narrow'"),
+        ("none", "not allowed in project"),
+    ] {
+        let request = json!({"chart": chart, "name": "shop", "project": project});
+        let (status, body) = post(&world, "/api/v1/catalog/install", request).await;
+        assert_eq!(status, 400, "{body}");
+        assert!(body.to_string().contains(why), "{body}");
+        assert_eq!(
+            world.catalog.asked(),
+            [""; 0],
+            "nothing is fetched for {project}"
+        );
+    }
+}

@@ -11,6 +11,8 @@ mod clusters;
 mod common;
 mod connections;
 mod gpgkeys;
+mod kubeapps;
+mod matrix;
 mod notifications;
 mod permissions;
 mod policy;

@@ -3,7 +3,10 @@
 //! Main type: [`Answers`]. A store that is not current has no answer: what it lacks would look like
 //! something deleted.
 
-use crate::{HostSettings, Sources, TreeRequest, hosts};
+use crate::{
+    HostSettings, Sources, TreeRequest, hosts,
+    remembered::{Remembered, is_repeatable},
+};
 use futures::{FutureExt as _, StreamExt as _, stream};
 use rand::RngCore as _;
 use std::{
@@ -71,7 +74,42 @@ impl Answers {
             Outcome::Needs(needs) => Err(needs),
         };
         let generated = self.with_answers(&namespace, is_fresh, run).await;
-        generated.unwrap_or_else(Generated::failed)
+        generated.map_or_else(Generated::failed, |(generated, _)| generated)
+    }
+
+    /// As [`Self::generate`], but what the same answers led to before is not made again.
+    pub async fn generate_again(
+        &self,
+        set: &Arc<ApplicationSet>,
+        is_fresh: bool,
+        before: Option<&Arc<Remembered>>,
+    ) -> Arc<Remembered> {
+        let namespace = &set.metadata.namespace;
+        if let Some(before) = before.filter(|before| before.is_of(set)) {
+            let needs: Vec<Need> = before.answers.keys().cloned().collect();
+            let mut accounts = Accounts::new();
+            let answers = self.asked(&needs, namespace, is_fresh, &mut accounts).await;
+            if answers.into_iter().collect::<HashMap<_, _>>() == before.answers {
+                return Arc::clone(before);
+            }
+        }
+        let asking = Arc::clone(set);
+        let run = move |facts: &Facts, sources: &mut TemplateSources| match generate(
+            &asking, facts, sources,
+        ) {
+            Outcome::Done(generated) => Ok(generated),
+            Outcome::Needs(needs) => Err(needs),
+        };
+        let (generated, facts) = match self.with_answers(namespace, is_fresh, run).await {
+            Ok((generated, facts)) => (generated, Some(facts)),
+            Err(message) => (Generated::failed(message), None),
+        };
+        Arc::new(Remembered {
+            set: Arc::clone(set),
+            is_repeatable: facts.is_some() && is_repeatable(set),
+            answers: facts.map(Facts::into_answers).unwrap_or_default(),
+            generated,
+        })
     }
 
     /// Whether one of a set's generators is what `is_it` says, with the parameters of others filled
@@ -89,16 +127,17 @@ impl Answers {
             found => Ok(found.unwrap_or(true)),
         };
         let found = self.with_answers(&namespace, false, run).await;
-        found.unwrap_or(true)
+        found.map_or(true, |(found, _)| found)
     }
 
-    /// Runs a function until no answer is missing; it says which are. The error is a message.
+    /// Runs a function until no answer is missing; it says which are. The facts are those that it
+    /// saw, the error is a message.
     async fn with_answers<T: Send + 'static>(
         &self,
         namespace: &str,
         is_fresh: bool,
         run: impl Fn(&Facts, &mut TemplateSources) -> Result<T, Vec<Need>> + Send + Sync + 'static,
-    ) -> Result<T, String> {
+    ) -> Result<(T, Facts), String> {
         let (run, mut accounts) = (Arc::new(run), Accounts::new());
         let mut facts = Facts::default();
         for _ in 0..ROUNDS {
@@ -114,23 +153,35 @@ impl Answers {
             let (outcome, given) = ran.await.map_err(|e| format!("generating failed: {e}"))?;
             facts = given;
             let needs = match outcome {
-                Ok(done) => return Ok(done),
+                Ok(done) => return Ok((done, facts)),
                 Err(needs) => needs,
             };
-            self.sign_in(&needs, namespace, &mut accounts).await;
-            let questions: Vec<_> = needs
-                .iter()
-                .map(|need| self.answered(need, is_fresh, &accounts).boxed())
-                .collect();
-            let answers: Vec<_> = stream::iter(questions)
-                .buffer_unordered(CONCURRENT)
-                .collect()
-                .await;
+            let answers = self.asked(&needs, namespace, is_fresh, &mut accounts).await;
             for (need, answer) in answers {
                 facts.add(need, answer);
             }
         }
         Err("the generators ask more questions with every answer".to_owned())
+    }
+
+    /// The answers to some needs, in any order.
+    async fn asked(
+        &self,
+        needs: &[Need],
+        namespace: &str,
+        is_fresh: bool,
+        accounts: &mut Accounts,
+    ) -> Vec<(Need, Answered)> {
+        self.sign_in(needs, namespace, accounts).await;
+        let accounts = &*accounts;
+        let questions: Vec<_> = needs
+            .iter()
+            .map(|need| self.answered(need, is_fresh, accounts).boxed())
+            .collect();
+        stream::iter(questions)
+            .buffer_unordered(CONCURRENT)
+            .collect()
+            .await
     }
 
     /// Adds the accounts with which hosts are asked.

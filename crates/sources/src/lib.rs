@@ -12,6 +12,7 @@ mod hosts;
 mod hydrated;
 mod integrity;
 mod local;
+mod remembered;
 mod remote;
 mod request;
 mod trees;
@@ -21,6 +22,7 @@ pub use hosts::HostSettings;
 #[doc(hidden)]
 pub use hosts::ask as ask_host;
 pub use integrity::SignatureTrust;
+pub use remembered::Remembered;
 pub use request::{AppRequest, Before, SourceRequest, is_only_referred_to};
 pub use trees::TreeRequest;
 

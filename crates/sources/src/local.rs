@@ -4,8 +4,8 @@ use crate::{Before, SourceRequest, Sources};
 use tiphys_api::{operation::RefTarget, repository::Repository};
 use tiphys_engine::{generate_paths, spec::source_permitted};
 use tiphys_repo::{
-    ClusterFacts, ManifestRequest, OtherRepository, Others, Reach, RefSource, RepoAccess,
-    RepoError, Since, SourceKind,
+    ClusterFacts, KustomizeVersions, ManifestRequest, OtherRepository, Others, Reach, RefSource,
+    RepoAccess, RepoError, Since, SourceKind, kustomize_build_options,
 };
 
 pub async fn pin(
@@ -22,6 +22,7 @@ pub async fn pin(
 
 pub fn request(sources: &Sources, request: &SourceRequest) -> ManifestRequest {
     let (settings, app) = ((sources.settings)(), &request.app);
+    let kustomize = settings.kustomize_options();
     let refs = app.refs.iter().map(|(name, target)| {
         let source = RefSource {
             access: access_of(sources, target, &app.project),
@@ -40,7 +41,7 @@ pub fn request(sources: &Sources, request: &SourceRequest) -> ManifestRequest {
             kube_version: app.kube_version.clone(),
             api_versions: app.api_versions.clone(),
             value_file_schemes: settings.value_file_schemes(),
-            kustomize_build_options: settings.kustomize_build_options(),
+            kustomize_build_options: kustomize_build_options(&kustomize, &request.source),
             switched_off: SourceKind::switched_off(|kind| settings.is_source_type_on(kind)),
         },
         refs: refs.collect(),
@@ -48,6 +49,7 @@ pub fn request(sources: &Sources, request: &SourceRequest) -> ManifestRequest {
         no_cache: app.no_cache,
         others: others(sources, &app.project),
         no_submodules: !settings.takes_submodules(),
+        kustomize_versions: KustomizeVersions::of(&kustomize),
     }
 }
 

@@ -11,7 +11,7 @@ use tiphys_api::{
     rpc::repo_server::{GitDirectoriesRequest, GitFilesRequest},
 };
 use tiphys_engine::integrity;
-use tiphys_repo::{FilePattern, ManifestRequest, RepoError, Since};
+use tiphys_repo::{FilePattern, ManifestRequest, RepoError, Since, SourceKind};
 
 /// A commit of a repository.
 #[derive(Clone, Debug)]
@@ -70,6 +70,16 @@ impl Sources {
             source_integrity: self.demanded(&request.project)?,
         };
         Ok(server.git_directories(&request).await?.paths)
+    }
+
+    /// The folders that Helm or Kustomize render, with the tool; `.` is the root. Read by this
+    /// process, as everything that is only shown.
+    pub async fn tree_tools(
+        &self,
+        request: &TreeRequest,
+    ) -> Result<BTreeMap<String, SourceKind>, RepoError> {
+        let commit = self.commit(request).await?;
+        self.repos.tools(&commit).await
     }
 
     fn demanded(&self, project: &str) -> Result<Option<SourceIntegrity>, RepoError> {

@@ -126,7 +126,12 @@ struct Shared {
 
 impl FileServer {
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port of loopback");
+        Self::at(0)
+    }
+
+    /// On this port; 0: on any.
+    pub fn at(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).expect("a port of loopback");
         let port = listener.local_addr().expect("an address").port();
         let (shared, stop) = (
             Arc::new(Shared::default()),

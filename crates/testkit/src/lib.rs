@@ -13,6 +13,7 @@ pub mod differential;
 mod gpg;
 pub mod postgres;
 mod program;
+pub mod redis;
 pub mod registry;
 mod repo;
 mod rng;

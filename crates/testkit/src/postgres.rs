@@ -29,6 +29,18 @@ impl Postgres {
     /// # Panics
     /// If it does not start.
     pub fn start() -> Option<Self> {
+        Self::with(None)
+    }
+
+    /// The same with TLS: a certificate and its key, in PEM.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start_encrypted(certificate: &str, key: &str) -> Option<Self> {
+        Self::with(Some((certificate, key)))
+    }
+
+    fn with(identity: Option<(&str, &str)>) -> Option<Self> {
         let bin = programs()?;
         let folder = tempfile::Builder::new()
             .prefix("tiphys-postgres-")
@@ -54,6 +66,16 @@ impl Postgres {
             "-D",
         ]);
         run(init.arg(&data).current_dir(folder.path()));
+        if let Some((certificate, key)) = identity {
+            for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+                let path = data.join(name);
+                fs::write(&path, text).expect("a file");
+                run(Command::new("chmod").arg("600").arg(&path));
+                if is_root() {
+                    run(Command::new("chown").arg(USER).arg(&path));
+                }
+            }
+        }
         // Another program may take the port between these two lines; then the start fails.
         let port = {
             let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of loopback");
@@ -68,6 +90,9 @@ impl Postgres {
             "fsync=off",
         ] {
             server.args(["-c", setting]);
+        }
+        if identity.is_some() {
+            server.args(["-c", "ssl=on"]);
         }
         let log = fs::File::create(folder.path().join("log")).expect("a log");
         let child = server

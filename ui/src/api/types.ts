@@ -4,6 +4,8 @@ export interface ObjectMeta {
   name: string;
   namespace?: string;
   resourceVersion?: string;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
   creationTimestamp?: string;
   deletionTimestamp?: string;
 }
@@ -71,7 +73,7 @@ export interface Application {
     resources?: ResourceStatus[];
     conditions?: Condition[];
     operationState?: OperationState;
-    history?: { revision?: string; deployedAt?: string; id?: number }[];
+    history?: { revision?: string; deployedAt?: string; id?: number; source?: Source }[];
     reconciledAt?: string;
     summary?: { images?: string[]; externalURLs?: string[] };
   };

@@ -135,5 +135,15 @@ export const catalog = {
   previewInstall: (request: InstallRequest) => change<{ application: Application; manifests?: string }>("POST", `${BASE}/install`, request),
   create: (application: Application) => change<Application>("POST", "/api/v1/applications", application),
   previewUpgrade: (request: UpgradeRequest) => change<Upgrade>("POST", `${BASE}/upgrade`, request),
+  application: (name: string, appNamespace: string, signal?: AbortSignal) => get<Application>(`/api/v1/applications/${part(name)}`, { appNamespace }, signal),
   update: (application: Application) => change<Application>("PUT", `/api/v1/applications/${part(application.metadata.name)}`, application),
 };
+
+const entered = ({ metadata, spec }: Application) => {
+  // The control plane asks for refreshes with an annotation.
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !key.startsWith("argocd.argoproj.io/refresh"));
+  return JSON.stringify([metadata.labels ?? {}, annotations.sort(), spec]);
+};
+
+/** Whether what users enter is the same; the status changes all the time. */
+export const isUnchanged = (before: Application, now: Application) => entered(before) === entered(now);

@@ -5,6 +5,7 @@ import { useToast } from "../parts/shell";
 import { applicationPath, type ChartName, navigate } from "../router";
 import { catalog, type ChartDetails, type InstallRequest } from "./api";
 import { useAsked } from "./hooks";
+import { ValuesInput } from "./values";
 
 /** The preview is asked for when nobody has typed for so long. */
 const PAUSE = 500;
@@ -58,10 +59,7 @@ export function InstallDialog({ chart, details, onClose }: { chart: ChartName; d
             {field("Application", "name")}
             {field("Namespace", "destNamespace")}
             {field("Project", "project")}
-            <label>
-              Values that differ from the defaults
-              <textarea name="values" rows={10} spellCheck={false} value={request.values} onChange={(e) => set({ values: e.target.value })} />
-            </label>
+            <ValuesInput schema={details.schema} values={request.values} onChange={(values) => set({ values })} />
             <label className="check">
               <input type="checkbox" checked={request.autoSync} onChange={(e) => set({ autoSync: e.target.checked })} />
               <span>

@@ -3,7 +3,7 @@
 
 import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import { useToast } from "../parts/shell";
-import { catalog, type Conflict, type Upgrade, type UpgradeRequest } from "./api";
+import { catalog, type Conflict, isUnchanged, type Upgrade, type UpgradeRequest } from "./api";
 import { useAsked } from "./hooks";
 import { Unified } from "./parts";
 
@@ -27,13 +27,16 @@ export function UpgradeDialog({ name, namespace, onDone, onClose }: { name: stri
     if (!plan) return;
     setWriting(true);
     try {
-      // Exactly what is shown.
+      // Exactly what is shown, if it still is what would come of it.
+      const now = await catalog.previewUpgrade(request);
+      if (!isUnchanged(plan.application, now.application)) throw new Error(`${name} was changed meanwhile: look again`);
       await catalog.update(plan.application);
       toast(`${name} goes to ${plan.to}`);
       onDone();
       dialog.current?.close();
     } catch (e) {
       toast(e instanceof Error ? e.message : String(e), true);
+      preview.again();
       setWriting(false);
     }
   };

@@ -4,6 +4,7 @@ import { useCallback, useMemo, useState } from "react";
 import { api, type AppName, type SyncOptions } from "../api/client";
 import { useStream } from "../api/live";
 import type { Application, ApplicationTree } from "../api/types";
+import { Rollback } from "../catalog/rollback-dialog";
 import { useMedia, useNow, useTitle } from "../hooks";
 import { healthOf, sourcesOf, syncOf } from "../model/applications";
 import { ago, exact, shortRevision } from "../model/time";
@@ -190,6 +191,7 @@ function Actions({ app, id, phase }: { app: Application; id: AppName; phase: str
           Terminate
         </button>
       )}
+      <Rollback app={app} />
       <button type="button" disabled={busy} onClick={() => void run("Refreshed", () => api.refresh(id))}>
         Refresh
       </button>

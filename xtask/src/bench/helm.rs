@@ -4,17 +4,18 @@
 //! Main function: [`run`]. Cold in process includes reading the chart from memory, parsing its
 //! templates and rendering; warm only renders again.
 
-use super::{HelmArgs, Output, process};
+use super::{
+    HelmArgs, Output,
+    timed::{Used, best, program},
+};
 use crate::parity::read_folder;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde_json::{Value, json};
 use std::{
     fs,
     hint::black_box,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     sync::Arc,
-    time::{Duration, Instant},
 };
 use tiphys_render::{
     MemoryFiles,
@@ -22,14 +23,6 @@ use tiphys_render::{
         Limits, ParsedChart, PrintOptions, RenderOptions, Sources, chart::Chart, values::Values,
     },
 };
-
-/// The resources that one program used for one render.
-#[derive(Clone, Copy, Debug, Default)]
-struct Used {
-    seconds: f64,
-    cpu: f64,
-    mebibytes: f64,
-}
 
 struct Figures {
     chart: String,
@@ -83,9 +76,9 @@ fn measure(
             .to_string_lossy()
             .into_owned(),
         bytes: text.len(),
-        helm: program(helm, &["template"], chart, rounds, home)?,
+        helm: template(helm, &["template"], chart, rounds, home)?,
         ours: if there {
-            Some(program(ours, &["helm", "template"], chart, rounds, home)?)
+            Some(template(ours, &["helm", "template"], chart, rounds, home)?)
         } else {
             None
         },
@@ -94,13 +87,30 @@ fn measure(
     })
 }
 
-fn parse(files: &MemoryFiles) -> Option<ParsedChart> {
+/// What a program uses for `template` of a chart.
+pub(super) fn template(
+    ours: &Path,
+    verb: &[&str],
+    chart: &Path,
+    rounds: usize,
+    home: &Path,
+) -> anyhow::Result<Used> {
+    let chart = chart.to_str().context("the chart's path is not UTF-8")?;
+    let arguments: Vec<&str> = verb
+        .iter()
+        .copied()
+        .chain(["release-name", chart])
+        .collect();
+    program(ours, &arguments, rounds, home)
+}
+
+pub(super) fn parse(files: &MemoryFiles) -> Option<ParsedChart> {
     Chart::from_folder(files, "", &Limits::default())
         .ok()
         .map(|loaded| ParsedChart::new(loaded.chart))
 }
 
-fn render(chart: &Option<ParsedChart>) -> Option<String> {
+pub(super) fn render(chart: &Option<ParsedChart>) -> Option<String> {
     let rendered = chart
         .as_ref()?
         .render(
@@ -120,67 +130,8 @@ fn sources() -> Sources {
     }
 }
 
-/// Seconds of the fastest run.
-fn best(rounds: usize, mut work: impl FnMut()) -> f64 {
-    let once = |_| {
-        let start = Instant::now();
-        work();
-        start.elapsed()
-    };
-    (0..rounds)
-        .map(once)
-        .min()
-        .unwrap_or_default()
-        .as_secs_f64()
-}
-
-/// The fastest run, the mean CPU time and the highest memory of all runs.
-fn program(
-    program: &Path,
-    first: &[&str],
-    chart: &Path,
-    rounds: usize,
-    home: &Path,
-) -> anyhow::Result<Used> {
-    let mut used = Used {
-        seconds: f64::MAX,
-        ..Used::default()
-    };
-    let before = process::children_cpu_seconds()?;
-    for _ in 0..rounds {
-        let start = Instant::now();
-        let mut command = Command::new(program);
-        command
-            .args(first)
-            .arg("release-name")
-            .arg(chart)
-            .env_clear()
-            .env("HOME", home);
-        let mut child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("cannot start the program")?;
-        let status = loop {
-            used.mebibytes = process::peak_mebibytes(child.id())
-                .unwrap_or_default()
-                .max(used.mebibytes);
-            if let Some(status) = child.try_wait()? {
-                break status;
-            }
-            std::thread::sleep(Duration::from_micros(300));
-        };
-        used.seconds = used.seconds.min(start.elapsed().as_secs_f64());
-        if !status.success() {
-            bail!("{} does not render {}", program.display(), chart.display());
-        }
-    }
-    used.cpu = (process::children_cpu_seconds()? - before) / rounds as f64;
-    Ok(used)
-}
-
 /// A chart with many typical subcharts.
-fn write_umbrella(folder: &Path, subcharts: usize) -> anyhow::Result<()> {
+pub(super) fn write_umbrella(folder: &Path, subcharts: usize) -> anyhow::Result<()> {
     let write = |path: PathBuf, text: &str| -> anyhow::Result<()> {
         fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
         Ok(fs::write(path, text)?)

@@ -1,16 +1,20 @@
 //! `cargo xtask bench`: performance figures of the program and its parts on this machine. Never
 //! part of the tests: a figure is not a verdict.
 
+mod appset;
 mod cache;
+mod catalog;
 mod engine;
 mod fleet;
 mod helm;
 mod kube;
 mod limit;
 mod process;
+mod render;
 mod soak;
 mod storm;
 mod subject;
+mod timed;
 
 use clap::{Args, Subcommand, ValueEnum, builder::TypedValueParser};
 use std::path::{Path, PathBuf};
@@ -32,8 +36,69 @@ pub enum Bench {
     Engine(EngineArgs),
     /// The embedded API server against a real one, which scripts/control-plane starts
     Kube(KubeArgs),
+    /// A matrix that generates many Applications, and reconciles that change nothing, on a real API
+    /// server
+    Appset(AppSetArgs),
     /// Charts rendered by the real Helm, by our program and in process
     Helm(HelmArgs),
+    /// Every kind of render, and an index, beside the real programs and in process
+    Render(RenderArgs),
+    /// A large chart repository read into the catalogue, and searched
+    Catalog(CatalogArgs),
+}
+
+#[derive(Args)]
+pub struct RenderArgs {
+    /// A chart to render by whole processes, with what it depends on [default: one of our own]
+    #[arg(long, value_name = "DIR")]
+    chart: Option<PathBuf>,
+    /// The real program [default: ~/.cache/control-plane/bin/helm]
+    #[arg(long, value_name = "FILE")]
+    helm: Option<PathBuf>,
+    /// The real program [default: ~/.cache/control-plane/bin/kustomize]
+    #[arg(long, value_name = "FILE")]
+    kustomize: Option<PathBuf>,
+    /// The genuine argocd, which is asked as a repo-server, beside ours
+    #[arg(long, value_name = "FILE")]
+    repo_server: Option<PathBuf>,
+    /// Our program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Resources of the large kustomization
+    #[arg(long, value_name = "N", default_value_t = 4_000)]
+    resources: usize,
+    /// Subcharts of the umbrella
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    subcharts: usize,
+    /// Size of the index, in MB
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    megabytes: usize,
+    /// How often each is measured; the best counts
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    rounds: usize,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Args)]
+pub struct CatalogArgs {
+    /// How many charts the index has
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    charts: usize,
+    /// How many versions each of them has
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    versions: usize,
+    /// How many versions are searched, at least
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    searched: usize,
+    /// kubeapps' asset-syncer, measured in the same run on the same PostgreSQL
+    #[arg(long, value_name = "FILE")]
+    asset_syncer: Option<PathBuf>,
+    /// The program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
 }
 
 #[derive(Args)]
@@ -121,6 +186,31 @@ pub struct StormArgs {
 }
 
 #[derive(Args)]
+pub struct AppSetArgs {
+    /// How many Applications, rounded up to 25
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    apps: usize,
+    /// How many reconciles that change nothing
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    rounds: usize,
+    /// Use this API server, one without controllers, instead of one that scripts/control-plane
+    /// starts
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The program [default: target/release/tiphys]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Argo CD's program, measured in the same run
+    #[arg(long, value_name = "FILE")]
+    genuine: Option<PathBuf>,
+    /// How long to wait for each step, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Args)]
 pub struct CacheArgs {
     /// How many pods
     #[arg(long, value_name = "N", default_value_t = 20_000)]
@@ -196,12 +286,15 @@ enum Output {
 pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Engine(args) => engine::run(&args),
+        Bench::Appset(args) => appset::run(root, &args),
         Bench::Fleet(args) => fleet::run(root, &args),
         Bench::Soak(args) => soak::run(root, &args),
         Bench::Storm(args) => storm::run(root, &args),
         Bench::Cache(args) => cache::run(root, &args),
         Bench::Kube(args) => kube::run(root, &args),
         Bench::Helm(args) => helm::run(root, &args),
+        Bench::Render(args) => render::run(root, &args),
+        Bench::Catalog(args) => catalog::run(root, &args),
     }
 }
 

@@ -9,6 +9,7 @@
 mod actions;
 mod api_server;
 mod appset;
+mod cli;
 mod diff;
 mod expr;
 mod health;
@@ -37,6 +38,9 @@ pub struct Conformance {
     /// Only this suite, such as `smp`, `diff` or `diff/two_way`
     #[arg(long)]
     pub suite: Option<String>,
+    /// Only cases whose ids begin like this
+    #[arg(long)]
+    pub case: Option<String>,
     /// List the cases that fail
     #[arg(long)]
     pub failing: bool,
@@ -95,7 +99,7 @@ pub fn run(root: &Path, args: &Conformance) -> anyhow::Result<()> {
     };
     let mut short = Vec::new();
     for (name, file) in suites {
-        let outcome = run_suite(&args.dir, &name, &file)?;
+        let outcome = run_suite(args, &name, &file)?;
         let intended = match outcome.intended.len() {
             0 => String::new(),
             count => format!(", {count} intended differences"),
@@ -146,7 +150,8 @@ fn find(dir: &Path, wanted: Option<&str>) -> anyhow::Result<BTreeMap<String, Pat
     Ok(found)
 }
 
-fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
+fn run_suite(args: &Conformance, name: &str, file: &Path) -> anyhow::Result<Outcome> {
+    let dir = args.dir.as_path();
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let runner: Runner = match name {
@@ -167,6 +172,7 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
         "authz" => api_server::authz(dir)?,
         "session" => api_server::session(dir)?,
         "api" => api_server::api(dir)?,
+        "cli" => cli::runner(dir)?,
         "kubeapps/asset_syncer" => kubeapps::runner(dir)?,
         "kubeapps/controller" => kubeapps::controller::runner()?,
         _ => match name.strip_prefix("diff/") {
@@ -193,6 +199,10 @@ fn run_suite(dir: &Path, name: &str, file: &Path) -> anyhow::Result<Outcome> {
             _ => !case["fixtures"].is_null(),
         };
         if name.starts_with("diff/") && diff::needs_code(&case) || is_preamble {
+            continue;
+        }
+        let is_wanted = |beginning: &String| self::text(&case, "id").starts_with(beginning);
+        if !args.case.as_ref().is_none_or(is_wanted) {
             continue;
         }
         outcome.total += 1;
@@ -287,6 +297,7 @@ mod tests {
         let args = Conformance {
             dir,
             suite: None,
+            case: None,
             failing: false,
             check: true,
         };

@@ -17,6 +17,8 @@ const WORDS: [(&str, &[&str], &str); 8] = [
             "crates/cli/src/commands/app/diff.rs",
             "crates/cli/src/commands/apply/editor.rs",
             "crates/cli/src/commands/edit.rs",
+            // Verbs that are programs in PATH.
+            "crates/cli/src/commands/plugin.rs",
             // The browser.
             "crates/cli/src/commands/sso.rs",
             "crates/cli/tests/",

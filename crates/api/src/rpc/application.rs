@@ -816,10 +816,7 @@ pub struct ApplicationSyncWindowsResponse {
     )]
     pub assigned_windows: Vec<ApplicationSyncWindow>,
     #[prost(bool, required, tag = "3")]
-    #[serde(
-        skip_serializing_if = "crate::is_false",
-        deserialize_with = "crate::null_default"
-    )]
+    #[serde(deserialize_with = "crate::null_default")]
     pub can_sync: bool,
 }
 
@@ -845,10 +842,7 @@ pub struct ApplicationSyncWindow {
     )]
     pub duration: String,
     #[prost(bool, required, tag = "4")]
-    #[serde(
-        skip_serializing_if = "crate::is_false",
-        deserialize_with = "crate::null_default"
-    )]
+    #[serde(deserialize_with = "crate::null_default")]
     pub manual_sync: bool,
 }
 

@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod commit;
 pub mod events;
 pub mod gpgkey;
+pub mod kubeapps;
 pub mod notification;
 pub mod plugin;
 pub mod project;

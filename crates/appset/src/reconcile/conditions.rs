@@ -23,6 +23,8 @@ pub(crate) mod reasons {
     pub const UPDATE: &str = "UpdateApplicationError";
     pub const CREATE: &str = "CreateApplicationError";
     pub const DELETE: &str = "DeleteApplicationError";
+    /// Ours: deletions wait for a confirmation.
+    pub const HELD: &str = "DeletionsNotConfirmed";
     pub const ROLLOUT: &str = "ApplicationSetRolloutError";
 }
 

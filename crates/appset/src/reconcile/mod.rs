@@ -3,17 +3,19 @@
 //! Main function: [`plan`]; main types: [`Plan`] and [`Change`]. A plan is a value: a caller carries
 //! it out, or shows it. [`Plan::conclude`] makes the status from what came of it.
 
+mod budget;
 mod conditions;
 mod deletion;
 mod update;
 mod validate;
 
+pub use budget::{DeleteLimit, Held, LimitError};
 pub use conditions::{Condition, set_conditions};
 pub use deletion::{Deletion, Next, plan_deletion};
 pub use update::{Ignored, owner_of, specs_equivalent};
 
 use crate::generate::{Failure, requeue_after};
-use crate::rolling;
+use crate::{rolling, tombstone};
 use conditions::reasons;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,7 +29,7 @@ use tiphys_engine::spec::Destination;
 const RETRY: Duration = Duration::from_secs(180);
 
 /// The settings of the controller.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// `--policy`; empty means `sync`.
     pub policy: String,
@@ -40,6 +42,10 @@ pub struct Settings {
     pub most_resources: usize,
     /// For generators without their own time.
     pub requeue: Duration,
+    /// For sets without their own.
+    pub delete_limit: DeleteLimit,
+    /// How long the specs of deleted Applications are kept; 0: they are not.
+    pub keep_deleted: Duration,
 }
 
 impl Default for Settings {
@@ -52,6 +58,8 @@ impl Default for Settings {
             preserved_labels: Vec::new(),
             most_resources: 5000,
             requeue: crate::DEFAULT_REQUEUE,
+            delete_limit: DeleteLimit::default(),
+            keep_deleted: tombstone::KEEP,
         }
     }
 }
@@ -128,6 +136,11 @@ pub struct Plan {
     pub writes: Vec<Change>,
     /// Only after all writes succeeded.
     pub deletes: Vec<Change>,
+    /// Deletions that wait for a confirmation.
+    pub held: Option<Held>,
+    /// The new value of the set's annotation with deleted Applications, if it changes. It is
+    /// written before anything is deleted.
+    pub tombstones: Option<tombstone::Written>,
     /// Why the writes cannot all succeed, by the name of an Application.
     pub refused: BTreeMap<String, String>,
     /// The status so far, without resources and without the result of the writes.
@@ -174,10 +187,6 @@ pub fn plan(
         Ok(rollout) => rollout,
         Err(()) => return plan.ended(),
     };
-    if let Some(message) = validate::message(&invalid) {
-        let error = Condition::error(reasons::VALIDATION, &message);
-        set_conditions(&mut plan.status, set, vec![error], true, now);
-    }
     plan.valid = invalid.is_empty();
     plan.updates = settings.may_update(set);
     let mut valid: Vec<Application> = desired
@@ -200,19 +209,38 @@ pub fn plan(
     if settings.may_delete(set) {
         let wanted: BTreeSet<&str> = desired.iter().map(|a| a.metadata.name.as_str()).collect();
         plan.deletes = owned
-            .into_iter()
+            .iter()
             .filter(|app| !wanted.contains(app.metadata.name.as_str()))
             .map(|app| Change::Delete {
                 name: app.metadata.name.clone(),
                 release: validate::has_no_cluster(app, existing),
             })
             .collect();
+        plan.hold(set, &owned, settings);
     }
+    let problem = (validate::message(&invalid), plan.held.as_ref());
+    if let Some(error) = problem_of(problem) {
+        set_conditions(&mut plan.status, set, vec![error], true, now);
+    }
+    plan.tombstones = tombstone::written(set, &plan.deletes, &owned, settings, now);
     plan.requeue_after = requeue_after(set, settings.requeue);
     if !plan.valid && plan.requeue_after.is_none() {
         plan.requeue_after = Some(RETRY);
     }
     plan
+}
+
+/// What is wrong with a set that was generated.
+fn problem_of((invalid, held): (Option<String>, Option<&Held>)) -> Option<Condition> {
+    Some(match (invalid, held) {
+        (None, None) => return None,
+        (Some(invalid), None) => Condition::error(reasons::VALIDATION, &invalid),
+        (None, Some(held)) => Condition::error(reasons::HELD, &held.message),
+        (Some(invalid), Some(held)) => {
+            let both = format!("{invalid}; {}", held.message);
+            Condition::error(reasons::VALIDATION, &both)
+        }
+    })
 }
 
 /// The rollout's part; `Err` ends the reconcile.
@@ -240,10 +268,33 @@ fn roll(
 }
 
 impl Plan {
+    /// Whether there is nothing to write but, perhaps, the status, and nothing is wrong.
+    pub fn is_idle(&self) -> bool {
+        self.writes.is_empty()
+            && self.deletes.is_empty()
+            && self.refused.is_empty()
+            && self.held.is_none()
+            && self.tombstones.is_none()
+            && self.valid
+            && !self.ends
+    }
+
     fn ended(mut self) -> Self {
         self.requeue_after = Some(RETRY);
         self.ends = true;
         self
+    }
+
+    /// Takes out what waits for a confirmation. What is already being deleted does not wait.
+    fn hold(&mut self, set: &ApplicationSet, owned: &[&Application], settings: &Settings) {
+        let Some(held) = budget::held(set, &self.deletes, &self.writes, owned, settings) else {
+            return;
+        };
+        self.deletes
+            .retain(|delete| held.names.iter().all(|name| name != delete.name()));
+        self.writes
+            .retain(|write| held.replacements.iter().all(|name| name != write.name()));
+        self.held = Some(held);
     }
 
     fn write(
@@ -254,12 +305,12 @@ impl Plan {
         settings: &Settings,
     ) {
         let ignored = Ignored::new(&set.spec.ignore_application_differences);
+        let all = existing.applications.iter();
+        let all: BTreeMap<&str, &Application> =
+            all.map(|app| (app.metadata.name.as_str(), app)).collect();
         for app in valid {
             let name = app.metadata.name.clone();
-            let live = existing
-                .applications
-                .iter()
-                .find(|a| a.metadata.name == name);
+            let live = all.get(name.as_str()).copied();
             match update::change(set, app, live, &ignored, settings) {
                 Ok(Some(change)) => self.writes.push(change),
                 Ok(None) => {}
@@ -299,7 +350,7 @@ impl Plan {
         if settings.most_resources > 0 {
             status.resources.truncate(settings.most_resources);
         }
-        if self.valid {
+        if self.valid && self.held.is_none() {
             set_conditions(&mut status, set, vec![Condition::up_to_date()], true, now);
         }
         status

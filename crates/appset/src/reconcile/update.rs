@@ -163,6 +163,9 @@ pub(super) fn change(
         .finalizers
         .clone_from(&generated.metadata.finalizers);
     set_owner(&mut after, set)?;
+    if before == after && ignored.fault.is_none() {
+        return Ok(None);
+    }
     let json = |app: &Application| {
         let mut json = serde_json::to_value(app).unwrap_or_default();
         if let Some(fields) = json.as_object_mut() {

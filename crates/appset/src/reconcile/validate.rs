@@ -14,6 +14,7 @@ pub fn invalid(
 ) -> BTreeMap<String, String> {
     let mut invalid = BTreeMap::new();
     let mut seen = BTreeSet::new();
+    let clusters = clusters(existing);
     let of = &set.metadata.name;
     for app in desired {
         let name = &app.metadata.name;
@@ -33,7 +34,7 @@ pub fn invalid(
                 app.spec.project
             ))
         } else {
-            destination(app, existing)
+            destination(app, &clusters)
                 .err()
                 .map(|why| format!("application destination spec is invalid: {why}"))
         };
@@ -53,12 +54,8 @@ pub fn message(invalid: &BTreeMap<String, String>) -> Option<String> {
     })
 }
 
-/// The cluster of an Application. A server that is not known is accepted: its Secret may come.
-fn destination(app: &Application, existing: &Existing<'_>) -> Result<(), String> {
-    let destination = &app.spec.destination;
-    if destination.name.is_empty() && !destination.server.is_empty() {
-        return Ok(());
-    }
+/// The known clusters, the local one among them.
+fn clusters(existing: &Existing<'_>) -> Vec<Destination> {
     let local = spec::in_cluster();
     let mut clusters: Vec<Destination> = existing.clusters.to_vec();
     if clusters
@@ -67,7 +64,16 @@ fn destination(app: &Application, existing: &Existing<'_>) -> Result<(), String>
     {
         clusters.push(local);
     }
-    spec::destination(destination, &clusters).map(drop)
+    clusters
+}
+
+/// The cluster of an Application. A server that is not known is accepted: its Secret may come.
+fn destination(app: &Application, clusters: &[Destination]) -> Result<(), String> {
+    let destination = &app.spec.destination;
+    if destination.name.is_empty() && !destination.server.is_empty() {
+        return Ok(());
+    }
+    spec::destination(destination, clusters).map(drop)
 }
 
 /// Whether an Application's resources cannot be deleted, because its cluster does not exist.
@@ -77,12 +83,5 @@ pub fn has_no_cluster(app: &Application, existing: &Existing<'_>) -> bool {
     if destination.name.is_empty() && destination.server == local.server {
         return false;
     }
-    let mut clusters: Vec<Destination> = existing.clusters.to_vec();
-    if clusters
-        .iter()
-        .all(|cluster| cluster.server != local.server)
-    {
-        clusters.push(local);
-    }
-    spec::destination(destination, &clusters).is_err()
+    spec::destination(destination, &clusters(existing)).is_err()
 }

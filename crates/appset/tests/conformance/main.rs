@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
 
+mod deletions;
 mod reports;
 mod suite;
 

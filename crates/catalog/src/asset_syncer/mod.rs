@@ -39,6 +39,10 @@ pub struct Surroundings {
     pub authorities: Option<String>,
     /// Unique per run: who has the repository's lease. Empty: made of the process and the time.
     pub holder: String,
+    /// `PGSSLMODE`; empty: TLS if the server has it.
+    pub ssl_mode: String,
+    /// The file of `PGSSLROOTCERT`: authorities of the database's certificate.
+    pub ssl_root: String,
     /// In place of the server that the command line names.
     pub store: Option<Arc<Store>>,
 }
@@ -154,6 +158,8 @@ async fn open(line: &Line, surroundings: &Surroundings) -> Result<Arc<Store>, As
         user: line.database_user.clone(),
         password: surroundings.database_password.clone(),
         database: line.database_name.clone(),
+        ssl_mode: surroundings.ssl_mode.parse().map_err(failed)?,
+        authorities: certificates(&surroundings.ssl_root)?,
     };
     let store = blocking(move || Store::postgres(options)).await;
     store.map(Arc::new).map_err(failed)
@@ -211,6 +217,15 @@ fn holder(surroundings: &Surroundings) -> String {
     }
     let now = jiff::Timestamp::now().as_nanosecond();
     format!("asset-syncer-{}-{now:x}", std::process::id())
+}
+
+/// The content of a file, if one is named.
+fn certificates(file: &str) -> Result<String, AssetSyncerError> {
+    if file.is_empty() {
+        return Ok(String::new());
+    }
+    let text = std::fs::read_to_string(file);
+    text.map_err(|e| failed(format!("can't read PGSSLROOTCERT {file}: {e}")))
 }
 
 fn authorities(surroundings: &Surroundings) -> Result<String, AssetSyncerError> {

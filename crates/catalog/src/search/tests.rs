@@ -1,7 +1,7 @@
 //! Tests of the order and the numbers of results.
 
 use super::*;
-use crate::{RepoId, store::StoredChart};
+use crate::{RepoId, store::StoredSection};
 
 fn stored(charts: &[(&str, &str, &[&str], bool)]) -> Store {
     let store = Store::in_memory().expect("a database");
@@ -14,15 +14,15 @@ fn stored(charts: &[(&str, &str, &[&str], bool)]) -> Store {
             category: "C".to_owned(),
             ..Chart::default()
         };
-        let stored = StoredChart {
-            chart: &chart,
-            key: name,
-            sha: "x",
+        let stored = StoredSection {
+            chart: Some(chart),
+            key: (*name).to_owned(),
+            sha: "x".to_owned(),
             deprecated: *deprecated,
-            notes: &[],
+            notes: Vec::new(),
         };
         store
-            .put_chart(&RepoId::new("n", "r"), &stored, 1)
+            .put_sections(&RepoId::new("n", "r"), &[stored], 1)
             .expect("stored");
     }
     store

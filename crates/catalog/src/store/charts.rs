@@ -20,13 +20,14 @@ pub struct ChartMark {
     pub skipped: i64,
 }
 
-/// A chart with what belongs to it in our tables.
-pub struct StoredChart<'a> {
-    pub chart: &'a Chart,
-    pub key: &'a str,
-    pub sha: &'a str,
+/// A section of an index with what belongs to it in our tables.
+pub struct StoredSection {
+    /// `None`: only the notes, why it has no usable entry.
+    pub chart: Option<Chart>,
+    pub key: String,
+    pub sha: String,
     pub deprecated: bool,
-    pub notes: &'a [Note],
+    pub notes: Vec<Note>,
 }
 
 /// Notes of one chart that are kept; they are counted all the same.
@@ -63,12 +64,12 @@ impl Store {
         Ok(rows.iter().map(mark).collect())
     }
 
-    /// Stores a chart, in one transaction. The icon stays as long as its address does. Files of
-    /// versions that the chart does not have any more are removed.
-    pub(crate) fn put_chart(
+    /// Stores sections of an index, in one transaction. An icon stays as long as its address does.
+    /// Files of versions that a chart does not have any more are removed.
+    pub(crate) fn put_sections(
         &self,
         id: &RepoId,
-        stored: &StoredChart<'_>,
+        sections: &[StoredSection],
         now: i64,
     ) -> Result<(), CatalogError> {
         self.transaction(|sql| {
@@ -77,16 +78,10 @@ impl Store {
                 ON CONFLICT (namespace, name) DO NOTHING",
                 values![&id.namespace, &id.name],
             )?;
-            put_document(sql, id, stored.chart)?;
-            put_row(sql, id, stored)?;
-            remove_old_files(sql, id, stored.chart)?;
-            let chart_id = &stored.chart.id;
-            sql.execute(
-                "DELETE FROM tiphys_problems
-                WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
-                values![&id.namespace, &id.name, chart_id],
-            )?;
-            put_notes(sql, id, chart_id, stored.notes, now)
+            for section in sections {
+                put_section(sql, id, section, now)?;
+            }
+            Ok(())
         })
     }
 
@@ -178,8 +173,33 @@ fn put_document(sql: &mut dyn Sql, id: &RepoId, chart: &Chart) -> Result<(), Cat
     Ok(())
 }
 
-fn put_row(sql: &mut dyn Sql, id: &RepoId, stored: &StoredChart<'_>) -> Result<(), CatalogError> {
-    let chart = stored.chart;
+fn put_section(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    stored: &StoredSection,
+    now: i64,
+) -> Result<(), CatalogError> {
+    let Some(chart) = &stored.chart else {
+        let would_be = format!("{}/{}", id.name, stored.key);
+        return put_notes(sql, id, &would_be, &stored.notes, now);
+    };
+    put_document(sql, id, chart)?;
+    put_row(sql, id, stored, chart)?;
+    remove_old_files(sql, id, chart)?;
+    sql.execute(
+        "DELETE FROM tiphys_problems
+        WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
+        values![&id.namespace, &id.name, &chart.id],
+    )?;
+    put_notes(sql, id, &chart.id, &stored.notes, now)
+}
+
+fn put_row(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    stored: &StoredSection,
+    chart: &Chart,
+) -> Result<(), CatalogError> {
     let newest = chart.versions.first();
     let of_newest = |field: fn(&crate::model::ChartVersion) -> &String| {
         newest
@@ -197,8 +217,8 @@ fn put_row(sql: &mut dyn Sql, id: &RepoId, stored: &StoredChart<'_>) -> Result<(
         ("repo_namespace", (&id.namespace).into()),
         ("repo_name", (&id.name).into()),
         ("chart_id", (&chart.id).into()),
-        ("entry_key", stored.key.into()),
-        ("entry_sha", stored.sha.into()),
+        ("entry_key", (&stored.key).into()),
+        ("entry_sha", (&stored.sha).into()),
         ("skipped", i64::try_from(skipped).unwrap_or(i64::MAX).into()),
         ("name", (&chart.name).into()),
         ("folded_name", folded(&chart.name).into()),

@@ -1,6 +1,6 @@
 //! Files of versions and icons of charts: what is there, and what an attempt gave.
 
-use super::{ProblemKind, Row, Sql, Store, charts::put_problem, sql::values};
+use super::{ProblemKind, Row, Sql, Store, batch, charts::put_problem, sql::values};
 use crate::{
     CatalogError,
     model::{Chart, ChartFiles},
@@ -97,7 +97,10 @@ impl Store {
         rows: &[FilesRow],
         now: i64,
     ) -> Result<(), CatalogError> {
-        self.transaction(|sql| rows.iter().try_for_each(|row| put_one(sql, id, row, now)))
+        self.transaction(|sql| {
+            let mut parts = rows.chunks(batch::ROWS);
+            parts.try_for_each(|part| batch::put(sql, id, part, now))
+        })
     }
 
     /// The files of a version.
@@ -242,7 +245,12 @@ fn set_icon(
     Ok(())
 }
 
-fn put_one(sql: &mut dyn Sql, id: &RepoId, row: &FilesRow, now: i64) -> Result<(), CatalogError> {
+pub(super) fn put_one(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    row: &FilesRow,
+    now: i64,
+) -> Result<(), CatalogError> {
     let [first, second] = ids(&row.chart_id, &row.version);
     let files = match &row.outcome {
         FilesOutcome::Failed { reason, is_other } => {

@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Store`]. Its functions block: call them from a thread for that.
 
+mod batch;
 mod charts;
 mod files;
 mod kept;
@@ -13,13 +14,15 @@ mod schema;
 mod sql;
 mod sqlite;
 mod tags;
+mod tls;
 
-pub(crate) use charts::StoredChart;
+pub(crate) use charts::StoredSection;
 pub(crate) use files::{FilesOutcome, FilesRow, IconOutcome, IconState};
 pub use kept::Kept;
 pub use postgres::PostgresOptions;
 pub use read::VersionOf;
 pub use repos::{RepoState, RepoStatus};
+pub use tls::SslMode;
 
 use crate::CatalogError;
 pub(crate) use sql::{Dialect, Row, Sql, Value};

@@ -2,7 +2,10 @@
 //!
 //! Main types: [`Postgres`] and [`PostgresOptions`]. It is used from threads that may block.
 
-use super::sql::{Dialect, Row, Sql, Value};
+use super::{
+    sql::{Dialect, Row, Sql, Value},
+    tls::{Connector, SslMode},
+};
 use crate::CatalogError;
 use bytes::{BufMut as _, BytesMut};
 use std::{
@@ -13,7 +16,7 @@ use std::{
 use tiphys_repo::Secret;
 use tokio::runtime::Handle;
 use tokio_postgres::{
-    Client, Config, NoTls, Statement,
+    Client, Config, Statement,
     types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
 };
 
@@ -29,6 +32,9 @@ pub struct PostgresOptions {
     pub user: String,
     pub password: Secret,
     pub database: String,
+    pub ssl_mode: SslMode,
+    /// Authorities of its certificate, in PEM; empty: the system's.
+    pub authorities: String,
 }
 
 /// A connection that is opened again when it was lost.
@@ -63,7 +69,19 @@ impl Postgres {
             .dbname(&self.options.database)
             .application_name("tiphys-catalog")
             .connect_timeout(CONNECT);
-        let (client, connection) = config.connect(NoTls).await?;
+        let mode = self.options.ssl_mode;
+        let connector = Connector::new(mode, &self.options.authorities)?;
+        let mut attempts = mode.attempts().iter();
+        let (client, connection) = loop {
+            let Some(demand) = attempts.next() else {
+                return Err(CatalogError::Internal("no attempt".to_owned()));
+            };
+            config.ssl_mode(*demand);
+            match config.connect(connector.clone()).await {
+                Err(_) if attempts.len() > 0 => {}
+                connected => break connected?,
+            }
+        };
         tokio::spawn(async move {
             if let Err(e) = connection.await {
                 tracing::warn!(error = %CatalogError::from(e), "the database closed the connection");

@@ -13,6 +13,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use std::{future::Future, time::Duration};
 use tiphys_repo::{Known, RepoError};
+use tokio::sync::mpsc;
 
 /// Files that are stored in one transaction.
 const BATCH: usize = 64;
@@ -68,23 +69,43 @@ impl CatalogSync {
         &self,
         jobs: stream::BoxStream<'_, Result<Job, CatalogError>>,
     ) -> Result<(usize, usize), CatalogError> {
-        let read = jobs.map_ok(|job| async move { Ok(self.read(job).await) });
-        let read = read.try_buffer_unordered(CONCURRENCY).ready_chunks(BATCH);
-        let mut read = std::pin::pin!(read);
+        let (send, rows) = mpsc::channel(BATCH);
+        let reading = async move {
+            let read = jobs.map_ok(|job| async move { Ok(self.read(job).await) });
+            let mut read = std::pin::pin!(read.try_buffer_unordered(CONCURRENCY));
+            while let Some(row) = read.try_next().await? {
+                // Nobody receives any more when a write failed, which is what is told.
+                if send.send(row).await.is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let ((), counted) = futures::try_join!(reading, self.write(rows))?;
+        Ok(counted)
+    }
+
+    /// Stores what is read, as much at once as has come meanwhile.
+    async fn write(
+        &self,
+        mut rows: mpsc::Receiver<FilesRow>,
+    ) -> Result<(usize, usize), CatalogError> {
         let (mut good, mut bad) = (0, 0);
-        while let Some(rows) = read.next().await {
-            let rows: Vec<FilesRow> = rows.into_iter().collect::<Result<_, CatalogError>>()?;
-            let failed = rows
+        loop {
+            let mut batch = Vec::new();
+            if rows.recv_many(&mut batch, BATCH).await == 0 {
+                return Ok((good, bad));
+            }
+            let failed = batch
                 .iter()
                 .filter(|row| matches!(row.outcome, FilesOutcome::Failed { .. }));
             let failed = failed.count();
-            good += rows.len() - failed;
+            good += batch.len() - failed;
             bad += failed;
             let now = Timestamp::now().as_second();
-            self.with_store(move |store, repository| store.put_files(&repository.id, &rows, now))
+            self.with_store(move |store, repository| store.put_files(&repository.id, &batch, now))
                 .await?;
         }
-        Ok((good, bad))
     }
 
     async fn read(&self, job: Job) -> FilesRow {

@@ -5,10 +5,14 @@ use crate::{
     filter::Compiled,
     index::{Index, Note, Parsed, Section},
     repository::Form,
-    store::StoredChart,
+    store::StoredSection,
 };
 use jiff::Timestamp;
 use std::collections::HashSet;
+
+/// Sections, and versions of charts, that are stored in one transaction.
+const SECTIONS: usize = 64;
+const VERSIONS: usize = 2_000;
 
 /// What an index became.
 #[derive(Debug, Default)]
@@ -40,6 +44,8 @@ pub(super) fn run(
         now: Timestamp::now().as_second(),
         kept: HashSet::new(),
         usable: 0,
+        waiting: Vec::new(),
+        versions: 0,
         imported: Imported::default(),
     };
     let index = Index::read(content, repository.form).map_err(unreadable)?;
@@ -82,6 +88,9 @@ struct Import<'a> {
     kept: HashSet<String>,
     /// Charts of the index, whatever the filter says.
     usable: usize,
+    /// What is stored next, and how many versions that has.
+    waiting: Vec<StoredSection>,
+    versions: usize,
     imported: Imported,
 }
 
@@ -89,6 +98,8 @@ impl Import<'_> {
     fn begin_again(&mut self) {
         self.kept.clear();
         self.usable = 0;
+        self.waiting.clear();
+        self.versions = 0;
         self.imported = Imported::default();
     }
 
@@ -113,14 +124,14 @@ impl Import<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(self.flush()?)
     }
 
     fn section(&mut self, section: &Section<'_>, parsed: Parsed) -> Result<(), CatalogError> {
         let skipped = parsed.notes.iter().filter(|note| !note.is_shown).count();
         self.imported.skipped += i64::try_from(skipped).unwrap_or(i64::MAX);
         let Some(chart) = parsed.chart else {
-            return self.note(&section.key, &parsed.notes);
+            return self.note(section, parsed.notes);
         };
         if parsed.deprecated && self.repository.form == Form::Kubeapps {
             return Ok(());
@@ -139,29 +150,50 @@ impl Import<'_> {
                 reason,
                 is_shown: false,
             };
-            return self.note(&section.key, &[note]);
+            return self.note(section, vec![note]);
         }
-        let stored = StoredChart {
-            chart: &chart,
-            key: &section.key,
-            sha: &section.sha,
-            deprecated: parsed.deprecated,
-            notes: &parsed.notes,
-        };
-        self.store
-            .put_chart(&self.repository.id, &stored, self.now)?;
         self.imported.changed += 1;
-        self.imported.work.push(chart.id);
-        Ok(())
+        self.imported.work.push(chart.id.clone());
+        self.put(StoredSection {
+            chart: Some(chart),
+            key: section.key.clone(),
+            sha: section.sha.clone(),
+            deprecated: parsed.deprecated,
+            notes: parsed.notes,
+        })
     }
 
-    fn note(&self, key: &str, notes: &[Note]) -> Result<(), CatalogError> {
+    fn note(&mut self, section: &Section<'_>, notes: Vec<Note>) -> Result<(), CatalogError> {
         if notes.is_empty() {
             return Ok(());
         }
-        let id = format!("{}/{key}", self.repository.id.name);
+        self.put(StoredSection {
+            chart: None,
+            key: section.key.clone(),
+            sha: section.sha.clone(),
+            deprecated: false,
+            notes,
+        })
+    }
+
+    fn put(&mut self, stored: StoredSection) -> Result<(), CatalogError> {
+        let versions = stored.chart.as_ref().map(|chart| chart.versions.len());
+        self.versions += versions.unwrap_or_default();
+        self.waiting.push(stored);
+        if self.waiting.len() < SECTIONS && self.versions < VERSIONS {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<(), CatalogError> {
+        self.versions = 0;
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let waiting = std::mem::take(&mut self.waiting);
         self.store
-            .put_notes(&self.repository.id, &id, notes, self.now)
+            .put_sections(&self.repository.id, &waiting, self.now)
     }
 
     fn finish(mut self) -> Result<Imported, CatalogError> {

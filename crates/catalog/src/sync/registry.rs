@@ -10,7 +10,7 @@ use crate::{
     index::{Note, newest_first},
     model::{Chart, ChartFiles, ChartVersion, Maintainer, RepoRef},
     repository::{Form, sha256},
-    store::{FilesOutcome, FilesRow, RepoState, StoredChart},
+    store::{FilesOutcome, FilesRow, RepoState, StoredSection},
 };
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
@@ -301,14 +301,14 @@ impl CatalogSync {
                 return Ok(false);
             }
             let text = serde_json::to_string(&known)?;
-            let stored = StoredChart {
-                chart: &chart,
-                key: &id,
-                sha: &sha256(text.as_bytes()),
+            let stored = StoredSection {
+                chart: Some(chart),
+                key: id.clone(),
+                sha: sha256(text.as_bytes()),
                 deprecated: false,
-                notes: &notes,
+                notes,
             };
-            store.put_chart(&repository.id, &stored, now)?;
+            store.put_sections(&repository.id, &[stored], now)?;
             store.put_files(&repository.id, &rows, now)?;
             // Last: a tag that is known is not pulled again.
             store.put_tags(&repository.id, &id, &known)?;

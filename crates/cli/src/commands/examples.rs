@@ -204,6 +204,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "catalog install argo/argo-cd --preview",
             "catalog install podinfo web --version 6.7.0 --set replicaCount=2 > apps/web.yaml",
             "catalog install podinfo web -f values.yaml --auto-sync --create",
+            "catalog install podinfo web --commit-to git@github.com:team/deploy.git --path apps/web.yaml",
         ],
     ),
     (

@@ -25,6 +25,7 @@ mod kustomize;
 mod lifetime;
 mod login;
 mod logout;
+pub mod plugin;
 mod proj;
 mod prompt;
 mod relogin;
@@ -183,7 +184,7 @@ fn adapt_flags(command: Command) -> Command {
             "up" => sub.mut_args(takes_any_value),
             "control-plane" => sub,
             "asset-syncer" | "apprepository-controller" => sub,
-            "admin" | "apply" | "catalog" | "diff" | "helm" | "install" => {
+            "admin" | "apply" | "catalog" | "diff" | "helm" | "install" | "server" => {
                 without(adapt_flags(sub), &global)
             }
             _ => adapt_flags(sub),

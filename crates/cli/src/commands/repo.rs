@@ -117,6 +117,9 @@ pub struct Add {
     /// Force use of basic auth when connecting repository via HTTP
     #[arg(long)]
     force_http_basic_auth: bool,
+    /// Whether events of the repository do not prepare manifests
+    #[arg(long)]
+    webhook_manifest_cache_warm_disabled: bool,
     /// How many commits to fetch; 0 for all
     #[arg(long, default_value_t = 0)]
     depth: i64,
@@ -370,6 +373,7 @@ impl Add {
             github_app_installation_id: self.github_app_installation_id,
             github_app_enterprise_base_url: self.github_app_enterprise_base_url.unwrap_or_default(),
             force_http_basic_auth: self.force_http_basic_auth,
+            webhook_manifest_cache_warm_disabled: self.webhook_manifest_cache_warm_disabled,
             depth: self.depth,
             ..Default::default()
         })

@@ -1,6 +1,6 @@
 //! `apprepository-controller`: kubeapps' controller of this name, with its flags.
 
-use super::controller::terminated;
+use super::{controller::terminated, replicas};
 use anyhow::Context;
 use std::path::PathBuf;
 use tiphys_catalog::apprepository::Options;
@@ -65,8 +65,10 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         namespace = settings.options.namespace,
         "AppRepositories are followed"
     );
+    let namespace = &settings.options.namespace;
+    let leases = replicas::start_for_chart_repositories(&cluster, namespace).await;
     let options = JobsOptions::new(settings.options);
-    let controller = tokio::spawn(jobs::run(cluster, options, stop.clone()));
+    let controller = tokio::spawn(jobs::run(cluster, options, leases, stop.clone()));
     terminated().await?;
     stop.cancel();
     controller.await.context("the controller ended")?;

@@ -144,7 +144,12 @@ pub async fn start(
                 database_url: "localhost:5432".to_owned(),
                 ..Options::default()
             };
-            let run = jobs::run(cluster.clone(), JobsOptions::new(options), stop.clone());
+            let run = jobs::run(
+                cluster.clone(),
+                JobsOptions::new(options),
+                None,
+                stop.clone(),
+            );
             tasks.spawn(ending(run));
         }
         Mode::Jobs => bail!(
@@ -183,7 +188,8 @@ pub struct CatalogArgs {
     /// own database can be taken over
     #[arg(long, value_name = "ADDRESS", env = "TIPHYS_CATALOG_DATABASE_URL")]
     catalog_database_url: Option<String>,
-    /// User of the catalogue's database; TIPHYS_CATALOG_DATABASE_PASSWORD is the password
+    /// User of the catalogue's database; TIPHYS_CATALOG_DATABASE_PASSWORD is the password, and
+    /// PGSSLMODE and PGSSLROOTCERT say how its certificate is checked
     #[arg(long, value_name = "NAME", default_value = "postgres")]
     catalog_database_user: String,
     /// Name of the catalogue's database
@@ -212,6 +218,12 @@ impl CatalogArgs {
             user: self.catalog_database_user.clone(),
             password: password.into(),
             database: self.catalog_database_name.clone(),
+            ssl_mode: std::env::var("PGSSLMODE").unwrap_or_default().parse()?,
+            authorities: match std::env::var("PGSSLROOTCERT") {
+                Ok(file) if !file.is_empty() => std::fs::read_to_string(&file)
+                    .with_context(|| format!("PGSSLROOTCERT {file} cannot be read"))?,
+                _ => String::new(),
+            },
         };
         let store = tokio::task::spawn_blocking(move || Store::postgres(options)).await?;
         let store = store.context("the catalogue's database cannot be used")?;

@@ -45,6 +45,9 @@ pub struct ControlPlaneArgs {
         env = "ARGOCD_SERVER_METRICS_PORT"
     )]
     api_metrics_port: u16,
+    /// Port of the metrics of notifications, without TLS; 0 for none
+    #[arg(long, value_name = "PORT", default_value_t = 9001)]
+    notifications_metrics_port: u16,
     /// Serve without TLS, as behind a proxy that ends it
     #[arg(long, env = "ARGOCD_SERVER_INSECURE")]
     insecure: bool,
@@ -138,7 +141,18 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
             Some(ready.plane.application_sets(leases))
         }
     };
+    let told = ready.plane.report(Choice::default());
     let (controller, shutdown) = ready.begin();
+    if let Some(notifications) = &notifications {
+        let flag = "--notifications-metrics-port, or 0 for none";
+        metrics::of_notifications(
+            (args.address, args.notifications_metrics_port, flag),
+            notifications.metrics.clone(),
+            told,
+            shutdown.clone(),
+        )
+        .await?;
+    }
     let notifications =
         notifications.map(|n| tokio::spawn(notifications::run(n, shutdown.clone())));
     let sets = sets.map(|sets| tokio::spawn(applicationset::run(sets, shutdown.clone())));
@@ -170,7 +184,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
 }
 
 /// The certificate in argocd-secret, else a generated one.
-fn tls_of(plane: &ControlPlane) -> Tls {
+pub fn tls_of(plane: &ControlPlane) -> Tls {
     let settings = plane.records.settings();
     let text = |key: &str| {
         settings

@@ -4,7 +4,7 @@ use super::{
     git::GitArgs,
     logs::Logs,
     metrics::MetricsArgs,
-    redis::RedisArgs,
+    redis::{self, RedisArgs},
     replicas::ReplicaArgs,
     repo_server::RepoServerArgs,
     repositories::{Repositories, RepositoryArgs},
@@ -53,6 +53,14 @@ pub struct ControllerArgs {
     metrics: MetricsArgs,
     #[command(flatten)]
     redis: RedisArgs,
+    /// How long what is written to Redis of an Application counts
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "1h",
+        env = "ARGOCD_APP_STATE_CACHE_EXPIRATION"
+    )]
+    app_state_cache_expiration: String,
     #[command(flatten)]
     pub replicas: ReplicaArgs,
     #[command(flatten)]
@@ -128,7 +136,9 @@ impl ControllerArgs {
         address: IpAddr,
         logs: Logs,
     ) -> anyhow::Result<Ready> {
-        let (redis, stop) = (self.redis.place()?, CancellationToken::new());
+        let keep = &self.app_state_cache_expiration;
+        let keep = redis::lifetime("app-state-cache-expiration", keep)?;
+        let (redis, stop) = (self.redis.place(keep)?, CancellationToken::new());
         let (cluster, namespace) = place;
         let records = RecordsOptions {
             application_namespaces: self.namespaces(),

@@ -18,6 +18,7 @@ use tiphys_cluster::Records;
 use tiphys_controllers::{
     applicationset::SetReport,
     metrics::report::{self, Choice, Report},
+    notifications::NotificationMetrics,
 };
 use tiphys_listen::{Builder, Connections, Limits};
 use tiphys_server::Server;
@@ -138,6 +139,32 @@ pub async fn of_sets(
     };
     let router = Router::new().route("/metrics", get(text));
     serve(bound(address, "--metrics-addr").await?, router, stop);
+    Ok(())
+}
+
+/// The metrics of notifications and this process's requests to API servers, until stopped. `flag`
+/// chooses another port, of which 0 is none.
+pub async fn of_notifications(
+    (address, port, flag): (IpAddr, u16, &str),
+    notifications: NotificationMetrics,
+    report: Report,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    if port == 0 {
+        return Ok(());
+    }
+    let records = report.records.clone();
+    let text = move || {
+        let commented = |e: std::fmt::Error| format!("# {e}\n");
+        let requests = report.requests().unwrap_or_else(commented);
+        let text = requests + &notifications.text().unwrap_or_else(commented);
+        std::future::ready(([(CONTENT_TYPE, report::CONTENT_TYPE)], text))
+    };
+    let router = Router::new().route("/metrics", get(text)).route(
+        "/healthz",
+        get(move || std::future::ready(health(&records))),
+    );
+    serve(bound((address, port).into(), flag).await?, router, stop);
     Ok(())
 }
 

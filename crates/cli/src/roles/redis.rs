@@ -1,25 +1,27 @@
-//! The Redis that Argo CD's servers read. Main type: [`RedisArgs`], with the flags and variables of
-//! Argo CD's controller.
+//! The Redis that is shared with Argo CD's servers. Main types: [`RedisArgs`], with the flags and
+//! variables of Argo CD's, and [`Cache`], which repo-servers share.
 
 use anyhow::{Context, bail};
 use clap::Args;
+use futures::future::BoxFuture;
 use std::{
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
     time::Duration,
 };
-use tiphys_controllers::redis::{Format, Login, Place, Sentinels, Server};
+use tiphys_controllers::redis::{Format, Login, Place, Sentinels, Server, Store};
 use tiphys_gocompat::duration;
 use tiphys_repo::{Secret, net::Tls};
+use tiphys_repo_server::SharedCache;
 
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
 #[derive(Args, Debug)]
 pub struct RedisArgs {
-    /// Redis that trees, differences and clusters are written to for Argo CD's servers [default:
-    /// none]
+    /// Redis that is shared with Argo CD's servers, which read trees, differences and clusters there,
+    /// and with repo-servers [default: none]
     #[arg(id = "redis", long, value_name = "HOST:PORT", env = "REDIS_SERVER")]
     server: Option<String>,
     /// Sentinel that knows which Redis is the master; instead of --redis, can be repeated
@@ -139,19 +141,21 @@ pub struct RedisArgs {
         hide = true
     )]
     prefix: String,
-    /// How long what is said of an Application counts
-    #[arg(
-        long,
-        value_name = "DURATION",
-        default_value = "1h",
-        env = "ARGOCD_APP_STATE_CACHE_EXPIRATION"
-    )]
-    app_state_cache_expiration: String,
+}
+
+/// How long values are kept: the text of a flag, in whole seconds.
+pub fn lifetime(flag: &str, text: &str) -> anyhow::Result<Duration> {
+    let nanos = duration::parse(text).with_context(|| format!("--{flag} {text:?}"))?;
+    match u64::try_from(nanos / 1_000_000_000) {
+        Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
+        _ => bail!("--{flag} {text} is less than a second"),
+    }
 }
 
 impl RedisArgs {
-    /// Its address and options; `None`: there is none.
-    pub fn place(&self) -> anyhow::Result<Option<Place>> {
+    /// Its address and options; `None`: there is none. `keep`: how long the values of an
+    /// Application are kept.
+    pub fn place(&self, keep: Duration) -> anyhow::Result<Option<Place>> {
         let Some(server) = self.server()? else {
             return Ok(None);
         };
@@ -160,17 +164,10 @@ impl RedisArgs {
             "none" => false,
             other => bail!("--redis-compress {other:?} is not known; use gzip or none"),
         };
-        let keep = &self.app_state_cache_expiration;
-        let seconds = duration::parse(keep)
-            .with_context(|| format!("--app-state-cache-expiration {keep:?}"))?
-            / 1_000_000_000;
-        let Some(seconds) = u64::try_from(seconds).ok().filter(|s| *s > 0) else {
-            bail!("--app-state-cache-expiration {keep} is less than a second");
-        };
         let format = Format {
             prefix: self.prefix.clone(),
             compress,
-            keep: Duration::from_secs(seconds),
+            keep,
         };
         let login = self.login(("auth_username", "auth"), (&self.username, &self.password))?;
         Ok(Some(Place {
@@ -262,6 +259,19 @@ fn address(flag: &str, text: &str, port: u16) -> anyhow::Result<String> {
     }
 }
 
+/// What repo-servers share.
+pub struct Cache(pub Store);
+
+impl SharedCache for Cache {
+    fn get(&self, name: String) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(async move { self.0.get(&name).await })
+    }
+
+    fn put(&self, name: String, json: Vec<u8>, keep: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(async move { self.0.put(&name, json, keep).await })
+    }
+}
+
 fn read_credential(folder: &Path, name: &str) -> anyhow::Result<String> {
     fs::metadata(folder).with_context(|| {
         format!(
@@ -290,7 +300,10 @@ mod tests {
     }
 
     fn of(words: &[&str]) -> anyhow::Result<Option<Place>> {
-        Line::parse_from(["x"].iter().chain(words)).redis.place()
+        let keep = Duration::from_secs(90);
+        Line::parse_from(["x"].iter().chain(words))
+            .redis
+            .place(keep)
     }
 
     #[test]
@@ -305,8 +318,6 @@ mod tests {
             "3",
             "--redis-compress",
             "none",
-            "--app-state-cache-expiration",
-            "90s",
         ]);
         let place = place.expect("valid").expect("there is one");
         assert!(
@@ -330,11 +341,20 @@ mod tests {
         for wrong in [
             &["--redis", "a:b"][..],
             &["--redis", "a", "--redis-compress", "zip"],
-            &["--redis", "a", "--app-state-cache-expiration", "0s"],
         ] {
             assert!(of(wrong).is_err(), "{wrong:?}");
         }
     }
+
+    #[test]
+    fn lifetimes() {
+        let hour = lifetime("x", "1h").expect("valid");
+        assert_eq!(hour.as_secs(), 3600);
+        for wrong in ["0s", "900ms", "-1h", "soon"] {
+            assert!(lifetime("x", wrong).is_err(), "{wrong}");
+        }
+    }
+
     #[test]
     fn sentinels_count_before_an_address() {
         let folder = tempfile::TempDir::new().expect("a folder");

@@ -17,6 +17,7 @@ use tiphys_controllers::{application::Sharding, sharding::Method};
 const GROUP: &str = "tiphys-application-controller";
 const NOTIFICATIONS: &str = "tiphys-notifications";
 const SETS_GROUP: &str = "tiphys-applicationset-controller";
+const CHARTS_GROUP: &str = "tiphys-apprepository-controller";
 const HYDRATOR_GROUP: &str = "tiphys-hydrator";
 /// Minimum interval between changes of the weights of shards.
 const REBALANCE: Duration = Duration::from_secs(600);
@@ -125,34 +126,14 @@ impl ReplicaArgs {
     /// Begins to acquire the lease of the one replica that works on ApplicationSets; `None` if
     /// leases are not permitted.
     pub async fn start_for_sets(&self, cluster: &Cluster, namespace: &str) -> Option<Leases> {
-        if !Leases::permitted(cluster, namespace).await {
-            tracing::warn!(
-                "this user may not create leases: nothing keeps a second controller from the same ApplicationSets"
-            );
-            return None;
-        }
-        let options = LeaseOptions {
-            group: SETS_GROUP.to_owned(),
-            partition: "1".to_owned(),
-            ..lease_options(namespace, &self.name(), 1, Method::Legacy)
-        };
-        Some(Leases::start(cluster, options))
+        let what = "the same ApplicationSets";
+        one_lease(cluster, namespace, &self.name(), (SETS_GROUP, what)).await
     }
 
     /// The same of the one that hydrates.
     pub async fn start_for_hydrator(&self, cluster: &Cluster, namespace: &str) -> Option<Leases> {
-        if !Leases::permitted(cluster, namespace).await {
-            tracing::warn!(
-                "this user may not create leases: nothing keeps a second controller from hydrating the same Applications"
-            );
-            return None;
-        }
-        let options = LeaseOptions {
-            group: HYDRATOR_GROUP.to_owned(),
-            partition: "1".to_owned(),
-            ..lease_options(namespace, &self.name(), 1, Method::Legacy)
-        };
-        Some(Leases::start(cluster, options))
+        let what = "hydrating the same Applications";
+        one_lease(cluster, namespace, &self.name(), (HYDRATOR_GROUP, what)).await
     }
 
     /// Begins to acquire leases.
@@ -268,6 +249,36 @@ fn lease_options(namespace: &str, name: &str, count: usize, method: Method) -> L
 /// The ordinal of a StatefulSet's Pod.
 fn ordinal(name: &str) -> Option<usize> {
     name.rsplit_once('-')?.1.parse().ok()
+}
+
+/// Begins to acquire the lease of the one `apprepository-controller` that makes Jobs; `None` if
+/// leases are not permitted.
+pub async fn start_for_chart_repositories(cluster: &Cluster, namespace: &str) -> Option<Leases> {
+    let name = std::env::var("POD_NAME").unwrap_or_default();
+    let name = if name.is_empty() { host_name() } else { name };
+    let what = "making the same Jobs";
+    one_lease(cluster, namespace, &name, (CHARTS_GROUP, what)).await
+}
+
+/// `what` a second controller would do without leases.
+async fn one_lease(
+    cluster: &Cluster,
+    namespace: &str,
+    name: &str,
+    (group, what): (&str, &str),
+) -> Option<Leases> {
+    if !Leases::permitted(cluster, namespace).await {
+        tracing::warn!(
+            "this user may not create leases: nothing keeps a second controller from {what}"
+        );
+        return None;
+    }
+    let options = LeaseOptions {
+        group: group.to_owned(),
+        partition: "1".to_owned(),
+        ..lease_options(namespace, name, 1, Method::Legacy)
+    };
+    Some(Leases::start(cluster, options))
 }
 
 fn host_name() -> String {

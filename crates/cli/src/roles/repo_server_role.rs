@@ -2,27 +2,29 @@
 //! and API servers, over gRPC. Main type: [`RepoServerRoleArgs`], with Argo CD's flags.
 
 use super::{
-    controller::terminated, git::GitArgs, logs::Logs, metrics, repositories::RepositoryArgs,
-    traces::TraceArgs, wire,
+    git_service::{GitServiceArgs, Service},
+    logs::Logs,
+    redis::{self, RedisArgs},
+    tls::TlsVersionArgs,
+    traces::TraceArgs,
+    wire,
 };
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use clap::Args;
 use std::{
     fs,
     io::ErrorKind,
     net::IpAddr,
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 use tiphys_apimachinery::quantity::Quantity;
+use tiphys_controllers::{metrics::RedisRequests, redis::Store};
 use tiphys_gocompat::duration;
-use tiphys_listen::{Connections, Limits};
-use tiphys_repo::{ContactWatch, RepoOptions, Repos};
-use tiphys_repo_server::{GitMetrics, Server, ServerOptions, StreamLimits, TrustPaths};
-use tiphys_rpc::{Tls, TlsRules, TlsVersion};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tiphys_listen::Limits;
+use tiphys_repo::RepoOptions;
+use tiphys_repo_server::{Server, ServerOptions, Shared, StreamLimits, TrustPaths};
+use tiphys_rpc::Tls;
 
 /// The name of the service for collectors of traces.
 const SERVICE: &str = "argocd-repo-server";
@@ -100,14 +102,16 @@ pub struct RepoServerRoleArgs {
     /// for
     #[arg(long, env = "ARGOCD_REPO_SERVER_INCLUDE_HIDDEN_DIRECTORIES")]
     include_hidden_directories: bool,
-    /// Most megabytes of a message
+    /// How long manifests and the metadata of commits are kept in Redis
     #[arg(
         long,
-        value_name = "MB",
-        default_value_t = 100,
-        env = "ARGOCD_GRPC_MAX_SIZE_MB"
+        value_name = "DURATION",
+        default_value = "24h",
+        env = "ARGOCD_REPO_CACHE_EXPIRATION"
     )]
-    max_message_mb: u32,
+    repo_cache_expiration: String,
+    #[command(flatten)]
+    redis: RedisArgs,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]
@@ -115,9 +119,7 @@ pub struct RepoServerRoleArgs {
     #[command(flatten)]
     traces: TraceArgs,
     #[command(flatten)]
-    repositories: RepositoryArgs,
-    #[command(flatten, next_help_heading = "Limits of repositories")]
-    git: GitArgs,
+    service: GitServiceArgs,
 }
 
 /// The TLS of the port.
@@ -130,31 +132,8 @@ struct TlsArgs {
     /// [default: reposerver/mtls/client-ca.crt in the folder of the configuration]
     #[arg(long, value_name = "FILE", env = "ARGOCD_REPO_SERVER_CLIENT_CA_PATH")]
     client_ca_path: Option<PathBuf>,
-    /// Oldest version of TLS: 1.2 or 1.3
-    #[arg(
-        long = "tlsminversion",
-        value_name = "VERSION",
-        default_value = "1.2",
-        env = "ARGOCD_TLS_MIN_VERSION"
-    )]
-    oldest: String,
-    /// Newest version of TLS
-    #[arg(
-        long = "tlsmaxversion",
-        value_name = "VERSION",
-        default_value = "1.3",
-        env = "ARGOCD_TLS_MAX_VERSION"
-    )]
-    newest: String,
-    /// Cipher suites of TLS 1.2, by their IANA names, with colons between them [default: all that
-    /// are safe]
-    #[arg(
-        long = "tlsciphers",
-        value_name = "NAMES",
-        value_delimiter = ':',
-        env = "ARGOCD_TLS_CIPHERS"
-    )]
-    ciphers: Vec<String>,
+    #[command(flatten)]
+    versions: TlsVersionArgs,
 }
 
 /// What is mounted from the ConfigMaps and Secrets of an installation.
@@ -168,23 +147,6 @@ struct TrustArgs {
         env = "ARGOCD_APP_CONF_PATH"
     )]
     config: PathBuf,
-    /// Folder with ssh_known_hosts
-    #[arg(
-        long = "ssh-dir",
-        value_name = "DIR",
-        default_value = "/app/config/ssh",
-        env = "ARGOCD_SSH_DATA_PATH"
-    )]
-    ssh: PathBuf,
-    /// Folder with certificate authorities, in files with the names of hosts
-    #[arg(
-        id = "trusted_tls",
-        long = "tls-dir",
-        value_name = "DIR",
-        default_value = "/app/config/tls",
-        env = "ARGOCD_TLS_DATA_PATH"
-    )]
-    authorities: PathBuf,
     /// Folder with the public keys of signatures
     #[arg(
         long = "gpg-dir",
@@ -199,38 +161,24 @@ struct TrustArgs {
 pub async fn run(args: RepoServerRoleArgs, logs: Logs) -> anyhow::Result<()> {
     args.traces.begin(SERVICE, &logs.traces)?;
     let tls = args.tls.read(&args.trust.config)?;
-    let repositories = args.repositories.folder()?;
-    let git = GitMetrics::default();
-    let counted = git.clone();
-    let options = RepoOptions {
-        contacts: ContactWatch::new(move |contact| counted.add(contact)),
-        ..args.repo_options()?
+    let service = Service {
+        name: SERVICE,
+        place: (args.address, args.port),
+        tls,
+        limits: limits(),
+        metrics: (args.metrics_address, args.metrics_port),
+        text: |server, git| server.metrics() + &git.text(),
     };
-    let repos = Repos::with_options(&repositories.path, options);
-    let server = Arc::new(Server::new(repos, args.options()?));
-    let listener = TcpListener::bind((args.address, args.port))
-        .await
-        .with_context(|| {
-            let port = args.port;
-            format!("port {port} cannot be opened; choose another with --port")
-        })?;
-    let stop = CancellationToken::new();
-    let place = (args.metrics_address, args.metrics_port);
-    let text = {
-        let server = Arc::clone(&server);
-        move || server.metrics() + &git.text()
+    let (options, repositories) = (args.options()?, args.repo_options()?);
+    let shared = args.shared()?;
+    let make = |repos| {
+        let server = Server::new(repos, options);
+        Ok(match shared {
+            Some(shared) => server.sharing(shared),
+            None => server,
+        })
     };
-    metrics::of_repo_server(place, (args.address, args.port), text, stop.clone()).await?;
-    let serving = {
-        let (stop, connections) = (stop.clone(), Connections::new(limits()));
-        tokio::spawn(async move { server.serve(listener, tls, connections, stop).await })
-    };
-    tracing::info!(port = args.port, "{SERVICE} begins");
-    terminated().await?;
-    stop.cancel();
-    serving.await??;
-    drop(repositories);
-    Ok(())
+    args.service.serve(service, repositories, make).await
 }
 
 /// Few clients, which keep their connections; each of them sends many requests at a time.
@@ -256,24 +204,31 @@ impl RepoServerRoleArgs {
         let nanos = duration::parse(keep)
             .with_context(|| format!("--revision-cache-expiration {keep:?}"))?;
         let mut options = RepoOptions {
-            allow_local: self.repositories.are_local_allowed(),
             parallelism: self.parallelism_limit,
             refs_ttl: Duration::from_nanos(u64::try_from(nanos).unwrap_or_default()),
-            ..self.git.options()
+            ..self.service.repo_options()
         };
         let flag = "max-combined-directory-manifests-size";
         options.budget.combined_bytes = bytes(flag, &self.combined)?;
         Ok(options)
     }
 
+    /// What other repo-servers have rendered, if there is a Redis.
+    fn shared(&self) -> anyhow::Result<Option<Shared>> {
+        let keep = redis::lifetime("repo-cache-expiration", &self.repo_cache_expiration)?;
+        let place = self.redis.place(keep)?;
+        Ok(place.map(|place| Shared {
+            cache: Arc::new(redis::Cache(Store::new(place, RedisRequests::default()))),
+            keep,
+        }))
+    }
+
     fn options(&self) -> anyhow::Result<ServerOptions> {
-        let megabytes = usize::try_from(self.max_message_mb)?;
         Ok(ServerOptions {
-            max_message: megabytes.saturating_mul(1 << 20),
+            max_message: self.service.max_message()?,
             trust: TrustPaths {
-                known_hosts: self.trust.ssh.join("ssh_known_hosts"),
-                certificates: self.trust.authorities.clone(),
                 keys: self.trust.gpg.clone(),
+                ..self.service.trust()
             },
             version: wire::version().version,
             streamed: StreamLimits {
@@ -308,43 +263,16 @@ impl TlsArgs {
             (Some(chain), Some(key)) => Tls::Pem { chain, key },
             _ => Tls::SelfSigned(NAMES.map(str::to_owned).into()),
         };
-        let rules = TlsRules {
-            client_authorities: read(&authorities)?,
-            version: self.version()?,
-            ciphers: self.ciphers.clone(),
-        };
+        let rules = self.versions.rules(read(&authorities)?)?;
         if rules.client_authorities.is_some() {
             tracing::info!(authorities = %authorities.display(), "clients need certificates");
         }
         Ok(certificate.with(&rules)?)
     }
-
-    /// The only version. What is older than 1.2 is not offered.
-    fn version(&self) -> anyhow::Result<Option<TlsVersion>> {
-        let rank = |text: &str| {
-            let known = ["1.0", "1.1", "1.2", "1.3"];
-            let found = known.iter().position(|version| *version == text);
-            found.with_context(|| format!("TLS version {text:?} is not known"))
-        };
-        let (oldest, newest) = (rank(&self.oldest)?, rank(&self.newest)?);
-        if oldest > newest {
-            bail!(
-                "minimum TLS version {} must not be higher than maximum TLS version {}",
-                self.oldest,
-                self.newest
-            );
-        }
-        match (oldest, newest) {
-            (_, 0 | 1) => bail!("TLS versions before 1.2 are not supported"),
-            (3, _) => Ok(Some(TlsVersion::V13)),
-            (_, 2) => Ok(Some(TlsVersion::V12)),
-            _ => Ok(None),
-        }
-    }
 }
 
 /// The text of a file, if it is there.
-fn read(path: &Path) -> anyhow::Result<Option<String>> {
+pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match fs::read_to_string(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         read => {
@@ -359,36 +287,18 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
 mod tests {
     use super::*;
 
-    fn args(oldest: &str, newest: &str, client_ca_path: Option<PathBuf>) -> TlsArgs {
+    fn args(client_ca_path: Option<PathBuf>) -> TlsArgs {
         TlsArgs {
             disable_tls: false,
             client_ca_path,
-            oldest: oldest.to_owned(),
-            newest: newest.to_owned(),
-            ciphers: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn versions() {
-        for (oldest, newest, expected) in [
-            ("1.2", "1.3", Some(None)),
-            ("1.0", "1.3", Some(None)),
-            ("1.3", "1.3", Some(Some(TlsVersion::V13))),
-            ("1.2", "1.2", Some(Some(TlsVersion::V12))),
-            ("1.0", "1.1", None),
-            ("1.3", "1.2", None),
-            ("2", "1.3", None),
-        ] {
-            let version = args(oldest, newest, None).version().ok();
-            assert_eq!(version, expected, "{oldest} {newest}");
+            versions: TlsVersionArgs::default(),
         }
     }
 
     #[test]
     fn certificates_are_where_argo_cd_mounts_them() {
         let dir = tempfile::TempDir::new().expect("a folder");
-        let plain = args("1.2", "1.3", None);
+        let plain = args(None);
         assert!(
             matches!(plain.read(dir.path()), Ok(Tls::Ready(_))),
             "its own"
@@ -403,12 +313,12 @@ mod tests {
         );
         let off = TlsArgs {
             disable_tls: true,
-            ..args("1.2", "1.3", None)
+            ..args(None)
         };
         assert!(matches!(off.read(dir.path()), Ok(Tls::Off)));
         let both = TlsArgs {
             disable_tls: true,
-            ..args("1.2", "1.3", Some("ca.crt".into()))
+            ..args(Some("ca.crt".into()))
         };
         assert!(both.read(dir.path()).is_err());
     }

@@ -20,14 +20,15 @@ use tiphys_controllers::{
         Metrics,
         report::{Choice, Report},
     },
-    notifications::{self, Link},
+    notifications::{self, Link, NotificationMetrics, SelfService},
     redis,
 };
 use tiphys_engine::spec::Destination;
 use tiphys_repo::{CommitServer, RepoOptions, RepoServer, Repos};
 use tiphys_server::{
     Deps, Options, Server, VersionInfo,
-    adapters::{ClusterLive, RecordSets, RecordStore, RepoSources},
+    adapters::{ClusterLive, Published, RecordSets, RecordStore, RepoSources},
+    ports::SharedSessions,
 };
 use tiphys_sources::{Answers, HostSettings, Sources};
 
@@ -40,6 +41,13 @@ pub const HYDRATION_WORKERS: usize = 5;
 /// Applications whose notifications are evaluated at once.
 const NOTIFICATION_WORKERS: usize = 10;
 
+/// What a server reads that is not in the controller's process.
+#[derive(Clone)]
+pub struct Elsewhere {
+    pub published: Arc<dyn Published>,
+    pub sessions: Option<Arc<dyn SharedSessions>>,
+}
+
 /// What controller and API share within a process.
 pub struct ControlPlane {
     pub records: Records,
@@ -50,6 +58,8 @@ pub struct ControlPlane {
     /// The chart catalogue of the API.
     pub charts: Charts,
     repos: Repos,
+    /// Where a controller in another process publishes; `None`: it is in this one.
+    elsewhere: Option<Elsewhere>,
     /// The repo-server, if manifests are not rendered in this process.
     pub repo_server: Option<RepoServer>,
     metrics: Metrics,
@@ -77,24 +87,37 @@ impl ControlPlane {
             clusters,
             states: AppStates::new(),
             repos: Repos::with_options(repositories, options),
+            elsewhere: None,
             repo_server: None,
             metrics: Metrics::default(),
         })
     }
 
+    /// For a process without a controller: nothing in clusters is watched.
+    pub fn without_controller(&mut self, elsewhere: Elsewhere) {
+        self.clusters = Clusters::unwatched(self.records.cluster.clone(), self.records.clone());
+        self.elsewhere = Some(elsewhere);
+    }
+
+    fn live(&self) -> ClusterLive {
+        let (records, clusters) = (self.records.clone(), self.clusters.clone());
+        match &self.elsewhere {
+            None => ClusterLive::new(records, clusters, self.states.clone()),
+            Some(elsewhere) => ClusterLive::reading(records, clusters, elsewhere.published.clone()),
+        }
+    }
+
     /// The API.
     pub fn server(&self, secure_cookie: bool, root_path: &str, options: Options) -> Server {
         let namespace = self.records.namespace.clone();
+        let elsewhere = self.elsewhere.clone();
         Server::new(Deps {
             store: Arc::new(RecordStore::new(self.records.clone())),
-            live: Arc::new(ClusterLive::new(
-                self.records.clone(),
-                self.clusters.clone(),
-                self.states.clone(),
-            )),
+            live: Arc::new(self.live()),
             sources: Arc::new(RepoSources::new(self.sources())),
             sets: Arc::new(RecordSets::new(self.sets(), self.answers())),
             catalog: Arc::new(self.charts.clone()),
+            sessions: elsewhere.and_then(|elsewhere| elsewhere.sessions),
             assets: page::assets(),
             options: Options {
                 namespace,
@@ -156,7 +179,11 @@ impl ControlPlane {
         &self,
         lease: Option<Arc<Leases>>,
     ) -> anyhow::Result<notifications::Dependencies> {
+        let settings = self.records.settings();
+        let is_on = settings.param("notificationscontroller.selfservice.enabled") == "true";
         Ok(notifications::Dependencies {
+            self_service: is_on
+                .then(|| self.self_service(notifications::CONFIG_MAP, notifications::SECRET)),
             records: self.records.clone(),
             sources: self.sources(),
             lease,
@@ -164,8 +191,14 @@ impl ControlPlane {
             config_map: notifications::CONFIG_MAP.to_owned(),
             secret: notifications::SECRET.to_owned(),
             link: Link::new()?,
+            metrics: NotificationMetrics::default(),
             clock: Arc::new(jiff::Timestamp::now),
         })
+    }
+
+    /// What namespaces configure of notifications.
+    pub fn self_service(&self, config_map: &str, secret: &str) -> SelfService {
+        SelfService::start(&self.records, config_map, secret)
     }
 
     /// The controller's metrics, with current values.

@@ -265,6 +265,8 @@ fn start(kubeconfig: &Path, place: &str, ports: &Ports, folder: &Path) -> Plane 
     command.args([
         "--api-metrics-port",
         &ports.api_metrics.to_string(),
+        "--notifications-metrics-port",
+        "0",
         "--metrics-port",
         &ports.metrics.to_string(),
         "--metrics-application-conditions",

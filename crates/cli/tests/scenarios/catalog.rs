@@ -4,7 +4,7 @@ use crate::scenarios::world::{World, program, text};
 use serde_json::{Value, json};
 use std::process::{Child, Command, Stdio};
 use tiphys_testkit::{
-    Api, Options, PATIENCE, Tiphys,
+    Api, Options, PATIENCE, Repo, Tiphys,
     charts::{Answer, FileServer, basic, index, plain_chart},
     eventually, namespaced, output_of,
 };
@@ -268,18 +268,22 @@ pub fn jobs_are_made_for_chart_repositories(world: &mut World) {
     let other = format!("{namespace}-other");
     world.kube.namespace(&namespace);
     world.kube.namespace(&other);
-    let mut command = Command::new(program());
-    command
-        .arg("apprepository-controller")
-        .arg(format!("--kubeconfig={}", world.kubeconfig().display()))
-        .args(["--namespace", &namespace])
-        .arg("--repo-sync-image=registry.example.org/tiphys:v1")
-        .args([
-            "--repo-sync-cmd=asset-syncer",
-            "--custom-labels=team=charts",
-        ])
-        .stdout(Stdio::null());
-    let _controller = Process(command.spawn().expect("it starts"));
+    // Of several, one makes Jobs.
+    let start = || {
+        let mut command = Command::new(program());
+        command.arg("apprepository-controller");
+        command
+            .arg(format!("--kubeconfig={}", world.kubeconfig().display()))
+            .args(["--namespace", &namespace])
+            .arg("--repo-sync-image=registry.example.org/tiphys:v1")
+            .args([
+                "--repo-sync-cmd=asset-syncer",
+                "--custom-labels=team=charts",
+            ])
+            .stdout(Stdio::null());
+        Process(command.spawn().expect("it starts"))
+    };
+    let controllers = [start(), start()];
     let spec = json!({"interval": "90m", "syncJobPodTemplate": {"spec": {"containers": [
         {"name": "x", "resources": {"limits": {"memory": "64Mi"}}},
     ]}}});
@@ -303,6 +307,12 @@ pub fn jobs_are_made_for_chart_repositories(world: &mut World) {
             .iter()
             .all(|job| text(job, "/metadata/labels/team") == "charts")
     );
+    let jobs = || world.kube.list(&namespaced("batch/v1", &namespace, "jobs"));
+    let is_sync = |job: &&Value| text(job, "/metadata/generateName").contains("-sync-");
+    assert_eq!(jobs().iter().filter(is_sync).count(), 2, "one for each");
+    // Another one goes on.
+    drop(controllers);
+    let _controller = start();
     // A CronJob that somebody deletes is made again.
     let name = text(&found[0], "/metadata/name");
     let uid = text(&found[0], "/metadata/uid");
@@ -321,7 +331,7 @@ pub fn jobs_are_made_for_chart_repositories(world: &mut World) {
         0 => Ok(()),
         left => Err(format!("{left} are left")),
     });
-    let jobs = world.kube.list(&namespaced("batch/v1", &namespace, "jobs"));
+    let jobs = jobs();
     let is_cleanup = |job: &&Value| text(job, "/metadata/generateName").contains("-cleanup-");
     let cleanups: Vec<&Value> = jobs.iter().filter(is_cleanup).collect();
     assert_eq!(cleanups.len(), 2);
@@ -367,6 +377,9 @@ fn a_chart_becomes_an_application() {
         "{printed}"
     );
 
+    let deploy = Repo::with(&[("README.md", "what runs\n")]);
+    committed(&repositories, &deploy, &blue);
+
     tiphys
         .login()
         .expect("the embedded cluster's password is shown");
@@ -396,6 +409,7 @@ fn a_chart_becomes_an_application() {
     }]);
     assert_eq!(found, wanted);
 
+    upgrade_committed(&repositories, &deploy, &connect);
     upgrades_and_back(&repositories, &kube, &connect);
 
     // What was replaced since it was shown is not installed.
@@ -408,6 +422,69 @@ fn a_chart_becomes_an_application() {
 }
 
 /// The next version with a conflict, decided, and the way back.
+/// A release as a commit in a branch of its own.
+fn committed(repositories: &Repositories<'_>, deploy: &Repo, install: &[&str]) {
+    let url = deploy.url();
+    let to = ["--commit-to", &url, "--path", "apps/shop.yaml"];
+    let said = repositories.catalog(&[install, &to].concat());
+    let (first, rest) = said.split_once('\n').expect("lines");
+    assert!(
+        first.starts_with("branch 'catalog/shop-1.0.0' has commit "),
+        "{said}"
+    );
+    assert!(
+        rest.starts_with("\nInstall web 1.0.0\n\nApplication shop "),
+        "{said}"
+    );
+    let file = deploy.git(&["show", "catalog/shop-1.0.0:apps/shop.yaml"]);
+    for part in ["kind: Application", "targetRevision: 1.0.0", "colour: blue"] {
+        assert!(file.contains(part), "{part}: {file}");
+    }
+    let refused = repositories.fails(&[install, &to].concat());
+    assert!(refused.contains("the repository has a branch"), "{refused}");
+    let onto = ["--base", "catalog/shop-1.0.0", "--branch", "other"];
+    let refused = repositories.fails(&[install, &to, &onto].concat());
+    assert!(
+        refused.contains("the repository has such a file"),
+        "{refused}"
+    );
+}
+
+/// The same for an upgrade: of the Application only its source changes.
+fn upgrade_committed(repositories: &Repositories<'_>, deploy: &Repo, connect: &[&str]) {
+    let url = deploy.url();
+    let upgrade = [
+        "upgrade",
+        "shop",
+        "--commit-to",
+        &url,
+        "--path",
+        "apps/shop.yaml",
+    ];
+    let base = ["--base", "catalog/shop-1.0.0"];
+    let said = repositories.catalog(&[&upgrade[..], &base, connect].concat());
+    assert!(
+        said.contains("Upgrade shop from 1.0.0 to 1.1.0\n\n1.0.0 -> 1.1.0\n"),
+        "{said}"
+    );
+    let changed = [
+        "diff",
+        "--unified=0",
+        "catalog/shop-1.0.0",
+        "catalog/shop-1.1.0",
+    ];
+    let changed = deploy.git(&changed);
+    let lines = changed.lines().filter(|line| line.starts_with('+'));
+    let lines: Vec<&str> = lines.filter(|line| !line.starts_with("+++")).collect();
+    assert!(lines.len() <= 3, "{changed}");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.ends_with("targetRevision: 1.1.0")),
+        "{changed}"
+    );
+}
+
 fn upgrades_and_back(repositories: &Repositories<'_>, kube: &Api, connect: &[&str]) {
     let application = namespaced("argoproj.io/v1alpha1", "argocd", "applications") + "/shop";
     let at = |wanted: &str| {

@@ -20,7 +20,7 @@ const CONTROLLER: &str = "argocd-application-controller";
 const APPLICATION_SETS: &str = "argocd-applicationset-controller";
 
 /// The program under another name.
-struct Named {
+pub struct Named {
     folder: TempDir,
     name: &'static str,
 }
@@ -30,13 +30,13 @@ impl Named {
         Self::called(CONTROLLER)
     }
 
-    fn called(name: &'static str) -> Self {
+    pub fn called(name: &'static str) -> Self {
         let folder = TempDir::new().expect("a folder");
         symlink(program(), folder.path().join(name)).expect("a link");
         Self { folder, name }
     }
 
-    fn start(&self, kubeconfig: &Path, words: &[&str], variables: &[(&str, &str)]) -> Plane {
+    pub fn start(&self, kubeconfig: &Path, words: &[&str], variables: &[(&str, &str)]) -> Plane {
         let mut command = Command::new(self.folder.path().join(self.name));
         command
             .args(words)
@@ -65,7 +65,7 @@ impl Named {
         self.folder.path().join("log")
     }
 
-    fn said(&self) -> String {
+    pub fn said(&self) -> String {
         fs::read_to_string(self.log()).unwrap_or_default()
     }
 }

@@ -16,6 +16,8 @@ mod hooks;
 mod limits;
 mod renderer;
 mod rules;
+mod server;
+mod sets;
 mod startup;
 mod takeover;
 pub mod world;
@@ -74,6 +76,7 @@ scenarios!(
     dropin::the_controllers_place_is_taken,
     dropin::the_set_controllers_place_is_taken,
     dropin::shards_are_shared_as_argo_cds_are,
+    server::the_servers_place_is_taken,
     takeover::a_replica_that_dies_is_taken_over;
     // Scenarios for a real cluster only.
     real:

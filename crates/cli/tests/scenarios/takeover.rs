@@ -61,6 +61,8 @@ impl Ground<'_> {
             &free_port().to_string(),
             "--api-metrics-port",
             "0",
+            "--notifications-metrics-port",
+            "0",
             "--metrics-port",
             &metrics.to_string(),
         ]);

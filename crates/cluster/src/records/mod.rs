@@ -3,6 +3,7 @@
 //! Main type: [`Records`]. All records are kept in memory by watches; after a write, the server's
 //! response is stored immediately.
 
+mod clusters;
 mod config;
 mod events;
 mod feed;
@@ -15,14 +16,13 @@ mod rules;
 mod settings;
 mod store;
 
+pub use clusters::{BrokenCluster, is_in_cluster};
 pub use config::Config;
 pub use events::{Event, EventTarget, Events};
 pub use lean::{Lean, Meta};
 pub use projects::Impersonation;
 pub use record::{Readable, Record, RecordChange};
-pub use settings::{
-    BrokenCluster, RepoSecret, SecretText, Settings, SettingsOverrides, is_in_cluster, secret_data,
-};
+pub use settings::{RepoSecret, SecretText, Settings, SettingsOverrides, secret_data};
 pub use store::Store;
 
 use crate::{connect::Cluster, discovery::Kind, error::Error};
@@ -200,6 +200,33 @@ impl Records {
         Store::start(self.cluster.clone(), kind, &places, false)
     }
 
+    /// Starts watching the ConfigMaps of one name, and the Secrets of another, in the namespaces that
+    /// may contain Applications now, for what they configure themselves. Must be called inside a
+    /// tokio runtime, when the records are ready.
+    pub fn named_in_namespaces(
+        &self,
+        config_map: &str,
+        secret: &str,
+    ) -> (Store<Object>, Store<Object>) {
+        let permitted = self.permitted.borrow().clone();
+        let places = permitted.map_or_else(
+            || vec![self.namespace.clone()],
+            |permitted| permitted.places(),
+        );
+        let start = |name: &str, plural: &str, of: &str| {
+            Store::named(
+                self.cluster.clone(),
+                kind("", "v1", name, plural),
+                &places,
+                of,
+            )
+        };
+        (
+            start("ConfigMap", "configmaps", config_map),
+            start("Secret", "secrets", secret),
+        )
+    }
+
     /// Waits until everything was read once, or returns why it cannot be read.
     pub async fn wait_ready(&self) -> Result<(), Error> {
         tokio::try_join!(
@@ -235,6 +262,12 @@ impl Records {
             own: self.namespace.clone(),
             others: patterns.to_vec(),
         }
+    }
+
+    /// Whether Applications may be in other namespaces than the control plane's.
+    pub fn permits_others(&self) -> bool {
+        let permitted = self.permitted.borrow();
+        permitted.as_ref().is_some_and(|p| !p.others.is_empty())
     }
 
     /// Whether a namespace may contain Applications.

@@ -176,7 +176,7 @@ impl Settings {
 
     /// `kustomize.buildOptions`, and the versions of `kustomize.path.V`, `kustomize.version.V` with
     /// their `kustomize.buildOptions.V`.
-    fn kustomize_options(&self) -> KustomizeOptions {
+    pub fn kustomize_options(&self) -> KustomizeOptions {
         const OPTIONS: &str = "kustomize.buildOptions";
         let text = |key: &str| self.config.get(key).cloned();
         let version = |(key, path): (&String, &String)| {

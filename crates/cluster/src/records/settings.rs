@@ -4,11 +4,12 @@
 //! Main type: [`Settings`]. A broken entry becomes a problem with the name of its object and field
 //! and never hides the others.
 
-use super::{Record, Store, config::Config};
-use crate::{
-    cache::CacheOptions,
-    connect::{ClusterSecret, IN_CLUSTER_SERVER},
+use super::{
+    Record, Store,
+    clusters::{BrokenCluster, destinations, one_per_server},
+    config::Config,
 };
+use crate::connect::ClusterSecret;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
@@ -20,7 +21,7 @@ use tiphys_api::{
 use tiphys_apimachinery::Object;
 use tiphys_engine::customize::{self, Customizations};
 use tiphys_engine::project::GlobalProject;
-use tiphys_engine::spec::{self, Destination};
+use tiphys_engine::spec::Destination;
 use tiphys_engine::types::{DEFAULT_LABEL_KEY, Tracking, TrackingMethod};
 use tokio::sync::watch;
 
@@ -61,26 +62,6 @@ pub struct RepoSecret<T> {
     /// it.
     pub managed: bool,
     pub value: T,
-}
-
-/// A cluster Secret that cannot be parsed.
-#[derive(Clone, Debug)]
-pub struct BrokenCluster {
-    pub secret_name: String,
-    pub problem: String,
-    /// As far as they can be parsed; empty: they cannot.
-    server: String,
-    name: String,
-}
-
-impl BrokenCluster {
-    /// Whether it may be the cluster that a destination refers to.
-    pub fn may_be(&self, server: &str, name: &str) -> bool {
-        let server_matches = self.server.is_empty()
-            || self.server.trim_end_matches('/') == server.trim_end_matches('/');
-        let name_matches = self.name.is_empty() || self.name == name;
-        (!server.is_empty() && server_matches) || (!name.is_empty() && name_matches)
-    }
 }
 
 /// A snapshot of all settings. It contains secrets, so it has no Debug.
@@ -215,42 +196,6 @@ impl Settings {
         // As Go parses it; what is no boolean leaves it on.
         let off = ["0", "f", "F", "false", "False", "FALSE"];
         !off.contains(&self.param("reposerver.enable.git.submodule"))
-    }
-
-    /// `kustomize.buildOptions`: flags of `kustomize build`.
-    pub fn kustomize_build_options(&self) -> String {
-        let options = self.config.get("kustomize.buildOptions");
-        options.cloned().unwrap_or_default()
-    }
-
-    /// What a cluster's cache watches. An invalid exclusion list is an error, because watching too
-    /// much is a bad response to a typo.
-    pub fn cache_options(&self, cluster: Option<&ClusterSecret>) -> Result<CacheOptions, String> {
-        Ok(CacheOptions {
-            tracking: self.tracking(""),
-            exclusions: self.config.exclusions()?,
-            inclusions: self.config.inclusions()?,
-            namespaces: cluster.map(|c| c.namespaces.clone()).unwrap_or_default(),
-            cluster_resources: cluster.is_some_and(|c| c.cluster_resources),
-            ..CacheOptions::default()
-        })
-    }
-
-    /// The cluster Secret for a destination's server URL or name.
-    pub fn cluster(&self, server: &str, name: &str) -> Option<&ClusterSecret> {
-        let server = server.trim_end_matches('/');
-        self.clusters.iter().find(|c| {
-            if server.is_empty() {
-                c.name == name
-            } else {
-                c.server == server
-            }
-        })
-    }
-
-    /// Whether the cluster the control plane runs in may be used (`cluster.inClusterEnabled`).
-    pub fn in_cluster_enabled(&self) -> bool {
-        self.get("cluster.inClusterEnabled") != "false"
     }
 
     /// The repository Secret for a URL; one scoped to `project` takes precedence. Those of other
@@ -388,77 +333,20 @@ fn readable(record: &Record<Object>, settings: &mut Settings) -> Option<Object> 
         .ok()
 }
 
-/// Cluster Secrets decide about permissions, so there is only one entry per server. Returns the names
-/// of the others.
-fn one_per_server(clusters: &mut Vec<ClusterSecret>) -> Vec<Destination> {
-    clusters.sort_by(|a, b| (&a.server, &a.secret_name).cmp(&(&b.server, &b.secret_name)));
-    let mut aliases = Vec::new();
-    clusters.dedup_by(|later, first| {
-        let is_same = later.server == first.server;
-        if is_same && later.name != first.name {
-            aliases.push(alias(later, first));
-        }
-        is_same
-    });
-    aliases
-}
-
-/// Another Secret of the same server is another name for it. A project that one of them belongs to
-/// limits both.
-fn alias(later: &ClusterSecret, first: &ClusterSecret) -> Destination {
-    let projects = [&first.project, &later.project];
-    let project = projects.into_iter().find(|project| !project.is_empty());
-    Destination {
-        server: first.server.clone(),
-        name: later.name.clone(),
-        project: project.cloned().unwrap_or_default(),
-    }
-}
-
-fn destinations(settings: &Settings, aliases: Vec<Destination>) -> Arc<[Destination]> {
-    let named = |c: &ClusterSecret| Destination {
-        server: c.server.clone(),
-        name: c.name.clone(),
-        project: c.project.clone(),
-    };
-    let enabled = settings.in_cluster_enabled();
-    let own = enabled.then(spec::in_cluster);
-    let implicit = own.filter(|own| !settings.clusters.iter().any(|c| c.server == own.server));
-    // A Secret for it does not enable it again.
-    let stored = settings
-        .clusters
-        .iter()
-        .filter(|c| enabled || c.server != IN_CLUSTER_SERVER);
-    let aliases = aliases
-        .into_iter()
-        .filter(|a| enabled || a.server != IN_CLUSTER_SERVER);
-    implicit
-        .into_iter()
-        .chain(stored.map(named))
-        .chain(aliases)
-        .collect()
-}
-
-fn read_secret(settings: &mut Settings, kind: &str, object: &Object) -> Result<(), String> {
+pub(super) fn read_secret(
+    settings: &mut Settings,
+    kind: &str,
+    object: &Object,
+) -> Result<(), String> {
     let secret_name = object.name().to_owned();
     let managed = object.annotation(constants::MANAGED_BY) == Some(constants::MANAGED_BY_VALUE);
     match kind {
         "cluster" => match ClusterSecret::from_secret(object) {
             Ok(cluster) => settings.clusters.push(cluster),
             Err(e) => {
-                let data = secret_data(object);
-                let text = |field: &str| {
-                    data.get(field)
-                        .and_then(|v| String::from_utf8(v.clone()).ok())
-                        .unwrap_or_default()
-                };
-                let (server, name, problem) = (text("server"), text("name"), e.to_string());
-                settings.broken_clusters.push(BrokenCluster {
-                    secret_name,
-                    problem: problem.clone(),
-                    server,
-                    name,
-                });
+                let broken = BrokenCluster::new(object, e.to_string());
+                let problem = broken.problem.clone();
+                settings.broken_clusters.push(broken);
                 return Err(problem);
             }
         },
@@ -574,11 +462,6 @@ pub fn secret_data(secret: &Object) -> BTreeMap<String, Vec<u8>> {
             .collect()
     })
     .unwrap_or_default()
-}
-
-/// Whether a destination is the cluster that the control plane runs in.
-pub fn is_in_cluster(server: &str, name: &str) -> bool {
-    server.trim_end_matches('/') == IN_CLUSTER_SERVER || (server.is_empty() && name == "in-cluster")
 }
 
 #[cfg(test)]
@@ -702,101 +585,6 @@ mod tests {
             "short"
         );
         assert!(s.credentials("https://other.example/b").is_none());
-    }
-
-    #[test]
-    fn the_secret_of_a_cluster_that_cannot_be_read_is_not_forgotten() {
-        let mut settings = Settings::default();
-        let far = "https://far.example";
-        read_secret(
-            &mut settings,
-            "cluster",
-            &secret(
-                "cluster",
-                &[("server", far), ("name", "far"), ("config", "{")],
-            ),
-        )
-        .expect_err("broken");
-        read_secret(
-            &mut settings,
-            "cluster",
-            &secret(
-                "cluster",
-                &[("server", "https://a.example"), ("config", "{}")],
-            ),
-        )
-        .expect("valid");
-        let [broken] = settings.broken_clusters.as_slice() else {
-            panic!("{:?}", settings.broken_clusters)
-        };
-        assert!(broken.may_be("https://far.example/", "") && broken.may_be("", "far"));
-        assert!(
-            !broken.may_be("https://a.example", "")
-                && !broken.may_be("", "near")
-                && !broken.may_be("", "")
-        );
-    }
-
-    #[test]
-    fn secrets_of_the_same_server_are_names_of_one_cluster() {
-        let of = |secret: &str, name: &str, project: &str| ClusterSecret {
-            secret_name: secret.to_owned(),
-            server: "https://a.example".to_owned(),
-            name: name.to_owned(),
-            project: project.to_owned(),
-            ..ClusterSecret::default()
-        };
-        let all = [
-            of("c", "three", "other"),
-            of("a", "one", ""),
-            of("b", "two", "team"),
-            of("d", "one", ""),
-        ];
-        let mut settings = Settings {
-            clusters: all.to_vec(),
-            ..Settings::default()
-        };
-        let aliases = one_per_server(&mut settings.clusters);
-        assert_eq!(settings.clusters.len(), 1);
-        let known = destinations(&settings, aliases);
-        let shown: Vec<(&str, &str)> = known
-            .iter()
-            .filter(|d| d.server == "https://a.example")
-            .map(|d| (d.name.as_str(), d.project.as_str()))
-            .collect();
-        assert_eq!(shown, [("one", ""), ("two", "team"), ("three", "other")]);
-        // What belongs to a project does so by each of its names.
-        let aliases = one_per_server(&mut vec![of("a", "one", "team"), of("b", "two", "")]);
-        assert_eq!(aliases[0].project, "team");
-    }
-
-    #[test]
-    fn a_cluster_that_is_switched_off_stays_so_with_a_secret() {
-        let mut s = Settings::of_config(
-            [("cluster.inClusterEnabled".to_owned(), "false".to_owned())].into(),
-        );
-        read_secret(
-            &mut s,
-            "cluster",
-            &secret(
-                "cluster",
-                &[("name", "local"), ("server", IN_CLUSTER_SERVER)],
-            ),
-        )
-        .expect("valid");
-        assert_eq!(destinations(&s, Vec::new()).len(), 0);
-        let to = tiphys_api::application::ApplicationDestination {
-            server: IN_CLUSTER_SERVER.into(),
-            ..Default::default()
-        };
-        let overrides =
-            spec::destination(&to, &destinations(&s, Vec::new())).expect_err("switched off");
-        assert!(
-            overrides.ends_with("cluster \"https://kubernetes.default.svc\" is disabled"),
-            "{overrides}"
-        );
-        s.config = Config::default();
-        assert_eq!(destinations(&s, Vec::new())[0].name, "local");
     }
 
     #[test]

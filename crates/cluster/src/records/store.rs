@@ -60,6 +60,8 @@ pub(super) struct Shared<T> {
     pub kind: Kind,
     /// Other parts of the process may listen to the watches.
     is_tapped: bool,
+    /// Which objects of the kind are watched; empty: all.
+    field_selector: String,
     pub records: RwLock<Records<T>>,
     changes: broadcast::Sender<Arc<RecordChange<T>>>,
     /// Collections not listed yet, and the last list's error.
@@ -87,10 +89,27 @@ impl<T: Readable> Store<T> {
     /// Starts watching the kind in these namespaces (none: all of them), and lets others listen if
     /// `is_tapped`. Must be called inside a tokio runtime.
     pub fn start(cluster: Cluster, kind: Kind, namespaces: &[String], is_tapped: bool) -> Self {
+        Self::selected(cluster, kind, namespaces, is_tapped, String::new())
+    }
+
+    /// As [`Self::start`], with the objects of one name alone.
+    pub(super) fn named(cluster: Cluster, kind: Kind, namespaces: &[String], name: &str) -> Self {
+        let selector = format!("metadata.name={name}");
+        Self::selected(cluster, kind, namespaces, false, selector)
+    }
+
+    fn selected(
+        cluster: Cluster,
+        kind: Kind,
+        namespaces: &[String],
+        is_tapped: bool,
+        field_selector: String,
+    ) -> Self {
         let all: Admits = Arc::new(|_| true);
         let shared = Arc::new(Shared {
             kind,
             is_tapped,
+            field_selector,
             records: RwLock::new(Records {
                 all: BTreeMap::new(),
                 position: 0,
@@ -135,7 +154,7 @@ impl<T: Readable> Store<T> {
         for namespace in namespaces {
             let target = Target {
                 path: shared.kind.collection_path(namespace),
-                field_selector: String::new(),
+                field_selector: shared.field_selector.clone(),
                 lists: lists.clone(),
                 tap: shared.is_tapped.then(|| {
                     shared

@@ -5,7 +5,10 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Value, json};
 use tiphys_api::{ApplicationSet, constants};
 use tiphys_apimachinery::{Gvk, Object};
-use tiphys_appset::reconcile::{Change, Done, Plan};
+use tiphys_appset::{
+    reconcile::{Change, Done, Held, Plan},
+    tombstone::Written,
+};
 use tiphys_cluster::{
     Error,
     records::{Event, EventTarget},
@@ -23,10 +26,32 @@ impl Controller {
         if let Some(message) = failed.into_values().next() {
             return Done::WriteFailed(message);
         }
+        if let Some(tombstones) = &plan.tombstones
+            && let Err(error) = self.keep(set, tombstones).await
+        {
+            return Done::DeleteFailed(format!("what is deleted could not be kept: {error}"));
+        }
         match self.apply_all(set, &plan.deletes).await.into_iter().min() {
             Some((_, message)) => Done::DeleteFailed(message),
             None => Done::Completely,
         }
+    }
+
+    /// Keeps what is deleted next.
+    async fn keep(&self, set: &ApplicationSet, tombstones: &Written) -> Result<(), Error> {
+        let value = &tombstones.value;
+        let patch = json!({"metadata": {"annotations": {constants::DELETED_APPLICATIONS: value}}});
+        let (namespace, name) = (&set.metadata.namespace, &set.metadata.name);
+        self.sets.merge_patch(namespace, name, &patch).await?;
+        if tombstones.missing > 0 {
+            tracing::warn!(
+                applicationset = name,
+                namespace,
+                "{} of the Applications that are deleted cannot be kept, for lack of room",
+                tombstones.missing
+            );
+        }
+        Ok(())
     }
 
     /// The errors, with the names of the Applications.
@@ -66,8 +91,7 @@ impl Controller {
                     return Ok(());
                 };
                 if *release {
-                    self.release(namespace, name, &record.meta.finalizers)
-                        .await?;
+                    self.release(set, name, &record.meta.finalizers).await?;
                 }
                 let uid = record.meta.uid.as_str();
                 match applications.delete(namespace, name, uid, "").await {
@@ -84,7 +108,7 @@ impl Controller {
     /// Removes the finalizer that deletes resources: their cluster does not exist.
     async fn release(
         &self,
-        namespace: &str,
+        set: &ApplicationSet,
         name: &str,
         finalizers: &[String],
     ) -> Result<(), Error> {
@@ -97,19 +121,40 @@ impl Controller {
         }
         let patch = json!({"metadata": {"finalizers": kept}});
         let applications = &self.records.applications;
+        let namespace = &set.metadata.namespace;
         applications.merge_patch(namespace, name, &patch).await?;
+        let message = format!(
+            "Updated Application \"{name}\" finalizer before deletion, because application has an \
+             invalid destination"
+        );
+        self.tell(set, "Updated", message);
         Ok(())
     }
 
     pub(super) fn tell(&self, set: &ApplicationSet, reason: &'static str, message: String) {
-        let target = EventTarget {
-            gvk: Gvk::new(constants::GROUP, constants::VERSION, "ApplicationSet"),
-            namespace: set.metadata.namespace.clone(),
-            name: set.metadata.name.clone(),
-            uid: set.metadata.uid.clone(),
-            resource_version: set.metadata.resource_version.clone(),
-        };
-        self.events.record(Event::new(target, reason, message));
+        self.events.record(Event::new(target(set), reason, message));
+    }
+
+    /// An Event for deletions that wait, once for each condition.
+    pub(super) fn warn_of_held(&self, set: &ApplicationSet, held: &Held) {
+        let conditions = &set.status.conditions;
+        if !conditions
+            .iter()
+            .any(|c| c.message.ends_with(&held.message))
+        {
+            let event = Event::new(target(set), "DeletionsNotConfirmed", held.message.clone());
+            self.events.record(event.warning(true));
+        }
+    }
+}
+
+fn target(set: &ApplicationSet) -> EventTarget {
+    EventTarget {
+        gvk: Gvk::new(constants::GROUP, constants::VERSION, "ApplicationSet"),
+        namespace: set.metadata.namespace.clone(),
+        name: set.metadata.name.clone(),
+        uid: set.metadata.uid.clone(),
+        resource_version: set.metadata.resource_version.clone(),
     }
 }
 

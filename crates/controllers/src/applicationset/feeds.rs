@@ -55,7 +55,8 @@ async fn sets(controller: &Controller) {
 }
 
 /// A status, which is only written here, does not concern the controller, except that a rollout
-/// goes on after it was stored; nor does a request that it has just taken away.
+/// goes on after it was stored; nor do a request that it has just taken away and the deleted
+/// Applications that it keeps.
 fn concerns(change: &RecordChange<ApplicationSet>) -> bool {
     let (Some(before), Ok(now)) = (&change.before, change.record.value()) else {
         return true;
@@ -64,8 +65,12 @@ fn concerns(change: &RecordChange<ApplicationSet>) -> bool {
         return true;
     };
     let answered = |set: &ApplicationSet| set.metadata.annotations.contains_key(REFRESH);
-    let annotated = before.metadata.annotations != now.metadata.annotations
-        && (answered(&now) || !answered(&before));
+    let others = |set: &ApplicationSet| {
+        let mut annotations = set.metadata.annotations.clone();
+        annotations.remove(constants::DELETED_APPLICATIONS);
+        annotations
+    };
+    let annotated = others(&before) != others(&now) && (answered(&now) || !answered(&before));
     annotated
         || before.spec != now.spec
         || before.status.application_status != now.status.application_status

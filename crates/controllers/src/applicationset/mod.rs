@@ -7,6 +7,7 @@
 
 mod execute;
 mod feeds;
+mod memory;
 mod metrics;
 mod reconcile;
 mod settings;
@@ -80,6 +81,7 @@ struct Controller {
     queue: Queue<AppKey, Reason>,
     /// Failures in a row, by set.
     failures: Mutex<HashMap<AppKey, u32>>,
+    memories: Mutex<HashMap<AppKey, memory::Memory>>,
 }
 
 /// Runs until cancelled; running reconciles are finished first.
@@ -112,6 +114,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
         clock: dependencies.clock,
         queue: Queue::default(),
         failures: Mutex::default(),
+        memories: Mutex::default(),
     });
     let mut tasks = JoinSet::new();
     let (feeds, stop) = (feeds::follow(controller.clone()), shutdown.clone());
@@ -161,7 +164,10 @@ impl Controller {
         };
         match self.sets.get(&key.namespace, &key.name) {
             Some(_) => self.metrics.reconciled(key, began.elapsed()),
-            None => self.metrics.gone(key),
+            None => {
+                self.metrics.gone(key);
+                self.remember(key, None);
+            }
         }
         if fence.is_some_and(|fence| !fence.is_open()) {
             // Its result may be wrong, and another replica works now.
@@ -200,6 +206,22 @@ impl Controller {
         if let Some(after) = again {
             self.queue.add_after(key.clone(), Reason::default(), after);
         }
+    }
+
+    fn memory(&self, key: &AppKey) -> memory::Memory {
+        let memories = self.memories.lock();
+        let memories = memories.unwrap_or_else(PoisonError::into_inner);
+        memories.get(key).cloned().unwrap_or_default()
+    }
+
+    /// `None`: forgets it.
+    fn remember(&self, key: &AppKey, memory: Option<memory::Memory>) {
+        let memories = self.memories.lock();
+        let mut memories = memories.unwrap_or_else(PoisonError::into_inner);
+        match memory {
+            Some(memory) => memories.insert(key.clone(), memory),
+            None => memories.remove(key),
+        };
     }
 
     fn now(&self) -> tiphys_api::meta::Time {

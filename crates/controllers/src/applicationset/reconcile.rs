@@ -1,8 +1,11 @@
 //! One reconcile of one set. Main function: [`Controller::reconcile`].
 
-use super::{Controller, REFRESH, Reason};
+use super::{
+    Controller, REFRESH, Reason,
+    memory::{Memory, Settled},
+};
 use serde_json::json;
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tiphys_api::{Application, ApplicationSet, application_set::ApplicationSetStatus, constants};
 use tiphys_apimachinery::patch::json_merge;
 use tiphys_appset::{
@@ -10,24 +13,57 @@ use tiphys_appset::{
         Change, Condition, Deletion, Done, Existing, Next, Settings, owner_of, plan, plan_deletion,
         set_conditions,
     },
-    rolling,
+    requeue_after, rolling,
 };
 use tiphys_cluster::{AppKey, Error, records::Record};
 use tiphys_engine::spec::Destination;
+use tiphys_sources::Remembered;
 
 /// What a set sees of the cluster.
 struct Seen {
-    applications: Vec<Application>,
+    applications: Vec<Arc<Application>>,
     projects: BTreeSet<String>,
-    clusters: std::sync::Arc<[Destination]>,
+    clusters: Arc<[Destination]>,
 }
 
 impl Seen {
+    fn settled(
+        &self,
+        set: &Arc<ApplicationSet>,
+        generated: &Arc<Remembered>,
+        settings: &Settings,
+    ) -> Settled {
+        Settled {
+            set: Arc::clone(set),
+            generated: Arc::clone(generated),
+            applications: self.applications.clone(),
+            projects: self.projects.clone(),
+            clusters: Arc::clone(&self.clusters),
+            settings: settings.clone(),
+        }
+    }
+
+    /// In the form that plans are made of.
+    fn copies(&self) -> Copies<'_> {
+        let applications = self.applications.iter();
+        Copies {
+            applications: applications.map(|app| (**app).clone()).collect(),
+            seen: self,
+        }
+    }
+}
+
+struct Copies<'s> {
+    applications: Vec<Application>,
+    seen: &'s Seen,
+}
+
+impl Copies<'_> {
     fn existing(&self) -> Existing<'_> {
         Existing {
             applications: &self.applications,
-            projects: &self.projects,
-            clusters: &self.clusters,
+            projects: &self.seen.projects,
+            clusters: &self.seen.clusters,
         }
     }
 }
@@ -52,30 +88,58 @@ impl Controller {
             Err(problem) => return self.unreadable(key, &problem).await,
         };
         let settings = self.settings.of_reconcile(&self.records.settings());
-        let seen = self.seen(&key.namespace)?;
         if set.metadata.deletion_timestamp.is_some() {
-            let deletion = plan_deletion(&set, &seen.existing(), &settings, self.now());
+            let seen = self.seen(&key.namespace)?;
+            let deletion = plan_deletion(&set, &seen.copies().existing(), &settings, self.now());
             return self.delete(&set, deletion).await;
         }
         self.keep_for_reverse_deletion(&set, &settings).await?;
         let refresh = set.metadata.annotations.contains_key(REFRESH);
         let is_fresh = reason.is_fresh || refresh;
-        let generated = self.answers.generate(&set, is_fresh).await;
-        let outcome = match &generated.failure {
-            Some(failure) => Err(failure),
-            None => Ok(generated.applications.as_slice()),
-        };
+        let memory = self.memory(key);
+        let before = memory.generated.as_ref();
+        let remembered = self.answers.generate_again(&set, is_fresh, before).await;
         // Answers take time: what exists is looked at after them.
         let seen = self.seen(&key.namespace)?;
-        let plan = plan(&set, outcome, &seen.existing(), &settings, self.now());
+        let now = seen.settled(&set, &remembered, &settings);
+        let generated = Some(Arc::clone(&remembered));
+        if memory
+            .settled
+            .as_ref()
+            .is_some_and(|before| before.is_as(&now))
+        {
+            if refresh {
+                self.answer_refresh(key).await?;
+            }
+            self.remember(
+                key,
+                Some(Memory {
+                    generated,
+                    ..memory
+                }),
+            );
+            return Ok(requeue_after(&set, settings.requeue));
+        }
+        let outcome = match &remembered.generated.failure {
+            Some(failure) => Err(failure),
+            None => Ok(remembered.generated.applications.as_slice()),
+        };
+        let copies = seen.copies();
+        let plan = plan(&set, outcome, &copies.existing(), &settings, self.now());
+        if let Some(held) = &plan.held {
+            self.warn_of_held(&set, held);
+        }
         let done = match plan.ends {
             true => Done::Completely,
             false => self.carry_out(&set, &plan).await,
         };
         let owned = self.owned(&set);
-        let owned: Vec<&Application> = owned.iter().collect();
+        let owned: Vec<&Application> = owned.iter().map(Arc::as_ref).collect();
         let status = plan.conclude(&set, &done, &owned, &settings, self.now());
         self.write_status(&set, &status).await?;
+        let is_idle = plan.is_idle() && set.status == status && now.is_timeless();
+        let settled = is_idle.then(|| Arc::new(now));
+        self.remember(key, Some(Memory { generated, settled }));
         if let Done::WriteFailed(message) | Done::DeleteFailed(message) = done {
             return Err(Error::Invalid {
                 key: format!("{}/{}", key.namespace, key.name),
@@ -83,11 +147,17 @@ impl Controller {
             });
         }
         if refresh && !plan.ends {
-            let patch = json!({"metadata": {"annotations": {REFRESH: null}}});
-            let (namespace, name) = (&key.namespace, &key.name);
-            self.sets.merge_patch(namespace, name, &patch).await?;
+            self.answer_refresh(key).await?;
         }
         Ok(plan.requeue_after)
+    }
+
+    /// Takes the request for a refresh away: it was answered.
+    async fn answer_refresh(&self, key: &AppKey) -> Result<(), Error> {
+        let patch = json!({"metadata": {"annotations": {REFRESH: null}}});
+        let (namespace, name) = (&key.namespace, &key.name);
+        let answered = self.sets.merge_patch(namespace, name, &patch).await;
+        answered.map(drop)
     }
 
     /// Says in the status that the specification does not have the form of one, such as a template
@@ -124,8 +194,8 @@ impl Controller {
         let mut applications = Vec::new();
         for record in records.applications.list() {
             if record.meta.namespace == namespace {
-                let app = record.value().map(|app| (*app).clone());
-                applications.push(app.or_else(|_| by_metadata(&record))?);
+                let app = record.value();
+                applications.push(app.or_else(|_| by_metadata(&record).map(Arc::new))?);
             }
         }
         Ok(Seen {
@@ -141,7 +211,7 @@ impl Controller {
     }
 
     /// The Applications of a set now.
-    fn owned(&self, set: &ApplicationSet) -> Vec<Application> {
+    fn owned(&self, set: &ApplicationSet) -> Vec<Arc<Application>> {
         let records = self.records.applications.list();
         let values = records
             .iter()
@@ -153,7 +223,6 @@ impl Controller {
                     owner.kind == "ApplicationSet" && owner.name == set.metadata.name
                 })
             })
-            .map(|app| (*app).clone())
             .collect()
     }
 

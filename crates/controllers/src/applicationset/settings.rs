@@ -1,7 +1,7 @@
 //! The settings of the controller. Main type: [`ControllerSettings`].
 
 use std::time::Duration;
-use tiphys_appset::reconcile;
+use tiphys_appset::reconcile::{self, DeleteLimit};
 use tiphys_cluster::Settings;
 use tiphys_gocompat::duration;
 use tiphys_sources::HostSettings;
@@ -20,6 +20,9 @@ pub struct ControllerSettings {
 }
 
 const PREFIX: &str = "applicationsetcontroller.";
+/// Our own.
+const DELETE_LIMIT: &str = "tiphys.applicationsetcontroller.delete.limit";
+const KEEP_DELETED: &str = "tiphys.applicationsetcontroller.deleted.keep";
 
 impl ControllerSettings {
     /// For deciding what a set does.
@@ -40,8 +43,11 @@ impl ControllerSettings {
             (None, text) if text.is_empty() => policy.is_empty(),
             (None, text) => text == "true",
         };
-        let requeue = duration::parse(&param("requeue.after")).ok();
-        let requeue = requeue.and_then(|nanos| u64::try_from(nanos).ok());
+        let time = |text: &str| {
+            let nanos = duration::parse(text).ok()?;
+            u64::try_from(nanos).ok().map(Duration::from_nanos)
+        };
+        let requeue = time(&param("requeue.after"));
         let most = param("status.max.resources.count").parse().ok();
         let defaults = reconcile::Settings::default();
         reconcile::Settings {
@@ -63,9 +69,10 @@ impl ControllerSettings {
                 .or(most)
                 .unwrap_or(defaults.most_resources),
             requeue: requeue
-                .map(Duration::from_nanos)
                 .filter(|after| *after >= Duration::from_secs(1))
                 .unwrap_or(defaults.requeue),
+            delete_limit: DeleteLimit::parse(settings.param(DELETE_LIMIT)).unwrap_or_default(),
+            keep_deleted: time(settings.param(KEEP_DELETED)).unwrap_or(defaults.keep_deleted),
         }
     }
 }

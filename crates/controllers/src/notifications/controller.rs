@@ -13,8 +13,8 @@ use tiphys_notify::{Config, Ledger, send::Threads};
 
 pub(super) struct Controller {
     pub dependencies: Dependencies,
-    /// `None`: there is no configuration.
-    pub config: Mutex<Option<Arc<Config>>>,
+    /// The configurations that there are, by namespace.
+    pub configs: Mutex<HashMap<String, Arc<Config>>>,
     /// Where threads of Slack began.
     pub threads: Mutex<Threads>,
     pub memos: Mutex<HashMap<AppKey, Memo>>,
@@ -52,8 +52,15 @@ pub(super) enum Turn {
 }
 
 impl Controller {
-    pub fn config(&self) -> Option<Arc<Config>> {
-        lock(&self.config).clone()
+    /// The configurations for Applications of a namespace: its own, and that of the control plane.
+    pub fn configs_of(&self, namespace: &str) -> Vec<Arc<Config>> {
+        let configs = lock(&self.configs);
+        let control_plane = self.dependencies.records.namespace.as_str();
+        let own = (namespace != control_plane).then_some(namespace);
+        let places = own.into_iter().chain([control_plane]);
+        places
+            .filter_map(|place| configs.get(place).cloned())
+            .collect()
     }
 
     pub fn turn(&self) -> Turn {

@@ -2,11 +2,23 @@
 
 use super::controller::{Changed, Controller, Turn, lock};
 use crate::runtime::next;
-use std::time::Duration;
-use tiphys_cluster::{ChangeType, app_state::AppKey};
+use std::{sync::Arc, time::Duration};
+use tiphys_apimachinery::Object;
+use tiphys_cluster::{ChangeType, app_state::AppKey, records::RecordChange};
+use tokio::sync::broadcast::Receiver;
 
 /// Between two looks at whether the lease is held now.
 const LOOK: Duration = Duration::from_secs(2);
+
+type Changes = Receiver<Arc<RecordChange<Object>>>;
+
+/// The next change; never, if there is no feed.
+async fn next_of(feed: &mut Option<Changes>) -> Option<Option<Arc<RecordChange<Object>>>> {
+    match feed {
+        Some(feed) => next(feed).await,
+        None => std::future::pending().await,
+    }
+}
 
 impl Controller {
     /// Follows all changes until the records end.
@@ -16,6 +28,9 @@ impl Controller {
         let mut projects = records.projects.changes();
         let mut config_maps = records.config_maps.changes();
         let mut secrets = records.secrets.changes();
+        let own = self.dependencies.self_service.as_ref();
+        let mut own_config_maps = own.map(|own| own.config_maps.changes());
+        let mut own_secrets = own.map(|own| own.secrets.changes());
         // What changed before the feeds began.
         self.read_settings();
         self.add_all();
@@ -33,6 +48,9 @@ impl Controller {
                 change = next(&mut secrets) => change.map(|change| {
                     self.configured(change.map(|c| c.record.meta.name == self.dependencies.secret));
                 }),
+                // Only what concerns us is watched.
+                change = next_of(&mut own_config_maps) => change.map(|_| self.configured(None)),
+                change = next_of(&mut own_secrets) => change.map(|_| self.configured(None)),
                 () = tokio::time::sleep(LOOK) => {
                     let before = std::mem::replace(&mut held, matches!(self.turn(), Turn::Ours(_)));
                     if held && !before {

@@ -61,14 +61,24 @@ impl Lookup for Repositories {
 }
 
 impl Repositories {
-    /// The source of an Application, the first one if it has several.
+    /// The source of an Application, the first one if it has several; the hydrated one if that is
+    /// made.
     fn question(&self, app: &Value) -> Result<SourceRequest, Unavailable> {
         let text = |path: &str| {
             let found = app.pointer(path).and_then(Value::as_str);
             found.unwrap_or_default().to_owned()
         };
         let several = app.pointer("/spec/sources/0");
-        let source = several.or_else(|| app.pointer("/spec/source"));
+        let hydrated = app.pointer("/spec/sourceHydrator").map(|_| {
+            json!({
+                "repoURL": text("/spec/sourceHydrator/drySource/repoURL"),
+                "path": text("/spec/sourceHydrator/syncSource/path"),
+                "targetRevision": text("/spec/sourceHydrator/syncSource/targetBranch"),
+            })
+        });
+        let source = several
+            .or(hydrated.as_ref())
+            .or_else(|| app.pointer("/spec/source"));
         let source = source.ok_or_else(|| Unavailable("the Application has no source".into()))?;
         let source = ApplicationSource::deserialize(source)
             .map_err(|error| Unavailable(format!("the Application's source: {error}")))?;

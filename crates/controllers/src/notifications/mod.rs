@@ -9,16 +9,22 @@ mod controller;
 mod feeds;
 mod lookup;
 mod mail;
+mod metrics;
 mod reconcile;
 mod settings;
 mod transport;
 
+pub use metrics::NotificationMetrics;
 pub use transport::{Link, LinkError};
 
 use crate::runtime::{self, Clock, Queue, Seats};
 use controller::Controller;
 use std::sync::{Arc, Mutex};
-use tiphys_cluster::{leases::Leases, records::Records};
+use tiphys_apimachinery::Object;
+use tiphys_cluster::{
+    leases::Leases,
+    records::{Records, Store},
+};
 use tiphys_sources::Sources;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -37,11 +43,33 @@ pub struct Dependencies {
     /// The names of the ConfigMap and the Secret.
     pub config_map: String,
     pub secret: String,
+    /// The same of the other namespaces, where they may configure notifications of their own.
+    pub self_service: Option<SelfService>,
     /// Concurrent evaluations.
     pub workers: usize,
     /// Sends requests and mails.
     pub link: Link,
+    pub metrics: NotificationMetrics,
     pub clock: Clock,
+}
+
+/// The ConfigMaps and Secrets with the configurations of namespaces. An Application is evaluated by
+/// that of its own namespace too.
+#[derive(Clone)]
+pub struct SelfService {
+    pub config_maps: Store<Object>,
+    pub secrets: Store<Object>,
+}
+
+impl SelfService {
+    /// Starts watching. Must be called inside a tokio runtime, when the records are ready.
+    pub fn start(records: &Records, config_map: &str, secret: &str) -> Self {
+        let (config_maps, secrets) = records.named_in_namespaces(config_map, secret);
+        Self {
+            config_maps,
+            secrets,
+        }
+    }
 }
 
 /// Runs until cancelled; running evaluations are finished first.
@@ -49,7 +77,7 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
     let workers = dependencies.workers.max(1);
     let controller = Arc::new(Controller {
         dependencies,
-        config: Mutex::default(),
+        configs: Mutex::default(),
         threads: Mutex::default(),
         memos: Mutex::default(),
         queue: Queue::default(),

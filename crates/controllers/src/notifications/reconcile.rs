@@ -31,25 +31,30 @@ impl Controller {
         let Turn::Ours(fence) = self.turn() else {
             return;
         };
-        let (Some(work), Some(config)) = (self.work(key), self.config()) else {
-            return;
-        };
-        let (controller, runtime) = (self.clone(), Handle::current());
-        let evaluation = tokio::task::spawn_blocking(move || {
-            controller.evaluate(&config, work, &runtime, fence)
-        });
-        match evaluation.await {
-            Ok(failed) => self.again(key, failed),
-            Err(error) => {
+        let (mut is_evaluated, mut failed) = (false, false);
+        for config in self.configs_of(&key.namespace) {
+            let Some(work) = self.work(key, &config) else {
+                continue;
+            };
+            let (controller, runtime) = (self.clone(), Handle::current());
+            let fence = fence.clone();
+            let evaluation = tokio::task::spawn_blocking(move || {
+                controller.evaluate(&config, work, &runtime, fence)
+            });
+            is_evaluated = true;
+            failed |= evaluation.await.unwrap_or_else(|error| {
                 tracing::error!(application = key.name, %error, "notifications: a panic");
-                self.again(key, true);
-            }
+                true
+            });
+        }
+        if is_evaluated {
+            self.again(key, failed);
         }
     }
 
     /// What is to be evaluated; `None` if nobody is told of the Application, or its status is too
     /// old to judge by.
-    fn work(&self, key: &AppKey) -> Option<Work> {
+    fn work(&self, key: &AppKey, config: &Config) -> Option<Work> {
         let records = &self.dependencies.records;
         let record = records.applications.get(&key.namespace, &key.name)?;
         let app = record.object().map(Object::into_value).ok()?;
@@ -60,7 +65,7 @@ impl Controller {
             .projects
             .get(&key.namespace, name.unwrap_or("default"))
             .and_then(|project| project.object().map(Object::into_value).ok());
-        let all = destinations(&*self.config()?, &app, project.as_ref());
+        let all = destinations(config, &app, project.as_ref());
         if all.is_empty() || is_outdated(&app) {
             return None;
         }
@@ -116,6 +121,7 @@ impl Controller {
         let mut failed = sending.unwritten;
         for event in &events {
             failed |= matches!(event, Event::Failed { .. });
+            dependencies.metrics.happened(event);
             told(&work.key, event);
         }
         failed
@@ -181,6 +187,11 @@ impl Delivery for Sending<'_> {
         let outcome = deliver(self.subject, templates, to, random, &mut world);
         lock(&self.controller.threads).merge(threads);
         outcome
+    }
+
+    fn evaluated(&mut self, trigger: &str, triggered: bool) {
+        let metrics = &self.controller.dependencies.metrics;
+        metrics.evaluated(trigger, triggered);
     }
 
     fn remember(&mut self, ledger: &Ledger) {

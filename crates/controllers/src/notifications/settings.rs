@@ -3,40 +3,65 @@
 use super::controller::{Controller, lock};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 use tiphys_apimachinery::Object;
 use tiphys_cluster::{records::Record, records::Store};
 use tiphys_notify::{Config, ConfigSource};
 
 impl Controller {
-    /// Reads the configuration as it is now. Broken entries are logged; the others work.
+    /// Reads the configurations as they are now. Broken entries are logged; the others work.
     pub fn read_settings(&self) {
         let dependencies = &self.dependencies;
         let records = &dependencies.records;
-        let namespace = &records.namespace;
-        let config_map = data(&records.config_maps, namespace, &dependencies.config_map);
-        let secret = data(&records.secrets, namespace, &dependencies.secret);
-        let secret = secret.unwrap_or_default();
-        let config = config_map.map(|config_map| {
-            let secret = secret
-                .into_iter()
-                .filter_map(|(key, value)| Some((key, STANDARD.decode(value).ok()?)))
-                .collect();
-            Config::load(ConfigSource {
-                namespace: &records.namespace,
-                config_map: &config_map,
-                secret: &secret,
-                self_service: false,
-            })
+        let stores = (&records.config_maps, &records.secrets);
+        let mut configs = HashMap::new();
+        let mut add = |stores, namespace: &str, self_service| {
+            let config = self.read(stores, namespace, self_service);
+            configs.extend(config.map(|config| (namespace.to_owned(), Arc::new(config))));
+        };
+        add(stores, &records.namespace, false);
+        if let Some(own) = &dependencies.self_service {
+            for record in own.config_maps.list() {
+                let namespace = record.meta.namespace.as_str();
+                if namespace != records.namespace && records.permits(namespace) {
+                    add((&own.config_maps, &own.secrets), namespace, true);
+                }
+            }
+        }
+        *lock(&self.configs) = configs;
+    }
+
+    /// The configuration of a namespace; `None`: there is none.
+    fn read(
+        &self,
+        (config_maps, secrets): (&Store<Object>, &Store<Object>),
+        namespace: &str,
+        self_service: bool,
+    ) -> Option<Config> {
+        let dependencies = &self.dependencies;
+        let config_map = data(config_maps, namespace, &dependencies.config_map)?;
+        let secret = data(secrets, namespace, &dependencies.secret).unwrap_or_default();
+        let decoded = secret
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, STANDARD.decode(value).ok()?)));
+        let config = Config::load(ConfigSource {
+            namespace,
+            config_map: &config_map,
+            secret: &decoded.collect(),
+            self_service,
         });
-        for problem in config.iter().flat_map(|config| &config.problems) {
+        for problem in &config.problems {
             tracing::warn!(
+                namespace,
                 key = problem.key,
                 problem = problem.message,
                 "an entry of the notifications' configuration does not work"
             );
         }
-        *lock(&self.config) = config.map(Arc::new);
+        Some(config)
     }
 }
 

@@ -1,9 +1,12 @@
 //! Argo CD's format in Redis: names of keys, and encoding of values (JSON, gzip). Main type:
 //! [`Format`].
 
-use flate2::{Compression, write::GzEncoder};
-use serde::Serialize;
-use std::{io::Write as _, time::Duration};
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{
+    io::{self, Read as _, Write as _},
+    time::Duration,
+};
 use tiphys_api::{
     cluster::ClusterInfo,
     resource::{ApplicationTree, ResourceDiff, ResourceNode},
@@ -13,6 +16,12 @@ use tiphys_api::{
 const VERSION: &str = "1.8.3";
 /// Nodes per value of a tree.
 const SHARD: usize = 100;
+/// Most bytes of a value when it is unpacked.
+const LARGEST: u64 = 256 << 20;
+/// Most pieces of a tree.
+const MOST_SHARDS: i64 = 10_000;
+/// What the keys of the channels of Applications begin with.
+const CHANNEL: &str = "app|managed-resources|";
 /// Lifetime of a cluster's values.
 const CLUSTER: Duration = Duration::from_secs(600);
 
@@ -69,10 +78,44 @@ impl Format {
     }
 
     pub fn cluster(&self, server: &str, info: &ClusterInfo) -> Item {
-        self.item(&format!("cluster|info|{server}"), info, CLUSTER)
+        self.item(&cluster_name(server), info, CLUSTER)
     }
 
-    fn key(&self, name: &str) -> String {
+    pub(super) fn managed_key(&self, instance: &str) -> String {
+        self.key(&managed_name(instance))
+    }
+
+    pub(super) fn tree_key(&self, instance: &str, shard: usize) -> String {
+        self.key(&tree_name(instance, shard))
+    }
+
+    pub(super) fn cluster_key(&self, server: &str) -> String {
+        self.key(&cluster_name(server))
+    }
+
+    /// A value as it was written. Unpacks as much as [`LARGEST`], so it may take a while.
+    ///
+    /// # Errors
+    /// It is not in this format, or too large.
+    pub(super) fn read<T: DeserializeOwned>(&self, value: &[u8]) -> io::Result<T> {
+        let mut json = Vec::new();
+        let bytes = if self.compress {
+            GzDecoder::new(value)
+                .take(LARGEST + 1)
+                .read_to_end(&mut json)?;
+            json.as_slice()
+        } else {
+            value
+        };
+        if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST) {
+            let too_large = format!("a value has more than {LARGEST} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, too_large));
+        }
+        Ok(serde_json::from_slice(bytes)?)
+    }
+
+    /// The key of a value.
+    pub(super) fn key(&self, name: &str) -> String {
         format!(
             "{}{name}|{VERSION}{}",
             self.prefix,
@@ -98,8 +141,23 @@ pub fn channel(instance: &str) -> String {
     format!("{}|{VERSION}", managed_name(instance))
 }
 
+/// The channels of all Applications, as a pattern.
+pub fn channels() -> String {
+    channel("*")
+}
+
+/// The Application that a channel is of.
+pub fn announced(channel: &str) -> Option<&str> {
+    let rest = channel.strip_prefix(CHANNEL)?;
+    rest.strip_suffix(VERSION)?.strip_suffix('|')
+}
+
+fn cluster_name(server: &str) -> String {
+    format!("cluster|info|{server}")
+}
+
 fn managed_name(instance: &str) -> String {
-    format!("app|managed-resources|{instance}")
+    format!("{CHANNEL}{instance}")
 }
 
 fn tree_name(instance: &str, shard: usize) -> String {
@@ -111,12 +169,49 @@ fn tree_name(instance: &str, shard: usize) -> String {
     }
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+/// The bytes, compressed.
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder
         .write_all(bytes)
         .and_then(|()| encoder.finish())
         .expect("compressing into memory does not fail")
+}
+
+/// The bytes that were compressed, of which there may be so many.
+pub(super) fn gunzip(packed: &[u8], largest: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = GzDecoder::new(packed)
+        .take(largest + 1)
+        .read_to_end(&mut bytes)?;
+    if u64::try_from(read).is_ok_and(|read| read <= largest) {
+        return Ok(bytes);
+    }
+    Err(io::Error::other(format!(
+        "it has more than {largest} bytes"
+    )))
+}
+
+/// How many pieces a tree has, by its first one.
+///
+/// # Errors
+/// It cannot have so many.
+pub fn pieces(first: &ApplicationTree) -> io::Result<usize> {
+    let count = first.shards_count.max(1);
+    let count = usize::try_from(count).ok().filter(|_| count <= MOST_SHARDS);
+    count.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a tree has too many pieces"))
+}
+
+/// The tree of these pieces.
+pub fn joined(pieces: Vec<ApplicationTree>) -> ApplicationTree {
+    let mut pieces = pieces.into_iter();
+    let mut tree = pieces.next().unwrap_or_default();
+    for piece in pieces {
+        tree.nodes.extend(piece.nodes);
+        tree.orphaned_nodes.extend(piece.orphaned_nodes);
+        tree.hosts.extend(piece.hosts);
+    }
+    tree
 }
 
 /// A tree split into pieces; the first one contains their number.
@@ -167,9 +262,7 @@ fn shards(tree: &ApplicationTree) -> Vec<ApplicationTree> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flate2::read::GzDecoder;
     use serde_json::{Value, json};
-    use std::io::Read as _;
 
     fn read(item: &Item) -> Value {
         let mut text = String::new();
@@ -240,6 +333,47 @@ mod tests {
                 "x:app|resources-tree|web|1.8.3"
             ]
         );
+    }
+
+    #[test]
+    fn a_value_unpacks_to_so_much_at_most() {
+        let packed = gzip(&[b'x'; 1000]);
+        assert_eq!(gunzip(&packed, 1000).expect("small").len(), 1000);
+        assert!(gunzip(&packed, 999).is_err());
+        assert!(gunzip(b"no gzip", 1000).is_err());
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        for compress in [true, false] {
+            let format = Format {
+                compress,
+                ..Format::default()
+            };
+            let items = format.application("web", &[], &tree(150));
+            let read = items[1..]
+                .iter()
+                .map(|item| format.read(&item.value).expect("it can be read"));
+            let read: Vec<ApplicationTree> = read.collect();
+            assert_eq!(pieces(&read[0]).expect("a number"), read.len());
+            let whole = joined(read);
+            assert_eq!(
+                (
+                    whole.nodes.len(),
+                    whole.orphaned_nodes.len(),
+                    whole.hosts.len()
+                ),
+                (150, 1, 1)
+            );
+            assert!(format.read::<ApplicationTree>(b"no value").is_err());
+        }
+        let many = ApplicationTree {
+            shards_count: i64::MAX,
+            ..ApplicationTree::default()
+        };
+        assert!(pieces(&many).is_err());
+        assert_eq!(announced(&channel("team_web")), Some("team_web"));
+        assert_eq!(announced("app|managed-resources|web|1.0.0"), None);
     }
 
     #[test]

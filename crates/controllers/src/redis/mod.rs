@@ -1,15 +1,20 @@
 //! Writes the state of Applications and clusters to Redis, in the format that Argo CD's servers
-//! read.
+//! read, and reads it; keeps what repo-servers share.
 //!
-//! Main function: [`follow`]. It writes what was published since the last write, and everything
+//! Main function: [`follow`]; main type: [`Store`]. The function writes what was published since the last write, and everything
 //! again after the connection was lost or when values are about to expire or are missing. Nothing
-//! waits for it: if Redis is down, Applications are still compared and synced.
+//! waits for it: if Redis is down, Applications are still compared and synced. Main type for API
+//! servers: [`Reader`].
 
 mod format;
+mod reader;
 mod sentinel;
+mod store;
 
 pub use format::Format;
+pub use reader::{ReadError, Reader};
 pub use sentinel::Sentinels;
+pub use store::Store;
 
 use crate::metrics::RedisRequests;
 use format::{Item, channel};

@@ -4,6 +4,7 @@
 //! [`SendError`]. One file has the conversation of each service.
 
 mod alertmanager;
+mod awssqs;
 mod email;
 pub(crate) mod github;
 mod googlechat;
@@ -13,6 +14,7 @@ mod opsgenie;
 mod pagerduty;
 mod pushover;
 mod rocketchat;
+mod sigv4;
 mod simple;
 mod slack;
 mod teams;
@@ -92,6 +94,7 @@ pub fn send(
         "googlechat" => googlechat::send(service, notification, to, world),
         "pushover" => pushover::send(service, notification, to, world),
         "github" => github::send(service, notification, world),
+        "awssqs" => awssqs::send(service, notification, to, world),
         other => config(format!("notifications of type {other} can not be sent yet")),
     }
 }

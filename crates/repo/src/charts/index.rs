@@ -6,7 +6,10 @@
 //! is parsed as a whole.
 
 use serde_json::Value;
-use std::{cmp::Ordering, collections::HashSet};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet, hash_map},
+};
 use tiphys_gocompat::{
     semver::{Constraints, Version},
     yaml::{self, Duplicates},
@@ -79,13 +82,29 @@ pub(crate) fn entries(index: &[u8], chart: &str) -> Result<Option<Entries>, Stri
         let Some((_, block)) = of_chart else {
             return Ok(None);
         };
-        let parsed = yaml::parse_document(needed_lines(block), &limits(), Duplicates::LastWins);
-        if let Ok(Value::Object(map)) = parsed {
-            return Ok(map.get(chart).map(|entries| checked(chart, entries)));
+        if let Some(found) = of_block(chart, block) {
+            return Ok(found);
         }
     }
     let whole = whole(text)?;
     Ok(whole.get(chart).map(|entries| checked(chart, entries)))
+}
+
+/// How many versions of a chart an index lists, for benchmarks; `None`: it does not list the chart.
+///
+/// # Errors
+/// The index cannot be read.
+#[doc(hidden)]
+pub fn index_versions(index: &[u8], chart: &str) -> Result<Option<usize>, String> {
+    Ok(entries(index, chart)?.map(|entries| entries.versions.len()))
+}
+
+/// The versions in a chart's lines. The outer `None`: the lines alone cannot be parsed.
+fn of_block(chart: &str, block: &str) -> Option<Option<Entries>> {
+    match yaml::parse_document(needed_lines(block), &limits(), Duplicates::LastWins) {
+        Ok(Value::Object(map)) => Some(map.get(chart).map(|entries| checked(chart, entries))),
+        _ => None,
+    }
 }
 
 /// The charts with their versions, in the order of the index.
@@ -94,23 +113,36 @@ pub(crate) fn entries(index: &[u8], chart: &str) -> Result<Option<Entries>, Stri
 /// The index cannot be read.
 pub(crate) fn charts(index: &[u8]) -> Result<Vec<(String, Vec<String>)>, String> {
     let text = std::str::from_utf8(index).map_err(|_| "it is not UTF-8".to_owned())?;
-    let mut charts = Vec::new();
-    if let Some(sections) = sections(text) {
-        let mut seen = HashSet::new();
-        for (name, _) in sections {
-            if !seen.insert(name.clone()) {
-                continue;
-            }
-            let entries = entries(index, &name)?.unwrap_or_default();
-            charts.push((name, entries.tags()));
-        }
+    if let Some(charts) = sections(text).and_then(of_sections) {
         return Ok(charts);
     }
+    let mut charts = Vec::new();
     for (name, entries) in whole(text)? {
         let entries = checked(&name, &entries);
         charts.push((name, entries.tags()));
     }
     Ok(charts)
+}
+
+/// Charts with their versions, where every chart's lines can be parsed alone. Each is parsed once:
+/// an index may list thousands.
+fn of_sections(sections: Vec<(String, &str)>) -> Option<Vec<(String, Vec<String>)>> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut last: Vec<(String, &str)> = Vec::new();
+    for (name, block) in sections {
+        match places.entry(name.clone()) {
+            hash_map::Entry::Occupied(place) => last[*place.get()].1 = block,
+            hash_map::Entry::Vacant(place) => {
+                place.insert(last.len());
+                last.push((name, block));
+            }
+        }
+    }
+    let read = |(name, block): (String, &str)| {
+        let entries = of_block(&name, block)?.unwrap_or_default();
+        Some((name, entries.tags()))
+    };
+    last.into_iter().map(read).collect()
 }
 
 /// For fuzzing: an index that can be parsed as a whole says the same when only the lines of a chart
@@ -462,6 +494,21 @@ generated: "2026-01-01T00:00:00Z"
                 "{index}"
             );
         }
+    }
+
+    #[test]
+    fn all_charts_are_listed() {
+        let listed = charts(INDEX.as_bytes()).expect("it can be read");
+        let names: Vec<&str> = listed.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["demo", "quoted", "none", "nothing"]);
+        assert_eq!(listed[0].1, ["1.2.3", "1.2", "0.9.0"]);
+        let twice = "apiVersion: v1\nentries:\n  a:\n  - version: 1.0.0\n  b: []\n  a:\n  - version: 2.0.0\n";
+        let listed = charts(twice.as_bytes()).expect("it can be read");
+        let expected = [
+            ("a".to_owned(), vec!["2.0.0".to_owned()]),
+            ("b".to_owned(), vec![]),
+        ];
+        assert_eq!(listed, expected, "the last of two keys counts");
     }
 
     #[test]

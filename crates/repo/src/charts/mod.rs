@@ -10,7 +10,7 @@ mod remote;
 pub use index::{limits as index_limits, sections as index_sections, whole as whole_index};
 pub use remote::{ChartRemote, Fetched, Known, RemoteOptions};
 
-pub use index::read_index;
+pub use index::{index_versions, read_index};
 
 use crate::{
     RepoAccess, RepoError, Since,

@@ -169,7 +169,8 @@ impl<'a> Additions<'a> {
         Ok(decoded.entries.iter().map(entry).collect())
     }
 
-    pub(super) fn content(&self, blob: ObjectId) -> Result<Vec<u8>, RepoError> {
+    /// What a file contains.
+    pub fn content(&self, blob: ObjectId) -> Result<Vec<u8>, RepoError> {
         let found = self
             .repo
             .find_blob(blob)
@@ -197,7 +198,7 @@ impl<'a> Additions<'a> {
             .map_err(|e| failed("naming the committer", &gix::Error::from_error(e)))?;
         match repo.edit_reference(edit(name.clone(), update.old, update.new)) {
             Ok(_) => Ok(()),
-            Err(_) if self.current(&name) != update.old => Err(RepoError::RefMoved {
+            Err(_) if self.current(&name)? != update.old => Err(RepoError::RefMoved {
                 url: self.store.url.to_string(),
                 name: update.name.clone(),
             }),
@@ -205,9 +206,11 @@ impl<'a> Additions<'a> {
         }
     }
 
-    fn current(&self, name: &gix::refs::FullName) -> Option<ObjectId> {
-        let found = self.repo.try_find_reference(name).ok().flatten();
-        found.and_then(|found| found.try_id().map(gix::Id::detach))
+    /// The commit that a ref names now; one that cannot be read is not one that was moved.
+    fn current(&self, name: &gix::refs::FullName) -> Result<Option<ObjectId>, RepoError> {
+        let found = self.repo.try_find_reference(name);
+        let found = found.map_err(|e| failed("reading the branch", &gix::Error::from_error(e)))?;
+        Ok(found.and_then(|found| found.try_id().map(gix::Id::detach)))
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) use tree::{Found, GitFiles};
 pub(crate) use walk::{Item, Visitor, walk};
 pub(crate) use write::{Author, commit_files, init_bare};
 
-use crate::RepoError;
+use crate::{RepoError, lfs::Objects};
 use gix::bstr::ByteSlice;
 use std::{
     path::Path,
@@ -55,6 +55,8 @@ pub(crate) struct Store {
     last: Arc<Mutex<Option<CommitId>>>,
     /// For a commit with its submodules.
     composed: Option<Arc<compose::Composed>>,
+    /// What the files that are Git LFS pointers stand for. `None`: they are refused.
+    lfs: Option<Arc<Objects>>,
 }
 
 impl std::fmt::Debug for Store {
@@ -98,7 +100,16 @@ impl Store {
             limits,
             last: Arc::default(),
             composed: None,
+            lfs: None,
         })
+    }
+
+    /// The same, with the objects of Git LFS that a render reads.
+    pub fn with_lfs(&self, objects: Arc<Objects>) -> Self {
+        Self {
+            lfs: Some(objects),
+            ..self.clone()
+        }
     }
 
     /// Whether its files, and those of the repositories composed with it, have not been removed.

@@ -1,7 +1,10 @@
 //! The tree of a commit as files, read directly from the object database. Nothing is checked out.
 
 use super::{GitLimit, Store};
-use crate::RepoError;
+use crate::{
+    RepoError,
+    lfs::{self, Objects},
+};
 use gix::{ObjectId, bstr::ByteSlice, objs::tree::EntryKind};
 use std::{
     collections::BTreeMap,
@@ -13,6 +16,8 @@ use tiphys_render::{FileEntry, FileError, FileKind, SourceFiles};
 const MAX_LINKS: usize = 40;
 /// Largest file that is read.
 pub(super) const MAX_FILE: u64 = 64 << 20;
+/// Files of a folder among which other Git LFS pointers are looked for.
+const MAX_BESIDE: usize = 500;
 /// Longest target of a link.
 pub(super) const MAX_LINK_TEXT: u64 = 4096;
 
@@ -98,6 +103,14 @@ impl GitFiles {
             noted: Mutex::default(),
             in_memory: false,
         }
+    }
+
+    /// Whether a file that was read is to be downloaded first; `None`: such files are refused.
+    pub fn misses_lfs(&self) -> Option<bool> {
+        self.store
+            .lfs
+            .as_ref()
+            .map(|objects| objects.is_any_missing())
     }
 
     /// The same files, with records of its own.
@@ -340,6 +353,35 @@ impl GitFiles {
         Ok(Found::Dir(stack.last().map_or(self.root, |(_, id)| *id)))
     }
 
+    /// Wants the other pointers in the folder of a file, too, so that they are not found out one by
+    /// one.
+    fn want_beside(&self, path: &str, objects: &Objects) {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let Ok(Found::Dir(id)) = self.walk(folder, &mut 0) else {
+            return;
+        };
+        let Ok(tree) = self.tree(id, folder) else {
+            return;
+        };
+        let is_file = |node: &&Node| {
+            let is_blob = matches!(node.kind, EntryKind::Blob | EntryKind::BlobExecutable);
+            is_blob && !is_document(&node.name)
+        };
+        for node in tree.iter().filter(is_file).take(MAX_BESIDE) {
+            // A file that is too large or cannot be read is no pointer that matters.
+            if let Ok(content) = self.blob(node.id, path, lfs::LARGEST_POINTER)
+                && lfs::is_pointer(&content)
+            {
+                let beside = if folder.is_empty() {
+                    node.name.to_string()
+                } else {
+                    format!("{folder}/{}", node.name)
+                };
+                objects.want(&beside, &content);
+            }
+        }
+    }
+
     fn size(&self, id: ObjectId, path: &str) -> Result<u64, FileError> {
         let repos = self.repos(path)?;
         Ok(repos
@@ -348,11 +390,6 @@ impl GitFiles {
             .map_err(|e| self.failed(path, &e))?
             .size())
     }
-}
-
-/// Whether the content is a Git LFS pointer instead of the file.
-fn is_lfs_pointer(content: &[u8]) -> bool {
-    content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/v1")
 }
 
 /// Images and the like: charts contain them, but they are not rendered.
@@ -381,10 +418,18 @@ impl SourceFiles for GitFiles {
         match self.find(path)? {
             Found::File(id) => {
                 let content = self.blob(id, path, MAX_FILE)?;
-                if is_lfs_pointer(&content) && !is_document(path) {
-                    return Err(FileError::LfsPointer(path.to_owned()));
+                match &self.store.lfs {
+                    _ if !lfs::is_pointer(&content) => Ok(Some(content)),
+                    Some(objects) => {
+                        let read = objects.read(path, &content);
+                        if read.is_err() {
+                            self.want_beside(path, objects);
+                        }
+                        read.map(Some)
+                    }
+                    None if is_document(path) => Ok(Some(content)),
+                    None => Err(FileError::LfsPointer(path.to_owned())),
                 }
-                Ok(Some(content))
             }
             _ => Ok(None),
         }

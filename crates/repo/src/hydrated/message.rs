@@ -98,7 +98,7 @@ pub fn commit_message(
 
 /// A message as `git commit` leaves it: no blanks at the ends of lines, no empty lines at either
 /// end, and never two of them together.
-pub(super) fn cleaned(message: &str) -> Result<String, RepoError> {
+pub(crate) fn cleaned(message: &str) -> Result<String, RepoError> {
     let mut out = String::new();
     let mut gap = false;
     for line in message.lines().map(str::trim_end) {

@@ -9,6 +9,7 @@ mod files;
 mod message;
 mod paths;
 
+pub(crate) use message::cleaned;
 pub use message::commit_message;
 pub use paths::{BadPath, folder};
 

@@ -6,6 +6,7 @@
 
 mod address;
 mod auth;
+mod catalogues;
 pub(crate) mod layer;
 mod manifest;
 mod registry;

@@ -6,6 +6,7 @@
 use super::{
     LAYER_BYTES,
     address::{is_tag, version_of},
+    catalogues,
     manifest::Manifest,
     registry::{Place, Registry},
 };
@@ -13,6 +14,7 @@ use crate::{
     ContactWatch, RepoAccess, RepoError, Secret,
     charts::RemoteOptions,
     entry::{Common, no_look_ups},
+    http::Downloads,
     shares::Shares,
     url::refuse,
 };
@@ -35,6 +37,10 @@ pub struct OciChart {
 /// The charts below a path of a registry.
 pub struct OciRemote {
     registry: Registry,
+    /// For lists that are not the registry's own.
+    downloads: Downloads,
+    /// Where Docker Hub's API is.
+    hub: String,
     access: RepoAccess,
 }
 
@@ -64,9 +70,18 @@ impl OciRemote {
             look_ups: no_look_ups(),
         });
         Ok(Self {
+            downloads: Downloads::new(options.timeout, Arc::clone(&common)),
+            hub: catalogues::HUB.to_owned(),
             registry: Registry::new(options.timeout, common),
             access,
         })
+    }
+
+    /// Asks for Docker Hub's lists somewhere else, for tests.
+    #[doc(hidden)]
+    pub fn with_hub(mut self, url: impl Into<String>) -> Self {
+        self.hub = url.into();
+        self
     }
 
     /// The tags of a repository below the path, as they are written.
@@ -91,11 +106,33 @@ impl OciRemote {
         Ok(Some(OciChart { digest, archive }))
     }
 
-    /// The repositories that a VMware registry lists.
+    /// The repositories below the path: as VMware's registries, Harbor or Docker Hub list them.
     ///
     /// # Errors
     /// It lists none.
     pub async fn listed(&self) -> Result<Vec<String>, RepoError> {
+        let url = &self.access.url;
+        let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let host = host.rsplit('@').next().unwrap_or_default();
+        let path = path.trim_matches('/');
+        let (downloads, access) = (&self.downloads, &self.access);
+        if catalogues::is_hub(host) {
+            let namespace = (self.hub.as_str(), path);
+            return catalogues::of_hub(downloads, access, namespace).await;
+        }
+        let absent = match self.indexed().await {
+            Err(e @ RepoError::Artifact { .. }) if !path.is_empty() => e,
+            indexed => return indexed,
+        };
+        let scheme = if access.plain_http { "http" } else { "https" };
+        let base = format!("{scheme}://{host}");
+        let found = catalogues::of_harbor(downloads, access, (&base, path)).await?;
+        found.ok_or(absent)
+    }
+
+    /// The list that VMware's registries have as an artifact.
+    async fn indexed(&self) -> Result<Vec<String>, RepoError> {
         #[derive(Deserialize)]
         struct Index {
             #[serde(default)]

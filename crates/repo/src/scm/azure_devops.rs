@@ -1,7 +1,8 @@
 //! Azure DevOps. Main functions: [`repositories`] and [`pull_requests`].
 
 use super::{
-    Account, Login, PullRequest, Repository, RepositoryId, Scm, ScmError, http::Session, or_default,
+    Account, Login, PullRequest, Repository, RepositoryId, Scm, ScmError, has_all, http::Session,
+    or_default,
 };
 use reqwest::Url;
 use serde::{Deserialize, de::IgnoredAny};
@@ -230,8 +231,7 @@ pub async fn pull_requests(
 fn of_pull(pull: Pull, settings: &PullRequestGeneratorAzureDevOps) -> Option<PullRequest> {
     let short = |name: String| name.replacen(BRANCH, "", 1);
     let labels: Vec<String> = pull.labels.into_iter().map(|label| label.name).collect();
-    let wanted = pull.repository?.name == settings.repo
-        && settings.labels.iter().all(|label| labels.contains(label));
+    let wanted = pull.repository?.name == settings.repo && has_all(&labels, &settings.labels);
     let author = pull.created_by.unique_name;
     wanted.then_some(PullRequest {
         number: pull.pull_request_id?,

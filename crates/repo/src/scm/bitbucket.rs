@@ -4,7 +4,7 @@ use super::{
     Account, Login, PullRequest, Repository, RepositoryId, Scm, ScmError, http::Session, or_default,
 };
 use reqwest::Url;
-use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
+use serde::{Deserialize, de::DeserializeOwned};
 use tiphys_api::application_set::hosts::{
     PullRequestGeneratorBitbucket, SCMProviderGeneratorBitbucket,
 };
@@ -185,11 +185,7 @@ pub async fn has_path(
     let mut parts = vec!["repositories", owner, &of.name, "src", &of.sha];
     parts.extend(path.split('/'));
     let url = session.url(&parts, &[("format", "meta")])?;
-    match session.get::<IgnoredAny>(&url).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(error),
-    }
+    session.exists(&url).await
 }
 
 pub async fn pull_requests(

@@ -6,7 +6,7 @@ use super::{
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use reqwest::Url;
-use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
+use serde::{Deserialize, de::DeserializeOwned};
 use tiphys_api::application_set::hosts::{
     PullRequestGeneratorBitbucketServer, SCMProviderGeneratorBitbucketServer,
 };
@@ -228,11 +228,7 @@ pub async fn has_path(
         ("type", "true"),
     ];
     let url = session.url(&parts, &query)?;
-    match session.get::<IgnoredAny>(&url).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(error),
-    }
+    session.exists(&url).await
 }
 
 pub async fn pull_requests(

@@ -2,10 +2,10 @@
 
 use super::{
     Account, CONCURRENT, Login, PullRequest, Repository, RepositoryId, Scm, ScmError, clone_url,
-    http::Session, or_default, pages::Numbered,
+    has_all, http::Session, or_default, pages::Numbered,
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use tiphys_api::application_set::hosts::{PullRequestGeneratorGitea, SCMProviderGeneratorGitea};
 
 /// The most that Gitea gives unless its administrator says otherwise.
@@ -147,11 +147,7 @@ pub async fn has_path(
     let mut parts = vec!["repos", of.organization.as_str(), &of.name, "contents"];
     parts.extend(path.split('/'));
     let url = session.url(&parts, &[("ref", &of.branch)])?;
-    match session.get::<IgnoredAny>(&url).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(error),
-    }
+    session.exists(&url).await
 }
 
 pub async fn pull_requests(
@@ -164,8 +160,7 @@ pub async fn pull_requests(
     let pulls = session.list::<Pull>(&path, &[("state", "open")], PAGES);
     let shown = pulls.await?.into_iter().filter_map(|pull| {
         let labels: Vec<String> = pull.labels.into_iter().map(|label| label.name).collect();
-        let wanted = settings.labels.iter().all(|label| labels.contains(label));
-        wanted.then_some(PullRequest {
+        has_all(&labels, &settings.labels).then_some(PullRequest {
             number: pull.number,
             title: pull.title,
             branch: pull.head.name,

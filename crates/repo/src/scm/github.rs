@@ -1,12 +1,12 @@
 //! GitHub and GitHub Enterprise. Main functions: [`repositories`] and [`pull_requests`].
 
 use super::{
-    Account, Login, PullRequest, Repository, RepositoryId, Scm, ScmError, clone_url, http::Session,
-    or_default, pages::Numbered,
+    Account, Login, PullRequest, Repository, RepositoryId, Scm, ScmError, clone_url, has_all,
+    http::Session, or_default, pages::Numbered,
 };
 use crate::{RepoAccess, tokens::Identity};
 use reqwest::Url;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use tiphys_api::application_set::hosts::{PullRequestGeneratorGithub, SCMProviderGeneratorGithub};
 
 const PUBLIC: &str = "https://api.github.com";
@@ -117,24 +117,24 @@ async fn sign_in<'a>(
                 key: key.clone(),
                 api: base.clone(),
             };
-            let token = installation_token(scm, account, &base, owner, app).await?;
-            session.header("authorization", &format!("Bearer {token}"))?;
+            let access = at_owner(account, &base, owner, app)?;
+            session.installed(access, owner).await?;
         }
     }
     Ok(session)
 }
 
-async fn installation_token(
-    scm: &Scm,
+/// How the token of an App's installation at an owner is got.
+fn at_owner(
     account: &Account,
     base: &str,
     owner: &str,
     app: Identity,
-) -> Result<String, ScmError> {
+) -> Result<RepoAccess, ScmError> {
     // The owner of this repository is whose installation is looked for.
     let mut url = Url::parse(base).map_err(|e| ScmError::settings(format!("{base:?}: {e}")))?;
     url.set_path(&format!("/{owner}/repositories"));
-    let access = RepoAccess {
+    Ok(RepoAccess {
         url: url.to_string(),
         identity: Some(app),
         ca_data: account.ca_data.clone(),
@@ -142,9 +142,7 @@ async fn installation_token(
         proxy: account.proxy.clone(),
         no_proxy: account.no_proxy.clone(),
         ..RepoAccess::default()
-    };
-    let access = scm.tokens.signed_in(&access).await?;
-    Ok(access.password.expose().to_owned())
+    })
 }
 
 /// The address of the API; that of GitHub Enterprise is below the named one.
@@ -238,11 +236,7 @@ pub async fn has_path(
     let mut parts = vec!["repos", of.organization.as_str(), &of.name, "contents"];
     parts.extend(path.split('/'));
     let url = session.url(&parts, &[("ref", &of.branch)])?;
-    match session.get::<IgnoredAny>(&url).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(error),
-    }
+    session.exists(&url).await
 }
 
 pub async fn pull_requests(
@@ -255,8 +249,7 @@ pub async fn pull_requests(
     let pulls = session.list::<Pull>(&path, &[], PAGES).await?;
     let shown = pulls.into_iter().filter_map(|pull| {
         let labels: Vec<String> = pull.labels.into_iter().map(|label| label.name).collect();
-        let wanted = settings.labels.iter().all(|label| labels.contains(label));
-        wanted.then_some(PullRequest {
+        has_all(&labels, &settings.labels).then_some(PullRequest {
             number: pull.number,
             title: pull.title,
             branch: pull.head.name,

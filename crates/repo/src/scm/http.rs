@@ -8,6 +8,7 @@ use crate::{
     RepoAccess,
     http::{reason, retry_after},
     repos::blocking,
+    secret::Secret,
 };
 use reqwest::{
     Method, StatusCode, Url,
@@ -16,7 +17,10 @@ use reqwest::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 use tiphys_api::access::shown_url;
 
 const MAX_REDIRECTS: usize = 5;
@@ -39,6 +43,21 @@ pub(super) struct Session<'a> {
     secret: String,
     /// Whose rate limit is used up.
     key: [u8; 32],
+    /// Where the token comes from that is sent in addition to the headers.
+    app: Option<App>,
+}
+
+/// The installation of an App, and its token now.
+struct App {
+    access: RepoAccess,
+    token: Mutex<Secret>,
+}
+
+impl App {
+    fn token(&self) -> Secret {
+        let token = self.token.lock();
+        token.unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// An answer that is no redirect.
@@ -77,6 +96,12 @@ impl<'a> Session<'a> {
         hash.update(base.origin().ascii_serialization());
         hash.update([0]);
         hash.update(&secret);
+        if let Login::GitHubApp {
+            id, installation, ..
+        } = &account.login
+        {
+            hash.update(format!("{id}/{installation}"));
+        }
         Ok(Self {
             scm,
             access,
@@ -84,7 +109,35 @@ impl<'a> Session<'a> {
             headers: HeaderMap::new(),
             secret,
             key: hash.finalize().into(),
+            app: None,
         })
+    }
+
+    /// Asks with the token of an App's installation at an owner, whose rate limit is its own. A
+    /// token that the host refuses is dropped, and fetched anew once.
+    pub async fn installed(&mut self, access: RepoAccess, owner: &str) -> Result<(), ScmError> {
+        let token = self.scm.tokens.signed_in(&access).await?.password;
+        let mut hash = Sha256::new();
+        hash.update(self.key);
+        hash.update(owner.to_lowercase());
+        self.key = hash.finalize().into();
+        let token = Mutex::new(token);
+        self.app = Some(App { access, token });
+        Ok(())
+    }
+
+    /// Another token in place of one that was refused; false if nobody can give one.
+    async fn renewed(&self, refused: Option<&Secret>) -> Result<bool, ScmError> {
+        let (Some(app), Some(refused)) = (&self.app, refused) else {
+            return Ok(false);
+        };
+        // Another request may have renewed it meanwhile.
+        if app.token() == *refused {
+            self.scm.tokens.refused(&app.access);
+            let token = self.scm.tokens.signed_in(&app.access).await?.password;
+            *app.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
+        }
+        Ok(app.token() != *refused)
     }
 
     /// Sends a header with every request to the API's origin.
@@ -133,6 +186,15 @@ impl<'a> Session<'a> {
         match self.get_optional(url).await? {
             (Some(value), headers) => Ok((value, headers)),
             (None, _) => Err(self.wrong(url, "the answer has no content")),
+        }
+    }
+
+    /// Whether there is a resource; only a "not found" of the host says that there is none.
+    pub async fn exists(&self, url: &Url) -> Result<bool, ScmError> {
+        match self.get::<serde::de::IgnoredAny>(url).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -200,8 +262,19 @@ impl<'a> Session<'a> {
     ) -> Result<Answer, ScmError> {
         self.permitted()?;
         let mut at = url.clone();
+        let mut token = self.app.as_ref().map(App::token);
+        let mut may_renew = true;
         for _ in 0..=MAX_REDIRECTS {
-            let answer = self.once(&method, &at, content.as_ref()).await?;
+            let with = (content.as_ref(), token.as_ref());
+            let mut answer = self.once(&method, &at, with).await?;
+            if answer.status == StatusCode::UNAUTHORIZED
+                && std::mem::take(&mut may_renew)
+                && self.renewed(token.as_ref()).await?
+            {
+                token = self.app.as_ref().map(App::token);
+                let with = (content.as_ref(), token.as_ref());
+                answer = self.once(&method, &at, with).await?;
+            }
             let is_followed = method == Method::GET && is_redirect(answer.status);
             if !is_followed {
                 return self.accepted(answer);
@@ -219,7 +292,7 @@ impl<'a> Session<'a> {
         &self,
         method: &Method,
         url: &Url,
-        content: Option<&(String, Duration)>,
+        (content, token): (Option<&(String, Duration)>, Option<&Secret>),
     ) -> Result<Answer, ScmError> {
         let clients = &self.scm.clients;
         let _share = clients.contact(&self.access, url).await?;
@@ -228,6 +301,9 @@ impl<'a> Session<'a> {
             .request(method.clone(), url.clone());
         if url.origin() == self.base.origin() {
             request = request.headers(self.headers.clone());
+            if let Some(token) = token {
+                request = request.bearer_auth(token.expose());
+            }
         }
         if let Some((json, timeout)) = content {
             request = request
@@ -267,7 +343,10 @@ impl<'a> Session<'a> {
             return Ok(answer);
         }
         let (said, key) = message(&answer.body);
-        let said = match said.contains(&self.secret) && !self.secret.is_empty() {
+        let token = self.app.as_ref().map(App::token);
+        let token = token.as_ref().map_or("", |token| token.expose());
+        let tells = |secret: &str| !secret.is_empty() && said.contains(secret);
+        let said = match tells(&self.secret) || tells(token) {
             true => String::new(),
             false => said,
         };

@@ -297,6 +297,11 @@ impl Repository {
     }
 }
 
+/// Whether a pull request has all labels that are asked for.
+fn has_all(labels: &[String], wanted: &[String]) -> bool {
+    wanted.iter().all(|label| labels.contains(label))
+}
+
 /// A text that a host may leave out or set to null.
 fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where

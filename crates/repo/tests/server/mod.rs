@@ -2,6 +2,7 @@
 //! passwords and redirects.
 
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::json;
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
@@ -24,6 +25,54 @@ pub struct Setup {
     /// Only version 1 of git's protocol, which does not serve commits by SHA unless a ref points to
     /// them.
     pub old: bool,
+    /// Objects of Git LFS, by digest.
+    pub lfs: Option<Lfs>,
+}
+
+/// What the LFS server of every repository has.
+#[derive(Clone, Default)]
+pub struct Lfs {
+    pub objects: std::collections::BTreeMap<String, Vec<u8>>,
+    /// Where they are, if not here, with an Authorization header for there.
+    pub elsewhere: Option<(String, String)>,
+}
+
+impl Lfs {
+    /// The answer to a request for objects, or for one; `None`: it is neither.
+    fn answer(&self, host: &str, target: &str, body: &[u8]) -> Option<Vec<u8>> {
+        if let Some((_, oid)) = target.split_once("/info/lfs/object/") {
+            return Some(response("200 OK", self.objects.get(oid)?));
+        }
+        if !target.ends_with(".git/info/lfs/objects/batch") {
+            return None;
+        }
+        let question: serde_json::Value = serde_json::from_slice(body).expect("JSON");
+        assert_eq!(question["operation"], "download");
+        let answer = |asked: &serde_json::Value| {
+            let oid = asked["oid"].as_str().expect("a digest");
+            if !self.objects.contains_key(oid) {
+                return json!({"oid": oid, "error": {"code": 404, "message": "Object does not exist"}});
+            }
+            let own = target.trim_end_matches("objects/batch");
+            let here = json!({"href": format!("http://{host}{own}object/{oid}")});
+            let download = self.elsewhere.as_ref().map_or(here, |(url, authorization)| {
+                json!({"href": format!("{url}/{oid}"), "header": {"Authorization": authorization}})
+            });
+            json!({"oid": oid, "size": asked["size"], "actions": {"download": download}})
+        };
+        let objects = question["objects"].as_array().expect("objects").iter();
+        let answer =
+            json!({"transfer": "basic", "objects": objects.map(answer).collect::<Vec<_>>()});
+        Some(response("200 OK", answer.to_string().as_bytes()))
+    }
+}
+
+fn response(status: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
 }
 
 pub struct Server {
@@ -211,6 +260,10 @@ impl Shared {
         };
         if wanted.is_some_and(|w| w != header("authorization")) {
             return b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"git\"\r\nContent-Length: 0\r\n\r\n".to_vec();
+        }
+        let lfs = self.setup.lfs.as_ref();
+        if let Some(answer) = lfs.and_then(|lfs| lfs.answer(header("host"), target, body)) {
+            return answer;
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut child = Command::new("git")

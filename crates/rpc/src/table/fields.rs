@@ -26,6 +26,7 @@ struct Node {
 
 /// The field in which a stream wraps each message; paths for a stream start with it.
 const RESULT: &str = "result";
+const ITEMS: &str = "items";
 
 impl Fields {
     /// Parses the parameter; `None` if it is empty.
@@ -47,7 +48,7 @@ impl Fields {
             }
             node.whole = true;
         }
-        Ok((!root.below.is_empty()).then_some(Self {
+        Ok((!text.is_empty()).then_some(Self {
             exclude,
             keeps_list_metadata: true,
             root,
@@ -68,14 +69,19 @@ impl Fields {
             return message.to_vec();
         };
         let list_metadata = value
-            .get("items")
+            .get(ITEMS)
             .and(value.get("metadata"))
             .filter(|_| self.keeps_list_metadata)
             .cloned();
         if self.exclude {
             remove(&mut value, &self.root);
-        } else {
+        } else if self.root.below.contains_key(ITEMS) || value.get(ITEMS).is_none() {
             keep(&mut value, &self.root);
+        } else {
+            // A list keeps its length although nothing of its items is selected.
+            let mut root = self.root.clone();
+            root.below.insert(ITEMS.to_owned(), Node::default());
+            keep(&mut value, &root);
         }
         if let (Some(metadata), Value::Object(map)) = (list_metadata, &mut value) {
             map.insert("metadata".into(), metadata);
@@ -156,6 +162,12 @@ mod tests {
             );
         }
         assert_eq!(Fields::parse(""), Ok(None));
+        for none in [",", "bogus", "Items.metadata"] {
+            let got = parse(none).apply(list.to_string().as_bytes());
+            let got: Value = serde_json::from_slice(&got).expect("JSON");
+            let want = json!({"metadata": {"resourceVersion": "5"}, "items": [{}]});
+            assert_eq!(got, want, "{none}");
+        }
         let strict = parse("items.metadata.name").strictly();
         let got = strict.apply(list.to_string().as_bytes());
         assert_eq!(got, br#"{"items":[{"metadata":{"name":"a"}}]}"#);

@@ -18,13 +18,40 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, serde_json::Er
 
 struct Lenient(Value);
 
+/// How messages begin that Go's package of that name would give; the field is not in them.
+pub(super) const STRCONV: &str = "strconv.";
+
+fn unparsed(what: &str, text: &str) -> serde_json::Error {
+    let text = format!("{STRCONV}Parse{what}: parsing {text:?}: invalid syntax");
+    serde_json::Error::custom(text)
+}
+
+/// The fields under their own names: Go reads names in any case.
+fn spelled(map: Map<String, Value>, fields: &'static [&'static str]) -> Map<String, Value> {
+    let is_known = |name: &String| fields.contains(&name.as_str());
+    if map.keys().all(is_known) {
+        return map;
+    }
+    let (mut spelled, others): (Map<_, _>, Vec<_>) = {
+        let (known, others): (Vec<_>, Vec<_>) =
+            map.into_iter().partition(|(name, _)| is_known(name));
+        (known.into_iter().collect(), others)
+    };
+    for (name, value) in others {
+        let own = fields.iter().find(|own| own.eq_ignore_ascii_case(&name));
+        let name = own.map_or(name, |own| (*own).to_owned());
+        spelled.entry(name).or_insert(value);
+    }
+    spelled
+}
+
 macro_rules! numbers {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
             match self.single() {
                 Value::String(text) => match serde_json::from_str::<serde_json::Number>(text.trim()) {
                     Ok(number) => Value::Number(number).$method(visitor),
-                    Err(_) => Err(serde_json::Error::custom(format!("{text:?} is not a number"))),
+                    Err(_) => Err(unparsed("Int", &text)),
                 },
                 other => other.$method(visitor),
             }
@@ -33,10 +60,10 @@ macro_rules! numbers {
 }
 
 impl Lenient {
-    /// The last value of a repeated parameter that is not a list.
+    /// The first value of a repeated parameter that is not a list.
     fn single(self) -> Value {
         match self.0 {
-            Value::Array(mut items) => items.pop().unwrap_or_default(),
+            Value::Array(items) => items.into_iter().next().unwrap_or_default(),
             other => other,
         }
     }
@@ -58,11 +85,9 @@ impl<'de> Deserializer<'de> for Lenient {
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         match self.single() {
             Value::String(text) => match text.as_str() {
-                "true" | "True" | "TRUE" | "t" | "1" => visitor.visit_bool(true),
-                "false" | "False" | "FALSE" | "f" | "0" => visitor.visit_bool(false),
-                other => Err(serde_json::Error::custom(format!(
-                    "{other:?} is neither true nor false"
-                ))),
+                "true" | "True" | "TRUE" | "t" | "T" | "1" => visitor.visit_bool(true),
+                "false" | "False" | "FALSE" | "f" | "F" | "0" => visitor.visit_bool(false),
+                other => Err(unparsed("Bool", other)),
             },
             other => other.deserialize_bool(visitor),
         }
@@ -100,8 +125,20 @@ impl<'de> Deserializer<'de> for Lenient {
         visitor.visit_newtype_struct(self)
     }
 
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        match self.0 {
+            Value::Object(map) => visitor.visit_map(Fields::new(spelled(map, fields))),
+            other => Lenient(other).deserialize_any(visitor),
+        }
+    }
+
     forward_to_deserialize_any! {
-        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct map struct enum identifier ignored_any
+        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct map enum identifier ignored_any
     }
 }
 
@@ -158,7 +195,10 @@ impl<'de> MapAccess<'de> for Fields {
             .take()
             .ok_or_else(|| serde_json::Error::custom("a value without a key"))?;
         seed.deserialize(Lenient(value))
-            .map_err(|e| serde_json::Error::custom(format!("{key}: {e}")))
+            .map_err(|e| match e.to_string() {
+                text if text.starts_with(STRCONV) => serde_json::Error::custom(text),
+                text => serde_json::Error::custom(format!("{key}: {text}")),
+            })
     }
 }
 
@@ -182,7 +222,7 @@ mod tests {
             from_value(json!({"projects": "a", "name": ["x", "y"]})).expect("it reads");
         assert_eq!(
             (q.projects, q.name),
-            (vec!["a".to_owned()], Some("y".to_owned()))
+            (vec!["a".to_owned()], Some("x".to_owned()))
         );
     }
 
@@ -204,12 +244,27 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_field() {
-        let e = from_value::<ApplicationCreateRequest>(json!({"upsert": "maybe"}))
-            .expect_err("no flag");
-        assert!(
-            e.to_string().contains("upsert") && e.to_string().contains("maybe"),
-            "{e}"
+    fn an_error_is_gos_or_names_the_field() {
+        for (json, text) in [
+            (
+                json!({"upsert": "maybe"}),
+                "strconv.ParseBool: parsing \"maybe\": invalid syntax",
+            ),
+            (json!({"application": {"spec": 5}}), "application: spec: "),
+        ] {
+            let e = from_value::<ApplicationCreateRequest>(json).expect_err("it is wrong");
+            assert!(e.to_string().starts_with(text), "{e}");
+        }
+    }
+
+    #[test]
+    fn names_are_read_in_any_case() {
+        let q: ApplicationQuery =
+            from_value(json!({"NAME": "a", "Projects": ["p"], "projects": ["q"]}))
+                .expect("it reads");
+        assert_eq!(
+            (q.name.as_deref(), q.projects),
+            (Some("a"), vec!["q".to_owned()])
         );
     }
 }

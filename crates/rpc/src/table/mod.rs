@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, future::BoxFuture, stream::BoxStream};
 use http::Method;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{collections::HashMap, sync::Arc};
 
 /// Which part of the request message the REST body is.
@@ -80,10 +80,10 @@ pub struct Call<S: Role> {
     pub kind: Kind,
     pub rest: Vec<Rest>,
     pub session: Session,
+    /// Fields that every request has, with their numbers.
+    required: &'static [(u32, &'static str)],
     /// `None` if the call is not implemented yet.
     pub handler: Option<Handler<S>>,
-    /// Why a call has no handler, if another reason than that.
-    pub disabled: Option<&'static str>,
 }
 
 impl<S: Role> Call<S> {
@@ -100,24 +100,14 @@ impl<S: Role> Call<S> {
             kind,
             rest: rest.iter().map(|text| Rest::parse(text)).collect(),
             session: Session::Stays,
+            required: &[],
             handler,
-            disabled: None,
         }
     }
 
     /// A row for a call that is not implemented yet.
     pub fn missing(rpc: &str, rest: &[&str], access: S::Access) -> Self {
         Self::new(rpc, rest, access, Kind::Unary, None)
-    }
-
-    /// A call of something that is switched off; `why` is the message.
-    #[must_use]
-    pub fn disabled(self, why: &'static str) -> Self {
-        Self {
-            handler: None,
-            disabled: Some(why),
-            ..self
-        }
     }
 
     /// REST bindings of a call that only gRPC has: they say so.
@@ -127,16 +117,35 @@ impl<S: Role> Call<S> {
         Self { rest, ..self }
     }
 
+    /// Names the fields that every request has (`required` in Argo CD's descriptions), with their
+    /// numbers.
+    #[must_use]
+    pub fn requiring(self, required: &'static [(u32, &'static str)]) -> Self {
+        Self { required, ..self }
+    }
+
+    /// What a REST request lacks; the last of several, as Go's encoder finds it.
+    pub(crate) fn lacks(&self, message: &Map<String, Value>) -> Option<String> {
+        let is_there = |name: &str| message.get(name).is_some_and(|value| !value.is_null());
+        let mut required = self.required.iter().rev();
+        let (_, name) = required.find(|(_, name)| !is_there(name))?;
+        Some(not_set(name))
+    }
+
+    /// What an encoded request lacks; the first of several, as Go's decoder finds it.
+    fn lacks_encoded(&self, bytes: &Bytes) -> Option<String> {
+        if self.required.is_empty() {
+            return None;
+        }
+        let numbers = numbers(bytes.clone());
+        let mut required = self.required.iter();
+        let (_, name) = required.find(|(number, _)| !numbers.contains(number))?;
+        Some(not_set(name))
+    }
+
     #[must_use]
     pub fn with_session(self, session: Session) -> Self {
         Self { session, ..self }
-    }
-
-    fn absent(&self) -> ApiError {
-        let disabled = self
-            .disabled
-            .map(|why| ApiError::new(Code::Unimplemented, why));
-        disabled.unwrap_or_else(|| missing(&self.rpc))
     }
 
     /// Answers a request and notifies the role, which counts it.
@@ -147,13 +156,43 @@ impl<S: Role> Call<S> {
         request: Request,
     ) -> Result<Reply, ApiError> {
         state.started(self);
-        let reply = match &self.handler {
-            Some(handler) => handler(state.clone(), caller, request).await,
-            None => Err(self.absent()),
+        let lacks = match &request {
+            Request::Proto(bytes) => self.lacks_encoded(bytes),
+            _ => None,
+        };
+        let reply = match (&self.handler, lacks) {
+            (_, Some(field)) => Err(unreadable(&field)),
+            (Some(handler), None) => handler(state.clone(), caller, request).await,
+            (None, None) => Err(missing(&self.rpc)),
         };
         state.handled(self, reply.as_ref().err());
         reply
     }
+}
+
+fn not_set(name: &str) -> String {
+    format!("proto: required field {name:?} not set")
+}
+
+/// The error for a message that cannot be decoded.
+fn unreadable(why: &str) -> ApiError {
+    ApiError::internal(format!("grpc: error unmarshalling request: {why}"))
+}
+
+/// The numbers of the fields at the top of a message, as far as it can be read.
+fn numbers(mut bytes: Bytes) -> Vec<u32> {
+    use prost::encoding::{DecodeContext, decode_key, skip_field};
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let Ok((number, wire)) = decode_key(&mut bytes) else {
+            break;
+        };
+        found.push(number);
+        if skip_field(wire, number, &mut bytes, DecodeContext::default()).is_err() {
+            break;
+        }
+    }
+    found
 }
 
 /// The error for a call without a handler.
@@ -310,12 +349,24 @@ impl Encoding {
 
 fn decode<Q: Query>(request: Request) -> Result<(Q, Encoding), ApiError> {
     match request {
-        Request::Proto(bytes) => Q::decode(bytes)
-            .map(|q| (q, Encoding::Proto))
-            .map_err(|e| ApiError::invalid(format!("the request is not a valid message: {e}"))),
+        Request::Proto(bytes) => {
+            Q::decode(bytes)
+                .map(|q| (q, Encoding::Proto))
+                .map_err(|e| match e.to_string() {
+                    text if text.contains("buffer underflow")
+                        || text.contains("unexpected end") =>
+                    {
+                        unreadable("unexpected EOF")
+                    }
+                    text => unreadable(&text),
+                })
+        }
         Request::Json(value) => from_value(value)
             .map(|q| (q, Encoding::Json))
-            .map_err(|e| ApiError::invalid(format!("invalid request: {e}"))),
+            .map_err(|e| match e.to_string() {
+                text if text.starts_with(lenient::STRCONV) => ApiError::invalid(text),
+                text => ApiError::invalid(format!("invalid request: {text}")),
+            }),
         Request::Stream(_) => Err(ApiError::internal(
             "a stream where one message was expected",
         )),
@@ -383,6 +434,14 @@ mod tests {
             let request = Request::Proto(Bytes::from(vec![begin; 60_000]));
             assert!(decode::<tiphys_api::rpc::application::ApplicationQuery>(request).is_err());
         }
+    }
+
+    #[test]
+    fn fields_of_a_message_are_found() {
+        // Field 1 is text, field 2 a number, and field 3 is cut off.
+        let bytes = Bytes::from_static(&[0x0a, 1, b'x', 0x10, 5, 0x1a, 9]);
+        assert_eq!(numbers(bytes), [1, 2, 3]);
+        assert_eq!(numbers(Bytes::new()), [0_u32; 0]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Path patterns of REST bindings: `/a/{name}/b`, `{field.sub}`, and `{rest=**}` at the end.
+//! Path patterns of REST bindings: `/a/{name}/b`, `{field.sub}`, and `{rest=**}`, which only
+//! literals may follow.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ pub type Bindings = Vec<(String, String)>;
 enum Part {
     Literal(String),
     Variable(String),
-    /// The rest of the path, possibly empty.
+    /// The rest of the path but the literals after it, possibly empty.
     Rest(String),
 }
 
@@ -39,12 +40,12 @@ impl Pattern {
 
     /// The variables, if the path (still percent-encoded) matches.
     pub fn matches(&self, path: &str) -> Option<Bindings> {
-        let mut words = path.strip_prefix('/')?.split('/');
-        let mut bindings = Vec::new();
-        for part in &self.0 {
+        let words: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+        let (mut words, mut bindings) = (words.as_slice().iter(), Vec::new());
+        for (at, part) in self.0.iter().enumerate() {
             match part {
                 Part::Literal(literal) => {
-                    if words.next()? != literal {
+                    if *words.next()? != literal {
                         return None;
                     }
                 }
@@ -53,7 +54,9 @@ impl Pattern {
                     bindings.push((name.clone(), percent_decode(word)));
                 }
                 Part::Rest(name) => {
-                    let rest: Vec<&str> = words.by_ref().collect();
+                    let after = self.0.len() - at - 1;
+                    let count = words.len().checked_sub(after)?;
+                    let rest: Vec<&str> = words.by_ref().take(count).copied().collect();
                     bindings.push((name.clone(), percent_decode(&rest.join("/"))));
                 }
             }
@@ -118,6 +121,11 @@ mod tests {
             ("/c/{id.value}", "/c/a%zz", Some("id.value=a%zz")),
             ("/can/{r}/{s=**}", "/can/x/y/z", Some("r=x,s=y/z")),
             ("/can/{r}/{s=**}", "/can/x", Some("r=x,s=")),
+            ("/of/{s=**}/v", "/of/a/b/v", Some("s=a/b")),
+            ("/of/{s=**}/v", "/of/a%2Fb/v", Some("s=a/b")),
+            ("/of/{s=**}/v", "/of/v", Some("s=")),
+            ("/of/{s=**}/v", "/of/a/b", None),
+            ("/of/{s=**}/v", "/of", None),
         ] {
             assert_eq!(matched(pattern, path).as_deref(), want, "{pattern} {path}");
         }

@@ -26,6 +26,7 @@ pub fn read(
         .map(|p| p.split_once('=').unwrap_or((p, "")))
     {
         match form_decode(name).as_str() {
+            "fields" if fields.is_some() => {}
             "fields" => fields = Fields::parse(&form_decode(value))?,
             name => add(message, name, form_decode(value))?,
         }

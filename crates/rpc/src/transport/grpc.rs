@@ -3,7 +3,7 @@
 
 use super::traceparent;
 use crate::{
-    ApiError, Code, Role,
+    ApiError, Code, Role, Table,
     table::{Kind, Reply, Request as CallRequest, missing},
 };
 use bytes::{Buf, BufMut, Bytes};
@@ -163,11 +163,13 @@ pub async fn handle<S: Role>(
             .unary(serving, request)
             .await;
     }
-    let call = state.table().by_rpc(&rpc);
-    let kind = call.map_or(Kind::Unary, |c| c.kind);
+    let Some(call) = state.table().by_rpc(&rpc) else {
+        return Status::from(unknown(state.table(), &rpc)).into_http();
+    };
+    let kind = call.kind;
     // Authenticate before reading any of the message.
-    let access = call.map(|c| &c.access);
-    let caller = match state.caller(source, request.headers(), access).await {
+    let headers = own_headers(request.headers());
+    let caller = match state.caller(source, &headers, Some(&call.access)).await {
         Ok(caller) => caller,
         Err(e) => return Status::from(e).into_http(),
     };
@@ -190,6 +192,37 @@ pub async fn handle<S: Role>(
     answer.instrument(span).await
 }
 
+/// The error for a method that is not there.
+fn unknown<S: Role>(table: &Table<S>, path: &str) -> ApiError {
+    let why = match path.trim_start_matches('/').rsplit_once('/') {
+        None => format!("malformed method name: {path:?}"),
+        Some((service, method)) => {
+            let prefix = format!("/{service}/");
+            if table
+                .calls()
+                .iter()
+                .any(|call| call.rpc.starts_with(&prefix))
+            {
+                format!("unknown method {method} for service {service}")
+            } else {
+                format!("unknown service {service}")
+            }
+        }
+    };
+    ApiError::new(Code::Unimplemented, why)
+}
+
+/// The headers by which a caller is known: a browser's cookie counts in gRPC only where a gateway
+/// says that it is one.
+fn own_headers(headers: &http::HeaderMap) -> http::HeaderMap {
+    let mut own = headers.clone();
+    own.remove(http::header::COOKIE);
+    if let Some(cookie) = headers.get("grpcgateway-cookie") {
+        own.insert(http::header::COOKIE, cookie.clone());
+    }
+    own
+}
+
 pub async fn handle_web<S: Role>(
     state: Arc<S>,
     source: IpAddr,
@@ -203,9 +236,26 @@ pub async fn handle_web<S: Role>(
     match web.oneshot(request).await {
         Ok(mut response) => {
             spell_out_message(response.headers_mut());
+            expose(response.headers_mut());
             response
         }
         Err(never) => match never {},
+    }
+}
+
+/// Lets pages of other origins, which may not call us, read what they get all the same, as Argo CD
+/// does: the names of the headers.
+fn expose(headers: &mut http::HeaderMap) {
+    let own = [
+        ("grpc-message", "Grpc-Message, "),
+        ("grpc-status", "Grpc-Status, "),
+    ];
+    let own = own.iter().filter(|(name, _)| headers.contains_key(*name));
+    let own: String = own.map(|(_, shown)| *shown).collect();
+    let names = format!("Content-Type, Date, {own}Vary, grpc-message, grpc-status");
+    headers.insert("vary", http::HeaderValue::from_static("Origin"));
+    if let Ok(names) = http::HeaderValue::from_str(&names) {
+        headers.insert("access-control-expose-headers", names);
     }
 }
 

@@ -13,8 +13,9 @@ pub mod unix;
 
 use crate::Role;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
+use source::Source;
 use std::{convert::Infallible, net::IpAddr, sync::Arc};
 use tonic::body::Body;
 
@@ -25,26 +26,103 @@ async fn handle<S: Role>(
     mut request: Request<Body>,
 ) -> Result<Response<Body>, Infallible> {
     let source = source::of(peer, request.headers(), state.trusted_proxies());
-    strip_root(state.root_path(), &mut request);
+    request.extensions_mut().insert(Source(source));
     let content_type = request
         .headers()
         .get(header::CONTENT_TYPE)
         .and_then(|v| v.to_str().ok())
         .unwrap_or_default();
-    let mut response = if content_type.starts_with("application/grpc-web") {
+    let is_web = content_type.starts_with("application/grpc-web");
+    let is_grpc = !is_web && content_type.starts_with("application/grpc");
+    let is_below = strip_root(state.root_path(), &mut request);
+    // Probes and clients of gRPC, which has no paths, know nothing of a prefix.
+    if !is_below && !is_grpc && request.uri().path() != "/healthz" {
+        return Ok(missing_page());
+    }
+    let mut response = if let Some(clean) = clean(request.uri()) {
+        return Ok(redirect(StatusCode::TEMPORARY_REDIRECT, &clean));
+    } else if is_web {
         return Ok(grpc::handle_web(state, source, request).await);
-    } else if content_type.starts_with("application/grpc") {
+    } else if is_grpc {
         return Ok(grpc::handle(state, source, request).await);
     } else if request.uri().path() == "/healthz" {
         text(StatusCode::OK, "ok\n")
     } else {
         match state.other(request).await {
             Ok(response) => response,
-            Err(request) => rest::handle(state, source, request).await,
+            Err(request) => rest::handle(state.clone(), source, request).await,
         }
     };
-    secure(response.headers_mut());
+    secure(state.as_ref(), response.headers_mut());
     Ok(response)
+}
+
+/// The target of a request whose path has empty segments or dots, without them.
+fn clean(uri: &Uri) -> Option<String> {
+    let path = uri.path();
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in path.split('/').skip(1) {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                kept.pop();
+            }
+            segment => kept.push(segment),
+        }
+    }
+    let mut clean = format!("/{}", kept.join("/"));
+    if path.ends_with('/') && clean != "/" {
+        clean.push('/');
+    }
+    if clean == path || !path.starts_with('/') {
+        return None;
+    }
+    if let Some(query) = uri.query() {
+        clean = format!("{clean}?{query}");
+    }
+    Some(clean)
+}
+
+/// An answer that sends a client elsewhere, as Go's servers write it.
+pub fn redirect(status: StatusCode, to: &str) -> Response<Body> {
+    let shown = to
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&#34;")
+        .replace('\'', "&#39;");
+    let name = status.canonical_reason().unwrap_or_default();
+    let mut response = text(status, format!("<a href=\"{shown}\">{name}</a>.\n\n"));
+    let headers = response.headers_mut();
+    let html = HeaderValue::from_static("text/html; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, html);
+    match HeaderValue::from_str(to) {
+        Ok(to) => {
+            headers.insert(header::LOCATION, to);
+            response
+        }
+        Err(_) => text(StatusCode::BAD_REQUEST, "no valid address\n"),
+    }
+}
+
+/// The answer where there is nothing.
+fn missing_page() -> Response<Body> {
+    let mut response = text(StatusCode::NOT_FOUND, "404 page not found\n");
+    let nosniff = HeaderValue::from_static("nosniff");
+    response
+        .headers_mut()
+        .insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    response
+}
+
+/// The response, compressed if the client accepts that.
+pub fn compressed(accepts: &HeaderMap, mut response: Response<Body>) -> Response<Body> {
+    let vary = HeaderValue::from_static("Accept-Encoding");
+    response.headers_mut().insert(header::VARY, vary);
+    if gzip::is_accepted(accepts) {
+        return gzip::compressed(response);
+    }
+    response
 }
 
 /// A plain-text response.
@@ -65,25 +143,34 @@ fn traceparent(headers: &HeaderMap) -> Option<&str> {
         .and_then(|value| value.to_str().ok())
 }
 
-fn secure(headers: &mut HeaderMap) {
+/// Headers for browsers. An answer keeps those that it has.
+fn secure<S: Role>(state: &S, headers: &mut HeaderMap) {
     for (name, value) in [
-        (
-            "content-security-policy",
-            "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'self'; frame-ancestors 'self'",
-        ),
-        ("x-frame-options", "sameorigin"),
+        ("content-security-policy", state.content_security_policy()),
+        ("x-frame-options", state.frame_options()),
         ("x-content-type-options", "nosniff"),
         ("referrer-policy", "same-origin"),
     ] {
-        headers.insert(name, HeaderValue::from_static(value));
+        if let Ok(value) = HeaderValue::from_str(value)
+            && !value.is_empty()
+        {
+            headers.entry(name).or_insert(value);
+        }
+    }
+    for (name, value) in over {
+        if value.is_empty() {
+            headers.remove(name);
+        } else {
+            headers.insert(name, value.clone());
+        }
     }
 }
 
-/// Removes the path prefix, if the request has it.
-fn strip_root(root: &str, request: &mut Request<Body>) {
+/// Removes the path prefix; false if the request does not have it.
+fn strip_root(root: &str, request: &mut Request<Body>) -> bool {
     let root = root.trim_matches('/');
     if root.is_empty() {
-        return;
+        return true;
     }
     let rest = request
         .uri()
@@ -92,10 +179,14 @@ fn strip_root(root: &str, request: &mut Request<Body>) {
     let rest = match rest {
         Some("") => "/".to_owned(),
         Some(rest) if rest.starts_with('/') => rest.to_owned(),
-        _ => return,
+        _ => return false,
     };
-    if let Ok(uri) = rest.parse() {
-        *request.uri_mut() = uri;
+    match rest.parse() {
+        Ok(uri) => {
+            *request.uri_mut() = uri;
+            true
+        }
+        Err(_) => false,
     }
 }
 
@@ -104,18 +195,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_root_path_is_optional() {
-        for (root, path, want) in [
-            ("", "/argo/x", "/argo/x"),
-            ("/argo", "/argo/x?y=1", "/x?y=1"),
-            ("argo/", "/argo", "/"),
-            ("argo", "/argonaut", "/argonaut"),
-            ("argo", "/x", "/x"),
+    fn requests_are_below_the_root_path() {
+        for (root, path, want, is_below) in [
+            ("", "/argo/x", "/argo/x", true),
+            ("/argo", "/argo/x?y=1", "/x?y=1", true),
+            ("argo/", "/argo", "/", true),
+            ("argo", "/argonaut", "/argonaut", false),
+            ("argo", "/x", "/x", false),
         ] {
             let mut request = Request::new(Body::empty());
             *request.uri_mut() = path.parse().expect("a path");
-            strip_root(root, &mut request);
+            assert_eq!(strip_root(root, &mut request), is_below, "{root} {path}");
             assert_eq!(request.uri().to_string(), want, "{root} {path}");
+        }
+    }
+
+    #[test]
+    fn paths_are_made_clean() {
+        for (path, want) in [
+            ("/", None),
+            ("/a/b/", None),
+            ("/a%2F%2Fb?c=//", None),
+            ("//a", Some("/a")),
+            ("/a//b?c=1", Some("/a/b?c=1")),
+            ("/../../etc/passwd", Some("/etc/passwd")),
+            ("/a/./b/..", Some("/a")),
+            ("/a/../", Some("/")),
+        ] {
+            let uri: Uri = path.parse().expect("a path");
+            assert_eq!(clean(&uri).as_deref(), want, "{path}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! REST: path, query and body become the request message of a call; the reply is JSON, and streams
 //! are JSON lines or server-sent events. Behaves as grpc-gateway does for Argo CD.
 
-use super::{gzip, text, traceparent};
+use super::{compressed, text, traceparent};
 use crate::{
     ApiError, Role, heavy,
     table::{Bindings, BodyOf, Call, Fields, Reply, Request as CallRequest, Rest, Session, query},
@@ -13,6 +13,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
 use serde_json::{Map, Value};
 use std::{net::IpAddr, sync::Arc, time::Duration};
+use tiphys_gocompat::json_error;
 use tonic::body::Body;
 use tracing::Instrument as _;
 
@@ -27,11 +28,11 @@ pub async fn handle<S: Role>(
     request: Request<Body>,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    if parts.method != Method::GET && !is_json(&parts) {
+    if parts.method != Method::GET && !state.takes(content_type(&parts)) {
         return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Invalid content type\n");
     }
     let path = parts.uri.path();
-    let mut response = match state.table().by_rest(&parts.method, path) {
+    let response = match state.table().by_rest(&parts.method, path) {
         Some(route) => match answer(&state, source, &parts, route, body).await {
             Ok(response) => response,
             Err(e) => json(e.code.http(), e.json().to_string().into_bytes()),
@@ -45,28 +46,17 @@ pub async fn handle<S: Role>(
         .headers()
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind == EVENT_STREAM);
-    if is_event_stream {
+    if is_event_stream || !state.compresses() {
         return response;
     }
-    let vary = HeaderValue::from_static("Accept-Encoding");
-    response.headers_mut().insert(header::VARY, vary);
-    if gzip::is_accepted(&parts.headers) {
-        response = gzip::compressed(response);
-    }
-    response
+    compressed(&parts.headers, response)
 }
 
 type Route<'a, S> = (&'a Call<S>, &'a Rest, Bindings);
 
-/// Whether the content type is JSON, without parameters. A form on another site cannot send this
-/// type, so a session cookie alone is not enough to change something.
-fn is_json(parts: &Parts) -> bool {
-    let value = parts
-        .headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|v| v.to_str().ok())
-        .unwrap_or_default();
-    value.trim().eq_ignore_ascii_case("application/json")
+fn content_type(parts: &Parts) -> &str {
+    let value = parts.headers.get(header::CONTENT_TYPE);
+    value.and_then(|v| v.to_str().ok()).unwrap_or_default()
 }
 
 async fn answer<S: Role>(
@@ -90,6 +80,10 @@ async fn answer<S: Role>(
         Some(fields) if !state.keeps_list_metadata(call) => Some(fields.strictly()),
         fields => fields,
     };
+    if let Some(field) = call.lacks(&message) {
+        let why = format!("grpc: error while marshaling: {field}");
+        return Err(ApiError::internal(why));
+    }
     let renewed = state.renewed(&caller).await;
     let name = call.rpc.trim_start_matches('/');
     let span = tracing::trace_span!(
@@ -153,8 +147,12 @@ async fn read_body(rest: &Rest, body: Body, limit: usize) -> Result<Map<String, 
     if bytes.is_empty() {
         return Ok(Map::new());
     }
-    let value: Value = serde_json::from_slice(&bytes)
-        .map_err(|e| ApiError::invalid(format!("the body is not valid JSON: {e}")))?;
+    // Only the first value, as Go's decoder reads it.
+    let mut values = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
+    let value = match values.next() {
+        None => return Ok(Map::new()),
+        Some(value) => value.map_err(|e| ApiError::invalid(json_error::of_decoder(&bytes, &e)))?,
+    };
     match (rest.body, value) {
         (BodyOf::Field(field), value) => Ok(Map::from_iter([(field.to_owned(), value)])),
         (_, Value::Object(map)) => Ok(map),

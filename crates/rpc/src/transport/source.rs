@@ -2,7 +2,20 @@
 //! type: [`Network`], the address of one or many proxies.
 
 use http::HeaderMap;
-use std::{net::IpAddr, str::FromStr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    str::FromStr,
+};
+
+/// The client's address, among the extensions of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Source(pub IpAddr);
+
+impl Default for Source {
+    fn default() -> Self {
+        Self(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+    }
+}
 
 /// A range of addresses such as `10.0.0.0/8`, or a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
-/// How much of a token one cookie has; browsers keep 4,096 bytes with its name and attributes.
-const MAX_COOKIE: usize = 4000;
+/// What browsers keep of a cookie with its name and attributes, and what its number takes.
+const MAX_COOKIE: usize = 4093;
+const NUMBER: usize = "-1=".len();
 const MAX_COOKIES: usize = 20;
 
 /// The token of a request; `cookie` is the name of the cookie that may contain it.
@@ -67,10 +68,12 @@ pub fn set_cookies(
     if !token.is_ascii() {
         return Err("the token is no text".to_owned());
     }
-    if token.len() <= MAX_COOKIE {
+    let around = attributes(root, only_https).len() + cookie.len() + NUMBER;
+    let most = MAX_COOKIE.saturating_sub(around).max(1);
+    if token.len() <= most {
         return Ok(vec![one(cookie, token)?]);
     }
-    let count = token.len().div_ceil(MAX_COOKIE);
+    let count = token.len().div_ceil(most);
     if count > MAX_COOKIES {
         return Err(format!(
             "the authentication token is {} characters long and requires {count} cookies but the \
@@ -81,8 +84,8 @@ pub fn set_cookies(
     }
     (0..count)
         .map(|n| {
-            let end = token.len().min((n + 1) * MAX_COOKIE);
-            let part = &token[n * MAX_COOKIE..end];
+            let end = token.len().min((n + 1) * most);
+            let part = &token[n * most..end];
             match n {
                 0 => one(cookie, &format!("{count}:{part}")),
                 n => one(&format!("{cookie}-{n}"), part),
@@ -95,15 +98,18 @@ pub fn set_cookies(
 /// It is sent when a link leads here, as after a sign-in at an identity provider, but with no
 /// request that another site's page makes.
 pub fn set_cookie(cookie: &str, token: &str, root: &str, only_https: bool) -> Option<HeaderValue> {
-    let root = root.trim_matches('/');
     if token.is_empty() {
+        let root = root.trim_matches('/');
         return HeaderValue::from_str(&format!("{cookie}=; Path=/{root}")).ok();
     }
+    let attributes = attributes(root, only_https);
+    HeaderValue::from_str(&format!("{cookie}={token}{attributes}")).ok()
+}
+
+fn attributes(root: &str, only_https: bool) -> String {
+    let root = root.trim_matches('/');
     let secure = if only_https { "; Secure" } else { "" };
-    HeaderValue::from_str(&format!(
-        "{cookie}={token}; path=/{root}; SameSite=lax; httpOnly{secure}"
-    ))
-    .ok()
+    format!("; path=/{root}; SameSite=lax; httpOnly{secure}")
 }
 
 #[cfg(test)]

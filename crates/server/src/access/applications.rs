@@ -1,7 +1,7 @@
 //! Applications: finding, listing, watching and writing them.
 
 use super::{
-    Action, Authorized, Create, Delete, Get, Guard, Reach, Resource, Verb, Writes,
+    Action, Ask, Authorized, Create, Delete, Get, Guard, Reach, Resource, Verb, Writes,
     guard::{app_name, scoped},
 };
 use crate::{
@@ -126,6 +126,39 @@ pub(crate) async fn app_in_project(
         return Ok(None);
     };
     Ok((spec::project_name(&app) == project).then(|| Authorized::new(app)))
+}
+
+/// The Application (namespace and name) that a page names together with its project, for callers
+/// who may see it and have another permission, `also`, for `object`, or else for the Application.
+/// `None`: it is in another project.
+///
+/// # Errors
+/// The permissions are those of the name, so that a refusal tells nothing of what is there.
+pub(crate) async fn app_of_page(
+    state: &State,
+    guard: &Guard,
+    (namespace, name): (&str, &str),
+    project: &str,
+    (also, object): (Ask, Option<&str>),
+) -> Result<Option<Authorized<Application, Get>>, ApiError> {
+    let reach = &state.reach;
+    let named = app_name(project, namespace, name, &reach.namespace);
+    guard.ask(Resource::Applications, Action::Get, "", &named)?;
+    guard.ask(also.0, also.1, "", object.unwrap_or(&named))?;
+    if !reach.permits(namespace) {
+        return Err(ApiError::denied());
+    }
+    let app = reach.store.get_app(namespace, name).await?;
+    Ok((spec::project_name(&app) == project).then(|| Authorized::new(app)))
+}
+
+/// Checks that the caller may create or change an Application of this name, which may be qualified.
+pub(crate) fn may_write(guard: &Guard, name: &str, project: &str) -> Result<(), ApiError> {
+    let object = format!("{project}/{name}");
+    let asked = |action| guard.ask(Resource::Applications, action, "", &object);
+    asked(Action::Create)
+        .or_else(|_| asked(Action::Update))
+        .map_err(|_| ApiError::denied())
 }
 
 /// A change of an Application that the caller may see.

@@ -85,8 +85,11 @@ impl Reach {
     }
 
     /// What the controller sees of the cluster; `None`: it has nothing to do with it.
-    pub(crate) fn cluster_info<A>(&self, cluster: &Authorized<Cluster, A>) -> Option<ClusterInfo> {
-        self.live.info(&cluster.server)
+    pub(crate) async fn cluster_info<A>(
+        &self,
+        cluster: &Authorized<Cluster, A>,
+    ) -> Option<ClusterInfo> {
+        self.live.info(&cluster.server).await
     }
 
     /// The clusters scoped to the project; no further permission is needed, since they are part of

@@ -34,15 +34,15 @@ impl Reach {
 }
 
 impl<A> LiveOf<'_, A> {
-    pub async fn managed_resources(&self) -> Option<Arc<Vec<ResourceDiff>>> {
+    pub async fn managed_resources(&self) -> Result<Option<Arc<Vec<ResourceDiff>>>, ApiError> {
         self.live.managed_resources(self.app).await
     }
 
-    pub async fn tree(&self) -> Option<Arc<ApplicationTree>> {
+    pub async fn tree(&self) -> Result<Option<Arc<ApplicationTree>>, ApiError> {
         self.live.tree(self.app).await
     }
 
-    pub fn watch_tree(&self) -> BoxStream<'static, Arc<ApplicationTree>> {
+    pub fn watch_tree(&self) -> BoxStream<'static, Result<Arc<ApplicationTree>, ApiError>> {
         self.live.watch_tree(self.app)
     }
 

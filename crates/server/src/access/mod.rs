@@ -34,14 +34,16 @@ mod trusted;
 mod unasked;
 
 pub use action::{Access, Action, Ask, Resource};
-pub use enforcer::{AdminOnly, Enforcer, Question};
+pub use enforcer::{AdminOnly, Enforcer, Everybody, Question};
 pub use policy::PolicyEnforcer;
 
 pub(crate) use action::{
     Create, Delete, DeleteResource, Get, Override, ReadLogs, Rollback, RunAction, Sync, Update,
     UpdateResource, Verb, Writes,
 };
-pub(crate) use applications::{Followed, Seen, SeenEvents, app_in_project, find, find_to};
+pub(crate) use applications::{
+    Followed, Seen, SeenEvents, app_in_project, app_of_page, find, find_to, may_write,
+};
 pub(crate) use charts::{read_charts, refused};
 pub(crate) use cluster_secrets::sanitized;
 pub(crate) use clusters::{ClusterKey, StoredCluster};
@@ -94,6 +96,11 @@ impl Reach {
     /// Whether Applications are allowed in a namespace.
     pub(crate) fn permits(&self, namespace: &str) -> bool {
         self.store.permits(namespace)
+    }
+
+    /// Whether Applications may be in other namespaces than the control plane's.
+    pub(crate) fn permits_others(&self) -> bool {
+        self.store.permits_others()
     }
 
     /// Records an event. It needs no permission, because it reveals nothing.

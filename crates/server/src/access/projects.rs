@@ -26,13 +26,16 @@ impl Guard {
 }
 
 impl Reach {
-    /// The projects that the caller may see.
+    /// The projects that the caller may see, with the version of the list.
     pub(crate) async fn projects(
         &self,
         guard: &Guard,
-    ) -> StoreResult<Vec<Authorized<AppProject, Get>>> {
-        let all = self.store.list_projects().await?.into_iter();
-        Ok(all.filter_map(|p| guard.grant(p).ok()).collect())
+    ) -> StoreResult<(Vec<Authorized<AppProject, Get>>, String)> {
+        let all = self.store.list_projects().await?;
+        let versions = all.iter().map(|p| p.metadata.resource_version.parse());
+        let newest: Option<u64> = versions.filter_map(Result::ok).max();
+        let seen = all.into_iter().filter_map(|p| guard.grant(p).ok());
+        Ok((seen.collect(), newest.unwrap_or_default().to_string()))
     }
 
     /// The project merged with global projects and with what is scoped to it.

@@ -1,7 +1,7 @@
 //! Repositories and their credentials.
 
 use super::{
-    Action, Authorized, Create, Delete, Get, Guard, Reach, Resource, Update, Verb, guard::scoped,
+    Authorized, Create, CredentialUse, Delete, Get, Guard, Reach, Update, Verb, guard::scoped,
     secrets,
 };
 use crate::{
@@ -17,18 +17,49 @@ use tiphys_engine::spec;
 /// A stored repository and its Secret.
 pub(crate) struct Stored<A> {
     secret: SecretRecord,
+    use_: CredentialUse,
     pub repository: Authorized<Repository, A>,
+}
+
+impl CredentialUse {
+    /// Checks a permission for a repository, which policies know by its project and URL.
+    fn grant<A: Verb>(
+        self,
+        guard: &Guard,
+        repository: Repository,
+    ) -> Result<Authorized<Repository, A>, ApiError> {
+        let named = scoped(&repository.project, &repository.repo);
+        guard.ask(self.resource(), A::ACTION, "", &named)?;
+        Ok(Authorized::new(repository))
+    }
+
+    /// Checks the permission to create a repository.
+    pub(crate) fn new_repository(
+        self,
+        guard: &Guard,
+        repository: Repository,
+    ) -> Result<Authorized<Repository, Create>, ApiError> {
+        self.grant(guard, repository)
+    }
 }
 
 impl Reach {
     /// The repositories that the caller may see, sorted by project and URL.
-    pub(crate) async fn repositories(&self, guard: &Guard) -> Result<Vec<Stored<Get>>, ApiError> {
-        let all = secrets::records(self.store.as_ref()).await?.into_iter();
+    pub(crate) async fn repositories(
+        &self,
+        guard: &Guard,
+        use_: CredentialUse,
+    ) -> Result<Vec<Stored<Get>>, ApiError> {
+        let all = secrets::records(self.store.as_ref(), use_).await?;
         let seen = |(secret, repository)| {
-            let repository = guard.grant(repository).ok()?;
-            Some(Stored { secret, repository })
+            let repository = use_.grant(guard, repository).ok()?;
+            Some(Stored {
+                secret,
+                use_,
+                repository,
+            })
         };
-        Ok(all.filter_map(seen).collect())
+        Ok(all.into_iter().filter_map(seen).collect())
     }
 
     /// The repositories scoped to the project; no further permission is needed, since they are part
@@ -47,9 +78,10 @@ impl Reach {
     pub(crate) async fn repository(
         &self,
         guard: &Guard,
+        use_: CredentialUse,
         q: &RepoQuery,
     ) -> Result<Stored<Get>, ApiError> {
-        let mut same = self.repositories(guard).await?;
+        let mut same = self.repositories(guard, use_).await?;
         same.retain(|stored| same_repository(&stored.repository.repo, &q.repo));
         if same.is_empty() {
             return Err(ApiError::denied());
@@ -73,11 +105,12 @@ impl Reach {
     pub(crate) async fn repository_to_change(
         &self,
         guard: &Guard,
+        use_: CredentialUse,
         q: &RepoQuery,
     ) -> Result<Stored<Update>, ApiError> {
         let named = scoped(&q.app_project, &q.repo);
-        guard.ask(Resource::Repositories, Action::Update, "", &named)?;
-        let all = secrets::records(self.store.as_ref()).await?;
+        guard.ask(use_.resource(), Update::ACTION, "", &named)?;
+        let all = secrets::records(self.store.as_ref(), use_).await?;
         let found = all.into_iter().find(|(_, stored)| {
             same_repository(&stored.repo, &q.repo) && stored.project == q.app_project
         });
@@ -85,7 +118,8 @@ impl Reach {
             found.ok_or_else(|| ApiError::not_found(format!("repo '{}' not found", q.repo)))?;
         Ok(Stored {
             secret,
-            repository: guard.grant(repository)?,
+            use_,
+            repository: use_.grant(guard, repository)?,
         })
     }
 
@@ -114,10 +148,11 @@ impl Reach {
     /// The repository with credentials from a template if it has none of its own.
     pub(crate) async fn with_inherited<A>(
         &self,
+        use_: CredentialUse,
         repository: &Authorized<Repository, A>,
     ) -> Result<Authorized<Repository, A>, ApiError> {
         let repository = Repository::clone(repository);
-        let complete = secrets::with_inherited(self.store.as_ref(), repository).await?;
+        let complete = secrets::with_inherited(self.store.as_ref(), use_, repository).await?;
         Ok(Authorized::new(complete))
     }
 
@@ -125,26 +160,29 @@ impl Reach {
     /// CD.
     pub(crate) async fn existing_repository(
         &self,
+        use_: CredentialUse,
         new: &Authorized<Repository, Create>,
     ) -> Result<Option<Stored<Create>>, ApiError> {
-        let name = secrets::secret_name(&new.repo, &new.project);
-        let all = secrets::records(self.store.as_ref()).await?;
+        let name = secrets::secret_name(use_, &new.repo, &new.project);
+        let all = secrets::records(self.store.as_ref(), use_).await?;
         let same = |(secret, r): &(SecretRecord, Repository)| {
             secret.name == name || (same_repository(&r.repo, &new.repo) && r.project == new.project)
         };
         let found = all.into_iter().find(same);
         Ok(found.map(|(secret, repository)| Stored {
             secret,
+            use_,
             repository: Authorized::new(repository),
         }))
     }
 
     pub(crate) async fn create_repository(
         &self,
+        use_: CredentialUse,
         repository: &Authorized<Repository, Create>,
         existing: Option<Stored<Create>>,
     ) -> StoreResult<()> {
-        let secret = secrets::secret_of(repository, existing.map(|stored| stored.secret));
+        let secret = secrets::secret_of(repository, use_, existing.map(|stored| stored.secret));
         self.store.put_secret(&secret).await
     }
 
@@ -154,7 +192,7 @@ impl Reach {
         old: Stored<Update>,
         new: &Authorized<Repository, Update>,
     ) -> StoreResult<()> {
-        let secret = secrets::secret_of(new, Some(old.secret));
+        let secret = secrets::secret_of(new, old.use_, Some(old.secret));
         self.store.put_secret(&secret).await
     }
 
@@ -167,8 +205,9 @@ impl<A> Stored<A> {
     /// Checks another permission for the same repository.
     pub(crate) fn also<B: Verb>(self, guard: &Guard) -> Result<Stored<B>, ApiError> {
         Ok(Stored {
-            repository: guard.also(&self.repository)?,
+            repository: self.use_.grant(guard, self.repository.into_inner())?,
             secret: self.secret,
+            use_: self.use_,
         })
     }
 }
@@ -180,7 +219,7 @@ impl Stored<Update> {
         guard: &Guard,
         new: Repository,
     ) -> Result<Authorized<Repository, Update>, ApiError> {
-        guard.grant(new)
+        self.use_.grant(guard, new)
     }
 }
 

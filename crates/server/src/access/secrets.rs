@@ -18,6 +18,7 @@ use tiphys_gocompat::fnv::hash32a;
 use tiphys_rpc::table::from_value;
 
 const REPOSITORY: &str = "repository";
+const WRITE_REPOSITORY: &str = "repository-write";
 const CREDENTIALS: &str = "repo-creds";
 const WRITE_CREDENTIALS: &str = "repo-write-creds";
 
@@ -132,10 +133,14 @@ fn read<T: DeserializeOwned>(
 }
 
 /// The Secret that stores the repository. Other values of an existing Secret are kept.
-pub fn secret_of(repository: &Repository, existing: Option<SecretRecord>) -> SecretRecord {
+pub fn secret_of(
+    repository: &Repository,
+    use_: CredentialUse,
+    existing: Option<SecretRecord>,
+) -> SecretRecord {
     let fields = serde_json::to_value(repository).unwrap_or_default();
-    let name = || secret_name(&repository.repo, &repository.project);
-    let mut secret = existing.unwrap_or_else(|| new_secret(name(), REPOSITORY));
+    let name = || secret_name(use_, &repository.repo, &repository.project);
+    let mut secret = existing.unwrap_or_else(|| new_secret(name(), repository_type(use_)));
     put(&mut secret, &fields, FIELDS);
     secret
 }
@@ -192,9 +197,20 @@ fn put(
     }
 }
 
-/// `repo-` and FNV-1a of the URL and project: the name that Argo CD gives.
-pub fn secret_name(url: &str, project: &str) -> String {
-    hashed_name("repo", url, project)
+/// The value of the label of Secrets with repositories.
+fn repository_type(use_: CredentialUse) -> &'static str {
+    match use_ {
+        CredentialUse::Read => REPOSITORY,
+        CredentialUse::Write => WRITE_REPOSITORY,
+    }
+}
+
+/// A prefix and FNV-1a of the URL and project: the name that Argo CD gives.
+pub fn secret_name(use_: CredentialUse, url: &str, project: &str) -> String {
+    match use_ {
+        CredentialUse::Read => hashed_name("repo", url, project),
+        CredentialUse::Write => hashed_name("repo-write", url, project),
+    }
 }
 
 fn hashed_name(prefix: &str, url: &str, project: &str) -> String {
@@ -204,7 +220,7 @@ fn hashed_name(prefix: &str, url: &str, project: &str) -> String {
 
 /// All stored repositories. A Secret that cannot be read does not hide the others.
 pub async fn stored(store: &dyn Store) -> Result<Vec<Repository>, ApiError> {
-    Ok(records(store)
+    Ok(records(store, CredentialUse::Read)
         .await?
         .into_iter()
         .map(|(_, repository)| repository)
@@ -212,8 +228,11 @@ pub async fn stored(store: &dyn Store) -> Result<Vec<Repository>, ApiError> {
 }
 
 /// All stored repositories with their Secrets, sorted by project and URL.
-pub async fn records(store: &dyn Store) -> Result<Vec<(SecretRecord, Repository)>, ApiError> {
-    let secrets = store.secrets_of_type(REPOSITORY).await?;
+pub async fn records(
+    store: &dyn Store,
+    use_: CredentialUse,
+) -> Result<Vec<(SecretRecord, Repository)>, ApiError> {
+    let secrets = store.secrets_of_type(repository_type(use_)).await?;
     let read = |secret: SecretRecord| match parse(&secret) {
         Ok(repository) => Some((secret, repository)),
         Err(e) => {
@@ -261,16 +280,17 @@ pub async fn repository(
     let shared = || stored.iter().filter(same).find(|r| r.project.is_empty());
     let mut found = own.or_else(shared).cloned().unwrap_or_default();
     url.clone_into(&mut found.repo);
-    with_inherited(store, found).await
+    with_inherited(store, CredentialUse::Read, found).await
 }
 
 /// Adds credentials from the template with the longest matching path if the repository has none.
 pub async fn with_inherited(
     store: &dyn Store,
+    use_: CredentialUse,
     mut repository: Repository,
 ) -> Result<Repository, ApiError> {
     if !repository.has_credentials() {
-        let templates = templates(store, CredentialUse::Read).await?;
+        let templates = templates(store, use_).await?;
         let creds = templates.iter().map(|(_, creds)| creds);
         if let Some(template) = best_template(&repository.repo, creds, |t| t.url.as_str()) {
             repository.inherit(template);
@@ -294,7 +314,7 @@ mod tests {
             github_app_id: 7,
             ..Default::default()
         };
-        let mut secret = secret_of(&repository, None);
+        let mut secret = secret_of(&repository, CredentialUse::Read, None);
         assert_eq!(secret.text("insecure"), "true");
         secret.data.insert("other".into(), b"kept".to_vec());
         assert_eq!(parse(&secret).expect("it reads"), repository);
@@ -303,6 +323,7 @@ mod tests {
                 password: String::new(),
                 ..repository
             },
+            CredentialUse::Read,
             Some(secret),
         );
         assert_eq!(
@@ -316,10 +337,13 @@ mod tests {
 
     #[test]
     fn names_are_argo_cds() {
-        assert_eq!(
-            secret_name("https://github.com/argoproj/argocd-example-apps", ""),
-            "repo-1686952910"
-        );
+        let examples = "https://github.com/argoproj/argocd-example-apps";
+        for (use_, name) in [
+            (CredentialUse::Read, "repo-1686952910"),
+            (CredentialUse::Write, "repo-write-1686952910"),
+        ] {
+            assert_eq!(secret_name(use_, examples, ""), name);
+        }
         let name = |use_, url: &str| {
             let creds = RepoCreds {
                 url: url.to_owned(),

@@ -72,7 +72,13 @@ impl Reach {
         &self,
         guard: &Guard,
     ) -> (Vec<Authorized<Arc<ApplicationSet>, Get>>, String) {
-        let (all, version) = self.sets.list();
+        let (all, mut version) = self.sets.list();
+        if version.is_empty() || version == "0" {
+            // Where several namespaces are watched there is no version of all of them.
+            let versions = all.iter().map(|set| set.metadata.resource_version.parse());
+            let newest: Option<u64> = versions.filter_map(Result::ok).max();
+            version = newest.unwrap_or_default().to_string();
+        }
         let seen = all
             .into_iter()
             .filter(|set| self.permits(&set.metadata.namespace))

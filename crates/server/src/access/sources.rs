@@ -7,7 +7,7 @@ use crate::{
     ApiError,
     ports::{RenderRequest, RenderedManifests, Sources},
 };
-use std::fs::File;
+use std::{collections::BTreeMap, fs::File};
 use tiphys_api::{
     AppProject,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
@@ -68,6 +68,15 @@ impl<A> SourcesOf<'_, A> {
         request: RenderRequest,
     ) -> Result<RepoAppDetailsResponse, ApiError> {
         self.sources.details(self.of_repository(request)).await
+    }
+
+    /// The folders at this revision that a tool renders, with its name.
+    pub async fn tools(
+        &self,
+        revision: &str,
+        project: &str,
+    ) -> Result<BTreeMap<String, String>, ApiError> {
+        self.sources.tools(self.repository, revision, project).await
     }
 
     pub async fn test(&self) -> Result<(), ApiError> {

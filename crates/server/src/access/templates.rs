@@ -10,8 +10,8 @@ use tiphys_api::{
     repository::RepoCreds,
 };
 
-/// What the credentials of a template are for. Policies and Secrets tell these apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What credentials are for. Policies and Secrets tell these apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CredentialUse {
     Read,
     /// To push hydrated manifests.
@@ -19,7 +19,7 @@ pub(crate) enum CredentialUse {
 }
 
 impl CredentialUse {
-    fn resource(self) -> Resource {
+    pub(super) fn resource(self) -> Resource {
         match self {
             Self::Read => Resource::Repositories,
             Self::Write => Resource::WriteRepositories,

@@ -1,6 +1,8 @@
 //! Operations that the server runs without a caller, and therefore without permission checks. No
 //! call of the table may reach them.
 //!
+//! A badge shows anybody the health and sync status of an Application, if the settings say so.
+//!
 //! A push notification has no caller: the sender is authenticated by the host's secret, if one is
 //! configured. It learns nothing, and can only set the refresh annotations of Applications and
 //! ApplicationSets.
@@ -12,6 +14,18 @@ use std::sync::Arc;
 use tiphys_api::{Application, ApplicationSet};
 
 impl Reach {
+    /// An Application for its badge.
+    pub(crate) fn app_for_badge(&self, namespace: &str, name: &str) -> Option<Arc<Application>> {
+        self.index.get(namespace, name)
+    }
+
+    /// The Applications of a namespace, for a project's badge.
+    pub(crate) fn apps_for_badge(&self, namespace: &str) -> Vec<Arc<Application>> {
+        let mut apps = self.index.all().0;
+        apps.retain(|app| app.metadata.namespace == namespace);
+        apps
+    }
+
     /// All Applications, to find those that a push affects.
     pub(crate) fn apps_for_webhook(&self) -> Vec<Arc<Application>> {
         self.index.all().0

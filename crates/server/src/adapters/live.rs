@@ -1,7 +1,10 @@
 //! [`ClusterLive`]: the state that the controller publishes, and live objects of the destination
 //! clusters.
 
-use super::of_cluster;
+use super::{
+    of_cluster,
+    published::{InProcess, Published, Trees},
+};
 use crate::{
     ApiError, Code,
     ports::{
@@ -16,10 +19,10 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
     Application,
-    cluster::ClusterInfo,
+    cluster::{ClusterInfo, ConnectionState},
     resource::{ApplicationTree, ResourceDiff},
     rpc::{application::LogEntry, events::EventList},
 };
@@ -50,15 +53,25 @@ const MAX_LINE: usize = 256 * 1024;
 pub struct ClusterLive {
     records: Records,
     clusters: Clusters,
-    states: AppStates,
+    published: Arc<dyn Published>,
 }
 
 impl ClusterLive {
+    /// The controller in this process publishes these states.
     pub fn new(records: Records, clusters: Clusters, states: AppStates) -> Self {
+        let published = InProcess {
+            states,
+            clusters: clusters.clone(),
+        };
+        Self::reading(records, clusters, Arc::new(published))
+    }
+
+    /// The controller publishes there.
+    pub fn reading(records: Records, clusters: Clusters, published: Arc<dyn Published>) -> Self {
         Self {
             records,
             clusters,
-            states,
+            published,
         }
     }
 
@@ -148,29 +161,19 @@ fn key(app: &Application) -> AppKey {
 
 #[async_trait]
 impl Live for ClusterLive {
-    async fn managed_resources(&self, app: &Application) -> Option<Arc<Vec<ResourceDiff>>> {
-        let state = self.states.get(&key(app))?;
-        Some(heavy::run(move || Arc::new(state.managed())).await)
+    async fn managed_resources(
+        &self,
+        app: &Application,
+    ) -> Result<Option<Arc<Vec<ResourceDiff>>>, ApiError> {
+        self.published.managed(&key(app)).await
     }
 
-    async fn tree(&self, app: &Application) -> Option<Arc<ApplicationTree>> {
-        self.states.get(&key(app)).map(|state| state.tree.clone())
+    async fn tree(&self, app: &Application) -> Result<Option<Arc<ApplicationTree>>, ApiError> {
+        self.published.tree(&key(app)).await
     }
 
-    fn watch_tree(&self, app: &Application) -> BoxStream<'static, Arc<ApplicationTree>> {
-        let states = self.states.subscribe(&key(app));
-        let changes = futures::stream::unfold((states, true), |(mut states, first)| async move {
-            if !first {
-                states.changed().await.ok()?;
-            }
-            let state = states.borrow_and_update().clone();
-            Some((state, (states, false)))
-        });
-        changes
-            .filter_map(|state| {
-                std::future::ready((state.generation > 0).then(|| state.tree.clone()))
-            })
-            .boxed()
+    fn watch_tree(&self, app: &Application) -> Trees {
+        self.published.watch_tree(&key(app))
     }
 
     async fn facts(&self, app: &Application) -> Result<ClusterVersions, ApiError> {
@@ -456,10 +459,19 @@ impl Live for ClusterLive {
         self.records.settings().destinations.to_vec()
     }
 
-    fn info(&self, server: &str) -> Option<ClusterInfo> {
-        let open = self.clusters.list();
-        let live = open.iter().find(|c| c.destination.server == server)?;
-        Some(live.info(Timestamp::now()))
+    async fn info(&self, server: &str) -> Option<ClusterInfo> {
+        // A list of clusters is worth more than an error.
+        let unknown = |e: ApiError| {
+            Some(ClusterInfo {
+                connection_state: ConnectionState {
+                    status: "Unknown".into(),
+                    message: e.message,
+                    attempted_at: Some(Timestamp::now().into()),
+                },
+                ..ClusterInfo::default()
+            })
+        };
+        self.published.cluster(server).await.unwrap_or_else(unknown)
     }
 
     async fn probe(&self, cluster: &SecretRecord) -> Result<String, ApiError> {

@@ -3,12 +3,14 @@
 
 mod live;
 mod no_catalog;
+mod published;
 mod records;
 mod sets;
 mod sources;
 
 pub use live::ClusterLive;
 pub use no_catalog::NoCatalog;
+pub use published::{InProcess, Published, Trees, Unpublished};
 pub use records::RecordStore;
 pub use sets::RecordSets;
 pub use sources::RepoSources;

@@ -22,6 +22,7 @@ use tiphys_cluster::{
 use tokio::sync::broadcast::{self, error::RecvError};
 
 const COMPONENT: &str = "argocd-server";
+const PARAMS: &str = "argocd-cmd-params-cm";
 
 /// The records of one control plane.
 pub struct RecordStore {
@@ -144,6 +145,10 @@ fn secret_record(object: &Object) -> SecretRecord {
 impl Store for RecordStore {
     fn permits(&self, namespace: &str) -> bool {
         self.records.permits(namespace)
+    }
+
+    fn permits_others(&self) -> bool {
+        self.records.permits_others()
     }
 
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
@@ -337,7 +342,12 @@ impl Store for RecordStore {
     async fn config_map(&self, name: &str) -> StoreResult<BTreeMap<String, String>> {
         let record = self.records.config_maps.get(&self.records.namespace, name);
         let object = record.map(|r| r.object()).transpose()?;
-        Ok(object.as_ref().map(texts).unwrap_or_default())
+        let mut data = object.as_ref().map(texts).unwrap_or_default();
+        if name == PARAMS {
+            // Those of the command line are among them.
+            data.extend(self.records.settings().params.clone());
+        }
+        Ok(data)
     }
 
     async fn read_config_map(&self, name: &str) -> StoreResult<ConfigMapRecord> {

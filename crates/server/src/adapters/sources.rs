@@ -6,20 +6,19 @@ use crate::{
 };
 use async_trait::async_trait;
 use serde_json::Value;
-use std::{fs::File, sync::Arc};
+use std::{collections::BTreeMap, fs::File, sync::Arc};
 use tiphys_api::{
     AppProject,
     operation::RefTarget,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     rpc::repository::{
-        DirectoryAppSpec, HelmAppSpec, HelmChart, KustomizeAppSpec, PluginAppSpec,
-        RepoAppDetailsResponse,
+        HelmAppSpec, HelmChart, KustomizeAppSpec, PluginAppSpec, RepoAppDetailsResponse,
     },
     source::{ApplicationSource, HelmParameter},
 };
 use tiphys_apimachinery::Kept;
 use tiphys_repo::{Manifests, RenderError, RepoError, Since, SourceKind};
-use tiphys_sources::{AppRequest, SourceRequest};
+use tiphys_sources::{AppRequest, SourceRequest, TreeRequest};
 
 /// Git, or a repo-server.
 pub struct RepoSources(tiphys_sources::Sources);
@@ -76,7 +75,11 @@ pub(super) fn of_repo(e: RepoError) -> ApiError {
         }
         _ => Code::Unknown,
     };
-    ApiError::new(code, e.to_string())
+    let text = match &e {
+        RepoError::NotFound { .. } => "repository not found".to_owned(),
+        e => e.to_string(),
+    };
+    ApiError::new(code, text)
 }
 
 fn rendered_manifests(rendered: &Manifests) -> RenderedManifests {
@@ -141,15 +144,30 @@ impl Sources for RepoSources {
         let plugin = (details.kind == SourceKind::Plugin).then_some(PluginAppSpec {
             parameters_announcement: details.parameters,
         });
-        let is_directory = details.kind == SourceKind::Directory;
-        let directory = is_directory.then(DirectoryAppSpec::default);
         Ok(RepoAppDetailsResponse {
             type_: details.kind.as_str().to_owned(),
             helm,
             kustomize,
-            directory,
+            directory: None,
             plugin,
         })
+    }
+
+    async fn tools(
+        &self,
+        repository: &Repository,
+        revision: &str,
+        project: &str,
+    ) -> Result<BTreeMap<String, String>, ApiError> {
+        let request = TreeRequest {
+            repo_url: repository.repo.clone(),
+            revision: revision.to_owned(),
+            project: project.to_owned(),
+            is_fresh: true,
+        };
+        let found = self.0.tree_tools(&request).await.map_err(of_repo)?;
+        let named = |(folder, tool): (String, SourceKind)| (folder, tool.as_str().to_owned());
+        Ok(found.into_iter().map(named).collect())
     }
 
     async fn plugins(&self) -> Result<Vec<String>, ApiError> {

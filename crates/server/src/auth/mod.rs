@@ -16,7 +16,7 @@ pub use token::{Claims, new_signing_key};
 
 use crate::{
     ApiError, Code,
-    ports::Store,
+    ports::{SharedSessions, Store},
     settings::{Settings, SettingsCache},
     sso::Sso,
 };
@@ -67,6 +67,8 @@ pub struct Auth {
     limits: FailureLimits,
     checks: Semaphore,
     revoked: Revoked,
+    /// `None`: only the record in the namespace tells other servers what has ended.
+    shared: Option<Arc<dyn SharedSessions>>,
     sso: Arc<Sso>,
     /// Notified when a session may have ended.
     ended: Notify,
@@ -77,6 +79,7 @@ impl Auth {
     pub fn new(
         settings: Arc<SettingsCache>,
         store: Arc<dyn Store>,
+        shared: Option<Arc<dyn SharedSessions>>,
         limits: Limits,
         sso: Arc<Sso>,
     ) -> Self {
@@ -90,6 +93,7 @@ impl Auth {
             limits,
             checks,
             revoked: Revoked::default(),
+            shared,
             sso,
             ended: Notify::new(),
         }
@@ -192,9 +196,8 @@ impl Auth {
         };
         let allowed = regex::Regex::new(pattern)
             .map_err(|e| {
-                ApiError::internal(format!(
-                    "argocd-cm: passwordPattern is no regular expression: {e}"
-                ))
+                let why = format!("failed to compile password regex: argocd-cm: {e}");
+                ApiError::plain(why)
             })?
             .is_match(new);
         if !allowed {
@@ -263,7 +266,8 @@ impl Auth {
         let mut settings = self.settings.get().await?;
         if !token::is_local(text) {
             let config = settings.sso.as_ref().ok().and_then(Option::as_ref);
-            if config.map(|config| &config.issuer) != token::issuer(text).as_ref() {
+            let issuer = token::issuer(text).unwrap_or_default();
+            if !config.is_some_and(|config| config.is_issuer(&issuer)) {
                 settings = self.settings.recent().await?;
             }
             return self.verify_with_provider(text, &settings, now).await;
@@ -323,13 +327,18 @@ impl Auth {
             // These end with their entry in the project.
             return self.check_project(claims, project, role);
         }
-        let is_revoked = |id: &str| self.revoked.contains(id) || settings.revoked.contains(id);
+        let is_revoked = |id: &str| {
+            let shared = self.shared.as_ref();
+            self.revoked.contains(id)
+                || settings.revoked.contains(id)
+                || shared.is_some_and(|shared| shared.is_revoked(id))
+        };
         if !claims.jti.is_empty() && is_revoked(&claims.jti) {
             return Err(invalid("token is revoked, please re-login"));
         }
         if !claims.is_local() {
             return match &settings.sso {
-                Ok(Some(config)) if config.issuer == claims.iss => Ok(()),
+                Ok(Some(config)) if config.is_issuer(&claims.iss) => Ok(()),
                 _ => Err(invalid("SSO is not configured")),
             };
         }
@@ -466,8 +475,8 @@ impl Auth {
     /// Ends a session: immediately in this replica; in other replicas and after a restart, once it
     /// is recorded.
     pub async fn revoke(&self, claims: &Claims, now: Timestamp) -> Result<(), ApiError> {
-        if claims.project_role().is_some() {
-            // It is shared by whoever uses the role, and taken away there.
+        if claims.project_role().is_some() || claims.exp == 0 && claims.capability() == "apiKey" {
+            // It is shared by whoever uses the role or the account, and taken away there.
             return Ok(());
         }
         if claims.jti.is_empty() {
@@ -482,6 +491,12 @@ impl Auth {
         };
         self.revoked.insert(&claims.jti, end, now);
         self.ended.notify_waiters();
+        if let Some(shared) = &self.shared {
+            let seconds = end.saturating_sub(now.as_second()).max(1);
+            if let Err(error) = shared.revoke(&claims.jti, seconds).await {
+                tracing::warn!(%error, "Other servers of Argo CD cannot be told that a session has ended");
+            }
+        }
         let recorded = self.settings.record_revoked(&claims.jti, end, now).await;
         recorded.map_err(|e| e.context("the session has ended, but this could not be recorded, and it may be valid again after a restart"))
     }

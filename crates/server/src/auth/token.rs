@@ -11,7 +11,7 @@ use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use tiphys_engine::gojson;
+use tiphys_gocompat::json_error;
 use tiphys_rbac::user_id;
 
 const ISSUER: &str = "argocd";
@@ -209,7 +209,7 @@ fn check_form(text: &str) -> Result<(), String> {
         )
     })?;
     let header: Value = serde_json::from_slice(&header).map_err(|e| {
-        let why = gojson::error_text(&String::from_utf8_lossy(&header), &e);
+        let why = json_error::of_unmarshal(&header, &e);
         format!("token is malformed: could not JSON decode header: {why}")
     })?;
     match header.get("alg").and_then(Value::as_str) {

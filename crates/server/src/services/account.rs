@@ -25,8 +25,13 @@ pub async fn can_i(
     q: CanIRequest,
 ) -> Result<CanIResponse, ApiError> {
     let known: Vec<&str> = Resource::ALL.iter().map(|r| r.word()).collect();
-    for (known, asked) in [(&ACTIONS[..], &q.action), (&known[..], &q.resource)] {
-        if !known.contains(&asked.as_str()) {
+    // An action may be followed by a path.
+    let action = q.action.split('/').next().unwrap_or_default();
+    for (known, asked, word) in [
+        (&ACTIONS[..], &q.action, action),
+        (&known[..], &q.resource, q.resource.as_str()),
+    ] {
+        if !known.contains(&word) {
             return Err(ApiError::invalid(format!(
                 "[{}] does not contain {asked}",
                 known.join(" ")
@@ -116,12 +121,16 @@ pub async fn update_password(
     let own = guard.caller().username();
     let name = if q.name.is_empty() { own } else { &q.name };
     let is_local = guard.caller().claims.as_ref().is_none_or(Claims::is_local);
-    if name != own || !is_local {
+    if name != own || !is_local || own.is_empty() {
         // A user of an identity provider has no account of that name.
         let asked = if is_local { name } else { &q.name };
         guard.ask_account(Action::Update, asked)?;
     }
-    known(&*state.settings.fresh().await?, name)?;
+    let settings = state.settings.fresh().await?;
+    if name == own && name.starts_with("proj:") {
+        let why = format!("password can only be changed for local users, not user {name:?}");
+        return Err(ApiError::invalid(why));
+    }
     let values = state
         .auth
         .change_password(
@@ -132,6 +141,7 @@ pub async fn update_password(
             Timestamp::now(),
         )
         .await?;
+    known(&settings, name)?;
     state.settings.store_account(&values).await?;
     state.auth.password_changed().await;
     tracing::info!(

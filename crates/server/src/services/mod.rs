@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod certificate;
 pub mod cluster;
 pub mod gpgkey;
+pub mod kubeapps;
 pub mod links;
 pub mod notification;
 pub mod project;

@@ -40,13 +40,15 @@ pub async fn list(
     guard: Guard,
     _: ProjectQuery,
 ) -> Result<AppProjectList, ApiError> {
-    let seen = state.reach.projects(&guard).await?.into_iter();
-    let mut items: Vec<AppProject> = seen.map(Authorized::into_inner).collect();
+    let (seen, version) = state.reach.projects(&guard).await?;
+    let mut items: Vec<AppProject> = seen.into_iter().map(Authorized::into_inner).collect();
     items.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    Ok(AppProjectList {
+    let mut list = AppProjectList {
         items,
         ..Default::default()
-    })
+    };
+    list.metadata.resource_version = version;
+    Ok(list)
 }
 
 pub async fn get(state: Arc<State>, guard: Guard, q: ProjectQuery) -> Result<AppProject, ApiError> {
@@ -275,12 +277,14 @@ fn ask_for_changes(guard: &Guard, before: &AppProject, after: &AppProject) -> Re
         destinations.map(|d| d.server.clone()).collect()
     };
     let (had, has) = (servers(before), servers(after));
-    for server in had.symmetric_difference(&has) {
+    // What is new first: that is what a refusal names.
+    for server in has.difference(&had).chain(had.difference(&has)) {
         guard.ask(Resource::Clusters, Action::Update, "", server)?;
     }
     let repos = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
     let (had_repos, has_repos) = (repos(&old.source_repos), repos(&new.source_repos));
-    for url in had_repos.symmetric_difference(&has_repos) {
+    let new_repos = has_repos.difference(&had_repos);
+    for url in new_repos.chain(had_repos.difference(&has_repos)) {
         guard.ask(Resource::Repositories, Action::Update, "", url)?;
     }
     let same_kinds = old.cluster_resource_whitelist == new.cluster_resource_whitelist

@@ -9,6 +9,7 @@ use tiphys_api::{
         GoogleAnalyticsConfig, Help, Plugin, Settings, SettingsPluginsResponse, SettingsQuery,
     },
 };
+use tiphys_gocompat::yaml;
 
 /// The login page needs some of the settings before login.
 pub async fn get(
@@ -51,11 +52,13 @@ pub async fn get(
         installation_id: text("installationID"),
         status_badge_enabled: settings.flag("statusbadge.enabled"),
         status_badge_root_url: text("statusbadge.url"),
-        resource_overrides: settings.overrides().clone(),
+        additional_urls: additional_urls(settings.value("additionalUrls")),
         kustomize_options: Some(KustomizeOptions {
-            build_options: Some(text("kustomize.buildOptions")).filter(|o| !o.is_empty()),
+            build_options: Some(text("kustomize.buildOptions")),
+            binary_path: Some(String::new()),
             ..Default::default()
         }),
+        kustomize_versions: kustomize_versions(&settings.config),
         google_analytics: Some(GoogleAnalyticsConfig {
             tracking_id: text("ga.trackingid"),
             anonymize_users: settings
@@ -76,13 +79,17 @@ pub async fn get(
         ui_login_button_text: text("ui.loginButtonText"),
         exec_enabled: settings.flag("exec.enabled"),
         hydrator_enabled: state.options.hydrator_enabled,
-        sync_with_replace_allowed: settings.replace_allowed,
+        sync_with_replace_allowed: settings.replace_allowed && state.options.replace_allowed,
+        apps_in_any_namespace_enabled: state.reach.permits_others(),
+        impersonation_enabled: settings.flag("application.sync.impersonation.enabled"),
+        resource_view_enabled: true,
         ..Default::default()
     };
     if let Ok(Some(config)) = &settings.sso {
         (reply.oidc_config, reply.dex_config) = config.shown();
     }
-    if caller.logged_in() {
+    if caller.logged_in() || state.options.auth_disabled {
+        reply.resource_overrides = settings.overrides().clone();
         reply.ui_banner_content = text("ui.bannercontent");
         reply.ui_banner_url = text("ui.bannerurl");
         reply.ui_banner_permanent = settings.flag("ui.bannerpermanent");
@@ -96,6 +103,25 @@ pub async fn get(
         );
     }
     Ok(reply)
+}
+
+/// Argo CD leaves out a list that cannot be read.
+fn additional_urls(text: &str) -> Vec<String> {
+    let limits = yaml::Limits::default();
+    let parsed = yaml::parse_document(text, &limits, yaml::Duplicates::LastWins);
+    let urls = parsed
+        .ok()
+        .and_then(|urls| serde_json::from_value(urls).ok());
+    urls.unwrap_or_default()
+}
+
+/// The names of further versions of kustomize, by which Applications may choose one.
+fn kustomize_versions(config: &BTreeMap<String, String>) -> Vec<String> {
+    let names = config.keys().filter_map(|key| {
+        let of_path = key.strip_prefix("kustomize.path.");
+        of_path.or_else(|| key.strip_prefix("kustomize.version."))
+    });
+    names.map(str::to_owned).collect()
 }
 
 pub async fn plugins(

@@ -179,6 +179,13 @@ fn base_urls(config: &BTreeMap<String, String>) -> Vec<String> {
 }
 
 impl SsoConfig {
+    /// Whether this is the provider's issuer. Providers write their own with and without a slash at
+    /// the end.
+    pub fn is_issuer(&self, issuer: &str) -> bool {
+        let bare = |text: &str| text.trim_end_matches('/').to_owned();
+        !issuer.is_empty() && bare(&self.issuer) == bare(issuer)
+    }
+
     /// The provider of the settings, if there is one. `secrets` has the values of the
     /// [`references`].
     pub fn read(

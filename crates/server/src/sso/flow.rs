@@ -10,7 +10,7 @@ use crate::{role::COOKIE, server::State};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::{
     HeaderMap, HeaderValue, Request, Response, StatusCode,
-    header::{COOKIE as COOKIES, HOST, LOCATION, SET_COOKIE},
+    header::{COOKIE as COOKIES, HOST, SET_COOKIE},
 };
 use http_body_util::{BodyExt as _, Limited};
 use jiff::Timestamp;
@@ -116,14 +116,7 @@ fn is_ours(return_url: &str, config: &SsoConfig) -> bool {
 }
 
 fn redirect(to: &str) -> Answer {
-    let mut answer = text(StatusCode::SEE_OTHER, "");
-    match HeaderValue::from_str(to) {
-        Ok(to) => {
-            answer.headers_mut().insert(LOCATION, to);
-            answer
-        }
-        Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "no valid address\n"),
-    }
+    tiphys_rpc::redirect(StatusCode::SEE_OTHER, to)
 }
 
 fn letters(count: usize) -> String {
@@ -131,12 +124,26 @@ fn letters(count: usize) -> String {
     letters.map(char::from).collect()
 }
 
-/// A cookie that comes along when the provider sends the browser back.
-fn state_cookie(value: &str, age: i64, only_https: bool) -> Option<HeaderValue> {
+/// A cookie that comes along when the provider sends the browser back; below this path only. None:
+/// it is over.
+fn state_cookie(value: Option<&str>, only_https: bool) -> Option<HeaderValue> {
     let secure = if only_https { "; Secure" } else { "" };
-    let cookie =
-        format!("{STATE_COOKIE}={value}; Path=/; Max-Age={age}; HttpOnly{secure}; SameSite=Lax");
+    let ends = value.and_then(|_| {
+        let ends = Timestamp::now().as_second() + PATIENCE;
+        let ends = Timestamp::from_second(ends).ok()?;
+        Some(
+            ends.strftime("; Expires=%a, %d %b %Y %H:%M:%S GMT")
+                .to_string(),
+        )
+    });
+    let (value, ends) = (value.unwrap_or_default(), ends.unwrap_or_default());
+    let cookie = format!("{STATE_COOKIE}={value}{ends}; HttpOnly{secure}; SameSite=Lax");
     HeaderValue::from_str(&cookie).ok()
+}
+
+/// Whether cookies are for HTTPS only: where this server's own address is.
+fn only_https(state: &State, base: &str) -> bool {
+    state.options.secure_cookie || base.starts_with("https://")
 }
 
 /// Sends the browser to the provider.
@@ -196,7 +203,7 @@ pub async fn login(state: Arc<State>, request: Request<Body>) -> Answer {
         return text(StatusCode::INTERNAL_SERVER_ERROR, why);
     };
     let mut answer = redirect(url.as_str());
-    let cookie = state_cookie(&sealed, PATIENCE, state.options.secure_cookie);
+    let cookie = state_cookie(Some(&sealed), only_https(&state, base));
     let cookie = cookie.map(|cookie| (SET_COOKIE, cookie));
     answer.headers_mut().extend(cookie);
     answer
@@ -241,16 +248,19 @@ pub async fn callback(state: Arc<State>, request: Request<Body>) -> Answer {
     let base = base(&config, request.headers()).unwrap_or_default();
     let options = &state.options;
     let finished = finish(&state, &config, &provider, &code, base, &begun, now).await;
-    let mut answer = match finished {
+    let only_https = only_https(&state, base);
+    // It is used once.
+    let over = state_cookie(None, only_https).map(|over| (SET_COOKIE, over));
+    match finished {
         Ok(token) => {
             let start = format!("/{}", options.root_path.trim_matches('/'));
             let to = Some(begun.return_url.as_str()).filter(|url| !url.is_empty());
             let mut answer = redirect(to.unwrap_or(&start));
-            let cookies = set_cookies(COOKIE, &token, &options.root_path, options.secure_cookie);
+            let cookies = set_cookies(COOKIE, &token, &options.root_path, only_https);
             match cookies {
                 Ok(cookies) => {
                     let cookies = cookies.into_iter().map(|cookie| (SET_COOKIE, cookie));
-                    answer.headers_mut().extend(cookies);
+                    answer.headers_mut().extend(over.into_iter().chain(cookies));
                     answer
                 }
                 Err(why) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{why}\n")),
@@ -258,18 +268,12 @@ pub async fn callback(state: Arc<State>, request: Request<Body>) -> Answer {
         }
         Err(why) => {
             tracing::warn!(%why, "A sign-in with the identity provider failed");
-            text(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                format!("{}\n", plain(&why)),
-            )
+            let why = format!("{}\n", plain(&why));
+            let mut answer = text(StatusCode::INTERNAL_SERVER_ERROR, why);
+            answer.headers_mut().extend(over);
+            answer
         }
-    };
-    // It is used once.
-    let over = state_cookie("", 0, options.secure_cookie);
-    answer
-        .headers_mut()
-        .extend(over.map(|over| (SET_COOKIE, over)));
-    answer
+    }
 }
 
 /// The ID token for a code. The error is for the browser.

@@ -12,6 +12,7 @@ pub use config::{DEX_PATH, SsoConfig, SsoFault, dex_secret, references};
 pub use flow::{CALLBACK, LOGIN, callback, dex, login, logout_target};
 pub use provider::{ProviderError, whole_seconds};
 
+use crate::server::DexTls;
 use jiff::Timestamp;
 use provider::Provider;
 use serde_json::{Map, Value};
@@ -28,6 +29,7 @@ const REMEMBERED: usize = 10_000;
 pub struct Sso {
     /// The address of the Dex server.
     dex: String,
+    dex_tls: DexTls,
     current: Mutex<Option<Arc<Provider>>>,
     sessions: Mutex<HashMap<String, Session>>,
 }
@@ -40,9 +42,10 @@ struct Session {
 }
 
 impl Sso {
-    pub fn new(dex: String) -> Self {
+    pub fn new(dex: String, dex_tls: DexTls) -> Self {
         Self {
             dex,
+            dex_tls,
             current: Mutex::default(),
             sessions: Mutex::default(),
         }
@@ -56,7 +59,7 @@ impl Sso {
         {
             return Ok(provider.clone());
         }
-        let provider = Arc::new(Provider::new(config.clone(), &self.dex)?);
+        let provider = Arc::new(Provider::new(config.clone(), (&self.dex, &self.dex_tls))?);
         *current = Some(provider.clone());
         Ok(provider)
     }

@@ -4,6 +4,7 @@
 //! strangers cannot have it asked often.
 
 use super::config::{DEX_PATH, SsoConfig};
+use crate::server::DexTls;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, jwk::JwkSet};
@@ -113,14 +114,22 @@ pub struct Provider {
 
 impl Provider {
     /// `dex`: the address of the Dex server, such as `http://argocd-dex-server:5556`.
-    pub fn new(config: Arc<SsoConfig>, dex: &str) -> Result<Self, ProviderError> {
+    pub fn new(
+        config: Arc<SsoConfig>,
+        (dex, dex_tls): (&str, &DexTls),
+    ) -> Result<Self, ProviderError> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let failed = |e: reqwest::Error| ProviderError::Token(format!("rootCA: {e}"));
+        let accepts_any = config.is_insecure || config.is_dex() && dex_tls.accepts_any;
         let mut builder = Client::builder()
             .redirect(Policy::none())
             .connect_timeout(TIMEOUT)
             .timeout(TIMEOUT)
-            .tls_danger_accept_invalid_certs(config.is_insecure);
+            .tls_danger_accept_invalid_certs(accepts_any);
+        if config.is_dex() && !dex_tls.trusted.is_empty() {
+            let bundle = reqwest::Certificate::from_pem_bundle(dex_tls.trusted.as_bytes());
+            builder = builder.tls_certs_merge(bundle.map_err(failed)?);
+        }
         if !config.root_ca.is_empty() {
             let bundle = reqwest::Certificate::from_pem_bundle(config.root_ca.as_bytes());
             builder = builder.tls_certs_merge(bundle.map_err(failed)?);
@@ -152,7 +161,7 @@ impl Provider {
         let url = format!("{issuer}/.well-known/openid-configuration");
         let found = self.known(&self.discovery, &url, LIFETIME).await?;
         // Otherwise another provider's document could name keys of its own.
-        if found.issuer.trim_end_matches('/') != issuer {
+        if !self.config.is_issuer(&found.issuer) {
             return Err(ProviderError::Issuer {
                 found: found.issuer.clone(),
                 expected: self.config.issuer.clone(),
@@ -354,7 +363,7 @@ impl Provider {
         let seconds = |name: &str| claims.get(name).and_then(whole_seconds);
         let refused = |why: String| Err(ProviderError::Token(why));
         let config = &self.config;
-        if text("iss").trim_end_matches('/') != config.issuer.trim_end_matches('/') {
+        if !config.is_issuer(text("iss")) {
             return refused("the token has another issuer".to_owned());
         }
         let audiences: Vec<&str> = match claims.get("aud") {

@@ -2,13 +2,19 @@
 //! that Argo CD requires, in its order. Rows without a handler list the permissions for a future
 //! implementation.
 
-use super::{client_stream, missing, public, signed_in, stream, unary, without_hydrator};
+use super::{client_stream, hydrating, public, signed_in, stream, unary};
 use crate::{
-    access::{Access, Action::*, Ask, CredentialUse, Resource::*},
+    access::{
+        Access,
+        Action::*,
+        Ask,
+        CredentialUse::{Read, Write},
+        Resource::*,
+    },
     server::State,
     services::{
-        account, application, application_set, catalog, certificate, cluster, gpgkey, notification,
-        project, project_tokens, repocreds, repository, session, settings, version,
+        account, application, application_set, catalog, certificate, cluster, gpgkey, kubeapps,
+        notification, project, project_tokens, repocreds, repository, session, settings, version,
     },
 };
 use tiphys_rpc::{Call, table::Session};
@@ -19,6 +25,7 @@ pub fn all() -> Vec<Call<State>> {
         applications(),
         changing_applications(),
         running_applications(),
+        resources_of_applications(),
         application_sets(),
         projects(),
         repositories(),
@@ -27,6 +34,7 @@ pub fn all() -> Vec<Call<State>> {
         clusters(),
         trust(),
         charts(),
+        kubeapps_core(),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -128,7 +136,8 @@ fn applications() -> Vec<Call<State>> {
             &["GET /api/v1/applications/{name}/events"],
             needs(&[Ask(Applications, Get)]),
             application::live::events,
-        ),
+        )
+        .requiring(&[(1, "name")]),
         stream(
             "application.ApplicationService/Watch",
             &["GET /api/v1/stream/applications"],
@@ -140,7 +149,8 @@ fn applications() -> Vec<Call<State>> {
             &["POST /api/v1/applications application"],
             needs_maybe(&[Ask(Applications, Create)], &[Ask(Applications, Update)]),
             application::write::create,
-        ),
+        )
+        .requiring(&[(1, "application")]),
         unary(
             "application.ApplicationService/Get",
             &["GET /api/v1/applications/{name}"],
@@ -152,31 +162,36 @@ fn applications() -> Vec<Call<State>> {
             &["GET /api/v1/applications/{name}/syncwindows"],
             needs(&[Ask(Applications, Get)]),
             application::read::windows,
-        ),
+        )
+        .requiring(&[(1, "name")]),
         unary(
             "application.ApplicationService/RevisionMetadata",
             &["GET /api/v1/applications/{name}/revisions/{revision}/metadata"],
             needs(&[Ask(Applications, Get)]),
             application::read::revision_metadata,
-        ),
+        )
+        .requiring(&[(1, "name"), (2, "revision")]),
         unary(
             "application.ApplicationService/RevisionChartDetails",
             &["GET /api/v1/applications/{name}/revisions/{revision}/chartdetails"],
             needs(&[Ask(Applications, Get)]),
             application::read::chart_details,
-        ),
+        )
+        .requiring(&[(1, "name"), (2, "revision")]),
         unary(
             "application.ApplicationService/GetOCIMetadata",
             &["GET /api/v1/applications/{name}/revisions/{revision}/ocimetadata"],
             needs(&[Ask(Applications, Get)]),
             application::read::oci_metadata,
-        ),
+        )
+        .requiring(&[(1, "name"), (2, "revision")]),
         unary(
             "application.ApplicationService/GetManifests",
             &["GET /api/v1/applications/{name}/manifests"],
             needs(&[Ask(Applications, Get)]),
             application::manifests::get,
-        ),
+        )
+        .requiring(&[(1, "name")]),
         client_stream(
             "application.ApplicationService/GetManifestsWithFiles",
             &["POST /api/v1/applications/manifestsWithFiles *"],
@@ -194,13 +209,15 @@ fn changing_applications() -> Vec<Call<State>> {
             &["PUT /api/v1/applications/{application.metadata.name} application"],
             needs_maybe(&[Ask(Applications, Update)], &[Ask(Applications, Create)]),
             application::write::update,
-        ),
+        )
+        .requiring(&[(1, "application")]),
         unary(
             "application.ApplicationService/UpdateSpec",
             &["PUT /api/v1/applications/{name}/spec spec"],
             needs_maybe(&[Ask(Applications, Update)], &[Ask(Applications, Create)]),
             application::write::update_spec,
-        ),
+        )
+        .requiring(&[(1, "name"), (2, "spec")]),
         unary(
             "application.ApplicationService/Patch",
             &["PATCH /api/v1/applications/{name} *"],
@@ -209,13 +226,15 @@ fn changing_applications() -> Vec<Call<State>> {
                 &[Ask(Applications, Create)],
             ),
             application::write::patch,
-        ),
+        )
+        .requiring(&[(1, "name"), (2, "patch"), (3, "patchType")]),
         unary(
             "application.ApplicationService/Delete",
             &["DELETE /api/v1/applications/{name}"],
             needs(&[Ask(Applications, Get), Ask(Applications, Delete)]),
             application::delete::delete,
-        ),
+        )
+        .requiring(&[(1, "name")]),
         unary(
             "application.ApplicationService/Sync",
             &["POST /api/v1/applications/{name}/sync *"],
@@ -224,7 +243,8 @@ fn changing_applications() -> Vec<Call<State>> {
                 &[Ask(Applications, Override)],
             ),
             application::sync::sync,
-        ),
+        )
+        .requiring(&[(1, "name")]),
     ]
 }
 
@@ -236,73 +256,125 @@ fn running_applications() -> Vec<Call<State>> {
             &["GET /api/v1/applications/{applicationName}/managed-resources"],
             needs(&[Ask(Applications, Get)]),
             application::live::managed_resources,
-        ),
+        )
+        .requiring(&[(1, "applicationName")]),
         unary(
             "application.ApplicationService/ServerSideDiff",
             &["GET /api/v1/applications/{appName}/server-side-diff"],
             needs(&[Ask(Applications, Get)]),
             application::server_side_diff::server_side_diff,
-        ),
+        )
+        .requiring(&[(1, "appName")]),
         unary(
             "application.ApplicationService/ResourceTree",
             &["GET /api/v1/applications/{applicationName}/resource-tree"],
             needs(&[Ask(Applications, Get)]),
             application::live::resource_tree,
-        ),
+        )
+        .requiring(&[(1, "applicationName")]),
         stream(
             "application.ApplicationService/WatchResourceTree",
             &["GET /api/v1/stream/applications/{applicationName}/resource-tree"],
             needs(&[Ask(Applications, Get)]),
             application::live::watch_resource_tree,
-        ),
+        )
+        .requiring(&[(1, "applicationName")]),
         unary(
             "application.ApplicationService/Rollback",
             &["POST /api/v1/applications/{name}/rollback *"],
             needs_maybe(&[Ask(Applications, Sync)], &[Ask(Applications, Rollback)]),
             application::sync::rollback,
-        ),
+        )
+        .requiring(&[(1, "name"), (2, "id")]),
         unary(
             "application.ApplicationService/TerminateOperation",
             &["DELETE /api/v1/applications/{name}/operation"],
             needs(&[Ask(Applications, Sync)]),
             application::sync::terminate,
-        ),
+        )
+        .requiring(&[(1, "name")]),
         unary(
             "application.ApplicationService/GetResource",
             &["GET /api/v1/applications/{name}/resource"],
             needs(&[Ask(Applications, Get)]),
             application::live::get_resource,
-        ),
+        )
+        .requiring(&[
+            (1, "name"),
+            (3, "resourceName"),
+            (4, "version"),
+            (6, "kind"),
+        ]),
+    ]
+}
+
+/// Calls for the objects of Applications.
+fn resources_of_applications() -> Vec<Call<State>> {
+    vec![
         unary(
             "application.ApplicationService/PatchResource",
             &["POST /api/v1/applications/{name}/resource patch"],
             needs(&[Ask(Applications, UpdateResource)]),
             application::live::patch_resource,
-        ),
+        )
+        .requiring(&[
+            (1, "name"),
+            (3, "resourceName"),
+            (4, "version"),
+            (6, "kind"),
+            (7, "patch"),
+            (8, "patchType"),
+        ]),
         unary(
             "application.ApplicationService/ListResourceActions",
             &["GET /api/v1/applications/{name}/resource/actions"],
             needs(&[Ask(Applications, Get)]),
             application::actions::list,
-        ),
+        )
+        .requiring(&[
+            (1, "name"),
+            (3, "resourceName"),
+            (4, "version"),
+            (6, "kind"),
+        ]),
         unary(
             "application.ApplicationService/RunResourceAction",
             &["POST /api/v1/applications/{name}/resource/actions action"],
             needs(&[Ask(Applications, RunAction)]),
             application::actions::run,
-        ),
+        )
+        .requiring(&[
+            (1, "name"),
+            (3, "resourceName"),
+            (4, "version"),
+            (6, "kind"),
+            (7, "action"),
+        ]),
         unary(
             "application.ApplicationService/RunResourceActionV2",
             &["POST /api/v1/applications/{name}/resource/actions/v2 *"],
             needs(&[Ask(Applications, RunAction)]),
             application::actions::run_v2,
-        ),
+        )
+        .requiring(&[
+            (1, "name"),
+            (3, "resourceName"),
+            (4, "version"),
+            (6, "kind"),
+            (7, "action"),
+        ]),
         unary(
             "application.ApplicationService/DeleteResource",
             &["DELETE /api/v1/applications/{name}/resource"],
             needs(&[Ask(Applications, DeleteResource)]),
             application::live::delete_resource,
-        ),
+        )
+        .requiring(&[
+            (1, "name"),
+            (3, "resourceName"),
+            (4, "version"),
+            (6, "kind"),
+        ]),
         stream(
             "application.ApplicationService/PodLogs",
             &[
@@ -311,19 +383,27 @@ fn running_applications() -> Vec<Call<State>> {
             ],
             needs(&[Ask(Applications, Get), Ask(Logs, Get)]),
             application::logs::pod_logs,
-        ),
+        )
+        .requiring(&[(1, "name")]),
         unary(
             "application.ApplicationService/ListLinks",
             &["GET /api/v1/applications/{name}/links"],
             needs(&[Ask(Applications, Get)]),
             application::read::links,
-        ),
+        )
+        .requiring(&[(1, "name")]),
         unary(
             "application.ApplicationService/ListResourceLinks",
             &["GET /api/v1/applications/{name}/resource/links"],
             needs(&[Ask(Applications, Get)]),
             application::live::resource_links,
-        ),
+        )
+        .requiring(&[
+            (1, "name"),
+            (3, "resourceName"),
+            (4, "version"),
+            (6, "kind"),
+        ]),
     ]
 }
 
@@ -484,29 +564,31 @@ fn repositories() -> Vec<Call<State>> {
             "repository.RepositoryService/List",
             &["GET /api/v1/repositories"],
             Access::Lists(Ask(Repositories, Get)),
-            repository::list,
+            |state, guard, q| repository::list(Read, state, guard, q),
         ),
         unary(
             "repository.RepositoryService/Get",
             &["GET /api/v1/repositories/{repo}"],
             needs(&[Ask(Repositories, Get)]),
-            repository::get,
+            |state, guard, q| repository::get(Read, state, guard, q),
         ),
-        without_hydrator(
+        hydrating(
             "repository.RepositoryService/GetWrite",
             &["GET /api/v1/write-repositories/{repo}"],
             needs(&[Ask(WriteRepositories, Get)]),
+            |state, guard, q| repository::get(Write, state, guard, q),
         ),
         unary(
             "repository.RepositoryService/ListRepositories",
             &["GET /api/v1/repositories"],
             Access::Lists(Ask(Repositories, Get)),
-            repository::list,
+            |state, guard, q| repository::list(Read, state, guard, q),
         ),
-        without_hydrator(
+        hydrating(
             "repository.RepositoryService/ListWriteRepositories",
             &["GET /api/v1/write-repositories"],
             Access::Lists(Ask(WriteRepositories, Get)),
+            |state, guard, q| repository::list(Write, state, guard, q),
         ),
         unary(
             "repository.RepositoryService/ListRefs",
@@ -520,13 +602,14 @@ fn repositories() -> Vec<Call<State>> {
             needs(&[Ask(Repositories, Get)]),
             repository::oci_tags,
         ),
-        missing(
+        unary(
             "repository.RepositoryService/ListApps",
             &["GET /api/v1/repositories/{repo}/apps"],
             needs_maybe(
                 &[Ask(Repositories, Get)],
                 &[Ask(Applications, Create), Ask(Applications, Update)],
             ),
+            repository::apps,
         ),
         unary(
             "repository.RepositoryService/GetAppDetails",
@@ -553,63 +636,67 @@ fn changing_repositories() -> Vec<Call<State>> {
             "repository.RepositoryService/Create",
             &["POST /api/v1/repositories repo"],
             needs(&[Ask(Repositories, Create)]),
-            repository::create,
+            |state, guard, q| repository::create(Read, state, guard, q),
         ),
         unary(
             "repository.RepositoryService/CreateRepository",
             &["POST /api/v1/repositories repo"],
             needs(&[Ask(Repositories, Create)]),
-            repository::create,
+            |state, guard, q| repository::create(Read, state, guard, q),
         ),
-        without_hydrator(
+        hydrating(
             "repository.RepositoryService/CreateWriteRepository",
             &["POST /api/v1/write-repositories repo"],
             needs(&[Ask(WriteRepositories, Create)]),
+            |state, guard, q| repository::create(Write, state, guard, q),
         ),
         unary(
             "repository.RepositoryService/Update",
             &["PUT /api/v1/repositories/{repo.repo} repo"],
             needs(&[Ask(Repositories, Update)]),
-            repository::update,
+            |state, guard, q| repository::update(Read, state, guard, q),
         ),
         unary(
             "repository.RepositoryService/UpdateRepository",
             &["PUT /api/v1/repositories/{repo.repo} repo"],
             needs(&[Ask(Repositories, Update)]),
-            repository::update,
+            |state, guard, q| repository::update(Read, state, guard, q),
         ),
-        without_hydrator(
+        hydrating(
             "repository.RepositoryService/UpdateWriteRepository",
             &["PUT /api/v1/write-repositories/{repo.repo} repo"],
-            needs(&[Ask(WriteRepositories, Get), Ask(WriteRepositories, Update)]),
+            needs(&[Ask(WriteRepositories, Update)]),
+            |state, guard, q| repository::update(Write, state, guard, q),
         ),
         unary(
             "repository.RepositoryService/Delete",
             &["DELETE /api/v1/repositories/{repo}"],
             needs(&[Ask(Repositories, Get), Ask(Repositories, Delete)]),
-            repository::delete,
+            |state, guard, q| repository::delete(Read, state, guard, q),
         ),
         unary(
             "repository.RepositoryService/DeleteRepository",
             &["DELETE /api/v1/repositories/{repo}"],
             needs(&[Ask(Repositories, Get), Ask(Repositories, Delete)]),
-            repository::delete,
+            |state, guard, q| repository::delete(Read, state, guard, q),
         ),
-        without_hydrator(
+        hydrating(
             "repository.RepositoryService/DeleteWriteRepository",
             &["DELETE /api/v1/write-repositories/{repo}"],
             needs(&[Ask(WriteRepositories, Get), Ask(WriteRepositories, Delete)]),
+            |state, guard, q| repository::delete(Write, state, guard, q),
         ),
         unary(
             "repository.RepositoryService/ValidateAccess",
             &["POST /api/v1/repositories/{repo}/validate repo"],
             needs(&[Ask(Repositories, Create)]),
-            repository::validate_access,
+            |state, guard, q| repository::validate_access(Read, state, guard, q),
         ),
-        without_hydrator(
+        hydrating(
             "repository.RepositoryService/ValidateWriteAccess",
             &["POST /api/v1/write-repositories/{repo}/validate repo"],
             needs(&[Ask(WriteRepositories, Create)]),
+            |state, guard, q| repository::validate_access(Write, state, guard, q),
         ),
     ]
 }
@@ -620,19 +707,19 @@ fn credentials() -> Vec<Call<State>> {
             "repocreds.RepoCredsService/ListRepositoryCredentials",
             &["GET /api/v1/repocreds"],
             Access::Lists(Ask(Repositories, Get)),
-            |state, guard, q| repocreds::list(CredentialUse::Read, state, guard, q),
+            |state, guard, q| repocreds::list(Read, state, guard, q),
         ),
         unary(
             "repocreds.RepoCredsService/ListWriteRepositoryCredentials",
             &["GET /api/v1/write-repocreds"],
             Access::Lists(Ask(WriteRepositories, Get)),
-            |state, guard, q| repocreds::list(CredentialUse::Write, state, guard, q),
+            |state, guard, q| repocreds::list(Write, state, guard, q),
         ),
         unary(
             "repocreds.RepoCredsService/CreateRepositoryCredentials",
             &["POST /api/v1/repocreds creds"],
             needs_maybe(&[Ask(Repositories, Create)], &[Ask(Repositories, Update)]),
-            |state, guard, q| repocreds::create(CredentialUse::Read, state, guard, q),
+            |state, guard, q| repocreds::create(Read, state, guard, q),
         ),
         unary(
             "repocreds.RepoCredsService/CreateWriteRepositoryCredentials",
@@ -641,31 +728,31 @@ fn credentials() -> Vec<Call<State>> {
                 &[Ask(WriteRepositories, Create)],
                 &[Ask(WriteRepositories, Update)],
             ),
-            |state, guard, q| repocreds::create(CredentialUse::Write, state, guard, q),
+            |state, guard, q| repocreds::create(Write, state, guard, q),
         ),
         unary(
             "repocreds.RepoCredsService/UpdateRepositoryCredentials",
             &["PUT /api/v1/repocreds/{creds.url} creds"],
             needs(&[Ask(Repositories, Update)]),
-            |state, guard, q| repocreds::update(CredentialUse::Read, state, guard, q),
+            |state, guard, q| repocreds::update(Read, state, guard, q),
         ),
         unary(
             "repocreds.RepoCredsService/UpdateWriteRepositoryCredentials",
             &["PUT /api/v1/write-repocreds/{creds.url} creds"],
             needs(&[Ask(WriteRepositories, Update)]),
-            |state, guard, q| repocreds::update(CredentialUse::Write, state, guard, q),
+            |state, guard, q| repocreds::update(Write, state, guard, q),
         ),
         unary(
             "repocreds.RepoCredsService/DeleteRepositoryCredentials",
             &["DELETE /api/v1/repocreds/{url}"],
             needs(&[Ask(Repositories, Delete)]),
-            |state, guard, q| repocreds::delete(CredentialUse::Read, state, guard, q),
+            |state, guard, q| repocreds::delete(Read, state, guard, q),
         ),
         unary(
             "repocreds.RepoCredsService/DeleteWriteRepositoryCredentials",
             &["DELETE /api/v1/write-repocreds/{url}"],
             needs(&[Ask(WriteRepositories, Delete)]),
-            |state, guard, q| repocreds::delete(CredentialUse::Write, state, guard, q),
+            |state, guard, q| repocreds::delete(Write, state, guard, q),
         ),
     ]
 }
@@ -810,6 +897,93 @@ fn charts() -> Vec<Call<State>> {
             &["POST /api/v1/catalog/upgrade *"],
             needs(&[Ask(Applications, Get)]),
             catalog::release::upgrade,
+        ),
+    ]
+}
+
+/// What kubeapps' dashboard reads, by the names and paths of kubeapps.
+fn kubeapps_core() -> Vec<Call<State>> {
+    const SEE: Ask = Ask(Repositories, Get);
+    const PACKAGES: &str = "kubeappsapis.core.packages.v1alpha1.PackagesService";
+    const REPOSITORIES: &str = "kubeappsapis.core.packages.v1alpha1.RepositoriesService";
+    /// A package as paths of the core, and of the plugin for Helm, name it.
+    macro_rules! below {
+        ($what:literal, $field:literal, $rest:literal) => {
+            &[
+                concat!(
+                    "GET /core/packages/v1alpha1/",
+                    $what,
+                    "/plugin/{",
+                    $field,
+                    ".plugin.name}/{",
+                    $field,
+                    ".plugin.version}/c/{",
+                    $field,
+                    ".context.cluster}/ns/{",
+                    $field,
+                    ".context.namespace}/{",
+                    $field,
+                    ".identifier=**}",
+                    $rest
+                ),
+                concat!(
+                    "GET /plugins/helm/packages/v1alpha1/",
+                    $what,
+                    "/c/{",
+                    $field,
+                    ".context.cluster}/ns/{",
+                    $field,
+                    ".context.namespace}/{",
+                    $field,
+                    ".identifier=**}",
+                    $rest
+                ),
+            ]
+        };
+    }
+    let rpc = |service: &str, name: &str| format!("{service}/{name}");
+    vec![
+        unary(
+            &rpc(PACKAGES, "GetAvailablePackageSummaries"),
+            &[
+                "GET /core/packages/v1alpha1/availablepackages",
+                "GET /plugins/helm/packages/v1alpha1/availablepackages",
+            ],
+            Access::Lists(SEE),
+            kubeapps::summaries,
+        ),
+        // Before the next, whose paths these match, too.
+        unary(
+            &rpc(PACKAGES, "GetAvailablePackageVersions"),
+            below!("availablepackages", "available_package_ref", "/versions"),
+            needs(&[SEE]),
+            kubeapps::versions,
+        ),
+        unary(
+            &rpc(PACKAGES, "GetAvailablePackageDetail"),
+            below!("availablepackages", "available_package_ref", ""),
+            needs(&[SEE]),
+            kubeapps::detail,
+        ),
+        unary(
+            &rpc(REPOSITORIES, "GetPackageRepositorySummaries"),
+            &[
+                "GET /core/packages/v1alpha1/repositories",
+                "GET /plugins/helm/packages/v1alpha1/repositories",
+            ],
+            Access::Lists(SEE),
+            kubeapps::repositories,
+        ),
+        unary(
+            &rpc(REPOSITORIES, "GetPackageRepositoryDetail"),
+            below!("repositories", "package_repo_ref", ""),
+            Access::Lists(SEE),
+            kubeapps::repository,
+        ),
+        signed_in(
+            "kubeappsapis.core.plugins.v1alpha1.PluginsService/GetConfiguredPlugins",
+            &["GET /core/plugins/v1alpha1/configured-plugins"],
+            kubeapps::plugins,
         ),
     ]
 }

@@ -8,7 +8,7 @@ mod shown;
 pub use shown::Shown;
 
 use crate::{
-    ApiError,
+    ApiError, Code,
     access::{Access, Guard},
     auth::Caller,
     server::State,
@@ -97,14 +97,24 @@ where
     table::unary(rpc, rest, Access::SignedIn, Shown::conceal, f)
 }
 
-/// A row for the hydrator's repositories. There is no hydrator.
-fn without_hydrator(rpc: &str, rest: &[&str], access: Access) -> Call<State> {
-    Call::missing(rpc, rest, access).disabled("hydrator is disabled")
-}
-
-/// A row that is not implemented yet.
-fn missing(rpc: &str, rest: &[&str], access: Access) -> Call<State> {
-    Call::missing(rpc, rest, access)
+/// A row for the repositories that the hydrator writes to, which says so where there is none.
+fn hydrating<Q, R, F, Fut>(rpc: &str, rest: &[&str], access: Access, f: F) -> Call<State>
+where
+    Q: Query,
+    R: Answer + Shown,
+    F: Fn(Arc<State>, Guard, Q) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
+{
+    unary(rpc, rest, access, move |state: Arc<State>, guard, q| {
+        let is_enabled = state.options.hydrator_enabled;
+        let answer = is_enabled.then(|| f(state, guard, q));
+        async move {
+            match answer {
+                Some(answer) => answer.await,
+                None => Err(ApiError::new(Code::Unimplemented, "hydrator is disabled")),
+            }
+        }
+    })
 }
 
 #[cfg(test)]
@@ -118,15 +128,15 @@ mod tests {
         let table = table();
         assert_eq!(
             table.calls().len(),
-            116,
-            "the public services have 109 RPCs, and the catalogue 7"
+            122,
+            "the public services have 109 RPCs, the catalogue 7, and kubeapps 6"
         );
         let names: BTreeSet<&str> = table.calls().iter().map(|c| c.rpc.as_str()).collect();
-        assert_eq!(names.len(), 116);
+        assert_eq!(names.len(), 122);
         assert_eq!(
             table.calls().iter().map(|c| c.rest.len()).sum::<usize>(),
-            117,
-            "pod logs have two paths"
+            128,
+            "pod logs and packages have two paths"
         );
     }
 

@@ -92,7 +92,7 @@ pub async fn handle(state: Arc<State>, request: Request<Body>, scope: Scope) -> 
     };
     let megabytes = max_megabytes(&settings);
     match accept(&state, (&settings, scope), request, megabytes << 20).await {
-        Ok(()) => text(StatusCode::OK, ""),
+        Ok(()) => Response::new(Body::empty()),
         Err(refusal) => refuse(refusal, megabytes),
     }
 }

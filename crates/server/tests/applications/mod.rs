@@ -213,7 +213,7 @@ async fn a_sync_sets_the_operation_once() {
     assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
     assert_eq!(
         refused.message(),
-        "error setting app operation: rpc error: code = FailedPrecondition desc = another operation is already in progress"
+        "another operation is already in progress"
     );
     assert!(world.store.recorded().contains(&format!(
         "OperationStarted a: admin initiated sync to HEAD ({SHA})"
@@ -479,13 +479,20 @@ async fn settings_tell_what_is_said_about_kinds() {
     ];
     let world = World::start_with(&config, &[]).await;
     let (_, settings) = world.rest(Method::GET, "/api/v1/settings", None).await;
+    let none = "jqPathExpressions: null\njsonPointers: null\nmanagedFieldsManagers: null\n";
+    let pointer = |path: &str| none.replace("Pointers: null", &format!("Pointers:\n- {path}"));
     assert_eq!(
-        settings["resourceOverrides"]["apps/Deployment"]["ignoreDifferences"]["jsonPointers"],
-        json!(["/spec/replicas"])
-    );
-    assert_eq!(
-        settings["resourceOverrides"]["x.io/X"],
-        json!({"healthLua": "return {status = 'Healthy'}"})
+        settings["resourceOverrides"],
+        json!({
+            "*/*": {"ignoreDifferences": pointer("/status"), "ignoreResourceUpdates": none},
+            "apps/Deployment": {
+                "ignoreDifferences": pointer("/spec/replicas"), "ignoreResourceUpdates": none,
+            },
+            "x.io/X": {
+                "health.lua": "return {status = 'Healthy'}",
+                "ignoreDifferences": none, "ignoreResourceUpdates": none,
+            },
+        })
     );
 }
 

@@ -16,6 +16,12 @@ pub struct FakeCatalog {
 }
 
 impl FakeCatalog {
+    /// What was asked of the repository since the last time.
+    pub fn asked(&self) -> Vec<String> {
+        let known = self.known.get();
+        known.map(|(server, _)| server.paths()).unwrap_or_default()
+    }
+
     /// Reads the repository, and returns its URL.
     pub async fn fill(&self) -> String {
         let server = FileServer::start();

@@ -455,24 +455,30 @@ pub struct FakeLive {
 
 #[async_trait]
 impl Live for FakeLive {
-    async fn managed_resources(&self, _: &Application) -> Option<Arc<Vec<ResourceDiff>>> {
-        self.managed.lock().expect("not poisoned").clone()
+    async fn managed_resources(
+        &self,
+        _: &Application,
+    ) -> Result<Option<Arc<Vec<ResourceDiff>>>, ApiError> {
+        Ok(self.managed.lock().expect("not poisoned").clone())
     }
 
-    async fn tree(&self, _: &Application) -> Option<Arc<ApplicationTree>> {
-        self.tree.lock().expect("not poisoned").clone()
+    async fn tree(&self, _: &Application) -> Result<Option<Arc<ApplicationTree>>, ApiError> {
+        Ok(self.tree.lock().expect("not poisoned").clone())
     }
 
-    fn watch_tree(&self, _: &Application) -> BoxStream<'static, Arc<ApplicationTree>> {
+    fn watch_tree(
+        &self,
+        _: &Application,
+    ) -> BoxStream<'static, Result<Arc<ApplicationTree>, ApiError>> {
         let tree = self.tree.lock().expect("not poisoned").clone();
         if !self.tree_changes.load(Ordering::Relaxed) {
-            let once = futures::stream::iter(tree);
+            let once = futures::stream::iter(tree.map(Ok));
             return once.chain(futures::stream::pending()).boxed();
         }
         let again = tokio::time::interval(Duration::from_millis(50));
         futures::stream::unfold((tree, again), |(tree, mut again)| async {
             again.tick().await;
-            Some((tree.clone()?, (tree, again)))
+            Some((Ok(tree.clone()?), (tree, again)))
         })
         .boxed()
     }
@@ -608,7 +614,7 @@ impl Live for FakeLive {
         }]
     }
 
-    fn info(&self, _: &str) -> Option<ClusterInfo> {
+    async fn info(&self, _: &str) -> Option<ClusterInfo> {
         None
     }
 
@@ -646,6 +652,15 @@ pub struct FakeSources;
 
 #[async_trait]
 impl Sources for FakeSources {
+    async fn tools(
+        &self,
+        _: &Repository,
+        _: &str,
+        _: &str,
+    ) -> Result<BTreeMap<String, String>, ApiError> {
+        Ok(BTreeMap::from([("helm".into(), "Helm".into())]))
+    }
+
     async fn plugins(&self) -> Result<Vec<String>, ApiError> {
         Ok(vec!["cmp-v1.0".into()])
     }

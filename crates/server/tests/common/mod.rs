@@ -119,7 +119,11 @@ impl World {
                 .expect("a destination"),
         ];
         store.create_project(&project).await.expect("stored");
-        let mut world = Self::serve(store, live, sources, Options::default(), enforcer).await;
+        let options = Options {
+            hydrator_enabled: true,
+            ..Options::default()
+        };
+        let mut world = Self::serve(store, live, sources, options, enforcer).await;
         let body = json!({"username": "admin", "password": PASSWORD});
         let session = world
             .rest(Method::POST, "/api/v1/session", Some(body))
@@ -172,6 +176,7 @@ impl World {
             sources,
             sets: sets.clone(),
             catalog: catalog.clone(),
+            sessions: None,
             assets: Assets::new([("index.html", "text/html", "the page")]),
             options: Options {
                 refresh_timeout: Duration::from_secs(5),

@@ -3,7 +3,14 @@
 use super::server::{Asked, Reply, Server};
 use super::table::{Host, hosts};
 use serde_json::json;
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tiphys_repo::{
     Repos, Secret,
     scm::{Account, Login, Repository, RepositoryId},
@@ -453,14 +460,30 @@ async fn a_plugin_answers_a_body() {
     assert!(error.contains("did not answer in time"), "{error}");
 }
 
-/// An App proves itself by its key, and lists with the token of the owner's installation.
-#[tokio::test]
-async fn an_app_asks_with_the_token_of_its_installation() {
+fn app_key() -> String {
     let made = std::process::Command::new("openssl")
         .args(["genrsa", "2048"])
         .output()
         .expect("openssl");
-    let key = String::from_utf8(made.stdout).expect("PEM text");
+    String::from_utf8(made.stdout).expect("PEM text")
+}
+
+fn app(id: i64, installation: i64, key: &str) -> Account {
+    Account {
+        login: Login::GitHubApp {
+            id,
+            installation,
+            key: Secret::new(key),
+            api: String::new(),
+        },
+        ..Account::default()
+    }
+}
+
+/// An App proves itself by its key, and lists with the token of the owner's installation.
+#[tokio::test]
+async fn an_app_asks_with_the_token_of_its_installation() {
+    let key = app_key();
     let host = host("GitHub");
     let answer = host.answer();
     let server = Server::start(move |own, asked| {
@@ -482,15 +505,7 @@ async fn an_app_asks_with_the_token_of_its_installation() {
         }
     })
     .await;
-    let account = Account {
-        login: Login::GitHubApp {
-            id: 1,
-            installation: 0,
-            key: Secret::new(key),
-            api: String::new(),
-        },
-        ..Account::default()
-    };
+    let account = app(1, 0, &key);
     let (repos, settings) = (repos(), host.scm(&server.url));
     for _ in 0..2 {
         let found = repos.scm().repositories(&settings, &account).await;
@@ -506,4 +521,94 @@ async fn an_app_asks_with_the_token_of_its_installation() {
     let found = repos.scm().repositories(&settings, &account).await;
     let error = found.expect_err("refused").to_string();
     assert!(error.contains("is not installed for nobody"), "{error}");
+}
+
+/// A GitHub whose tokens are numbered; those before `valid` are revoked.
+async fn issuing(valid: Arc<AtomicUsize>) -> Server {
+    let (host, issued) = (host("GitHub"), AtomicUsize::new(0));
+    let answer = host.answer();
+    Server::start(move |own, asked| {
+        if asked.method == "POST" {
+            let number = issued.fetch_add(1, Ordering::SeqCst);
+            let body =
+                json!({"token": format!("token-{number}"), "expires_at": "2999-01-01T00:00:00Z"});
+            return Reply::new(201, body);
+        }
+        let token = asked.header("authorization").strip_prefix("Bearer token-");
+        let number = token.and_then(|number| number.parse::<usize>().ok());
+        match number.is_some_and(|number| number >= valid.load(Ordering::SeqCst)) {
+            true => answer(own, asked),
+            // A careless host, which repeats what it was sent.
+            false => Reply::new(
+                401,
+                json!({"message": format!("bad {}", asked.header("authorization"))}),
+            ),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_token_that_was_revoked_is_fetched_anew_once() {
+    let (host, key) = (host("GitHub"), app_key());
+    // Tokens that are revoked before the first list and before the second; tokens issued in all, and
+    // whether both lists were given.
+    for (what, revoked, issued, is_listed) in [
+        ("none", [0, 0], 1, [true, true]),
+        ("between two lists", [0, 1], 2, [true, true]),
+        ("at once", [1, 1], 2, [true, true]),
+        ("again and again", [1, 2], 3, [true, true]),
+        ("all", [9, 9], 3, [false, false]),
+        ("all that are kept", [0, 9], 2, [true, false]),
+    ] {
+        let valid = Arc::new(AtomicUsize::new(0));
+        let (server, repos) = (issuing(valid.clone()).await, repos());
+        let settings = host.scm(&server.url);
+        for (before, is_listed) in revoked.into_iter().zip(is_listed) {
+            valid.store(before, Ordering::SeqCst);
+            let found = repos.scm().repositories(&settings, &app(1, 5, &key)).await;
+            assert_eq!(found.is_ok(), is_listed, "{what}: {found:?}");
+            if let Err(error) = found {
+                let error = error.to_string();
+                assert!(
+                    error.contains("401") && !error.contains("token-"),
+                    "{error}"
+                );
+            }
+        }
+        let asked = server.asked();
+        let posts = asked.iter().filter(|asked| asked.method == "POST").count();
+        assert_eq!(posts, issued, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn each_app_and_each_installation_has_a_rate_limit_of_its_own() {
+    let (host, key, repos) = (host("GitHub"), app_key(), repos());
+    let server = Server::start(|_, asked| match asked.method.as_str() {
+        "POST" => {
+            let body = json!({"token": "t", "expires_at": "2999-01-01T00:00:00Z"});
+            Reply::new(201, body)
+        }
+        _ => Reply::new(429, json!({"message": "too many"})).header("retry-after", 600),
+    })
+    .await;
+    let settings = host.scm(&server.url);
+    let mut asked = 0;
+    for (account, is_new) in [
+        (app(1, 5, &key), true),
+        (app(1, 5, &key), false),
+        (app(1, 6, &key), true),
+        (app(2, 5, &key), true),
+        (Account::default(), true),
+        (app(2, 5, &key), false),
+    ] {
+        let found = repos.scm().repositories(&settings, &account).await;
+        let error = found.expect_err("refused").to_string();
+        assert!(error.contains("permits no more requests"), "{error}");
+        asked += usize::from(is_new);
+        let all = server.asked();
+        let gets = all.iter().filter(|asked| asked.method == "GET").count();
+        assert_eq!(gets, asked, "{account:?}");
+    }
 }

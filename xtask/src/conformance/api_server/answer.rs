@@ -6,6 +6,7 @@ use super::{
     normalise::{Normaliser, differences, ordered},
 };
 use serde_json::{Map, Value, json};
+use std::io::Read as _;
 
 /// Headers that depend on the connection.
 const OF_CONNECTION: [&str; 6] = [
@@ -16,6 +17,8 @@ const OF_CONNECTION: [&str; 6] = [
     "server",
     "transfer-encoding",
 ];
+/// Parts of files cannot be asked for from our server.
+const OF_PARTS: [&str; 2] = ["accept-ranges", "last-modified"];
 /// Headers that we give every answer, and other servers only some.
 const OURS: [&str; 5] = [
     "content-security-policy",
@@ -42,17 +45,92 @@ pub fn compare(
         }
     }
     let mut wanted = Value::Object(wanted);
+    let told = wanted.pointer_mut("/body/headers");
+    if let Some(told) = told.and_then(Value::as_object_mut) {
+        // What a client adds that passes a request on.
+        told.remove("accept-encoding");
+    }
+    if let Some(text) = wanted["text"].as_str() {
+        let text = without_logo(text);
+        wanted["text"] = text.into();
+    }
     if let Some(headers) = wanted["headers"].as_object_mut() {
         headers.retain(|name, _| !OF_CONNECTION.contains(&name.as_str()));
     }
     let mut got = answer(request, want, received, normaliser);
+    as_link(want, &mut got);
     tolerate(&mut wanted["headers"], &mut got["headers"]);
     if is_loose {
         (wanted, got) = (ordered(&wanted), ordered(&got));
     }
+    if request["path"]
+        .as_str()
+        .is_some_and(|path| path.ends_with("/api/version"))
+    {
+        // The build is ours.
+        (wanted["body"], got["body"]) = (keys(&wanted["body"]), keys(&got["body"]));
+    }
     let mut found = Vec::new();
     differences(&wanted, &got, "", &mut found);
     found
+}
+
+fn keys(object: &Value) -> Value {
+    object
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| Value::from(key.as_str()))
+        .collect()
+}
+
+/// Badges have another logo.
+fn without_logo(text: &str) -> String {
+    const BEGIN: &str = "xlink:href=\"data:image/";
+    match text.split_once(BEGIN) {
+        Some((before, after)) => {
+            let after = after.split_once('"').map_or("", |(_, after)| after);
+            format!("{before}{BEGIN}\"{after}")
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// Puts a place to go to, and the page with a link to it, into the recorded form.
+fn as_link(want: &Value, got: &mut Value) {
+    let location = got["headers"]["location"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    if want["headers"]["location"].is_object() {
+        let (url, query) = location.split_once('?').unwrap_or((&location, ""));
+        let decoded = |text: &str| tiphys_rpc::table::percent_decode(&text.replace('+', " "));
+        let mut pairs: Vec<[String; 2]> = query
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                let value = if name == "state" {
+                    "<VALUE>".to_owned()
+                } else {
+                    decoded(value)
+                };
+                [name.to_owned(), value]
+            })
+            .collect();
+        pairs.sort();
+        got["headers"]["location"] = json!({"url": url, "query": pairs});
+    }
+    let is_link = got["text"].as_str().is_some_and(|text| {
+        let text = text
+            .replace("&amp;", "&")
+            .replace("&#34;", "\"")
+            .replace("&#39;", "'");
+        text == format!("<a href=\"{location}\">See Other</a>.\n\n")
+    });
+    if is_link && want["text"] == "<LINK TO LOCATION>" {
+        got["text"] = want["text"].clone();
+    }
 }
 
 /// Leaves out by how much our headers for browsers are stricter.
@@ -61,6 +139,9 @@ fn tolerate(wanted: &mut Value, got: &mut Value) {
         return;
     };
     got.retain(|name, _| !OURS.contains(&name.as_str()) || wanted.contains_key(name));
+    for name in OF_PARTS {
+        wanted.remove(name);
+    }
     // A new token is in the cookie only, which scripts of the page cannot read.
     wanted.remove("grpc-metadata-renew-token");
     let policy = "content-security-policy";
@@ -80,11 +161,14 @@ fn tolerate(wanted: &mut Value, got: &mut Value) {
 
 fn answer(request: &Value, want: &Value, received: &Received, normaliser: &Normaliser) -> Value {
     let mut got = json!({"status": received.status, "headers": headers(received, normaliser)});
-    let text = String::from_utf8_lossy(&received.body);
+    let plain = unpacked(received);
+    let text = String::from_utf8_lossy(&plain);
     if received.status.is_none() {
         got["text"] = want["text"].clone();
     } else if want["body"] == NOT_RECORDED {
         got["body"] = if text.is_empty() { "" } else { NOT_RECORDED }.into();
+    } else if request["transport"] == "grpc-web" && want.get("frames").is_some() {
+        got["frames"] = web_frames(&received.body, &want["frames"]);
     } else if want.get("frames").is_some() {
         got["frames"] = frames(&text, &got["headers"], normaliser);
     } else if want.get("body").is_some() {
@@ -94,9 +178,23 @@ fn answer(request: &Value, want: &Value, received: &Received, normaliser: &Norma
             Err(_) => got["text"] = normaliser.text(&text).into(),
         }
     } else {
-        got["text"] = normaliser.text(&text).into();
+        got["text"] = normaliser.text(&without_logo(&text)).into();
     }
     got
+}
+
+/// The content as it was before it was compressed.
+fn unpacked(received: &Received) -> Vec<u8> {
+    let is_packed = received
+        .headers
+        .iter()
+        .any(|(name, value)| name == "content-encoding" && value == "gzip");
+    let mut plain = Vec::new();
+    let mut reader = flate2::read::GzDecoder::new(received.body.as_slice());
+    if is_packed && reader.read_to_end(&mut plain).is_ok() {
+        return plain;
+    }
+    received.body.clone()
 }
 
 /// Only the keys of the description of the API are recorded.
@@ -113,6 +211,29 @@ fn body_of(request: &Value, body: &Value) -> Value {
         (name.clone(), value)
     });
     Value::Object(fields.collect())
+}
+
+/// The frames of gRPC-web: whether there are messages, and the trailers.
+fn web_frames(mut body: &[u8], want: &Value) -> Value {
+    let mut frames = Vec::new();
+    while let [kind, a, b, c, d, rest @ ..] = body {
+        let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+        let Some((content, rest)) = rest.split_at_checked(length) else {
+            break;
+        };
+        body = rest;
+        if kind & 0x80 == 0 {
+            // Messages are binary here and JSON there.
+            let message = want[frames.len()]["message"].clone();
+            frames.push(json!({"message": message}));
+            continue;
+        }
+        let text = String::from_utf8_lossy(content);
+        let lines = text.lines().filter_map(|line| line.split_once(':'));
+        let lines = lines.map(|(name, value)| format!("{name}: {}\r\n", value.trim()));
+        frames.push(json!({"trailers": lines.collect::<String>()}));
+    }
+    frames.into()
 }
 
 fn frames(text: &str, headers: &Value, normaliser: &Normaliser) -> Value {

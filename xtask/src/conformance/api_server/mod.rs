@@ -16,3 +16,4 @@ mod world;
 pub use api::runner as api;
 pub use authz::runner as authz;
 pub use session::runner as session;
+pub use world::path;

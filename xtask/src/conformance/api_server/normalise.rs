@@ -160,7 +160,21 @@ impl Normaliser {
                 let (pair, rest) = value.split_once(';').unwrap_or((value, ""));
                 let (cookie, content) = pair.split_once('=').unwrap_or((pair, ""));
                 let is_ours = cookie.starts_with("argocd.");
+                let parts = content
+                    .split_once(':')
+                    .filter(|(n, _)| n.parse::<u8>().is_ok());
+                let rest = match rest.split_once("Expires=") {
+                    Some((before, after)) => {
+                        let after = after.split_once(';').map_or("", |(_, after)| after);
+                        format!("{before}Expires=<HTTPTIME>;{after}")
+                    }
+                    None => rest.to_owned(),
+                };
                 let content = match content {
+                    _ if parts.is_some() => {
+                        let (count, part) = parts.unwrap_or_default();
+                        format!("{count}:<{} CHARACTERS>", part.len())
+                    }
                     "" => String::new(),
                     token if token.contains("eyJ") || !is_ours => self.text(token),
                     _ => "<VALUE>".into(),

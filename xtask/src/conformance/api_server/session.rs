@@ -74,6 +74,7 @@ async fn take(world: &mut World, step: &Value, changed: &mut Value) -> anyhow::R
         }
         "can-i" => return can_i(world, step).await,
         "http" => return http(world, step).await,
+        "flow" => return flow(world, step).await,
         other => return Ok(vec![format!("nothing can do a step {other:?} yet")]),
     }
     Ok(Vec::new())
@@ -115,6 +116,36 @@ fn encoded(text: &str) -> String {
         }
     };
     text.bytes().map(byte).collect()
+}
+
+/// A sign-in: the way to the provider, and back with a code.
+async fn flow(world: &World, step: &Value) -> anyhow::Result<Vec<String>> {
+    let (request, want) = (&step["request"], &step["response"]);
+    let login = json!({"method": "GET", "path": request["login"]});
+    let begun = world.http(&login, Vec::new()).await?;
+    let header = |wanted: &str| {
+        let found = begun.headers.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    };
+    let state = header("location")
+        .split(['?', '&'])
+        .find_map(|pair| pair.strip_prefix("state="));
+    let cookie = header("set-cookie").split(';').next().unwrap_or_default();
+    let callback = request["callback"].as_str().unwrap_or_default();
+    let callback = callback.replace("<STATE>", state.unwrap_or_default());
+    let (path, query) = callback.split_once('?').unwrap_or((&callback, ""));
+    let back = json!({"method": "GET", "path": path, "query": query});
+    let mut headers = Vec::new();
+    if request["with_state_cookie"] == true {
+        headers.push(("Cookie".to_owned(), cookie.to_owned()));
+    }
+    let received = world.http(&back, headers).await?;
+    Ok(answer::compare(
+        (&back, want),
+        &received,
+        &world.normaliser,
+        false,
+    ))
 }
 
 async fn http(world: &mut World, step: &Value) -> anyhow::Result<Vec<String>> {

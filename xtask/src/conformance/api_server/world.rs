@@ -8,12 +8,18 @@ use super::{
     provider,
 };
 use anyhow::{Context, bail};
+use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD as STANDARD};
 use http::Method;
 use serde_json::{Map, Value, json};
 use std::{
     collections::BTreeMap, fs, net::Ipv4Addr, net::SocketAddr, path::Path, process::Command,
     sync::Arc, time::Duration,
+};
+use tiphys_api::{
+    cluster::ClusterInfo,
+    constants::IN_CLUSTER,
+    resource::{ApplicationTree, ResourceDiff},
 };
 use tiphys_cluster::{
     AppKey, AppStates, Cluster, Records, RecordsOptions,
@@ -24,8 +30,10 @@ use tiphys_embedded_kube::{EmbeddedKube, Options as KubeOptions};
 use tiphys_gocompat::yaml;
 use tiphys_repo::{RepoOptions, Repos};
 use tiphys_server::{
-    Assets, Deps, Options, Server, Tls,
-    adapters::{ClusterLive, NoCatalog, RecordSets, RecordStore, RepoSources},
+    ApiError, Assets, Deps, Options, Server, Tls, VersionInfo,
+    adapters::{
+        ClusterLive, InProcess, NoCatalog, Published, RecordSets, RecordStore, RepoSources, Trees,
+    },
 };
 use tiphys_sources::{Answers, HostSettings, Sources};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -63,24 +71,32 @@ const SCOPE: [(&str, &str); 17] = [
 ];
 
 fn plural(kind: &str) -> anyhow::Result<(&'static str, &'static str)> {
-    Ok(match kind {
-        "Namespace" => ("/api/v1", "namespaces"),
-        "ConfigMap" => ("/api/v1", "configmaps"),
-        "Secret" => ("/api/v1", "secrets"),
-        "Service" => ("/api/v1", "services"),
-        "Pod" => ("/api/v1", "pods"),
-        "Event" => ("/api/v1", "events"),
-        "Deployment" => ("/apis/apps/v1", "deployments"),
-        "Job" => ("/apis/batch/v1", "jobs"),
-        "CronJob" => ("/apis/batch/v1", "cronjobs"),
-        "Application" => ("/apis/argoproj.io/v1alpha1", "applications"),
-        "AppProject" => ("/apis/argoproj.io/v1alpha1", "appprojects"),
-        "ApplicationSet" => ("/apis/argoproj.io/v1alpha1", "applicationsets"),
+    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+    Ok(match kind.to_lowercase().as_str() {
+        "namespace" => ("/api/v1", "namespaces"),
+        "configmap" => ("/api/v1", "configmaps"),
+        "secret" => ("/api/v1", "secrets"),
+        "service" => ("/api/v1", "services"),
+        "pod" => ("/api/v1", "pods"),
+        "event" => ("/api/v1", "events"),
+        "deployment" => ("/apis/apps/v1", "deployments"),
+        "job" => ("/apis/batch/v1", "jobs"),
+        "cronjob" => ("/apis/batch/v1", "cronjobs"),
+        "application" => ("/apis/argoproj.io/v1alpha1", "applications"),
+        "appproject" => ("/apis/argoproj.io/v1alpha1", "appprojects"),
+        "applicationset" => ("/apis/argoproj.io/v1alpha1", "applicationsets"),
+        "serviceaccount" => ("/api/v1", "serviceaccounts"),
+        "role" => (RBAC, "roles"),
+        "rolebinding" => (RBAC, "rolebindings"),
+        "clusterrole" => (RBAC, "clusterroles"),
+        "clusterrolebinding" => (RBAC, "clusterrolebindings"),
         other => bail!("fixtures have no {other}"),
     })
 }
 
-fn path(kind: &str, namespace: &str, name: &str) -> anyhow::Result<String> {
+/// The path of an object, or of a collection where the name is empty; the case of the kind does not
+/// matter.
+pub fn path(kind: &str, namespace: &str, name: &str) -> anyhow::Result<String> {
     let (group, plural) = plural(kind)?;
     let namespace = match (kind, namespace) {
         ("Namespace", _) | (_, "") => String::new(),
@@ -133,6 +149,39 @@ fn stripped(object: &Value) -> Value {
     object
 }
 
+/// What a controller elsewhere has published.
+struct Cached {
+    trees: InProcess,
+    /// By the cluster's address.
+    infos: BTreeMap<String, ClusterInfo>,
+}
+
+#[async_trait]
+impl Published for Cached {
+    async fn managed(&self, app: &AppKey) -> Result<Option<Arc<Vec<ResourceDiff>>>, ApiError> {
+        self.trees.managed(app).await
+    }
+
+    async fn tree(&self, app: &AppKey) -> Result<Option<Arc<ApplicationTree>>, ApiError> {
+        self.trees.tree(app).await
+    }
+
+    fn watch_tree(&self, app: &AppKey) -> Trees {
+        self.trees.watch_tree(app)
+    }
+
+    /// Where nothing is published, the control plane's own cluster can be reached.
+    async fn cluster(&self, server: &str) -> Result<Option<ClusterInfo>, ApiError> {
+        let mut unpublished = ClusterInfo::default();
+        if server == IN_CLUSTER {
+            unpublished.connection_state.status = "Successful".into();
+            unpublished.connection_state.attempted_at = Some(jiff::Timestamp::now().into());
+        }
+        let info = self.infos.get(server).cloned();
+        Ok(Some(info.unwrap_or(unpublished)))
+    }
+}
+
 pub struct World {
     kube: EmbeddedKube,
     user: Cluster,
@@ -147,13 +196,13 @@ pub struct World {
     /// The revision after the last reset, and what it was for.
     clean: Option<(u64, Value)>,
     plane: Option<Plane>,
-    provider: JoinHandle<()>,
+    others: [JoinHandle<()>; 2],
     _folder: tempfile::TempDir,
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.provider.abort();
+        self.others.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -217,7 +266,7 @@ impl World {
             stored: BTreeMap::new(),
             clean: None,
             plane: None,
-            provider: provider::serve(&users).await?,
+            others: [provider::serve(&users).await?, provider::echo().await?],
             _folder: folder,
         };
         world.found().await?;
@@ -498,13 +547,22 @@ impl World {
             clock: Arc::new(jiff::Timestamp::now),
         };
         let clusters = Clusters::new(self.user.clone(), records.clone());
-        let states = self.states()?;
+        let (states, infos) = (self.states()?, self.infos()?);
+        let published = Cached {
+            trees: InProcess {
+                states,
+                clusters: clusters.clone(),
+            },
+            infos,
+        };
+        let live = ClusterLive::reading(records.clone(), clusters, Arc::new(published));
         let server = Server::new(Deps {
             store: Arc::new(RecordStore::new(records.clone())),
-            live: Arc::new(ClusterLive::new(records.clone(), clusters, states)),
+            live: Arc::new(live),
             sources: Arc::new(RepoSources::new(sources)),
             sets: Arc::new(RecordSets::new(sets, answers)),
             catalog: Arc::new(NoCatalog),
+            sessions: None,
             assets: assets(),
             options: options(flags),
         });
@@ -519,6 +577,17 @@ impl World {
             _stop: stop.drop_guard(),
         });
         Ok(())
+    }
+
+    /// What the controller has published of clusters, by address.
+    fn infos(&self) -> anyhow::Result<BTreeMap<String, ClusterInfo>> {
+        let cache = self.fixtures["redis"].as_object().context("no cache")?;
+        let infos = cache.iter().filter_map(|(key, info)| {
+            let server = key.strip_prefix("cluster|info|")?.split('|').next()?;
+            let info = serde_json::from_value(info.clone());
+            Some(info.map(|info| (server.to_owned(), info)))
+        });
+        Ok(infos.collect::<Result<_, _>>()?)
     }
 
     /// Trees and differences, which the controller has published.
@@ -632,12 +701,61 @@ fn parts(named: &str) -> anyhow::Result<(&str, &str, &str)> {
     Ok((next()?, next()?, next()?))
 }
 
-/// The options of our API for the recorded flags.
-fn options(_flags: &Value) -> Options {
-    Options {
+/// The options of our API for the recorded flags and variables.
+fn options(flags: &Value) -> Options {
+    let flags: Vec<&str> = flags
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let has = |flag: &str| flags.contains(&flag);
+    let after = |flag: &str| {
+        let at = flags.iter().position(|f| *f == flag)?;
+        flags.get(at + 1).copied()
+    };
+    let number = |name: &str| {
+        let value = flags.iter().find_map(|f| f.strip_prefix(name))?;
+        value.strip_prefix('=')?.parse::<u32>().ok()
+    };
+    let known = || "known".to_owned();
+    let mut options = Options {
+        version: VersionInfo {
+            version: known(),
+            build_date: known(),
+            git_commit: known(),
+            platform: known(),
+            kubectl_version: known(),
+        },
         refresh_timeout: Duration::from_secs(2),
+        hydrator_enabled: has("--hydrator-enabled=true"),
+        proxy_extensions: has("--enable-proxy-extension"),
+        gzip: !has("--enable-gzip=false"),
+        replace_allowed: !has("--sync-with-replace-allowed=false"),
+        auth_disabled: has("--disable-auth"),
+        secure_cookie: has("(without --insecure)"),
         ..Options::default()
+    };
+    if let Some(root) = after("--rootpath") {
+        root.clone_into(&mut options.root_path);
     }
+    if let Some(value) = after("--x-frame-options") {
+        value.clone_into(&mut options.frame_options);
+    }
+    if let Some(value) = after("--content-security-policy") {
+        value.clone_into(&mut options.content_security_policy);
+    }
+    if let Some(types) = after("--api-content-types") {
+        let types = types.split(';').filter(|t| !t.is_empty());
+        options.content_types = types.map(str::to_owned).collect();
+    }
+    if let Some(count) = number("env ARGOCD_SESSION_FAILURE_MAX_FAIL_COUNT") {
+        options.limits.per_account = count;
+    }
+    if let Some(seconds) = number("env ARGOCD_SESSION_FAILURE_WINDOW_SECONDS") {
+        options.limits.window_seconds = seconds.into();
+    }
+    options
 }
 
 fn assets() -> Assets {

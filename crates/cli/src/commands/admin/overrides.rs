@@ -38,6 +38,9 @@ pub struct Files {
     /// Path to local argocd-cm.yaml file
     #[arg(long, value_name = "FILE")]
     argocd_cm_path: Option<PathBuf>,
+    /// Path to local argocd-secret.yaml file; customizations are not in it
+    #[arg(long, value_name = "FILE", hide = true)]
+    argocd_secret_path: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -52,6 +55,9 @@ pub struct RunAction {
     /// Path to local argocd-cm.yaml file
     #[arg(long, value_name = "FILE")]
     argocd_cm_path: Option<PathBuf>,
+    /// Path to local argocd-secret.yaml file; customizations are not in it
+    #[arg(long, value_name = "FILE", hide = true)]
+    argocd_secret_path: Option<PathBuf>,
 }
 
 /// A resource, and the settings.
@@ -76,6 +82,7 @@ impl OverridesCommand {
                 let files = Files {
                     resource: run.resource,
                     argocd_cm_path: run.argocd_cm_path,
+                    argocd_secret_path: run.argocd_secret_path,
                 };
                 files.read()?.run_action(&run.action, &parameters)?
             }
@@ -272,6 +279,7 @@ data:
             Files {
                 resource: resource_path,
                 argocd_cm_path: Some(settings_path),
+                argocd_secret_path: None,
             }
             .read(),
         )

@@ -4,7 +4,7 @@ mod actions;
 mod confirm;
 pub(super) mod create;
 mod delete;
-mod diff;
+pub(super) mod diff;
 mod edit;
 mod get;
 mod get_resource;
@@ -221,7 +221,7 @@ pub(super) async fn list(
     Ok(list.items)
 }
 
-async fn settings(client: &Client) -> Result<Settings, Failure> {
+pub(super) async fn settings(client: &Client) -> Result<Settings, Failure> {
     Ok(client
         .unary("/cluster.SettingsService/Get", SettingsQuery {})
         .await?)

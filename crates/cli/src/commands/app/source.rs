@@ -167,6 +167,12 @@ struct KustomizeOptions {
     /// Ignore locally missing component directories when setting Kustomize components
     #[arg(long)]
     ignore_missing_components: Option<bool>,
+    /// Kubernetes version that charts of the kustomization are rendered for
+    #[arg(long, value_name = "VERSION")]
+    kustomize_kube_version: Option<String>,
+    /// API versions that they see (can be repeated)
+    #[arg(long, value_name = "VERSION")]
+    kustomize_api_versions: Vec<String>,
 }
 
 fn set<T: Clone>(field: &mut T, value: &Option<T>) {
@@ -375,6 +381,10 @@ impl KustomizeOptions {
         set(&mut k.name_suffix, &self.namesuffix);
         set(&mut k.version, &self.kustomize_version);
         set(&mut k.namespace, &self.kustomize_namespace);
+        set(&mut k.kube_version, &self.kustomize_kube_version);
+        if !self.kustomize_api_versions.is_empty() {
+            k.api_versions.clone_from(&self.kustomize_api_versions);
+        }
         set(
             &mut k.label_without_selector,
             &self.kustomize_label_without_selector,

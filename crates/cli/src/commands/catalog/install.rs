@@ -1,6 +1,11 @@
 //! `catalog install`: from a chart to an Application.
 
-use super::{called, failed, is_ours, read::Opened};
+use super::{
+    better, called,
+    commit::{Change, CommitArgs},
+    failed, is_ours,
+    read::Opened,
+};
 use crate::{
     client::{ConnectArgs, Failure},
     commands::{
@@ -32,8 +37,8 @@ use tiphys_render::helm::{
 /// Make an Application of a chart
 ///
 /// The chart is fetched and must be the one that the catalogue knows; the values must fit its
-/// schema, and it must render. Then the Application is printed, as it would be committed to Git, or
-/// created with --create.
+/// schema, and it must render. Then the Application is printed, committed to Git with --commit-to,
+/// or created with --create.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
 pub struct Install {
@@ -59,11 +64,13 @@ pub struct Install {
     #[arg(long)]
     auto_sync: bool,
     /// Print the manifests that it would apply instead
-    #[arg(long, conflicts_with = "create")]
+    #[arg(long, conflicts_with_all = ["create", "commit_to"])]
     preview: bool,
     /// Create the Application, in the control plane that you are logged in to
-    #[arg(long)]
+    #[arg(long, conflicts_with = "commit_to")]
     create: bool,
+    #[command(flatten)]
+    git: CommitArgs,
 }
 
 impl Install {
@@ -74,6 +81,7 @@ impl Install {
         let is_ours = is_ours(&store, &opened.id)?;
         let values = self.values.read(&Limits::default());
         let values = values.map_err(|e| Failure::error(e.to_string()))?;
+        let named = (opened.chart.name.clone(), version.version.clone());
         let (manifests, application) = match self.fetch(store, &opened, version).await {
             Ok(archive) => {
                 let manifests = self.rendered(&archive, &opened.chart, &values);
@@ -88,7 +96,7 @@ impl Install {
             // The credentials of a cluster's repositories are in the cluster.
             Err(CatalogError::Repo(e)) if !is_ours => {
                 let asked = self.by_control_plane(&opened, version, &values, args);
-                asked.await.map_err(|_| failed(e.into()))?
+                asked.await.map_err(|why| better(why, e.into()))?
             }
             Err(e) => return Err(failed(e)),
         };
@@ -96,11 +104,36 @@ impl Install {
             output::print(&manifests);
             return Ok(());
         }
+        if let Some(url) = &self.git.commit_to {
+            return self.committed(url, &application, &named).await;
+        }
         if !self.create {
             output::print(&output::yaml(&application)?);
             return Ok(());
         }
         self.created(&application, args).await
+    }
+
+    async fn committed(
+        &self,
+        url: &str,
+        application: &Value,
+        (chart, version): &(String, String),
+    ) -> Result<(), Failure> {
+        let change = Change {
+            application,
+            version,
+            title: format!("Install {chart} {version}"),
+            text: format!(
+                "Application {} of project {} installs chart {chart} {version} to namespace {}.",
+                application["metadata"]["name"].as_str().unwrap_or_default(),
+                self.project,
+                application["spec"]["destination"]["namespace"]
+                    .as_str()
+                    .unwrap_or_default()
+            ),
+        };
+        self.git.install(url, &change).await
     }
 
     /// The manifests and the Application, from the control plane that one is logged in to.

@@ -1,5 +1,6 @@
 //! `catalog`: charts of repositories, in a database of this machine. No server is needed.
 
+mod commit;
 mod install;
 mod read;
 mod repos;
@@ -11,6 +12,7 @@ mod upgrade;
 
 use crate::{
     client::{Client, ConnectArgs, Failure},
+    commands::app::{self, AppRef},
     private,
     roles::{catalog::FILE, up::default_folder},
 };
@@ -77,14 +79,33 @@ fn failed(e: CatalogError) -> Failure {
     Failure::error(e.to_string())
 }
 
+/// Why the control plane refuses; if it did not answer, why there was a question.
+fn better(why: Failure, asked_for: CatalogError) -> Failure {
+    if why.status.is_some() {
+        return why;
+    }
+    failed(asked_for)
+}
+
 /// Whether a repository was entered here. The credentials of others are not here.
 fn is_ours(store: &Store, id: &RepoId) -> Result<bool, Failure> {
     let status = store.repo(id).map_err(failed)?;
     Ok(status.is_some_and(|status| !status.spec.is_empty()))
 }
 
-/// Writes an Application that exists. Whether its project permits it is decided there.
-async fn write(client: &Client, app: Application) -> Result<(), Failure> {
+/// Writes an Application as it was shown, if it is still the one that it was made of. Whether its
+/// project permits it is decided in the control plane.
+async fn write(client: &Client, before: &Application, app: Application) -> Result<(), Failure> {
+    let name = &before.metadata.name;
+    let of = AppRef::new(name, Some(&before.metadata.namespace));
+    let now = app::get(client, &of, None).await?;
+    let changed = changed_parts(before, &now);
+    if !changed.is_empty() {
+        return Err(Failure::error(format!(
+            "application '{name}' was changed meanwhile ({}): nothing was written",
+            changed.join(", ")
+        )));
+    }
     let request = ApplicationUpdateRequest {
         project: Some(app.spec.project.clone()),
         application: app,
@@ -94,6 +115,27 @@ async fn write(client: &Client, app: Application) -> Result<(), Failure> {
         .unary("/application.ApplicationService/Update", request)
         .await?;
     Ok(())
+}
+
+/// What users changed of an Application. The control plane changes its status all the time, and
+/// asks for refreshes with an annotation.
+fn changed_parts(before: &Application, now: &Application) -> Vec<&'static str> {
+    let entered = |app: &Application| {
+        let mut annotations = app.metadata.annotations.clone();
+        annotations.retain(|key, _| !key.starts_with("argocd.argoproj.io/refresh"));
+        annotations
+    };
+    let (old, new) = (&before.metadata, &now.metadata);
+    let parts = [
+        ("it was made again", old.uid != new.uid),
+        ("source", before.spec.source != now.spec.source),
+        ("sources", before.spec.sources != now.spec.sources),
+        ("spec", before.spec != now.spec),
+        ("labels", old.labels != new.labels),
+        ("annotations", entered(before) != entered(now)),
+    ];
+    let changed = parts.into_iter().filter(|(_, differs)| *differs);
+    changed.map(|(part, _)| part).collect()
 }
 
 /// What a user calls a repository, or with more words what is in it. Repositories of a cluster have
@@ -158,6 +200,37 @@ fn chart_of(store: &Store, name: &str) -> Result<(RepoId, String), Failure> {
                 "several repositories have a chart {name:?}: {}",
                 names.join(", ")
             )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_changed_meanwhile_is_named() {
+        let app = |uid: &str, version: &str, annotation: &str, more: &str| -> Application {
+            let app = json!({
+                "metadata": {"name": "a", "uid": uid, "resourceVersion": more,
+                    "annotations": {annotation: "x"}},
+                "spec": {"project": "p", "source": {"repoURL": "https://x", "chart": "c",
+                    "targetRevision": version}},
+                "status": {"sync": {"revision": more}},
+            });
+            serde_json::from_value(app).expect("an Application")
+        };
+        let refresh = "argocd.argoproj.io/refresh";
+        let before = app("1", "1.0.0", refresh, "1");
+        for (now, wanted) in [
+            (app("1", "1.0.0", refresh, "2"), ""),
+            (app("1", "1.0.0", "argocd.argoproj.io/refresh-x", "2"), ""),
+            (app("1", "1.1.0", refresh, "2"), "source, spec"),
+            (app("1", "1.0.0", "team", "1"), "annotations"),
+            (app("2", "1.0.0", refresh, "1"), "it was made again"),
+        ] {
+            assert_eq!(changed_parts(&before, &now).join(", "), wanted);
         }
     }
 }

@@ -68,7 +68,7 @@ impl Rollback {
         let known = origin
             .as_ref()
             .map(|origin| (origin, called(&origin.repo), digest));
-        write(&client, chosen.replaced(before, known.as_ref())).await?;
+        write(&client, &app, chosen.replaced(before, known.as_ref())).await?;
         output::print(&format!("application '{name}' rolled back to {version}\n"));
         Ok(())
     }

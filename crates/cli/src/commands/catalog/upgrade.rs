@@ -1,6 +1,10 @@
 //! `catalog upgrade`: an Application gets another version of its chart.
 
-use super::{called, failed, is_ours, write};
+use super::{
+    better, called,
+    commit::{Change, CommitArgs},
+    failed, is_ours, write,
+};
 use crate::{
     client::{ConnectArgs, Failure},
     commands::{
@@ -60,11 +64,13 @@ pub struct Upgrade {
     #[arg(long, short = 'N', value_name = "NAMESPACE")]
     app_namespace: Option<String>,
     /// Only print what would change
-    #[arg(long, conflicts_with = "yes")]
+    #[arg(long, conflicts_with_all = ["yes", "commit_to"])]
     preview: bool,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
+    #[command(flatten)]
+    git: CommitArgs,
 }
 
 impl Upgrade {
@@ -84,28 +90,47 @@ impl Upgrade {
                 let asked = client
                     .unary(PREVIEW, self.request(&app_ref, &decided))
                     .await;
-                asked.map_err(|_| failed(e.into()))?
+                asked.map_err(|why| better(why.into(), e.into()))?
             }
             Err(e) => return Err(failed(e)),
         };
-        output::print(&report(&plan));
+        if self.git.commit_to.is_none() {
+            output::print(&report(&plan));
+        }
         if self.preview {
             return Ok(());
         }
         let name = &app.metadata.name;
         let is_open = plan.conflicts.iter().any(|conflict| !conflict.decided);
-        if self.yes && self.prefer.is_none() && is_open {
+        let is_decided = self.prefer.is_some() || !is_open;
+        // Nobody is asked where the change is looked at before it is merged.
+        if (self.yes || self.git.commit_to.is_some()) && !is_decided {
             return Err(Failure::error(format!(
                 "application '{name}' has conflicts: decide them with --prefer, --set or --values"
             )));
+        }
+        if let Some(url) = &self.git.commit_to {
+            return self.committed(url, &plan).await;
         }
         let question = format!("Upgrade '{name}' from {} to {}? (y/n) ", plan.from, plan.to);
         if !self.yes && !prompt::proceed(&question)? {
             return Err(Failure::error("nothing was changed"));
         }
-        write(&client, plan.application).await?;
+        write(&client, &app, plan.application).await?;
         output::print(&format!("application '{name}' upgraded to {}\n", plan.to));
         Ok(())
+    }
+
+    async fn committed(&self, url: &str, plan: &UpgradeResponse) -> Result<(), Failure> {
+        let application = serde_json::to_value(&plan.application);
+        let application = application.map_err(|e| Failure::error(e.to_string()))?;
+        let change = Change {
+            application: &application,
+            version: &plan.to,
+            title: format!("Upgrade {} from {} to {}", self.app, plan.from, plan.to),
+            text: report(plan),
+        };
+        self.git.upgrade(url, &change).await
     }
 
     async fn plan(

@@ -1,17 +1,16 @@
 //! `argocd-applicationset-controller`, as a replacement for Argo CD's controller of ApplicationSets.
 
-use super::{APPLICATION_SETS, line::Said};
-use crate::{
-    commands::{self, KubeArgs},
-    roles::{
-        controller::terminated, git::GitArgs, logs::Logs, metrics, replicas::ReplicaArgs,
-        repo_server::RepoServerArgs, repositories::RepositoryArgs, wire::ControlPlane,
-    },
+use super::{
+    APPLICATION_SETS, arguments,
+    line::Said,
+    plane::{self, Begun, PlaneArgs},
+};
+use crate::roles::{
+    controller::terminated, logs::Logs, metrics, replicas::ReplicaArgs, wire::ControlPlane,
 };
 use anyhow::{Context as _, bail};
-use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use clap::Parser;
 use std::net::{Ipv4Addr, SocketAddr};
-use tiphys_cluster::{Cluster, RecordsOptions};
 use tiphys_controllers::{
     applicationset::{self, ControllerSettings, Dependencies},
     metrics::report::Choice,
@@ -26,7 +25,7 @@ const POLICY: &str = "ARGOCD_APPLICATIONSET_CONTROLLER_POLICY";
 /// What the role is made of, in our own flags.
 #[derive(Parser)]
 #[command(name = APPLICATION_SETS, no_binary_name = true)]
-struct Role {
+pub struct Role {
     /// Address of /metrics
     #[arg(long, default_value = ":8080")]
     metrics_addr: String,
@@ -57,27 +56,12 @@ struct Role {
     #[command(flatten)]
     replicas: ReplicaArgs,
     #[command(flatten)]
-    repo_server: RepoServerArgs,
-    #[command(flatten)]
-    repositories: RepositoryArgs,
-    #[command(flatten)]
-    git: GitArgs,
-    #[command(flatten)]
-    kube: KubeArgs,
+    plane: PlaneArgs,
 }
 
 impl Role {
-    /// The variables have already been read by Argo CD's rules.
-    fn flags() -> clap::Command {
-        commands::adapt(Self::command()).mut_args(|arg| arg.env(clap::builder::Resettable::Reset))
-    }
-
     fn of(said: &Said) -> anyhow::Result<Self> {
-        if let Some(name) = said.refused() {
-            bail!("{name} is not there yet");
-        }
-        let matches = Self::flags().try_get_matches_from(said.words())?;
-        let role = Self::from_arg_matches(&matches)?;
+        let role: Self = arguments(said)?;
         if role.dry_run {
             bail!("dry-run is not there yet");
         }
@@ -122,24 +106,16 @@ fn address(text: &str) -> anyhow::Result<Option<SocketAddr>> {
 pub async fn run(said: Said, _logs: Logs) -> anyhow::Result<()> {
     let role = Role::of(&said)?;
     let settings = role.settings(&said, std::env::var(POLICY).ok().as_deref());
-    let cluster = Cluster::connect(role.kube.options()).await?;
-    let namespace = role
-        .kube
-        .namespace()
-        .unwrap_or(cluster.default_namespace())
-        .to_owned();
+    let (cluster, namespace) = role.plane.connect().await?;
     let others = said.text("applicationset-namespaces").unwrap_or_default();
-    let others = others.split(',').map(str::trim).filter(|n| !n.is_empty());
-    let records = RecordsOptions {
-        application_namespaces: Some(others.map(str::to_owned).collect()),
-        overrides: said.overrides(),
-        ..RecordsOptions::new(&namespace)
-    };
-    let repositories = role.repositories.folder()?;
-    let options = role.git.options();
-    let folder = repositories.path.clone();
-    let mut plane = ControlPlane::start(cluster.clone(), records, folder, options).await?;
-    plane.repo_server = role.repo_server.client()?;
+    let others: Vec<String> = others.split(',').map(str::to_owned).collect();
+    let (others, place) = (plane::named(&others), (cluster.clone(), namespace));
+    let begun = role.plane.begin(place, others, said.overrides());
+    let Begun {
+        plane,
+        namespace,
+        repositories,
+    } = begun.await?;
     let stop = CancellationToken::new();
     let leases = match role.enable_leader_election {
         true => role.replicas.start_for_sets(&cluster, &namespace).await,
@@ -179,35 +155,11 @@ async fn serve(role: &Role, plane: &ControlPlane, stop: &CancellationToken) -> a
 
 #[cfg(test)]
 mod tests {
-    use super::super::{
-        applicationset_flags,
-        flags::Here,
-        line::{Line, read},
-    };
-    use super::*;
+    use super::{super::applicationset_flags, *};
 
     fn said(words: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<Said> {
-        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        let variable = |name: &str| {
-            let found = variables.iter().find(|(n, _)| *n == name);
-            found.map(|(_, v)| (*v).to_owned())
-        };
-        match read(&applicationset_flags::APPLICATION_SETS, &words, variable) {
-            Ok(Line::Run(said)) => Ok(said),
-            _ => bail!("not to be run"),
-        }
-    }
-
-    #[test]
-    fn every_flag_is_one_of_ours() {
-        Role::flags().debug_assert();
-        let flags = Role::flags();
-        for row in applicationset_flags::APPLICATION_SETS.rows {
-            if let Here::Flag(flag) | Here::Always(flag) = row.here {
-                let is_there = flags.get_arguments().any(|a| a.get_long() == Some(flag));
-                assert!(is_there, "{flag}");
-            }
-        }
+        let program = &applicationset_flags::APPLICATION_SETS;
+        super::super::tests::said(program, words, variables).context("not to be run")
     }
 
     #[test]
@@ -233,7 +185,7 @@ mod tests {
         ];
         let said = said(&words, &variables).expect("valid");
         let role = Role::of(&said).expect("valid");
-        assert_eq!(role.kube.namespace(), Some("cd"));
+        assert_eq!(role.plane.kube.namespace(), Some("cd"));
         assert_eq!(role.concurrent_reconciliations, 4);
         let params = said.overrides().params;
         for (key, value) in [

@@ -1,14 +1,22 @@
 //! The command line of `argocd-applicationset-controller`.
 
 use super::flags::{
-    Here::{self, Always, Flag, Kube, NotThere, Nothing, Param},
-    Kind::{Bool, Duration, Each, Int, List, Text},
-    LOG_FORMAT, LOG_LEVEL, NAMESPACE, Program, Row, row,
+    Here::{self, Always, Flag, Nothing, Param},
+    KUBE,
+    Kind::{Bool, Duration, Int, List, Text},
+    LOG_FORMAT, LOG_LEVEL, Program, Row, repo_server, row,
 };
 
 pub const APPLICATION_SETS: Program = Program {
     name: super::APPLICATION_SETS,
-    rows: ROWS,
+    tables: &[
+        ROWS,
+        repo_server!(
+            "repo-server",
+            "ARGOCD_APPLICATIONSET_CONTROLLER_REPO_SERVER"
+        ),
+        KUBE,
+    ],
 };
 
 #[rustfmt::skip]
@@ -50,31 +58,4 @@ const ROWS: &[Row] = &[
     // The repo-server that reads the repositories.
     row("argocd-repo-server", "ARGOCD_APPLICATIONSET_CONTROLLER_REPO_SERVER", Text, "argocd-repo-server:8081", Always("repo-server")),
     row("repo-server-timeout-seconds", "ARGOCD_APPLICATIONSET_CONTROLLER_REPO_SERVER_TIMEOUT_SECONDS", Int, "60", Flag("repo-server-timeout-seconds")),
-    row("repo-server-plaintext", "ARGOCD_APPLICATIONSET_CONTROLLER_REPO_SERVER_PLAINTEXT", Bool, "false", Flag("repo-server-plaintext")),
-    row("repo-server-strict-tls", "ARGOCD_APPLICATIONSET_CONTROLLER_REPO_SERVER_STRICT_TLS", Bool, "false", Flag("repo-server-strict-tls")),
-    row("repo-server-ca-cert-path", "ARGOCD_APPLICATIONSET_CONTROLLER_REPO_SERVER_CA_CERT_PATH", Text, "", Flag("repo-server-ca-cert-path")),
-    row("repo-server-client-cert-path", "ARGOCD_APPLICATIONSET_CONTROLLER_REPO_SERVER_CLIENT_CERT_PATH", Text, "/app/config/reposerver/mtls/client.crt", Flag("repo-server-client-cert-path")),
-    row("repo-server-client-cert-key-path", "ARGOCD_APPLICATIONSET_CONTROLLER_REPO_SERVER_CLIENT_CERT_KEY_PATH", Text, "/app/config/reposerver/mtls/client.key", Flag("repo-server-client-cert-key-path")),
-
-    // The cluster to use.
-    row("kubeconfig", "", Text, "", Kube),
-    row("context", "", Text, "", Kube),
-    row("cluster", "", Text, "", Kube),
-    row("user", "", Text, "", Kube),
-    row(NAMESPACE, "", Text, "", Kube),
-    row("server", "", Text, "", Kube),
-    row("tls-server-name", "", Text, "", Kube),
-    row("certificate-authority", "", Text, "", Kube),
-    row("insecure-skip-tls-verify", "", Bool, "false", Kube),
-    row("client-certificate", "", Text, "", Kube),
-    row("client-key", "", Text, "", Kube),
-    row("token", "", Text, "", Kube),
-    row("as", "", Text, "", Kube),
-    row("as-group", "", Each, "", Kube),
-    row("as-uid", "", Text, "", NotThere),
-    row("username", "", Text, "", NotThere),
-    row("password", "", Text, "", NotThere),
-    row("proxy-url", "", Text, "", NotThere),
-    row("request-timeout", "", Text, "0", Nothing),
-    row("disable-compression", "", Bool, "false", Nothing),
 ];

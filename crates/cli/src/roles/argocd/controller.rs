@@ -1,23 +1,22 @@
 //! `argocd-application-controller`: only the Application controller, as a replacement for Argo
 //! CD's, next to its servers.
 
-use super::{CONTROLLER, line::Said};
+use super::{CONTROLLER, arguments, line::Said};
 use crate::{
-    commands::{self, KubeArgs},
+    commands::KubeArgs,
     roles::{
         controller::{ControllerArgs, terminated},
         logs::Logs,
     },
 };
-use anyhow::bail;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use clap::Parser;
 use std::net::Ipv4Addr;
 use tiphys_cluster::Cluster;
 
 /// What the role is made of, in our own flags.
 #[derive(Parser)]
 #[command(name = CONTROLLER, no_binary_name = true)]
-struct Role {
+pub struct Role {
     #[command(flatten)]
     controller: ControllerArgs,
     #[command(flatten)]
@@ -25,16 +24,8 @@ struct Role {
 }
 
 impl Role {
-    /// The variables have already been read by Argo CD's rules.
-    fn flags() -> clap::Command {
-        commands::adapt(Self::command()).mut_args(|arg| arg.env(clap::builder::Resettable::Reset))
-    }
-
     fn of(said: &Said) -> anyhow::Result<Self> {
-        if let Some(name) = said.refused() {
-            bail!("{name} is not there yet");
-        }
-        let mut role = Self::from_arg_matches(&Self::flags().try_get_matches_from(said.words())?)?;
+        let mut role: Self = arguments(said)?;
         role.controller.replicas = role.controller.replicas.like_argo_cds()?;
         Ok(role)
     }
@@ -65,39 +56,11 @@ pub async fn run(said: Said, logs: Logs) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{
-        flags,
-        line::{Line, read},
-    };
-    use super::*;
+    use super::{super::controller_flags, *};
 
     fn of(words: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<Role> {
-        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        let variable = |name: &str| {
-            variables
-                .iter()
-                .find(|(n, _)| *n == name)
-                .map(|(_, v)| (*v).to_owned())
-        };
-        match read(&flags::CONTROLLER, &words, variable) {
-            Ok(Line::Run(said)) => Role::of(&said),
-            _ => bail!("not to be run"),
-        }
-    }
-
-    #[test]
-    fn every_flag_is_one_of_ours() {
-        Role::flags().debug_assert();
-        for row in flags::CONTROLLER.rows {
-            if let flags::Here::Flag(flag) | flags::Here::Always(flag) = row.here {
-                assert!(
-                    Role::flags()
-                        .get_arguments()
-                        .any(|arg| arg.get_long() == Some(flag)),
-                    "{flag}"
-                );
-            }
-        }
+        let said = super::super::tests::said(&controller_flags::CONTROLLER, words, variables);
+        Role::of(&said.expect("to be run"))
     }
 
     #[test]

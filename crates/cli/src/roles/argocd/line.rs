@@ -18,7 +18,7 @@ pub enum Line {
 
 /// The values that were set, by index in the table.
 pub struct Said {
-    rows: &'static [Row],
+    rows: Vec<&'static Row>,
     values: BTreeMap<usize, String>,
     /// Invalid variables.
     pub broken: Vec<String>,
@@ -35,7 +35,7 @@ impl Said {
     fn iter(&self) -> impl Iterator<Item = (&'static Row, &str)> {
         self.values
             .iter()
-            .map(|(at, value)| (&self.rows[*at], value.as_str()))
+            .map(|(at, value)| (self.rows[*at], value.as_str()))
     }
 
     /// The values that override the settings.
@@ -55,12 +55,13 @@ impl Said {
 
     /// The same as our flags.
     pub fn words(&self) -> Vec<String> {
-        let word = |(at, row): (usize, &Row)| {
+        let word = |(at, row): (usize, &&Row)| {
             let said = self.values.get(&at).map(String::as_str);
             let (flag, value) = match row.here {
                 Here::Flag(flag) => (flag, said?),
                 Here::Always(flag) => (flag, said.unwrap_or(row.default)),
                 Here::Kube => (row.flag, said?),
+                Here::Empty(flag) => return said.map(|value| format!("--{flag}={value}")),
                 _ => return None,
             };
             (!value.is_empty()).then(|| format!("--{flag}={value}"))
@@ -75,19 +76,26 @@ impl Said {
 
     /// One that is not implemented but matters.
     pub fn refused(&self) -> Option<&'static str> {
-        self.of(Here::NotThere).next()
+        let is_off = |(row, value): &(&Row, &str)| row.kind == Kind::Bool && *value == "false";
+        self.iter()
+            .filter(|said| said.0.here == Here::NotThere && !is_off(said))
+            .map(|(row, _)| name_of(row))
+            .next()
     }
 
     fn of(&self, here: Here) -> impl Iterator<Item = &'static str> {
         self.iter()
             .filter(move |(row, _)| row.here == here)
-            .map(|(row, _)| {
-                if row.flag.is_empty() {
-                    row.variable
-                } else {
-                    row.flag
-                }
-            })
+            .map(|(row, _)| name_of(row))
+    }
+}
+
+/// The flag, or the variable that has none.
+fn name_of(row: &Row) -> &'static str {
+    if row.flag.is_empty() {
+        row.variable
+    } else {
+        row.flag
     }
 }
 
@@ -100,7 +108,7 @@ pub fn read(
     words: &[String],
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Line, String> {
-    let rows = program.rows;
+    let rows: Vec<&'static Row> = program.rows().collect();
     let mut given: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut words = words.iter();
     while let Some(word) = words.next().filter(|word| *word != "--") {
@@ -129,11 +137,7 @@ pub fn read(
             format!("invalid argument {value:?} for {shown:?} flag: {why}")
         })?);
     }
-    let mut said = Said {
-        rows,
-        values: BTreeMap::new(),
-        broken: Vec::new(),
-    };
+    let (mut kept, mut broken) = (BTreeMap::new(), Vec::new());
     for (at, row) in rows.iter().enumerate() {
         if let Some(values) = given.remove(&at) {
             let joined = match row.kind {
@@ -141,20 +145,24 @@ pub fn read(
                 Kind::Globs => values.join(";"),
                 _ => values.last().cloned().unwrap_or_default(),
             };
-            said.values.insert(at, joined);
+            kept.insert(at, joined);
         } else if let Some(value) =
             variable(row.variable).filter(|value| !row.variable.is_empty() && !value.is_empty())
         {
             match of_variable(row, &value) {
-                Some(value) => drop(said.values.insert(at, value)),
-                None => said.broken.push(format!(
+                Some(value) => drop(kept.insert(at, value)),
+                None => broken.push(format!(
                     "{} is {value:?}, which cannot be read; the default holds",
                     row.variable
                 )),
             }
         }
     }
-    Ok(Line::Run(said))
+    Ok(Line::Run(Said {
+        rows,
+        values: kept,
+        broken,
+    }))
 }
 
 fn needs_argument(word: &str) -> String {
@@ -258,7 +266,7 @@ fn of_variable(row: &Row, value: &str) -> Option<String> {
 /// The list of flags with their variables.
 pub fn usage(program: &Program) -> String {
     let mut text = format!("Usage:\n  {} [flags]\n\nFlags:\n", program.name);
-    for row in program.rows.iter().filter(|row| !row.flag.is_empty()) {
+    for row in program.rows().filter(|row| !row.flag.is_empty()) {
         let kind = match row.kind {
             Kind::Bool => "",
             Kind::Int | Kind::Seconds => " int",

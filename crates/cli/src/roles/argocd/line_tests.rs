@@ -1,6 +1,6 @@
 //! Command lines and variables as upstream Argo CD parses them.
 
-use super::{super::flags::CONTROLLER, *};
+use super::{super::controller_flags::CONTROLLER, *};
 
 fn read_with(words: &[&str], variables: &[(&str, &str)]) -> Result<Said, String> {
     let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
@@ -89,12 +89,12 @@ fn flags_win_over_variables() {
         said.words(),
         [
             "--repo-server=r:1",
-            "--repo-server-plaintext=true",
             "--commit-server=argocd-commit-server:8086",
             "--metrics-cluster-labels=a,b",
             "--application-namespaces=a,b,c",
             "--sharding-method=round-robin",
             "--replicas=3",
+            "--repo-server-plaintext=true",
             "--namespace=cd",
         ]
     );

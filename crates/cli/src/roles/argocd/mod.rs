@@ -5,17 +5,25 @@ mod applicationset;
 mod applicationset_flags;
 mod commit_server;
 mod controller;
+mod controller_flags;
 mod flags;
 mod line;
 mod notifications;
 mod notifications_flags;
+mod plane;
 mod repo_server;
 mod repo_server_flags;
+mod server;
+mod server_flags;
 
 pub use flags::Program;
 pub use line::{Line, read, usage};
+pub use plane::{PlaneArgs, named};
 
 use super::logs::Logs;
+use crate::commands;
+use anyhow::bail;
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use flags::{LOG_FORMAT, LOG_LEVEL};
 use line::Said;
 use tiphys_cluster::records::SettingsOverrides;
@@ -26,19 +34,57 @@ pub const REPO_SERVER: &str = "argocd-repo-server";
 pub const NOTIFICATIONS: &str = "argocd-notifications";
 pub const APPLICATION_SETS: &str = "argocd-applicationset-controller";
 pub const COMMIT_SERVER: &str = "argocd-commit-server";
+pub const SERVER: &str = "argocd-server";
 const CMP_SERVER: &str = super::cmp_server::NAME;
 const ASK_PASS: &str = "argocd-git-ask-pass";
-const OTHERS: [&str; 2] = ["argocd-server", "argocd-dex"];
+const OTHERS: [&str; 1] = ["argocd-dex"];
 
-const ROLES: [&str; 7] = [
-    CONTROLLER,
-    REPO_SERVER,
-    COMMIT_SERVER,
-    NOTIFICATIONS,
-    APPLICATION_SETS,
-    CMP_SERVER,
-    ASK_PASS,
+/// Roles under our own names, with the same arguments.
+const OWN: [(&str, &Program); 2] = [
+    ("applicationset", &applicationset_flags::APPLICATION_SETS),
+    ("notifications", &notifications_flags::NOTIFICATIONS),
 ];
+
+/// The arguments of a role with Argo CD's flags, which are not in the form of ours.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct RoleWords {
+    /// Argo CD's flags; --help explains them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+/// The roles whose command lines are tables.
+const PROGRAMS: [&Program; 6] = [
+    &controller_flags::CONTROLLER,
+    &server_flags::SERVER,
+    &repo_server_flags::REPO_SERVER,
+    &commit_server::PROGRAM,
+    &notifications_flags::NOTIFICATIONS,
+    &applicationset_flags::APPLICATION_SETS,
+];
+
+/// A role that is only its own arguments.
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct Only<A: Args> {
+    #[command(flatten)]
+    args: A,
+}
+
+/// Our flags of a role. The variables have already been read by Argo CD's rules.
+fn flags_of<R: CommandFactory>() -> clap::Command {
+    commands::adapt(R::command()).mut_args(|arg| arg.env(clap::builder::Resettable::Reset))
+}
+
+/// What a role is made of, in our own flags.
+fn arguments<R: CommandFactory + FromArgMatches>(said: &Said) -> anyhow::Result<R> {
+    if let Some(name) = said.refused() {
+        bail!("{name} is not there yet");
+    }
+    let matches = flags_of::<R>().try_get_matches_from(said.words())?;
+    Ok(R::from_arg_matches(&matches)?)
+}
 
 /// What the variables of `argocd-applicationset-controller` set, for a process that is everything.
 /// One that cannot be read is logged.
@@ -57,9 +103,7 @@ pub fn variables_of_sets() -> SettingsOverrides {
 /// The role that the program was called by.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Called<'a> {
-    /// [`CONTROLLER`], [`REPO_SERVER`], [`COMMIT_SERVER`], [`NOTIFICATIONS`] or
-    /// [`APPLICATION_SETS`], with these
-    /// arguments.
+    /// One with a table, with these arguments.
     Role(&'static Program, &'a [String]),
     /// [`CMP_SERVER`].
     CmpServer(&'a [String]),
@@ -69,29 +113,32 @@ pub enum Called<'a> {
 }
 
 /// The role that the program is called by: its own name, Argo CD's variable for it, or the first
-/// argument, which contains the program path of a manifest if the image has an entry point.
+/// argument, which is our own name of a role, or contains the program path of a manifest if the image
+/// has an entry point.
 pub fn called<'a>(words: &'a [String], variable: Option<&str>) -> Option<Called<'a>> {
     let role = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        ROLES
-            .iter()
-            .chain(&OTHERS)
-            .copied()
-            .find(|role| *role == name)
+        let tables = PROGRAMS.iter().map(|program| program.name);
+        let others = [CMP_SERVER, ASK_PASS].into_iter().chain(OTHERS);
+        tables.chain(others).find(|role| *role == name)
     };
     let own = variable
         .filter(|name| !name.is_empty())
         .or(words.first().map(String::as_str));
     let (role, rest) = match own.and_then(role) {
         Some(role) => (role, words.get(1..)?),
-        None => (role(words.get(1)?)?, words.get(2..)?),
+        None => {
+            let (word, rest) = (words.get(1)?, words.get(2..)?);
+            if let Some((_, program)) = OWN.iter().find(|(name, _)| name == word) {
+                return Some(Called::Role(program, rest));
+            }
+            (role(word)?, rest)
+        }
     };
+    if let Some(program) = PROGRAMS.into_iter().find(|program| program.name == role) {
+        return Some(Called::Role(program, rest));
+    }
     Some(match role {
-        CONTROLLER => Called::Role(&flags::CONTROLLER, rest),
-        REPO_SERVER => Called::Role(&repo_server_flags::REPO_SERVER, rest),
-        COMMIT_SERVER => Called::Role(&commit_server::PROGRAM, rest),
-        NOTIFICATIONS => Called::Role(&notifications_flags::NOTIFICATIONS, rest),
-        APPLICATION_SETS => Called::Role(&applicationset_flags::APPLICATION_SETS, rest),
         CMP_SERVER => Called::CmpServer(rest),
         ASK_PASS => Called::AskPass(rest),
         role => Called::NotThere(role),
@@ -106,6 +153,7 @@ pub async fn run(program: &Program, said: Said) -> anyhow::Result<()> {
         COMMIT_SERVER => commit_server::run(said, logs).await,
         NOTIFICATIONS => notifications::run(said, logs).await,
         APPLICATION_SETS => applicationset::run(said, logs).await,
+        SERVER => server::run(said, logs).await,
         _ => controller::run(said, logs).await,
     }
 }
@@ -129,6 +177,53 @@ fn begin(said: &Said) -> Logs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a command line of a role says, with these variables.
+    pub fn said(program: &Program, words: &[&str], variables: &[(&str, &str)]) -> Option<Said> {
+        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(n, _)| *n == name);
+            found.map(|(_, v)| (*v).to_owned())
+        };
+        match read(program, &words, variable) {
+            Ok(Line::Run(said)) => Some(said),
+            _ => None,
+        }
+    }
+
+    /// The arguments of a role.
+    pub fn of<R: CommandFactory + FromArgMatches>(
+        program: &Program,
+        words: &[&str],
+        variables: &[(&str, &str)],
+    ) -> anyhow::Result<R> {
+        match said(program, words, variables) {
+            Some(said) => arguments(&said),
+            None => bail!("not to be run"),
+        }
+    }
+
+    fn has_all_flags<R: CommandFactory>(program: &Program) {
+        let ours = flags_of::<R>();
+        ours.clone().debug_assert();
+        for row in program.rows() {
+            use flags::Here::{Always, Empty, Flag};
+            if let Flag(flag) | Always(flag) | Empty(flag) = row.here {
+                let is_there = ours.get_arguments().any(|a| a.get_long() == Some(flag));
+                assert!(is_there, "{} {flag}", program.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_flag_is_one_of_ours() {
+        has_all_flags::<controller::Role>(&controller_flags::CONTROLLER);
+        has_all_flags::<server::Role>(&server_flags::SERVER);
+        has_all_flags::<repo_server::Role>(&repo_server_flags::REPO_SERVER);
+        has_all_flags::<commit_server::Role>(&commit_server::PROGRAM);
+        has_all_flags::<notifications::Role>(&notifications_flags::NOTIFICATIONS);
+        has_all_flags::<applicationset::Role>(&applicationset_flags::APPLICATION_SETS);
+    }
 
     #[test]
     fn the_name_is_the_role() {
@@ -199,7 +294,19 @@ mod tests {
                 None,
                 "applicationset-controller --policy=sync",
             ),
-            (&["argocd-server"], None, "no argocd-server"),
+            (
+                &["tiphys", "applicationset", "--policy=sync"],
+                None,
+                "applicationset-controller --policy=sync",
+            ),
+            (
+                &["tiphys", "notifications", "--namespace", "cd"],
+                None,
+                "notifications --namespace cd",
+            ),
+            (&["tiphys", "appset", "list"], None, "command line"),
+            (&["argocd-server", "--insecure"], None, "server --insecure"),
+            (&["argocd-dex"], None, "no argocd-dex"),
             (&["tiphys", "app", "list"], None, "command line"),
             (&["argocd", "version"], Some("argocd"), "command line"),
             (&["tiphys"], None, "command line"),

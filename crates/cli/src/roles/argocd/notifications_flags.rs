@@ -1,14 +1,15 @@
 //! The command line of `argocd-notifications`.
 
 use super::flags::{
-    Here::{self, Always, Flag, Kube, NotThere, Nothing},
-    Kind::{Bool, Each, Int, List, Text},
-    LOG_FORMAT, LOG_LEVEL, NAMESPACE, Program, Row, row,
+    Here::{self, Always, Flag, NotThere},
+    KUBE,
+    Kind::{Bool, Int, List, Text},
+    LOG_FORMAT, LOG_LEVEL, Program, Row, row,
 };
 
 pub const NOTIFICATIONS: Program = Program {
     name: super::NOTIFICATIONS,
-    rows: ROWS,
+    tables: &[ROWS, KUBE],
 };
 
 #[rustfmt::skip]
@@ -21,7 +22,7 @@ const ROWS: &[Row] = &[
     row("secret-name", "", Text, "argocd-notifications-secret", Flag("secret-name")),
     row("application-namespaces", "ARGOCD_APPLICATION_NAMESPACES", List, "", Flag("application-namespaces")),
     row("app-label-selector", "", Text, "", NotThere),
-    row("self-service-notification-enabled", "ARGOCD_NOTIFICATION_CONTROLLER_SELF_SERVICE_NOTIFICATION_ENABLED", Bool, "false", NotThere),
+    row("self-service-notification-enabled", "ARGOCD_NOTIFICATION_CONTROLLER_SELF_SERVICE_NOTIFICATION_ENABLED", Bool, "false", Flag("self-service-notification-enabled")),
 
     // The repo-server that knows the commits.
     row("argocd-repo-server", "", Text, "argocd-repo-server:8081", Always("repo-server")),
@@ -30,26 +31,4 @@ const ROWS: &[Row] = &[
     row("argocd-repo-server-ca-cert-path", "ARGOCD_NOTIFICATION_CONTROLLER_REPO_SERVER_CA_CERT_PATH", Text, "", Flag("repo-server-ca-cert-path")),
     row("argocd-repo-server-client-cert-path", "ARGOCD_NOTIFICATION_CONTROLLER_REPO_SERVER_CLIENT_CERT_PATH", Text, "/app/config/reposerver/mtls/client.crt", Flag("repo-server-client-cert-path")),
     row("argocd-repo-server-client-cert-key-path", "ARGOCD_NOTIFICATION_CONTROLLER_REPO_SERVER_CLIENT_CERT_KEY_PATH", Text, "/app/config/reposerver/mtls/client.key", Flag("repo-server-client-cert-key-path")),
-
-    // The cluster to use.
-    row("kubeconfig", "", Text, "", Kube),
-    row("context", "", Text, "", Kube),
-    row("cluster", "", Text, "", Kube),
-    row("user", "", Text, "", Kube),
-    row(NAMESPACE, "", Text, "", Kube),
-    row("server", "", Text, "", Kube),
-    row("tls-server-name", "", Text, "", Kube),
-    row("certificate-authority", "", Text, "", Kube),
-    row("insecure-skip-tls-verify", "", Bool, "false", Kube),
-    row("client-certificate", "", Text, "", Kube),
-    row("client-key", "", Text, "", Kube),
-    row("token", "", Text, "", Kube),
-    row("as", "", Text, "", Kube),
-    row("as-group", "", Each, "", Kube),
-    row("as-uid", "", Text, "", NotThere),
-    row("username", "", Text, "", NotThere),
-    row("password", "", Text, "", NotThere),
-    row("proxy-url", "", Text, "", NotThere),
-    row("request-timeout", "", Text, "0", Nothing),
-    row("disable-compression", "", Bool, "false", Nothing),
 ];

@@ -2,13 +2,13 @@
 
 use super::flags::{
     Here::{self, Flag, Nothing},
-    Kind::{Bool, Duration, Each, Float, Globs, Int, List, Pairs, Text, WholeSeconds},
-    LOG_FORMAT, LOG_LEVEL, Program, Row, row,
+    Kind::{Bool, Duration, Globs, Int, List, Text, WholeSeconds},
+    LOG_FORMAT, LOG_LEVEL, Program, REDIS, Row, row, traces,
 };
 
 pub const REPO_SERVER: Program = Program {
     name: super::REPO_SERVER,
-    rows: ROWS,
+    tables: &[ROWS, traces!("ARGOCD_REPO_SERVER_OTLP"), &REDIS],
 };
 
 #[rustfmt::skip]
@@ -20,11 +20,6 @@ const ROWS: &[Row] = &[
     row("port", "", Int, "8081", Flag("port")),
     row("metrics-address", "ARGOCD_REPO_SERVER_METRICS_LISTEN_ADDRESS", Text, "0.0.0.0", Flag("metrics-address")),
     row("metrics-port", "", Int, "8084", Flag("metrics-port")),
-    row("otlp-address", "ARGOCD_REPO_SERVER_OTLP_ADDRESS", Text, "", Flag("otlp-address")),
-    row("otlp-insecure", "ARGOCD_REPO_SERVER_OTLP_INSECURE", Bool, "true", Flag("otlp-insecure")),
-    row("otlp-headers", "ARGOCD_REPO_SERVER_OTLP_HEADERS", Pairs, "", Flag("otlp-headers")),
-    row("otlp-attrs", "ARGOCD_REPO_SERVER_OTLP_ATTRS", List, "", Flag("otlp-attrs")),
-    row("otlp-sample-ratio", "ARGOCD_REPO_SERVER_OTLP_SAMPLE_RATIO", Float, "1", Flag("otlp-sample-ratio")),
     row("max-combined-directory-manifests-size", "ARGOCD_REPO_SERVER_MAX_COMBINED_DIRECTORY_MANIFESTS_SIZE", Text, "10M", Flag("max-combined-directory-manifests-size")),
     row("plugin-tar-exclude", "ARGOCD_REPO_SERVER_PLUGIN_TAR_EXCLUSIONS", Globs, "", Flag("plugin-tar-exclude")),
     row("streamed-manifest-max-tar-size", "ARGOCD_REPO_SERVER_STREAMED_MANIFEST_MAX_TAR_SIZE", Text, "100M", Flag("streamed-manifest-max-tar-size")),
@@ -70,28 +65,11 @@ const ROWS: &[Row] = &[
     row("", "ARGOCD_LOG_FORMAT_TIMESTAMP", Text, "", Nothing),
     row("", "GRPC_ENABLE_TXT_SERVICE_CONFIG", Bool, "", Nothing),
 
-    // What is rendered is remembered by what was read for it, in memory.
+    // Failures are not remembered.
     row("", "ARGOCD_PAUSE_GEN_AFTER_FAILED_ATTEMPTS", Int, "3", Nothing),
     row("", "ARGOCD_PAUSE_GEN_MINUTES", Int, "60", Nothing),
     row("", "ARGOCD_PAUSE_GEN_REQUESTS", Int, "0", Nothing),
-    row("repo-cache-expiration", "ARGOCD_REPO_CACHE_EXPIRATION", Duration, "24h0m0s", Nothing),
+    row("repo-cache-expiration", "ARGOCD_REPO_CACHE_EXPIRATION", Duration, "24h0m0s", Flag("repo-cache-expiration")),
     row("revision-cache-lock-timeout", "ARGOCD_REVISION_CACHE_LOCK_TIMEOUT", Duration, "10s", Nothing),
     row("default-cache-expiration", "ARGOCD_DEFAULT_CACHE_EXPIRATION", Duration, "24h0m0s", Nothing),
-    row("redis", "REDIS_SERVER", Text, "argocd-redis:6379", Nothing),
-    row("redisdb", "REDISDB", Int, "0", Nothing),
-    row("sentinel", "REDIS_SENTINEL_HOSTS", Each, "", Nothing),
-    row("sentinelmaster", "REDIS_SENTINEL_MASTER", Text, "master", Nothing),
-    row("", "REDIS_SENTINEL_USERNAME", Text, "", Nothing),
-    row("", "REDIS_SENTINEL_PASSWORD", Text, "", Nothing),
-    row("redis-use-tls", "", Bool, "false", Nothing),
-    row("redis-client-certificate", "", Text, "", Nothing),
-    row("redis-client-key", "", Text, "", Nothing),
-    row("redis-insecure-skip-tls-verify", "", Bool, "false", Nothing),
-    row("redis-ca-certificate", "", Text, "", Nothing),
-    row("redis-compress", "REDIS_COMPRESSION", Text, "gzip", Nothing),
-    row("", "REDIS_USERNAME", Text, "", Nothing),
-    row("", "REDIS_PASSWORD", Text, "", Nothing),
-    row("", "REDIS_CREDS_DIR_PATH", Text, "", Nothing),
-    row("", "REDIS_RETRY_COUNT", Int, "", Nothing),
-    row("", "ARGOCD_REDIS_KEY_PREFIX", Text, "", Nothing),
 ];

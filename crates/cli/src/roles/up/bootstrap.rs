@@ -51,7 +51,14 @@ pub async fn run(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<St
     for name in ["argocd-cm", "argocd-rbac-cm", "argocd-cmd-params-cm"] {
         create(cluster, &core("configmaps"), &labelled("ConfigMap", name)).await?;
     }
-    let password = secrets(cluster, &core("secrets")).await?;
+    own_records(cluster, namespace).await
+}
+
+/// What an API server makes in an installation that has the rest: its keys and the password of
+/// `admin` in argocd-secret, and the project `default`. Returns a new password.
+pub async fn own_records(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<String>> {
+    let collection = format!("/api/v1/namespaces/{namespace}/secrets");
+    let password = secrets(cluster, &collection).await?;
     let project = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "default"},
         "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}

@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 use tiphys_catalog::apprepository::{FINALIZER, Options};
-use tiphys_cluster::Cluster;
+use tiphys_cluster::{Cluster, leases::Leases};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -102,8 +102,43 @@ struct Controller {
     failures: Mutex<HashMap<Key, u32>>,
 }
 
-/// Runs until stopped.
-pub async fn run(cluster: Cluster, options: JobsOptions, stop: CancellationToken) {
+/// Runs until stopped; with leases, while the only one of them is held.
+pub async fn run(
+    cluster: Cluster,
+    options: JobsOptions,
+    leases: Option<Leases>,
+    stop: CancellationToken,
+) {
+    let Some(leases) = leases else {
+        return follow(cluster, options, stop).await;
+    };
+    let mut changes = leases.changes();
+    while !stop.is_cancelled() {
+        changes.mark_unchanged();
+        let Some(fence) = leases.fence(0) else {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                // The keeper ends only with the process.
+                _ = changes.changed() => {}
+            }
+            continue;
+        };
+        let ended = stop.child_token();
+        let work = follow(cluster.clone(), options.clone(), ended.clone());
+        let mut work = std::pin::pin!(work);
+        tokio::select! {
+            () = &mut work => {}
+            () = fence.closed() => {
+                tracing::warn!("another controller has the lease: it makes the Jobs");
+                ended.cancel();
+                work.await;
+            }
+        }
+    }
+    leases.release().await;
+}
+
+async fn follow(cluster: Cluster, options: JobsOptions, stop: CancellationToken) {
     let mut tasks = JoinSet::new();
     let controller = Controller::start(cluster, options, &mut tasks, &stop);
     let (worker, stopped) = (Arc::clone(&controller), stop.clone());

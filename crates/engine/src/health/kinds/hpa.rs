@@ -2,12 +2,12 @@
 
 use crate::{
     error::EngineError,
-    gojson,
     health::view::{View, text_of},
     types::{Health, HealthStatus},
 };
 use serde_json::Value;
 use tiphys_apimachinery::Object;
+use tiphys_gocompat::json_error;
 
 const CONDITIONS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
@@ -32,8 +32,9 @@ pub fn check(object: &Object) -> Result<Health, EngineError> {
     let Some(text) = object.annotation(CONDITIONS_ANNOTATION) else {
         return Ok(judge(&[]));
     };
-    let conditions: Vec<Value> = serde_json::from_str(text)
-        .map_err(|error| EngineError::ConditionsAnnotation(gojson::error_text(text, &error)))?;
+    let conditions: Vec<Value> = serde_json::from_str(text).map_err(|error| {
+        EngineError::ConditionsAnnotation(json_error::of_unmarshal(text.as_bytes(), &error))
+    })?;
     Ok(judge(&conditions))
 }
 

@@ -39,15 +39,17 @@ use tiphys_engine::{
 macro_rules! published {
     ($state:expr, $app:expr, $get:ident, $what:literal) => {{
         match $state.reach.live($app).$get().await {
-            Some(found) => Ok(found),
-            None => match first_comparison($state, $app).await {
+            Err(e) => Err(e.context($what)),
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => match first_comparison($state, $app).await {
                 Err(e) => Err(e.context($what)),
-                Ok(()) => $state
-                    .reach
-                    .live($app)
-                    .$get()
-                    .await
-                    .ok_or_else(|| ApiError::plain("cache: key is missing").context($what)),
+                Ok(()) => {
+                    let found = $state.reach.live($app).$get().await;
+                    let missing = || ApiError::plain("cache: key is missing");
+                    found
+                        .and_then(|found| found.ok_or_else(missing))
+                        .map_err(|e| e.context($what))
+                }
             },
         }
     }};
@@ -226,7 +228,10 @@ pub async fn watch_resource_tree(
     let trees = followed.state.reach.live(&app).watch_tree();
     let shown = futures::stream::unfold(Some((followed, trees)), |followed| async {
         let (followed, mut trees) = followed?;
-        let tree = trees.next().await?;
+        let tree = match trees.next().await? {
+            Ok(tree) => tree,
+            Err(e) => return Some((Err(e), None)),
+        };
         // Permissions, and the Application's project, may change during the watch.
         Some(match followed.find().await {
             Ok((app, project)) => {

@@ -56,11 +56,8 @@ pub async fn get(
                 .target_revision = revision;
         }
     }
-    let mut response = ManifestResponse {
-        namespace: app.spec.destination.namespace.clone(),
-        ..Default::default()
-    };
-    response.server.clone_from(&app.spec.destination.server);
+    // As in Argo CD: of an Application, only the manifests.
+    let mut response = ManifestResponse::default();
     // Check permissions first: a source that is not permitted must not even be contacted.
     sources
         .iter()
@@ -83,8 +80,6 @@ pub async fn get(
         if !rendered.errors.is_empty() {
             return Err(failed(ApiError::plain(rendered.errors.join("; "))));
         }
-        response.revision = rendered.revision;
-        response.source_type = rendered.source_type;
         for object in rendered.objects {
             response
                 .manifests

@@ -58,8 +58,14 @@ pub(crate) async fn with_health<A>(state: &State, app: Authorized<Application, A
     if app.status.resource_health_source != "appTree" {
         return app.into_inner();
     }
-    let Some(tree) = state.reach.live(&app).tree().await else {
-        return app.into_inner();
+    let tree = match state.reach.live(&app).tree().await {
+        Ok(Some(tree)) => tree,
+        Ok(None) => return app.into_inner(),
+        Err(error) => {
+            // Only the resources' health is missing then, which is said where it is asked for.
+            tracing::debug!(%error, app = app.metadata.name, "its tree cannot be read");
+            return app.into_inner();
+        }
     };
     let mut app = app.into_inner();
     let missing = || HealthStatus {

@@ -88,21 +88,8 @@ pub async fn list(
         items,
         ..Default::default()
     };
-    list.metadata.resource_version = list_version(&resource_version.to_string(), &list.items);
+    list.metadata.resource_version = resource_version.to_string();
     Ok(list)
-}
-
-/// The version of a list. Where several namespaces are watched there is none for all of them: then
-/// it is the newest that the caller sees.
-fn list_version(known: &str, items: &[Application]) -> String {
-    if known != "0" {
-        return known.to_owned();
-    }
-    let versions = items
-        .iter()
-        .map(|app| app.metadata.resource_version.parse::<u64>());
-    let newest = versions.filter_map(Result::ok).max();
-    newest.unwrap_or_default().to_string()
 }
 
 pub async fn get(

@@ -45,10 +45,10 @@ pub async fn server_side_diff(
         )));
     }
     let managed = state.reach.live(&app).managed_resources().await;
-    let managed = managed.ok_or_else(|| {
-        ApiError::precondition("the application has not been compared yet")
-            .context("error getting managed resources")
-    })?;
+    let missing = || ApiError::precondition("the application has not been compared yet");
+    let managed = managed
+        .and_then(|managed| managed.ok_or_else(missing))
+        .map_err(|e| e.context("error getting managed resources"))?;
     let rules = permissions(&state, &app, &project);
     let visible: BTreeSet<Key<'_>> = managed
         .iter()
@@ -60,7 +60,7 @@ pub async fn server_side_diff(
         let live = q.live_resources.get(index);
         let target = q.target_manifests.get(index).map_or("", String::as_str);
         let target = parsed(target)
-            .map_err(|e| e.context(&format!("error unmarshaling target manifest {index}")))?;
+            .map_err(|e| e.within(&format!("error unmarshaling target manifest {index}")))?;
         let object = live.map(|live| live_object(live, &visible, &app.metadata.name));
         let object = object.transpose()?.flatten();
         pairs.push(pair(target, object)?);

@@ -67,7 +67,9 @@ pub async fn sync(
         .sync_options
         .as_ref()
         .map_or(&policy.sync_options, |o| &o.items);
-    if options.iter().any(|o| o == "Replace=true") && !settings.replace_allowed {
+    if options.iter().any(|o| o == "Replace=true")
+        && !(settings.replace_allowed && state.options.replace_allowed)
+    {
         return Err(ApiError::precondition(
             "sync with replace was disabled on the API Server level via the server configuration",
         ));

@@ -5,7 +5,7 @@ use super::render::Asker;
 use crate::{ApiError, Code, access::Authorized, server::State};
 use std::{borrow::Cow, collections::BTreeSet};
 use tiphys_api::{AppProject, Application, source::ApplicationSource};
-use tiphys_engine::{spec, types::Condition};
+use tiphys_engine::{permit, spec, types::Condition};
 
 /// Validates the Application and normalises its spec; with `deep`, also checks that the sources can
 /// be rendered.
@@ -123,6 +123,27 @@ async fn render<A>(
     } else {
         Err(ApiError::plain(rendered.errors.join("; ")))
     }
+}
+
+/// Whether the project permits where the Application is deployed to.
+///
+/// # Errors
+/// Its cluster is not known.
+pub(crate) async fn destination_permitted<A>(
+    state: &State,
+    app: &Authorized<Application, A>,
+    project: &AppProject,
+) -> Result<bool, ApiError> {
+    let clusters = state.reach.destinations(app).await?;
+    let wanted = &app.spec.destination;
+    let cluster = spec::destination(wanted, &clusters).map_err(ApiError::invalid)?;
+    let rules = spec::project_rules(project);
+    Ok(permit::destination(
+        &rules,
+        &cluster.server,
+        &cluster.name,
+        &wanted.namespace,
+    ))
 }
 
 /// Refuses a source that the project does not permit.

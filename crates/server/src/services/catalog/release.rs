@@ -3,8 +3,9 @@
 
 use crate::{
     ApiError,
-    access::{Get, Guard, find, refused},
+    access::{Get, Guard, find, read_charts, refused},
     server::State,
+    services::application::{project_of, validate::validate_and_normalize},
 };
 use std::sync::Arc;
 use tiphys_api::{
@@ -27,7 +28,7 @@ use tiphys_catalog::{
 };
 
 /// A version, or the newest one.
-pub(super) fn version_of<'a>(
+pub(crate) fn version_of<'a>(
     origin: &'a Origin,
     wanted: &str,
 ) -> Result<&'a ChartVersion, ApiError> {
@@ -65,7 +66,9 @@ pub async fn install(
     let planned = install.application(&known.origin, "", (&version.version, ""));
     let planned: Application =
         serde_json::from_value(planned).map_err(|e| ApiError::internal(e.to_string()))?;
-    guard.create(planned)?;
+    let planned = guard.create(planned)?;
+    let project = project_of(&state, &planned).await?;
+    validate_and_normalize(&state, planned, &project, false).await?;
     let visitor = state.reach.visitor(&known).await?;
     let repository = called(&known.origin.repo);
     let previewed = install.preview(&visitor, &known.origin, (&repository, version));
@@ -92,6 +95,13 @@ pub async fn updates(
             let Some(known) = state.reach.chart_of(app, chosen.source).await? else {
                 continue;
             };
+            // Its defaults, while the catalogue has them: the next upgrade compares with them.
+            let installed = version.to_owned();
+            let keeping = read_charts(move || {
+                known.origin.keep(&known.store, &installed)?;
+                Ok(known)
+            });
+            let known = keeping.await?;
             let origin = &known.origin;
             if let Some(newest) = newer(&origin.chart, version) {
                 items.push(Update {

@@ -33,12 +33,14 @@ fn key(q: &ClusterQuery) -> ClusterKey {
 }
 
 /// What is known of the cluster: what the controller sees, else what the last connection showed.
-fn info_of<A>(state: &State, cluster: &Authorized<Cluster, A>) -> ClusterInfo {
-    let server = &cluster.server;
-    let seen = state.reach.cluster_info(cluster);
-    match seen.filter(|info| info.connection_state.status != "Unknown") {
-        Some(info) => info,
-        None => state.probes.get(server).unwrap_or_else(unknown),
+async fn info_of<A>(state: &State, cluster: &Authorized<Cluster, A>) -> ClusterInfo {
+    let seen = state.reach.cluster_info(cluster).await;
+    match seen {
+        Some(info) if info.connection_state.status != "Unknown" => info,
+        seen => {
+            let probed = state.probes.get(&cluster.server).or(seen);
+            probed.unwrap_or_else(unknown)
+        }
     }
 }
 
@@ -60,9 +62,11 @@ fn complete(state: &State, mut cluster: Cluster, info: ClusterInfo) -> Cluster {
         let d = &app.spec.destination;
         d.server == cluster.server || (!d.name.is_empty() && d.name == cluster.name)
     };
-    let count = state.reach.count_apps(serves);
     cluster.info = info;
-    cluster.info.applications_count = i64::try_from(count).unwrap_or(i64::MAX);
+    if cluster.info.applications_count == 0 {
+        let count = state.reach.count_apps(serves);
+        cluster.info.applications_count = i64::try_from(count).unwrap_or(i64::MAX);
+    }
     cluster
         .server_version
         .clone_from(&cluster.info.server_version);
@@ -85,12 +89,13 @@ pub async fn list(
         (wanted.server.is_empty() || c.server == wanted.server)
             && (wanted.name.is_empty() || c.name == wanted.name)
     });
-    let shown = matching.map(|c| {
-        let info = info_of(&state, &c);
-        complete(&state, c.into_inner(), info)
-    });
+    let mut items = Vec::new();
+    for cluster in matching {
+        let info = info_of(&state, &cluster).await;
+        items.push(complete(&state, cluster.into_inner(), info));
+    }
     Ok(ClusterList {
-        items: shown.collect(),
+        items,
         ..Default::default()
     })
 }
@@ -105,6 +110,6 @@ pub async fn get(state: Arc<State>, guard: Guard, q: ClusterQuery) -> Result<Clu
         .map_err(|e| e.context("failed to list clusters"))?;
     let found = all.into_iter().find(|c| wanted.fits(c));
     let cluster = found.ok_or_else(ApiError::denied)?;
-    let info = info_of(&state, &cluster);
+    let info = info_of(&state, &cluster).await;
     Ok(complete(&state, cluster.into_inner(), info))
 }

@@ -193,7 +193,7 @@ pub async fn update(
         [stored.cluster.config.proxy_url.as_str()],
     );
     check_program(&new, Some(&stored.cluster), |c| guard.changed_cluster(c))?;
-    let new = guard.changed_cluster(new)?;
+    let new = guard.changed_cluster(new).map_err(|_| ApiError::denied())?;
     let version = probe(&state, &new, "failed to update cluster").await?;
     state.reach.update_cluster(&guard, stored, &new).await?;
     Ok(answer(&state, new.into_inner(), version))
@@ -270,7 +270,7 @@ pub async fn invalidate_cache(
     q: ClusterQuery,
 ) -> Result<Cluster, ApiError> {
     let stored = one(&state, &guard, &key(&q)).await?;
-    let info = super::info_of(&state, &stored.cluster);
+    let info = super::info_of(&state, &stored.cluster).await;
     let (mut new, now) = (Cluster::clone(&stored.cluster), Timestamp::now());
     new.refresh_requested_at = Some(now.into());
     let at = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();

@@ -1,6 +1,7 @@
 //! The results of the last connection tests of repositories: a list must not contact each of them
 //! every time.
 
+use crate::access::CredentialUse;
 use std::{
     collections::HashMap,
     sync::Mutex,
@@ -12,16 +13,16 @@ use tiphys_api::cluster::ConnectionState;
 const GOOD_FOR: Duration = Duration::from_secs(600);
 const BAD_FOR: Duration = Duration::from_secs(30);
 
-/// Project and URL.
-type Key = (String, String);
+/// What the credentials are for, project and URL.
+type Key = (CredentialUse, String, String);
 
 /// The latest results.
 #[derive(Default)]
-pub struct Connections(Mutex<HashMap<Key, (Instant, ConnectionState)>>);
+pub(crate) struct Connections(Mutex<HashMap<Key, (Instant, ConnectionState)>>);
 
 impl Connections {
     /// Returns the cached result, or `None` if it is too old.
-    pub fn get(&self, key: &Key) -> Option<ConnectionState> {
+    pub(crate) fn get(&self, key: &Key) -> Option<ConnectionState> {
         let known = self.0.lock().ok()?;
         let (at, state) = known.get(key)?;
         let lasts = if state.status == "Successful" {
@@ -32,7 +33,7 @@ impl Connections {
         (at.elapsed() < lasts).then(|| state.clone())
     }
 
-    pub fn put(&self, key: Key, state: ConnectionState) {
+    pub(crate) fn put(&self, key: Key, state: ConnectionState) {
         if let Ok(mut known) = self.0.lock() {
             known.retain(|_, (at, _)| at.elapsed() < GOOD_FOR);
             known.insert(key, (Instant::now(), state));
@@ -40,7 +41,7 @@ impl Connections {
     }
 
     /// Discards all results after a repository was changed.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         if let Ok(mut known) = self.0.lock() {
             known.clear();
         }

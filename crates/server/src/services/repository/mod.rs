@@ -1,13 +1,14 @@
-//! repository.RepositoryService.
+//! repository.RepositoryService, for repositories that are read and those that the hydrator writes
+//! to: [`CredentialUse`] tells them apart.
 
 mod connections;
 
-pub use connections::Connections;
+pub(crate) use connections::Connections;
 
 use crate::{
     ApiError,
-    access::{Authorized, Delete, Get, Guard, Stored, app_in_project},
-    ports::{ClusterVersions, RenderRequest},
+    access::{Authorized, CredentialUse, Delete, Get, Guard, Stored, app_in_project, may_write},
+    ports::{ClusterVersions, RenderRequest, StoreError},
     server::State,
     services::application::validate::permitted,
 };
@@ -19,8 +20,9 @@ use tiphys_api::{
     cluster::ConnectionState,
     repository::{Repository, RepositoryList},
     rpc::repository::{
-        HelmChartsResponse, Refs, RepoAccessQuery, RepoAppDetailsQuery, RepoAppDetailsResponse,
-        RepoCreateRequest, RepoQuery, RepoResponse, RepoUpdateRequest,
+        AppInfo, HelmChartsResponse, Refs, RepoAccessQuery, RepoAppDetailsQuery,
+        RepoAppDetailsResponse, RepoAppsQuery, RepoAppsResponse, RepoCreateRequest, RepoQuery,
+        RepoResponse, RepoUpdateRequest,
     },
 };
 
@@ -52,20 +54,25 @@ pub fn sanitized(r: Repository) -> Repository {
 /// The repository's connection state; a cached result is used unless `fresh` is set.
 async fn connection(
     state: &State,
+    use_: CredentialUse,
     repository: &Authorized<Repository, Get>,
     fresh: bool,
 ) -> ConnectionState {
-    let key = (repository.project.clone(), repository.repo.clone());
+    let key = (use_, repository.project.clone(), repository.repo.clone());
     if !fresh && let Some(known) = state.connections.get(&key) {
         return known;
     }
-    let found = connect(state, repository).await;
+    let found = connect(state, use_, repository).await;
     state.connections.put(key, found.clone());
     found
 }
 
-async fn connect(state: &State, repository: &Authorized<Repository, Get>) -> ConnectionState {
-    let tested = test(state, repository).await;
+async fn connect(
+    state: &State,
+    use_: CredentialUse,
+    repository: &Authorized<Repository, Get>,
+) -> ConnectionState {
+    let tested = test(state, use_, repository).await;
     let (status, message) = match tested {
         Ok(()) => ("Successful", String::new()),
         Err(e) => ("Failed", format!("Unable to connect to repository: {e}")),
@@ -78,20 +85,25 @@ async fn connect(state: &State, repository: &Authorized<Repository, Get>) -> Con
 }
 
 /// Tests the connection with the credentials that would be used.
-async fn test<A>(state: &State, repository: &Authorized<Repository, A>) -> Result<(), ApiError> {
-    let complete = state.reach.with_inherited(repository).await?;
+async fn test<A>(
+    state: &State,
+    use_: CredentialUse,
+    repository: &Authorized<Repository, A>,
+) -> Result<(), ApiError> {
+    let complete = state.reach.with_inherited(use_, repository).await?;
     state.reach.sources(&complete).test().await
 }
 
-pub async fn list(
+pub(crate) async fn list(
+    use_: CredentialUse,
     state: Arc<State>,
     guard: Guard,
     q: RepoQuery,
 ) -> Result<RepositoryList, ApiError> {
-    let repositories = state.reach.repositories(&guard).await?;
+    let repositories = state.reach.repositories(&guard, use_).await?;
     let connected = futures::stream::iter(repositories).map(|stored| {
         let (state, repository) = (state.clone(), stored.repository);
-        async move { shown(&state, repository, q.force_refresh).await }
+        async move { shown(&state, use_, repository, q.force_refresh).await }
     });
     Ok(RepositoryList {
         items: connected.buffered(AT_ONCE).try_collect().await?,
@@ -99,20 +111,26 @@ pub async fn list(
     })
 }
 
-pub async fn get(state: Arc<State>, guard: Guard, q: RepoQuery) -> Result<Repository, ApiError> {
-    let found = state.reach.repository(&guard, &q).await?.repository;
-    shown(&state, found, q.force_refresh).await
+pub(crate) async fn get(
+    use_: CredentialUse,
+    state: Arc<State>,
+    guard: Guard,
+    q: RepoQuery,
+) -> Result<Repository, ApiError> {
+    let found = state.reach.repository(&guard, use_, &q).await?.repository;
+    shown(&state, use_, found, q.force_refresh).await
 }
 
 async fn shown(
     state: &State,
+    use_: CredentialUse,
     repository: Authorized<Repository, Get>,
     fresh: bool,
 ) -> Result<Repository, ApiError> {
-    let connection_state = connection(state, &repository, fresh).await;
+    let connection_state = connection(state, use_, &repository, fresh).await;
     let inherited_creds = state
         .reach
-        .with_inherited(&repository)
+        .with_inherited(use_, &repository)
         .await?
         .inherited_creds;
     Ok(Repository {
@@ -142,7 +160,8 @@ fn brief(repository: &Repository) -> Repository {
     }
 }
 
-pub async fn create(
+pub(crate) async fn create(
+    use_: CredentialUse,
     state: Arc<State>,
     guard: Guard,
     q: RepoCreateRequest,
@@ -150,11 +169,15 @@ pub async fn create(
     let mut repository = checked(q.repo)?;
     repository.connection_state = ConnectionState::default();
     repository.inherited_creds = false;
-    let repository = guard.create(repository)?;
-    if repository.project.is_empty() {
-        test(&state, &repository).await?;
+    let repository = use_.new_repository(&guard, repository)?;
+    let is_write = use_ == CredentialUse::Write;
+    if is_write && !repository.has_credentials() {
+        return Err(ApiError::invalid("missing credentials in request"));
     }
-    let existing = state.reach.existing_repository(&repository).await?;
+    if is_write || repository.project.is_empty() {
+        test(&state, use_, &repository).await?;
+    }
+    let existing = state.reach.existing_repository(use_, &repository).await?;
     if let Some(Stored {
         repository: existing,
         ..
@@ -174,11 +197,15 @@ pub async fn create(
         }
     }
     state.connections.forget();
-    state.reach.create_repository(&repository, existing).await?;
+    state
+        .reach
+        .create_repository(use_, &repository, existing)
+        .await?;
     Ok(brief(&repository))
 }
 
-pub async fn update(
+pub(crate) async fn update(
+    use_: CredentialUse,
     state: Arc<State>,
     guard: Guard,
     q: RepoUpdateRequest,
@@ -189,7 +216,10 @@ pub async fn update(
         app_project: repository.project.clone(),
         ..Default::default()
     };
-    let stored = state.reach.repository_to_change(&guard, &query).await?;
+    let stored = state
+        .reach
+        .repository_to_change(&guard, use_, &query)
+        .await?;
     restore_password(&mut repository.repo, [stored.repository.repo.as_str()]);
     restore_password(&mut repository.proxy, [stored.repository.proxy.as_str()]);
     let repository = stored.replaced_by(&guard, repository)?;
@@ -198,19 +228,21 @@ pub async fn update(
     Ok(brief(&repository))
 }
 
-pub async fn delete(
+pub(crate) async fn delete(
+    use_: CredentialUse,
     state: Arc<State>,
     guard: Guard,
     q: RepoQuery,
 ) -> Result<RepoResponse, ApiError> {
-    let stored = state.reach.repository(&guard, &q).await?;
+    let stored = state.reach.repository(&guard, use_, &q).await?;
     let stored: Stored<Delete> = stored.also(&guard)?;
     state.connections.forget();
     state.reach.delete_repository(stored).await?;
     Ok(RepoResponse {})
 }
 
-pub async fn validate_access(
+pub(crate) async fn validate_access(
+    use_: CredentialUse,
     state: Arc<State>,
     guard: Guard,
     q: RepoAccessQuery,
@@ -232,7 +264,8 @@ pub async fn validate_access(
         project: q.project,
         ..Default::default()
     };
-    test(&state, &guard.create(repository)?).await?;
+    let repository = use_.new_repository(&guard, repository)?;
+    test(&state, use_, &repository).await?;
     Ok(RepoResponse {})
 }
 
@@ -270,6 +303,38 @@ pub async fn charts(
         .await?;
     let items = state.reach.sources(&repository).charts().await?;
     Ok(HelmChartsResponse { items })
+}
+
+/// The folders of a repository that hold Applications, for callers who may create or change the one
+/// that is asked for.
+pub async fn apps(
+    state: Arc<State>,
+    guard: Guard,
+    q: RepoAppsQuery,
+) -> Result<RepoAppsResponse, ApiError> {
+    let reach = &state.reach;
+    let repository = reach
+        .repository_for(&guard, &q.repo, &q.app_project)
+        .await?;
+    may_write(&guard, &q.app_name, &q.app_project)?;
+    let project = reach.project_of_details(&repository, &q.app_project).await;
+    let project = project.map_err(|e| {
+        let name = &q.app_project;
+        let error = match e {
+            StoreError::NotFound(_) => {
+                ApiError::not_found(format!("appproject.argoproj.io {name:?} not found"))
+            }
+            e => ApiError::from(e),
+        };
+        error.within(&format!("error getting app project {name:?}"))
+    })?;
+    permitted(&reach.effective_project(project), &q.repo)?;
+    let sources = reach.sources(&repository);
+    let found = sources.tools(&q.revision, &q.app_project).await?;
+    let info = |(path, type_)| AppInfo { type_, path };
+    Ok(RepoAppsResponse {
+        items: found.into_iter().map(info).collect(),
+    })
 }
 
 /// The type of the source and the parameters that can be set in it.

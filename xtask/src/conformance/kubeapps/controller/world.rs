@@ -127,7 +127,7 @@ impl World {
             .map_err(failed)?;
         let stop = CancellationToken::new();
         let options = JobsOptions::new(self.options.clone());
-        let running = tokio::spawn(jobs::run(cluster, options, stop.clone()));
+        let running = tokio::spawn(jobs::run(cluster, options, None, stop.clone()));
         self.running = Some((running, stop));
         Ok(())
     }

@@ -1,5 +1,9 @@
 //! `appset`: ApplicationSets through the API.
 
+mod plan;
+mod restore;
+mod wait;
+
 use super::{
     connect,
     prompt::{self, Answer},
@@ -71,6 +75,13 @@ pub enum AppSetCommand {
         /// applications that would be created
         #[arg(long)]
         dry_run: bool,
+        /// Wait until the ApplicationSet's resources are up to date. Will block indefinitely if the
+        /// ApplicationSet has errors
+        #[arg(long)]
+        wait: bool,
+        /// Approve the deletions that the change leads to, and wait for them
+        #[arg(long)]
+        allow_deletions: bool,
         /// Output format. One of: json|yaml|wide
         #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
         output: String,
@@ -97,10 +108,19 @@ pub enum AppSetCommand {
         /// Turn off prompting to confirm cascaded deletion of Application resources
         #[arg(long, short)]
         yes: bool,
+        /// Wait until deletion of the applicationset(s) completes
+        #[arg(long)]
+        wait: bool,
         /// Namespace where the ApplicationSet will be deleted from
         #[arg(long, short = 'N', value_name = "NAMESPACE")]
         appset_namespace: Option<String>,
     },
+    /// Show which Applications an ApplicationSet would create, change and delete
+    Plan(plan::PlanCommand),
+    /// Approve deletions of Applications that wait for a confirmation
+    ConfirmDeletion(restore::SetRef),
+    /// List the Applications that an ApplicationSet deleted, or restore them
+    Restore(restore::RestoreCommand),
 }
 
 impl AppSetCommand {
@@ -139,17 +159,28 @@ impl AppSetCommand {
                 file,
                 upsert,
                 dry_run,
+                wait,
+                allow_deletions,
                 output,
                 appset_namespace,
             } => {
                 let client = connect(args).await?;
-                for set in sets(&file, appset_namespace)? {
+                let waits = (wait || allow_deletions) && !dry_run;
+                for mut set in sets(&file, appset_namespace)? {
+                    if waits {
+                        wait::ask(&mut set);
+                    }
                     let request = ApplicationSetCreateRequest {
                         applicationset: Some(set),
                         upsert,
                         dry_run,
                     };
-                    create(&client, request, &output).await?;
+                    let created = create(&client, request, &output).await?;
+                    if waits {
+                        wait::up_to_date(&client, &created, allow_deletions).await?;
+                        let name = &created.metadata.name;
+                        eprintln!("ApplicationSet '{name}' resources are up to date");
+                    }
                 }
                 Ok(())
             }
@@ -167,8 +198,12 @@ impl AppSetCommand {
             Self::Delete {
                 appsets,
                 yes,
+                wait,
                 appset_namespace,
-            } => delete(args, &appsets, yes, appset_namespace).await,
+            } => delete(args, &appsets, yes, wait, appset_namespace).await,
+            Self::Plan(command) => command.run(args).await,
+            Self::ConfirmDeletion(set) => set.confirm(args).await,
+            Self::Restore(command) => command.run(args).await,
         }
     }
 }
@@ -245,7 +280,7 @@ async fn create(
     client: &Client,
     request: ApplicationSetCreateRequest,
     output: &str,
-) -> Result<(), Failure> {
+) -> Result<ApplicationSet, Failure> {
     let asked = request.applicationset.clone().unwrap_or_default();
     let (m, upsert, dry_run) = (&asked.metadata, request.upsert, request.dry_run);
     let existing = match get(client, m.namespace.clone(), m.name.clone()).await {
@@ -262,7 +297,8 @@ async fn create(
     };
     let how = if dry_run { " (dry-run)" } else { "" };
     eprintln!("ApplicationSet '{}' {action}{how}", created.metadata.name);
-    show(&created, output)
+    show(&created, output)?;
+    Ok(created)
 }
 
 fn differs(a: &ApplicationSet, b: &ApplicationSet) -> bool {
@@ -404,6 +440,7 @@ async fn delete(
     args: &ConnectArgs,
     names: &[String],
     yes: bool,
+    waits: bool,
     namespace: Option<String>,
 ) -> Result<(), Failure> {
     let client = connect(args).await?;
@@ -421,10 +458,13 @@ async fn delete(
         }
         let (appset_namespace, name) = split(set, namespace.clone());
         let request = ApplicationSetDeleteRequest {
-            name,
-            appset_namespace,
+            name: name.clone(),
+            appset_namespace: appset_namespace.clone(),
         };
         let _: ApplicationSetResponse = client.unary(DELETE, request).await?;
+        if waits {
+            wait::gone(&client, &appset_namespace, &name).await?;
+        }
         output::print(&format!("applicationset '{set}' deleted\n"));
     }
     Ok(())

@@ -1,0 +1,164 @@
+//! Files of many versions at once: a statement costs a round trip to a server.
+
+use super::{
+    FilesOutcome, FilesRow, Sql, Value,
+    files::{ids, put_one},
+    sql::values,
+};
+use crate::{CatalogError, model::ChartFiles, repository::RepoId};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Rows of one statement.
+pub(super) const ROWS: usize = 64;
+
+/// Stores what attempts gave. What needs more than a new row, or a new text in its own row, is
+/// stored by itself.
+pub(super) fn put(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    rows: &[FilesRow],
+    now: i64,
+) -> Result<(), CatalogError> {
+    let mut often: HashMap<String, usize> = HashMap::new();
+    for row in rows {
+        *often.entry(first_id(row)).or_default() += 1;
+    }
+    let taken = taken(sql, id, rows)?;
+    let there = there(sql, id, rows)?;
+    let (mut together, mut single) = (Vec::new(), Vec::new());
+    for row in rows {
+        let files_id = first_id(row);
+        match &row.outcome {
+            FilesOutcome::Read(files) if often[&files_id] == 1 && !taken.contains(&files_id) => {
+                together.push((row, files_id, files.as_ref()));
+            }
+            _ => single.push(row),
+        }
+    }
+    // Charts may have been removed since.
+    together.retain(|(row, ..)| there.contains(&row.chart_id));
+    insert(sql, id, &together)?;
+    for (chart_id, version) in failed(sql, id, rows)? {
+        if together
+            .iter()
+            .any(|(row, ..)| row.chart_id == chart_id && row.version == version)
+        {
+            sql.execute(
+                "DELETE FROM tiphys_problems WHERE repo_namespace = $1 AND repo_name = $2
+                AND chart_id = $3 AND version = $4 AND kind = 'files'",
+                values![&id.namespace, &id.name, chart_id, version],
+            )?;
+        }
+    }
+    single
+        .into_iter()
+        .try_for_each(|row| put_one(sql, id, row, now))
+}
+
+fn first_id(row: &FilesRow) -> String {
+    let [first, _] = ids(&row.chart_id, &row.version);
+    first
+}
+
+/// `$FROM, $FROM+1, …`
+fn places(from: usize, count: usize) -> String {
+    let places: Vec<String> = (from..from + count).map(|n| format!("${n}")).collect();
+    places.join(", ")
+}
+
+/// The ids that files of other charts have.
+fn taken(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    rows: &[FilesRow],
+) -> Result<HashSet<String>, CatalogError> {
+    let wanted: HashMap<String, &str> = rows
+        .iter()
+        .map(|row| (first_id(row), row.chart_id.as_str()))
+        .collect();
+    let mut values = vec![Value::from(&id.namespace)];
+    values.extend(wanted.keys().map(Value::from));
+    let found = sql.query(
+        &format!(
+            "SELECT chart_files_id, repo_name, chart_id FROM files
+            WHERE repo_namespace = $1 AND chart_files_id IN ({})",
+            places(2, wanted.len())
+        ),
+        &values,
+    )?;
+    let is_other = |row: &&super::Row| {
+        row.text(1) != id.name || wanted.get(row.text(0)).is_none_or(|of| *of != row.text(2))
+    };
+    let taken = found.iter().filter(is_other);
+    Ok(taken.map(|row| row.text(0).to_owned()).collect())
+}
+
+/// The statement's condition and values for the charts of rows.
+fn of_charts(id: &RepoId, rows: &[FilesRow]) -> (String, Vec<Value>) {
+    let charts: BTreeSet<&str> = rows.iter().map(|row| row.chart_id.as_str()).collect();
+    let mut values = vec![Value::from(&id.namespace), Value::from(&id.name)];
+    values.extend(charts.iter().map(|chart| Value::from(*chart)));
+    let condition = format!(
+        "repo_namespace = $1 AND repo_name = $2 AND chart_id IN ({})",
+        places(3, charts.len())
+    );
+    (condition, values)
+}
+
+fn there(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    rows: &[FilesRow],
+) -> Result<HashSet<String>, CatalogError> {
+    let (condition, values) = of_charts(id, rows);
+    let statement = format!("SELECT chart_id FROM charts WHERE {condition}");
+    let found = sql.query(&statement, &values)?;
+    Ok(found.iter().map(|row| row.text(0).to_owned()).collect())
+}
+
+/// Versions of these charts whose files could not be read before.
+fn failed(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    rows: &[FilesRow],
+) -> Result<Vec<(String, String)>, CatalogError> {
+    let (condition, values) = of_charts(id, rows);
+    let statement = format!(
+        "SELECT chart_id, version FROM tiphys_problems WHERE {condition} AND kind = 'files'"
+    );
+    let found = sql.query(&statement, &values)?;
+    let pair = |row: &super::Row| (row.text(0).to_owned(), row.text(1).to_owned());
+    Ok(found.iter().map(pair).collect())
+}
+
+fn insert(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    rows: &[(&FilesRow, String, &ChartFiles)],
+) -> Result<(), CatalogError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let (mut tuples, mut values) = (Vec::new(), Vec::new());
+    for (row, files_id, files) in rows {
+        tuples.push(format!("({})", places(values.len() + 1, 5)));
+        let files = ChartFiles {
+            id: files_id.clone(),
+            ..(*files).clone()
+        };
+        let text = serde_json::to_string(&files)?;
+        let key = [&row.chart_id, &id.name, &id.namespace, files_id];
+        values.extend(key.map(Value::from));
+        values.push(Value::from(text));
+    }
+    sql.execute(
+        &format!(
+            "INSERT INTO files (chart_id, repo_name, repo_namespace, chart_files_id, info)
+            VALUES {}
+            ON CONFLICT (repo_namespace, chart_files_id) DO UPDATE SET info = excluded.info",
+            tuples.join(", ")
+        ),
+        &values,
+    )?;
+    Ok(())
+}

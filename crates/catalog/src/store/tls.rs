@@ -1,0 +1,233 @@
+//! TLS to PostgreSQL. Main types: [`SslMode`] and [`Connector`].
+
+use crate::CatalogError;
+use rustls::{
+    CertificateError, DigitallySignedStruct, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    pki_types::{CertificateDer, ServerName, UnixTime},
+};
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    str::FromStr,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tiphys_repo::net::Tls;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::{
+    config::SslMode as Demand,
+    tls::{ChannelBinding, MakeTlsConnect, TlsConnect},
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+/// What is demanded of a connection, as `sslmode` of PostgreSQL's own clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SslMode {
+    Disable,
+    /// TLS only where the server refuses everything else.
+    Allow,
+    /// TLS, if the server has it, with any certificate.
+    #[default]
+    Prefer,
+    /// TLS; with authorities as `VerifyCa`.
+    Require,
+    /// The certificate must be of a known authority.
+    VerifyCa,
+    /// And of the host that was asked.
+    VerifyFull,
+}
+
+/// The words for them.
+const MODES: [(&str, SslMode); 6] = [
+    ("disable", SslMode::Disable),
+    ("allow", SslMode::Allow),
+    ("prefer", SslMode::Prefer),
+    ("require", SslMode::Require),
+    ("verify-ca", SslMode::VerifyCa),
+    ("verify-full", SslMode::VerifyFull),
+];
+
+impl FromStr for SslMode {
+    type Err = CatalogError;
+
+    fn from_str(text: &str) -> Result<Self, CatalogError> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let known = MODES.iter().find(|(word, _)| *word == text);
+        known.map(|(_, mode)| *mode).ok_or_else(|| {
+            let words = MODES.map(|(word, _)| word).join(", ");
+            CatalogError::Invalid(format!("{text:?} is no sslmode: it is one of {words}"))
+        })
+    }
+}
+
+impl SslMode {
+    /// What a connection demands, one attempt after the other.
+    pub(super) fn attempts(self) -> &'static [Demand] {
+        match self {
+            Self::Disable => &[Demand::Disable],
+            Self::Allow => &[Demand::Disable, Demand::Require],
+            Self::Prefer => &[Demand::Prefer],
+            Self::Require | Self::VerifyCa | Self::VerifyFull => &[Demand::Require],
+        }
+    }
+}
+
+/// Makes connections.
+#[derive(Clone)]
+pub(super) struct Connector(TlsConnector);
+
+impl Connector {
+    /// `authorities` in PEM; without any those of the system.
+    pub fn new(mode: SslMode, authorities: &str) -> Result<Self, CatalogError> {
+        let failed = |why: String| CatalogError::Database(why);
+        let has_own = !authorities.is_empty();
+        let tls = Tls {
+            any: match mode {
+                SslMode::VerifyCa | SslMode::VerifyFull => false,
+                SslMode::Require => !has_own,
+                SslMode::Disable | SslMode::Allow | SslMode::Prefer => true,
+            },
+            system: !has_own,
+            trusted: authorities.as_bytes().to_vec(),
+            identity: None,
+        };
+        let config = tls.config("").map_err(|e| failed(e.to_string()));
+        let mut config = config?;
+        if !tls.any && mode != SslMode::VerifyFull {
+            let roots = tls.roots().map_err(|e| failed(e.to_string()))?;
+            let provider = Arc::clone(config.crypto_provider());
+            let whole = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+            let whole = whole.build().map_err(|e| failed(e.to_string()))?;
+            let any_name = Arc::new(AnyName(whole));
+            config.dangerous().set_certificate_verifier(any_name);
+        }
+        Ok(Self(TlsConnector::from(Arc::new(config))))
+    }
+}
+
+/// Checks all of a certificate but its names.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        host: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        use CertificateError::{NotValidForName, NotValidForNameContext};
+        // Names are looked at last.
+        match self
+            .0
+            .verify_server_cert(certificate, others, host, ocsp, now)
+        {
+            Err(rustls::Error::InvalidCertificate(
+                NotValidForName | NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
+
+/// A connector for one host.
+pub(super) struct Named {
+    connector: TlsConnector,
+    host: ServerName<'static>,
+}
+
+/// An encrypted connection.
+pub(super) struct Encrypted<S>(TlsStream<S>);
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Connector {
+    type Stream = Encrypted<S>;
+    type TlsConnect = Named;
+    type Error = rustls::pki_types::InvalidDnsNameError;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<Named, Self::Error> {
+        Ok(Named {
+            connector: self.0.clone(),
+            host: ServerName::try_from(host.to_owned())?,
+        })
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Named {
+    type Stream = Encrypted<S>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted<S>>> + Send>>;
+
+    fn connect(self, stream: S) -> Self::Future {
+        Box::pin(async move {
+            let shaken = self.connector.connect(self.host, stream).await;
+            shaken.map(Encrypted)
+        })
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> tokio_postgres::tls::TlsStream for Encrypted<S> {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,62 @@
+//! `argocd-server`, as a replacement for Argo CD's, beside its controllers and repo-server.
+
+use super::{Only, arguments, line::Said};
+use crate::roles::{
+    logs::Logs,
+    server::{self, ServerArgs},
+};
+
+pub type Role = Only<ServerArgs>;
+
+/// Runs until stopped.
+pub async fn run(said: Said, logs: Logs) -> anyhow::Result<()> {
+    server::run(arguments::<Role>(&said)?.args, said.overrides(), logs).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::server_flags::SERVER, *};
+
+    #[test]
+    fn what_is_said_arrives() {
+        let words = [
+            "--insecure",
+            "--rootpath=/argo",
+            "-n",
+            "cd",
+            "--x-frame-options=",
+            "--enable-gzip=false",
+            "--sync-with-replace-allowed=false",
+        ];
+        let variables = [
+            ("ARGOCD_SERVER_REPO_SERVER", "renderer:1"),
+            ("ARGOCD_SERVER_REPO_SERVER_PLAINTEXT", "true"),
+            ("ARGOCD_SERVER_DISABLE_AUTH", "true"),
+            ("ARGOCD_APPLICATION_NAMESPACES", "team-*"),
+            ("ARGOCD_SESSION_FAILURE_MAX_FAIL_COUNT", "7"),
+            ("ARGOCD_SERVER_ENABLE_PROXY_EXTENSION", "false"),
+            ("REDIS_PASSWORD", "p"),
+        ];
+        let said = super::super::tests::said(&SERVER, &words, &variables).expect("to be run");
+        let text = format!("{:?}", arguments::<Role>(&said).expect("valid").args);
+        for part in [
+            "insecure: true",
+            "rootpath: \"/argo\"",
+            "namespace: Some(\"cd\")",
+            "x_frame_options: Some(\"\")",
+            "enable_gzip: Some(false)",
+            "repo_server: Some(\"renderer:1\")",
+            "repo_server_plaintext: true",
+            "disable_auth: true",
+            "enable_proxy_extension: false",
+            "[\"team-*\"]",
+            "max_login_failures: 7",
+            "server: Some(\"argocd-redis:6379\")",
+            "dex_server: \"argocd-dex-server:5556\"",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let params = said.overrides().params;
+        assert_eq!(params["server.sync.replace.allowed"], "false");
+    }
+}

@@ -1,0 +1,115 @@
+//! What kubeapps' dashboard and its scripts read, over REST and gRPC.
+
+use crate::common::World;
+use http::Method;
+use serde_json::{Value, json};
+
+const CORE: &str = "/core/packages/v1alpha1";
+const HELM: &str = "/plugins/helm/packages/v1alpha1";
+
+async fn get(world: &World, path: &str) -> Value {
+    let (status, body) = world.rest(Method::GET, path, None).await;
+    assert_eq!(status, 200, "{path}: {body}");
+    body
+}
+
+fn reference(identifier: &str) -> Value {
+    json!({
+        "context": {"cluster": "default", "namespace": "team"},
+        "identifier": identifier,
+        "plugin": {"name": "helm.packages", "version": "v1alpha1"},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packages_are_listed_and_shown() {
+    let world = World::start().await;
+    let url = world.catalog.fill().await;
+    let plugins = get(&world, "/core/plugins/v1alpha1/configured-plugins").await;
+    assert_eq!(plugins["plugins"], json!([reference("")["plugin"]]));
+    for base in [CORE, HELM] {
+        for (query, count) in [
+            ("", 1),
+            ("?context.cluster=default&context.namespace=team", 1),
+            ("?context.namespace=elsewhere", 0),
+            ("?filterOptions.query=WEB&paginationOptions.pageSize=10", 1),
+            ("?filter_options.query=none", 0),
+            (
+                "?filterOptions.repositories=r&filterOptions.repositories=x",
+                1,
+            ),
+            ("?filterOptions.repositories=x", 0),
+        ] {
+            let found = get(&world, &format!("{base}/availablepackages{query}")).await;
+            let packages = found["availablePackageSummaries"].as_array();
+            assert_eq!(packages.map_or(0, Vec::len), count, "{query}: {found}");
+        }
+        let all = get(&world, &format!("{base}/availablepackages")).await;
+        let package = &all["availablePackageSummaries"][0];
+        assert_eq!(package["availablePackageRef"], reference("r/web"));
+        assert_eq!(package["latestVersion"]["pkgVersion"], "1.1.0");
+    }
+    let core = format!("{CORE}/availablepackages/plugin/helm.packages/v1alpha1/c/default/ns/team");
+    let helm = format!("{HELM}/availablepackages/c/default/ns/team");
+    for base in [core, helm] {
+        for identifier in ["r/web", "r%2Fweb"] {
+            let path = format!("{base}/{identifier}");
+            let newest = &get(&world, &path).await["availablePackageDetail"];
+            assert_eq!(newest["availablePackageRef"], reference("r/web"), "{path}");
+            assert_eq!(newest["readme"], "# web 1.1.0\n");
+            assert_eq!(newest["defaultValues"], "colour: green\n");
+            assert_eq!(newest["repoUrl"], url.as_str());
+            let old = &get(&world, &format!("{path}?pkgVersion=1.0.0")).await;
+            let old = &old["availablePackageDetail"];
+            assert_eq!(old["version"]["pkgVersion"], "1.0.0");
+            assert_eq!(old["readme"], "# web 1.0.0\n");
+            let versions = &get(&world, &format!("{path}/versions")).await;
+            let versions = versions["packageAppVersions"].as_array().cloned();
+            let versions = versions.unwrap_or_default();
+            let versions: Vec<&Value> = versions.iter().map(|v| &v["pkgVersion"]).collect();
+            assert_eq!(versions, ["1.1.0", "1.0.0"]);
+        }
+        for (rest, wanted) in [
+            ("r/none", 404),
+            ("r/web?pkgVersion=9.0.0", 404),
+            ("web", 400),
+            ("other/web", 403),
+        ] {
+            let path = format!("{base}/{rest}");
+            let (status, body) = world.rest(Method::GET, &path, None).await;
+            assert_eq!(status, wanted, "{path}: {body}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repositories_say_how_they_are() {
+    let world = World::start().await;
+    let url = world.catalog.fill().await;
+    let ready = json!({"ready": true, "reason": "STATUS_REASON_SUCCESS", "userReason": ""});
+    let core = format!("{CORE}/repositories/plugin/helm.packages/v1alpha1/c/default/ns/team/r");
+    let helm = format!("{HELM}/repositories/c/default/ns/team/r");
+    for (base, one) in [(CORE, core), (HELM, helm)] {
+        let all = get(&world, &format!("{base}/repositories")).await;
+        let all = &all["packageRepositorySummaries"];
+        let one = get(&world, &one).await;
+        for found in [&all[0], &one["detail"]] {
+            assert_eq!(found["packageRepoRef"], reference("r"));
+            assert_eq!(
+                (&found["name"], &found["type"]),
+                (&json!("r"), &json!("helm"))
+            );
+            assert_eq!(found["url"], url.as_str());
+            assert_eq!(found["namespaceScoped"], true);
+            let mut status = found["status"].clone();
+            status["userReason"] = json!(status["userReason"].as_str().unwrap_or_default());
+            assert_eq!(status, ready);
+        }
+        let path = format!("{base}/repositories?context.namespace=other");
+        let none = get(&world, &path).await;
+        assert!(none["packageRepositorySummaries"][0].is_null(), "{none}");
+    }
+    let path = format!("{HELM}/repositories/c/default/ns/team/none");
+    let (status, _) = world.rest(Method::GET, &path, None).await;
+    assert_eq!(status, 403, "as what one may not see");
+}
