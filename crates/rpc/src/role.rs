@@ -2,7 +2,7 @@
 
 use crate::{ApiError, Call, Network, Table};
 use futures::{future::BoxFuture, stream::BoxStream};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use std::{net::IpAddr, sync::Arc};
 use tonic::body::Body;
 

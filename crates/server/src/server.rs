@@ -13,7 +13,6 @@ use crate::{
     table::table,
     webhook::{self, Webhooks},
 };
-use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 use tiphys_api::Application;
 use tiphys_cluster::AppKey;

@@ -16,6 +16,7 @@ use std::{
     io::ErrorKind,
     net::IpAddr,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 use tiphys_apimachinery::quantity::Quantity;

@@ -157,13 +157,6 @@ fn secure<S: Role>(state: &S, headers: &mut HeaderMap) {
             headers.entry(name).or_insert(value);
         }
     }
-    for (name, value) in over {
-        if value.is_empty() {
-            headers.remove(name);
-        } else {
-            headers.insert(name, value.clone());
-        }
-    }
 }
 
 /// Removes the path prefix; false if the request does not have it.

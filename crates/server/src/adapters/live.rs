@@ -19,7 +19,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 use tiphys_api::{
     Application,
     cluster::{ClusterInfo, ConnectionState},

@@ -63,7 +63,8 @@ async fn opened(
         .await
         .map_err(refusal)?
         .ok_or_else(|| bad("The wrong project was specified for the app"))?;
-    let tree = state.reach.live(&app).tree().await.unwrap_or_default();
+    let tree = state.reach.live(&app).tree().await.map_err(refusal)?;
+    let tree = tree.unwrap_or_default();
     let is_its = tree.nodes.iter().any(|node| {
         let node = &node.resource_ref;
         node.kind == "Pod" && node.name == asked.pod && node.namespace == asked.namespace

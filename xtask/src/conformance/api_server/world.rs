@@ -18,7 +18,6 @@ use std::{
 };
 use tiphys_api::{
     cluster::ClusterInfo,
-    constants::IN_CLUSTER,
     resource::{ApplicationTree, ResourceDiff},
 };
 use tiphys_cluster::{

@@ -97,16 +97,6 @@ pub const LOG_LEVEL: &str = "loglevel";
 /// The only flag with a short form.
 pub const NAMESPACE: &str = "namespace";
 
-/// The same flags in a role that has no use for them.
-pub(super) const fn unused<const N: usize>(mut rows: [Row; N]) -> [Row; N] {
-    let mut at = 0;
-    while at < N {
-        rows[at].here = Nothing;
-        at += 1;
-    }
-    rows
-}
-
 /// kubectl's flags for selecting a cluster.
 #[rustfmt::skip]
 pub const KUBE: &[Row] = &[

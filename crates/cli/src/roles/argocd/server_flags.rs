@@ -2,7 +2,7 @@
 
 use super::flags::{
     CLIENT,
-    Here::{self, Always, Flag, NotThere, Nothing, Param},
+    Here::{self, Always, Flag, Nothing, Param},
     KUBE,
     Kind::{Bool, Duration, Each, Int, List, Text},
     LOG_FORMAT, LOG_LEVEL, Program, REDIS, Row, repo_server, row, traces,

@@ -20,12 +20,14 @@ use super::{
 use anyhow::Context as _;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use clap::Args;
-use http::{HeaderName, HeaderValue, header};
 use published::InRedis;
 use serde_json::Value;
 use std::{net::IpAddr, path::Path, sync::Arc};
 use tiphys_cluster::{records::SettingsOverrides, request::Call};
-use tiphys_controllers::{metrics::report::Choice, redis::Reader};
+use tiphys_controllers::{
+    metrics::report::Choice,
+    redis::{Format, Reader},
+};
 use tiphys_server::{DexTls, Options, Tls, adapters::Unpublished};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -239,7 +241,9 @@ impl ServerArgs {
 
     /// Where controllers publish.
     fn elsewhere(&self, namespace: &str) -> anyhow::Result<Elsewhere> {
-        let Some(place) = self.redis.place()? else {
+        // It writes no values of Applications.
+        let keep = Format::default().keep;
+        let Some(place) = self.redis.place(keep)? else {
             tracing::warn!("{WITHOUT_REDIS}: they are not shown");
             return Ok(Elsewhere {
                 published: Arc::new(Unpublished(WITHOUT_REDIS)),
