@@ -94,18 +94,22 @@ fn told(e: &clap::Error) -> ExitCode {
     }
     let unknown = e.get(ContextKind::InvalidArg).map(ToString::to_string);
     let unknown = unknown.filter(|flag| flag.starts_with('-'));
+    // Such commands print how they are used as their answer. Those of other tools, and our own, do
+    // not.
+    let is_of_argo_cd = env::args().any(|word| ARGO_CD.contains(&word.as_str()));
     if e.kind() == ErrorKind::UnknownArgument
+        && is_of_argo_cd
         && let Some(flag) = unknown
     {
         output::print(&format!("Error: unknown flag: {flag}\n{}", e.render()));
         return ExitCode::FAILURE;
     }
     // One of too many words is unknown, too.
-    if matches!(
+    let is_misused = matches!(
         e.kind(),
         ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument
-    ) {
-        // As in Argo CD, where a command without its arguments prints how it is used.
+    );
+    if is_misused && is_of_argo_cd {
         output::print(&e.render().to_string());
         let words: Vec<_> = env::args_os().skip(1).take(2).collect();
         // Code 1 means a difference there.
@@ -119,6 +123,26 @@ fn told(e: &clap::Error) -> ExitCode {
         ExitCode::FAILURE
     }
 }
+
+/// The commands that are Argo CD's.
+const ARGO_CD: [&str; 16] = [
+    "account",
+    "admin",
+    "app",
+    "appset",
+    "cert",
+    "cluster",
+    "completion",
+    "configure",
+    "context",
+    "gpg",
+    "login",
+    "logout",
+    "proj",
+    "relogin",
+    "repo",
+    "repocreds",
+];
 
 /// Reports the error of a command, and returns its exit code.
 fn failed(failure: &client::Failure) -> ExitCode {

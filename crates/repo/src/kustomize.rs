@@ -71,8 +71,8 @@ mod tests {
 
     fn options() -> KustomizeOptions {
         serde_json::from_value(json!({
-            "buildOptions": "--a",
-            "versions": [
+            "BuildOptions": "--a",
+            "Versions": [
                 {"name": "v4.5.7", "path": "/bin/kustomize4", "buildOptions": "--b"},
                 {"name": "plain", "path": "/bin/kustomize"},
             ],

@@ -37,6 +37,9 @@ const MAX_REQUEST: usize = 16 * 1024 * 1024;
 /// The same for callers who are not logged in.
 const MAX_PUBLIC_REQUEST: usize = 64 * 1024;
 
+/// Where paths of calls begin; the other paths are files.
+const REST: [&str; 3] = ["/api/", "/core/", "/plugins/"];
+
 impl State {
     /// A file of the web UI, or its page.
     fn page(&self, request: &Request<Body>) -> Response<Body> {
@@ -161,7 +164,7 @@ impl Role for State {
             answer.headers_mut().insert(header::CONTENT_TYPE, script);
             return Box::pin(ready(Ok(compressed(request.headers(), answer))));
         }
-        let answer = if path.starts_with("/api/") {
+        let answer = if REST.iter().any(|prefix| path.starts_with(prefix)) {
             Err(request)
         } else if matches!(*request.method(), Method::GET | Method::HEAD) {
             Ok(self.page(&request))

@@ -262,6 +262,7 @@ fn request(rpc: &str) -> (Method, String, Value) {
         "account.AccountService" => of_account(method),
         "applicationset.ApplicationSetService" => of_set(method),
         "catalog.CatalogService" => of_catalog(method),
+        service if service.starts_with("kubeappsapis.") => of_kubeapps(method),
         _ => None,
     };
     let (request, body) = found.unwrap_or_else(|| panic!("this test has no request for {rpc}"));
@@ -318,6 +319,24 @@ fn of_application(method: &str) -> Option<(String, Value)> {
         "ListResourceLinks" => (format!("GET {APP}/resource/links?{DEPLOYMENT}"), none),
         _ => return None,
     })
+}
+
+fn of_kubeapps(method: &str) -> Option<(String, Value)> {
+    const PLACE: &str = "plugin/helm.packages/v1alpha1/c/default/ns/team";
+    let path = match method {
+        "GetAvailablePackageSummaries" => "packages/v1alpha1/availablepackages".to_owned(),
+        "GetAvailablePackageVersions" => {
+            format!("packages/v1alpha1/availablepackages/{PLACE}/r%2Fweb/versions")
+        }
+        "GetAvailablePackageDetail" => {
+            format!("packages/v1alpha1/availablepackages/{PLACE}/r%2Fweb")
+        }
+        "GetPackageRepositorySummaries" => "packages/v1alpha1/repositories".to_owned(),
+        "GetPackageRepositoryDetail" => format!("packages/v1alpha1/repositories/{PLACE}/r"),
+        "GetConfiguredPlugins" => "plugins/v1alpha1/configured-plugins".to_owned(),
+        _ => return None,
+    };
+    Some((format!("GET /core/{path}"), Value::Null))
 }
 
 fn of_catalog(method: &str) -> Option<(String, Value)> {
@@ -566,7 +585,7 @@ pub async fn prepare(world: &World, rpc: &str) {
             let empty = serde_json::from_value(empty).expect("a project");
             world.store.create_project(&empty).await.expect("stored");
         }
-        rpc if rpc.starts_with("catalog.") => {
+        rpc if rpc.starts_with("catalog.") || rpc.starts_with("kubeappsapis.") => {
             let url = world.catalog.fill().await;
             let chart = json!({"spec": {"source": {
                 "repoURL": url, "chart": "web", "targetRevision": "1.0.0", "path": null,
@@ -635,6 +654,7 @@ async fn each_row_asks_for_what_it_names() {
             "notification.NotificationService/ListTriggers",
             "notification.NotificationService/ListServices",
             "notification.NotificationService/ListTemplates",
+            "kubeappsapis.core.plugins.v1alpha1.PluginsService/GetConfiguredPlugins",
         ]
     );
     assert!(walked > 55, "{walked}");

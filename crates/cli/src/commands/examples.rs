@@ -23,6 +23,22 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "appset create sets.yaml --upsert",
         ],
     ),
+    (
+        "appset plan",
+        &[
+            "appset plan sets.yaml",
+            "appset plan previews --diff-exit-code 2",
+            "appset plan sets.yaml -o json",
+        ],
+    ),
+    (
+        "appset confirm-deletion",
+        &["appset confirm-deletion previews"],
+    ),
+    (
+        "appset restore",
+        &["appset restore previews web-1", "appset restore previews"],
+    ),
     ("appset delete", &["appset delete previews -y"]),
     (
         "appset generate",

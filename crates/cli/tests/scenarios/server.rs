@@ -285,7 +285,7 @@ fn help_names_the_flags_of_argo_cds() {
     for line in [
         "--repo-server string (default argocd-repo-server:8081) [$ARGOCD_SERVER_REPO_SERVER]",
         "--staticassets string (default /shared/app) [$ARGOCD_SERVER_STATIC_ASSETS] (no effect)",
-        "--enable-proxy-extension [$ARGOCD_SERVER_ENABLE_PROXY_EXTENSION] (not there)",
+        "--enable-proxy-extension [$ARGOCD_SERVER_ENABLE_PROXY_EXTENSION]",
     ] {
         assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
     }

@@ -977,7 +977,7 @@ fn kubeapps_core() -> Vec<Call<State>> {
         unary(
             &rpc(REPOSITORIES, "GetPackageRepositoryDetail"),
             below!("repositories", "package_repo_ref", ""),
-            Access::Lists(SEE),
+            needs(&[SEE]),
             kubeapps::repository,
         ),
         signed_in(
