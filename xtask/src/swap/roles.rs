@@ -234,6 +234,7 @@ impl Installation {
                 "--metrics-address=127.0.0.1".to_owned(),
                 format!("--metrics-port={a}"),
                 "--disable-tls".to_owned(),
+                "--client-ca-path=".to_owned(),
                 format!("--redis={redis}"),
             ],
             Role::ApplicationController => vec![
