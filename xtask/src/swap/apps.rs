@@ -146,7 +146,7 @@ const KINDS: &[Kind] = &[
                 "namePrefix": "k-", "images": ["example.test/web:2"], "commonLabels": {"team": "a"},
                 "replicas": [{"name": "web", "count": 2}],
                 "patches": [{"target": {"kind": "ConfigMap", "name": "settings"},
-                    "patch": "[{op: add, path: /data/added, value: by-patch}]"}],
+                    "patch": "- {op: add, path: /data/added, value: by-patch}\n"}],
             }}})
         },
     },
@@ -235,7 +235,7 @@ const KINDS: &[Kind] = &[
         name: "broken",
         files: &[(
             "map.yaml",
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: [@]}\n",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a@\n",
         )],
         spec: || json!({"source": {"repoURL": "$url", "path": "$path"}}),
     },
