@@ -63,6 +63,26 @@ impl Followed {
         let (namespace, project) = (self.namespace.as_deref(), self.project.as_deref());
         find(&self.state, &self.guard, namespace, &self.name, project).await
     }
+
+    /// The same from memory, for a stream that asks with each message.
+    pub async fn again(&self) -> Result<(Authorized<Application, Get>, AppProject), ApiError> {
+        let reach = &self.state.reach;
+        reach.ready().await;
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        let namespace = self.state.namespace_or_ours(namespace);
+        let app = reach.index.get(namespace, &self.name);
+        let app = app.ok_or_else(ApiError::denied)?;
+        let app: Authorized<Application, Get> = self
+            .guard
+            .grant(Application::clone(&app))
+            .map_err(|_| ApiError::denied())?;
+        let project = self.project.as_deref().unwrap_or_default();
+        if !project.is_empty() && spec::project_name(&app) != project {
+            return Err(ApiError::denied());
+        }
+        let project = project_of(&self.state, &app).await?;
+        Ok((app, project))
+    }
 }
 
 /// Like `find`, for an action followed by a path. `at` is namespace and name.

@@ -233,7 +233,7 @@ pub async fn watch_resource_tree(
             Err(e) => return Some((Err(e), None)),
         };
         // Permissions, and the Application's project, may change during the watch.
-        Some(match followed.find().await {
+        Some(match followed.again().await {
             Ok((app, project)) => {
                 let rules = permissions(&followed.state, &app, &project);
                 let tree = permitted(tree, &rules).as_ref().clone();

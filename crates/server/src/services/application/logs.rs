@@ -109,7 +109,7 @@ fn while_permitted(followed: Followed, lines: Lines) -> Lines {
 }
 
 async fn still_permitted(followed: &Followed) -> Result<(), ApiError> {
-    let (app, _) = followed.find().await?;
+    let (app, _) = followed.again().await?;
     followed.guard.logs(&app).map(drop)
 }
 
