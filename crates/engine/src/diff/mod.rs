@@ -4,6 +4,7 @@
 //! compares that with the live object, so what others added (defaults, other controllers' fields)
 //! is not a difference. It must not know of Applications.
 
+mod allocated;
 mod defaults;
 mod ignore;
 mod jq;

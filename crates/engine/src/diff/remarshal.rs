@@ -64,11 +64,10 @@ pub fn is_readable(object: &Value, ty: TypeRef<'_>) -> bool {
     value(object, ty, false).is_some()
 }
 
-/// Whether Go encodes this list, map or pointer of a type even when it is empty.
-pub fn is_kept_empty(ty: TypeRef<'_>, field: &str) -> bool {
-    ty.name()
-        .and_then(go_fields)
-        .is_some_and(|names| names.kept.contains(&field))
+/// Whether Go omits this plain value of a type because it is zero.
+pub fn is_omitted_zero(ty: TypeRef<'_>, field: &str, value: &Value) -> bool {
+    let fields = ty.name().and_then(go_fields);
+    is_zero(value) && fields.is_some_and(|names| names.omitted.contains(&field))
 }
 
 fn value<'a>(value: &'a Value, ty: TypeRef<'_>, strict: bool) -> Option<Cow<'a, Value>> {

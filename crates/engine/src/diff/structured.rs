@@ -2,7 +2,7 @@
 //!
 //! Main function: [`structured`].
 
-use super::{fill_in, result, type_of};
+use super::{allocated, fill_in, result, type_of};
 use crate::types::Diff;
 use serde_json::Value;
 use tiphys_apimachinery::{
@@ -28,6 +28,7 @@ pub fn structured(desired: &Object, live: &Object, manager: &str) -> Result<Diff
         ..ApplyOptions::default()
     };
     let mut merged = apply(Some(live), &config, &options, ty)?;
+    allocated::keep(&mut merged, live);
     // A change of ownership alone is not a difference.
     match live.metadata("managedFields").cloned() {
         Some(fields) => merged.metadata_mut().insert("managedFields".into(), fields),

@@ -1,5 +1,5 @@
-//! What an API server does not store: nulls and, in typed fields with `omitempty`, empty maps and
-//! lists.
+//! What an API server does not store: nulls and, in typed fields, empty maps and lists, and with
+//! `omitempty` zero values that are not behind a pointer.
 //!
 //! Main functions: [`prepare`], for what is applied, and [`canonical`], for comparing. Storing an
 //! empty value and omitting the field are equivalent.
@@ -11,6 +11,7 @@ use tiphys_apimachinery::{
     schema::{self, TypeKind, TypeRef},
 };
 
+const SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// Removes from a desired object what an API server would store differently, or differently each
@@ -97,27 +98,27 @@ fn stored(map: &Map<String, Value>, ty: Option<TypeRef<'_>>) -> Map<String, Valu
         let value = stored_value(value, field);
         let empty = match &value {
             Value::Null => true,
-            Value::Array(list) => list.is_empty() && field.is_some(),
+            // Stored as protobuf, an empty list or map cannot be told from one that is missing,
+            // even where Go writes it (`rules: null`).
+            Value::Array(list) => {
+                list.is_empty() && field.is_some_and(|f| f.kind() == TypeKind::List)
+            }
             // A struct that is not a pointer is always present.
             Value::Object(map) => {
                 map.is_empty()
                     && field.is_some_and(|f| f.kind() == TypeKind::Map || f.is_plain_struct())
             }
-            _ => false,
+            other => ty.is_some_and(|ty| remarshal::is_omitted_zero(ty, key, other)),
         };
-        (!empty || is_kept(ty, key, &value)).then(|| (key.clone(), value))
+        // The keys of a map are stored whatever their values are.
+        let in_map = !value.is_null() && ty.is_some_and(|ty| ty.kind() == TypeKind::Map);
+        (!empty || in_map).then(|| (key.clone(), value))
     };
     map.iter().filter_map(keep).collect()
 }
 
-/// Go writes some fields even when they are empty; there, only null and a missing field are
-/// equivalent. This does not apply to the keys of a map.
-fn is_kept(ty: Option<TypeRef<'_>>, field: &str, value: &Value) -> bool {
-    let in_map = ty.is_some_and(|ty| ty.kind() == TypeKind::Map);
-    !value.is_null() && (in_map || ty.is_some_and(|ty| remarshal::is_kept_empty(ty, field)))
-}
-
 fn stored_value(value: &Value, ty: Option<TypeRef<'_>>) -> Value {
+    let ty = ty.map(|ty| nested_schema(ty).unwrap_or(ty));
     match value {
         Value::Object(map) => Value::Object(stored(map, ty)),
         Value::Array(list) => {
@@ -126,6 +127,15 @@ fn stored_value(value: &Value, ty: Option<TypeRef<'_>>) -> Value {
         }
         other => other.clone(),
     }
+}
+
+/// The type of what `items` and `additionalProperties` of a CRD's schema hold besides lists and
+/// booleans.
+fn nested_schema(ty: TypeRef<'_>) -> Option<TypeRef<'static>> {
+    let name = ty.name()?;
+    let either = ["OrArray", "OrBool", "OrStringArray"];
+    (name.starts_with(SCHEMA) && either.contains(&&name[SCHEMA.len()..]))
+        .then(|| schema::builtin().definition(SCHEMA))?
 }
 
 #[cfg(test)]
@@ -216,6 +226,46 @@ mod tests {
             &definition(json!({"shortNames": ["a"]})),
             &definition(json!({}))
         ));
+        let schema = |schema: Value| {
+            definition(json!({"x": 1})).as_object().cloned().map(|mut d| {
+                d["spec"] = json!({"preserveUnknownFields": false, "versions": [{"name": "v1", "deprecated": false,
+                    "schema": {"openAPIV3Schema": {"properties": {"a": {"items": {"additionalProperties": schema}}}}}}]});
+                Value::Object(d)
+            }).expect("a map")
+        };
+        let bare = {
+            let mut bare = schema(json!({"type": "string"}));
+            bare["spec"]
+                .as_object_mut()
+                .map(|s| s.remove("preserveUnknownFields"));
+            bare["spec"]["versions"][0]
+                .as_object_mut()
+                .map(|s| s.remove("deprecated"));
+            bare
+        };
+        for (name, value, dropped) in [
+            ("description", json!(""), true),
+            ("nullable", json!(false), true),
+            ("uniqueItems", json!(false), true),
+            ("x-kubernetes-int-or-string", json!(false), true),
+            ("enum", json!([]), true),
+            ("required", json!([]), true),
+            ("properties", json!({}), true),
+            // Behind pointers, and raw JSON.
+            ("x-kubernetes-preserve-unknown-fields", json!(false), false),
+            ("minLength", json!(0), false),
+            ("default", json!([]), false),
+            ("default", json!(false), false),
+            ("default", json!(""), false),
+        ] {
+            let mut with = json!({"type": "string"});
+            with[name] = value;
+            assert_eq!(same(&schema(with), &bare), dropped, "{name}");
+        }
+        let range = |limits: Value| json!({"apiVersion": "v1", "kind": "LimitRange", "spec": {"limits": limits}});
+        assert!(same(&range(json!([])), &range(Value::Null)));
+        let role = |rules: Value| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": rules});
+        assert!(same(&role(json!([])), &role(Value::Null)));
         // A pointer to a struct is stored even if empty; an empty string in a map is a value.
         let pod = |spec: Value| json!({"apiVersion": "v1", "kind": "Pod", "spec": spec});
         assert!(!same(&pod(json!({"securityContext": {}})), &pod(json!({}))));
