@@ -73,7 +73,8 @@ pub fn shown_url(url: &str) -> String {
             let host = authority
                 .rsplit_once('@')
                 .map_or(authority, |(_, host)| host);
-            format!("{prefix}{host}{path}")
+            let shown = format!("{prefix}{host}{path}");
+            hide_query(&shown).unwrap_or(shown)
         }
         // It is unknown which part is the password.
         Err(_) => format!(
@@ -93,9 +94,53 @@ fn is_token(user: &str) -> bool {
     user.len() >= 20 && user.chars().all(is_plain) && user.contains(|c: char| c.is_ascii_digit())
 }
 
-/// The URL with [`HIDDEN`] for its password, or for the token that is its user; `None` if it has
-/// neither.
+/// Parameters of queries that are credentials: tokens of Git hosts, and signatures of storages.
+const SECRET_PARAMETERS: [&str; 14] = [
+    "access_token",
+    "api_key",
+    "apikey",
+    "auth_token",
+    "client_secret",
+    "job_token",
+    "password",
+    "private_token",
+    "secret",
+    "sig",
+    "token",
+    "x-amz-credential",
+    "x-amz-security-token",
+    "x-amz-signature",
+];
+
+/// The URL with [`HIDDEN`] for the credentials in its query; `None` if there are none.
+fn hide_query(url: &str) -> Option<String> {
+    let (before, query) = url.split_once('?')?;
+    let (query, fragment) = query.find('#').map_or((query, ""), |at| query.split_at(at));
+    let mut found = false;
+    let parameters: Vec<String> = query
+        .split('&')
+        .map(|parameter| match parameter.split_once('=') {
+            Some((name, value))
+                if !value.is_empty()
+                    && SECRET_PARAMETERS.contains(&&*name.to_ascii_lowercase()) =>
+            {
+                found = true;
+                format!("{name}={HIDDEN}")
+            }
+            _ => parameter.to_owned(),
+        })
+        .collect();
+    found.then(|| format!("{before}?{}{fragment}", parameters.join("&")))
+}
+
+/// The URL with [`HIDDEN`] for its password, for the token that is its user, and for tokens in its
+/// query; `None` if it has none of them.
 pub fn hide_password(url: &str) -> Option<String> {
+    let hidden = hide_login(url);
+    hide_query(hidden.as_deref().unwrap_or(url)).or(hidden)
+}
+
+fn hide_login(url: &str) -> Option<String> {
     let (scheme, rest) = url
         .split_once("://")
         .map_or(("", url), |(scheme, rest)| (scheme, rest));
@@ -143,7 +188,7 @@ pub fn restore_annotations(new: &mut BTreeMap<String, String>, known: &BTreeMap<
 
 /// A message without the passwords of URLs in it, whatever its source.
 pub fn without_passwords(message: &str) -> String {
-    if !message.contains('@') {
+    if !message.contains('@') && !message.contains('?') {
         return message.to_owned();
     }
     let ends = |c: char| c.is_whitespace() || "\"'`<>(){}|,".contains(c);
@@ -177,12 +222,13 @@ fn word_without_password(word: &str) -> String {
     let (authority, path) = after
         .find(['/', '?', '#'])
         .map_or((after, ""), |i| after.split_at(i));
-    match authority.rsplit_once('@') {
+    let shown = match authority.rsplit_once('@') {
         Some((login, host)) if login.contains(':') || before != "ssh" => {
             format!("{before}://{host}{path}")
         }
         _ => word.to_owned(),
-    }
+    };
+    hide_query(&shown).unwrap_or(shown)
 }
 
 impl ApplicationSource {
@@ -313,6 +359,10 @@ mod tests {
             ("git@h:r", "git@h:r"),
             ("ssh://git@h/r", "ssh://git@h/r"),
             ("https://h/@scope/r", "https://h/@scope/r"),
+            (
+                "https://h/v.yaml?ref=a&private_token=CANARY",
+                "https://h/v.yaml?ref=a&private_token=******",
+            ),
         ] {
             assert_eq!(shown_url(url), shown);
         }
@@ -329,6 +379,11 @@ mod tests {
             ("ssh://ghp_0123456789abcdefCANARY@h/r", None),
             ("git@h:r", None),
             ("https://h:80/@a/r", None),
+            (
+                "https://u:CANARY@h/v?X-Amz-Signature=CANARY&a=b#c",
+                Some("https://u:******@h/v?X-Amz-Signature=******&a=b#c"),
+            ),
+            ("git::https://h/r?ref=v1&token=", None),
         ] {
             assert_eq!(hide_password(url).as_deref(), hidden);
             let mut back = hidden.unwrap_or(url).to_owned();
@@ -350,6 +405,10 @@ mod tests {
                 "image nginx:1@sha256:aa by a@b.c",
             ),
             ("ssh://git@h/r and git@h:r", "ssh://git@h/r and git@h:r"),
+            (
+                "Get \"https://h/v?access_token=CANARY&x=1\": 404; what?",
+                "Get \"https://h/v?access_token=******&x=1\": 404; what?",
+            ),
         ] {
             assert_eq!(without_passwords(message), shown);
         }
