@@ -78,9 +78,14 @@ async fn advance(ctx: &mut ReconcileContext<'_>) -> Result<Next, Error> {
         return refused(ctx, text.into()).await;
     }
     match destination(ctx.controller, &ctx.app) {
-        Ok(true) => {}
-        Ok(false) => {
+        Ok(Destination::Known) => {}
+        Ok(Destination::Gone(why)) => {
             // The resources can never be deleted: the Application must not wait for them.
+            ctx.event(
+                true,
+                "ResourceDeleted",
+                format!("Application is deleted without its resources, which stay: {why}"),
+            );
             let of_hooks = |f: &str| {
                 f.starts_with(PRE_DELETE_FINALIZER) || f.starts_with(POST_DELETE_FINALIZER)
             };
@@ -162,11 +167,18 @@ fn project(ctx: &ReconcileContext<'_>) -> Result<(), String> {
     })
 }
 
+/// The cluster with the resources.
+enum Destination {
+    Known,
+    /// No cluster is known by this address or name any more: why.
+    Gone(String),
+}
+
 /// Whether the cluster with the resources exists. The error says why this is unknown.
-fn destination(controller: &Controller, app: &Application) -> Result<bool, String> {
+fn destination(controller: &Controller, app: &Application) -> Result<Destination, String> {
     let (destination, clusters) = (&app.spec.destination, controller.destinations());
     let Err(text) = spec::destination(destination, &clusters) else {
-        return Ok(true);
+        return Ok(Destination::Known);
     };
     if !spec::names_no_cluster(destination, &clusters) {
         return Err(text);
@@ -181,12 +193,13 @@ fn destination(controller: &Controller, app: &Application) -> Result<bool, Strin
         .broken_clusters
         .iter()
         .find(|broken| broken.may_be(&destination.server, &destination.name));
-    broken.map_or(Ok(false), |broken| {
-        Err(format!(
-            "{text}; the Secret {} cannot be read and may be that of the cluster: {}",
-            broken.secret_name, broken.problem
-        ))
-    })
+    let Some(broken) = broken else {
+        return Ok(Destination::Gone(text));
+    };
+    Err(format!(
+        "{text}; the Secret {} cannot be read and may be that of the cluster: {}",
+        broken.secret_name, broken.problem
+    ))
 }
 
 /// The stage of a deletion.
