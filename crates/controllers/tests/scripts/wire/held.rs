@@ -63,7 +63,9 @@ fn merged(lines: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
             .find(|e| e.as_ref().is_some_and(|(k, _)| *k == key));
         if let Some((_, earlier)) = earlier.and_then(Option::take) {
             match (earlier["type"].as_str(), event["type"].as_str()) {
-                (Some("ADDED"), Some("DELETED")) => continue,
+                // An API server never keeps a deletion to itself, even of an object whose creation
+                // this watch has not shown: the answer to a write may have shown it.
+                (_, Some("DELETED")) => {}
                 (Some("ADDED"), _) => event["type"] = "ADDED".into(),
                 (Some("DELETED"), _) => event["type"] = "MODIFIED".into(),
                 _ => {}
