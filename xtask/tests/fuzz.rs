@@ -49,6 +49,15 @@ targets! {
     toml "toml" "1"
     query "query" "1"
     kube_body "kube-body" "2"
+    expr "expr" "2"
+    jsonnet "jsonnet" "2"
+    tree "tree" "1"
+}
+
+/// What nests in a message is limited by its length in base64.
+#[test]
+fn grpc() {
+    run(&["grpc", "--seconds", "1"]);
 }
 
 /// The content of archives is tested by `chart`.

@@ -9,6 +9,7 @@ mod helm;
 mod inputs;
 mod mutate;
 mod nested;
+mod outside;
 mod signed;
 mod targets;
 

@@ -51,6 +51,9 @@ pub fn of(target: &str) -> &'static [Nested] {
         "pgp" => &[super::signed::nested],
         "query" => QUERY,
         "kube-body" => KUBE_BODY,
+        "expr" => EXPR,
+        "jsonnet" => JSONNET,
+        "tree" => &[super::outside::owners],
         _ => &[],
     }
 }
@@ -495,4 +498,28 @@ const KUBE_BODY: &[Nested] = &[
         )
     },
     |n| format!("GET /{} application/json\n", "a/".repeat(n.min(10_000))),
+];
+
+const EXPR: &[Nested] = &[
+    |n| nest("(", "1", ")", n),
+    |n| nest("[", "1", "]", n),
+    |n| nest("{\"a\": ", "1", "}", n),
+    |n| format!("{}1", "-".repeat(n)),
+    |n| format!("{}true", "not ".repeat(n)),
+    |n| format!("1{}", " + 1".repeat(n)),
+    |n| format!("a{}", ".a".repeat(n)),
+    |n| format!("{}1", "true ? 1 : ".repeat(n)),
+    |n| nest("map([1], ", "1", ")", n),
+];
+
+const JSONNET: &[Nested] = &[
+    |n| nest("[", "1", "]", n),
+    |n| nest("(", "1", ")", n),
+    |n| nest("{ a: ", "1", "}", n),
+    |n| format!("{}1", "-".repeat(n)),
+    |n| format!("1{}", " + 1".repeat(n)),
+    |n| format!("{}1", "local a = 1; ".repeat(n)),
+    |n| format!("{}1", "if true then ".repeat(n)),
+    |n| format!("{{}}{}", ".a".repeat(n)),
+    |n| format!("local f(n) = 1 + f(n + 1); f({n})"),
 ];

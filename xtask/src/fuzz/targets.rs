@@ -1,7 +1,7 @@
 //! The fuzz targets: a name, seeds, and the invariants for every input. A panic, an endless loop or
 //! too much memory is a failure as well.
 
-use super::{helm, inputs, signed};
+use super::{helm, inputs, outside, signed};
 use crate::parity::template::world;
 use serde_json::Value;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> Result<(), String>,
 }
 
-pub static ALL: [Target; 22] = [
+pub static ALL: [Target; 26] = [
     Target {
         name: "json",
         seeds: include_str!("seeds/json.txt"),
@@ -136,6 +136,26 @@ pub static ALL: [Target; 22] = [
         name: "kube-body",
         seeds: include_str!("seeds/kube-body.txt"),
         run: inputs::run_kube,
+    },
+    Target {
+        name: "expr",
+        seeds: include_str!("seeds/expr.txt"),
+        run: outside::run_expr,
+    },
+    Target {
+        name: "jsonnet",
+        seeds: include_str!("seeds/jsonnet.txt"),
+        run: outside::run_jsonnet,
+    },
+    Target {
+        name: "grpc",
+        seeds: include_str!("seeds/grpc.txt"),
+        run: outside::run_grpc,
+    },
+    Target {
+        name: "tree",
+        seeds: include_str!("seeds/tree.txt"),
+        run: outside::run_tree,
     },
 ];
 
