@@ -3,7 +3,7 @@
 //! Main types: [`Downloads`], and [`Clients`] below it. Credentials are sent only to the origin that they belong to, unless
 //! the caller says otherwise; a redirect to another host drops them.
 
-use crate::{RepoAccess, RepoError, entry::Common, shares::Contact, url::refuse};
+use crate::{RepoAccess, RepoError, common::Common, shares::Contact, url::refuse};
 use reqwest::{
     StatusCode,
     header::{

@@ -5,7 +5,7 @@
 use crate::{
     ManifestRequest, RepoError, Repos,
     git::{Commit, GitFiles},
-    repos::blocking,
+    ground::blocking,
 };
 use gix::glob::wildmatch;
 use std::collections::BTreeMap;

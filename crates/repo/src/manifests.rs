@@ -6,6 +6,7 @@ use crate::{
     RepoAccess, RepoError,
     charts::ChartName,
     git::{Commit, CommitId, Found, GitFiles},
+    ground::{hex, weight},
     isolation::{self, Isolation, Workers},
     kustomize::KustomizeVersions,
     needs::{Fetched, Others},
@@ -605,19 +606,6 @@ fn remember(rendered: Rendered) -> Remembered {
     }
 }
 
-/// The approximate memory of a map.
-pub(crate) fn weight(map: &serde_json::Map<String, serde_json::Value>) -> usize {
-    fn value(v: &serde_json::Value) -> usize {
-        match v {
-            serde_json::Value::String(s) => 32 + s.len(),
-            serde_json::Value::Array(items) => 32 + items.iter().map(value).sum::<usize>(),
-            serde_json::Value::Object(map) => weight(map),
-            _ => 32,
-        }
-    }
-    map.iter().map(|(k, v)| 64 + k.len() + value(v)).sum()
-}
-
 /// Everything that the result depends on except files outside of the folder.
 /// `lfs`: which of the files are those that Git LFS pointers stand for.
 fn key(
@@ -662,8 +650,4 @@ fn digest(parts: &[&[u8]]) -> Key {
         hash.update(part);
     }
     hash.finalize().into()
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -6,8 +6,8 @@
 use crate::{
     RepoAccess, RepoError, Repos, Since,
     git::{self, Additions, Author, Place, RefUpdate},
+    ground::blocking,
     hydrated::cleaned,
-    repos::blocking,
     revision::Reference,
 };
 use std::collections::BTreeMap;

@@ -6,9 +6,9 @@
 
 use crate::{
     Manifests, RemoteVerdict, RepoError,
-    manifests::{hex, weight},
+    ground::blocking,
+    ground::{hex, weight},
     net::{self, Tls},
-    repos::blocking,
 };
 use futures::{
     StreamExt as _,

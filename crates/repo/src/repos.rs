@@ -3,8 +3,10 @@
 use crate::{
     ContactWatch, RepoAccess, RepoError,
     charts::{ChartName, Charts},
-    entry::{Common, Copies, Entry, no_look_ups},
+    common::{Common, no_look_ups},
+    entry::{Copies, Entry},
     git::{self, Commit, CommitId, GitFiles, GitLimits, Store},
+    ground::{Since, blocking},
     http::Downloads,
     isolation::Isolation,
     lfs::{Lfs, Objects},
@@ -26,7 +28,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 use tiphys_api::{
     access::shown_url,
@@ -43,22 +45,6 @@ pub struct Resolved {
     pub sha: String,
     /// `sha` itself if a full SHA was requested, else like `HEAD (sha)`.
     pub display: String,
-}
-
-/// How old the result of a look-up may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since {
-    /// At most [`RepoOptions::refs_ttl`].
-    Recently,
-    /// Looked up at this time or later.
-    At(Instant),
-}
-
-impl Since {
-    /// Look-ups that start from now on.
-    pub fn now() -> Self {
-        Self::At(Instant::now())
-    }
 }
 
 /// Names of branches and tags, sorted.
@@ -187,17 +173,6 @@ impl std::fmt::Debug for Repos {
             .field("options", &self.inner.options)
             .finish_non_exhaustive()
     }
-}
-
-/// Runs blocking work; a panic in it fails only this request.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, RepoError> + Send + 'static,
-) -> Result<T, RepoError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| {
-        Err(RepoError::Internal(format!(
-            "a repository task stopped: {e}"
-        )))
-    })
 }
 
 impl Repos {

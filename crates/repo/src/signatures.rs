@@ -4,32 +4,12 @@
 
 use crate::{
     RepoAccess, RepoError, Repos, Since,
-    git::{NoAnswer, Question, Tag},
-    repos::blocking,
+    git::{NoAnswer, Question, Signature, Tag},
+    ground::blocking,
     revision::{annotated_tag, shortened},
 };
 use std::sync::Arc;
-use tiphys_signatures::{Check, Keyring};
-
-/// A checked signature of a commit or a tag.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signature {
-    /// The SHA of the commit, or the name of the tag.
-    pub revision: String,
-    /// `Name <email>`; of a tag, as Argo CD shows it, `Name "<email>"`.
-    pub author: String,
-    pub check: Check,
-}
-
-impl Signature {
-    pub(crate) fn new(revision: String, author: String, check: Check) -> Self {
-        Self {
-            revision,
-            author,
-            check,
-        }
-    }
-}
+use tiphys_signatures::Keyring;
 
 /// What is asked about a revision.
 #[derive(Clone)]

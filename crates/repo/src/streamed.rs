@@ -5,9 +5,10 @@
 use crate::{
     ManifestRequest, Manifests, RepoError, Repos,
     git::Commit,
+    git::UnpackedFile,
+    ground::blocking,
     oci::layer::{LayerError, LayerFile, LayerLimits, unpacked},
-    repos::blocking,
-    unpacked::{Unpacked, UnpackedFile, UnpackedKey},
+    unpacked::{Unpacked, UnpackedKey},
 };
 use flate2::bufread::MultiGzDecoder;
 use std::{

@@ -6,8 +6,8 @@
 use crate::{
     ManifestRequest, RepoAccess, RepoError, Repos,
     git::{self, Commit, CommitId, Found, GitFiles, Submodule},
+    ground::blocking,
     needs,
-    repos::blocking,
 };
 use futures::future::{BoxFuture, FutureExt as _, join_all};
 use std::sync::{

@@ -5,7 +5,7 @@
 
 use crate::{
     RepoError,
-    git::{self, Commit, GitLimits, Store},
+    git::{self, Commit, GitLimits, Store, UnpackedFile},
 };
 use sha2::{Digest, Sha256};
 use std::{
@@ -35,32 +35,6 @@ impl UnpackedKey {
 
     fn name(&self) -> String {
         self.0.iter().map(|b| format!("{b:02x}")).collect()
-    }
-}
-
-/// A file of a download, or a link to another one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct UnpackedFile<'a> {
-    pub path: &'a str,
-    pub content: &'a [u8],
-    /// The content is where it leads.
-    pub is_link: bool,
-}
-
-impl<'a> UnpackedFile<'a> {
-    pub fn new(path: &'a str, content: &'a [u8]) -> Self {
-        Self {
-            path,
-            content,
-            is_link: false,
-        }
-    }
-
-    pub fn link(path: &'a str, target: &'a str) -> Self {
-        Self {
-            is_link: true,
-            ..Self::new(path, target.as_bytes())
-        }
     }
 }
 

@@ -7,9 +7,10 @@ use crate::{
     RepoAccess, RepoError, Since,
     busy::Busy,
     git::Commit,
+    git::UnpackedFile,
+    ground::blocking,
     http::{Downloads, Question, Validators},
-    repos::blocking,
-    unpacked::{Epoch, Unpacked, UnpackedFile, UnpackedKey},
+    unpacked::{Epoch, Unpacked, UnpackedKey},
 };
 use std::{
     sync::Arc,

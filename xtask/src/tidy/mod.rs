@@ -5,6 +5,7 @@
 //! success.
 
 mod behaviours;
+mod circles;
 mod layering;
 mod licences;
 mod modules;
@@ -21,6 +22,7 @@ use std::path::Path;
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let mut findings = layering::check(root)?;
     findings.extend(modules::check(root)?);
+    findings.extend(circles::check(root)?);
     findings.extend(sources::check(root)?);
     findings.extend(behaviours::check(root)?);
     findings.extend(licences::check(root)?);

@@ -110,7 +110,7 @@ fn judge<'a>(order: &'a [&str], file: &str, text: &str) -> impl Iterator<Item = 
 
 /// The first names of all paths that begin at the crate, in a file whose module is `depth` levels
 /// below it.
-fn imports(text: &str, depth: usize) -> Vec<String> {
+pub(super) fn imports(text: &str, depth: usize) -> Vec<String> {
     let code: String = text
         .lines()
         .map(|line| line.split("//").next().unwrap_or(line))

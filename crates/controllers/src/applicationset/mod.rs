@@ -15,7 +15,7 @@ mod settings;
 pub use metrics::{SetMetrics, SetReport};
 pub use settings::ControllerSettings;
 
-use crate::runtime::{self, Clock, Merge, Queue, Seats, contain, pause};
+use crate::runtime::{self, Clock, Merge, Queue, Seats, Turn, contain, pause};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -24,7 +24,7 @@ use std::{
 use tiphys_api::ApplicationSet;
 use tiphys_cluster::{
     AppKey,
-    leases::{Fence, Leases},
+    leases::Leases,
     records::{Events, Records, Store},
 };
 use tiphys_sources::{Answers, Sources};
@@ -143,25 +143,18 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
 }
 
 impl Controller {
-    /// Whether this replica works: `None` if another one does.
-    fn turn(&self) -> Option<Option<Fence>> {
-        match &self.leases {
-            Some(leases) => leases.fence(0).map(Some),
-            None => Some(None),
-        }
+    fn turn(&self) -> Turn {
+        Turn::now(self.leases.as_deref())
     }
 
     /// One reconcile, isolated: errors and panics do not affect other sets.
     async fn work(&self, key: &AppKey, reason: Reason) {
-        let Some(fence) = self.turn() else {
+        let Turn::Ours(held) = self.turn() else {
             return;
         };
         let began = Instant::now();
         let reconcile = contain(Box::pin(self.reconcile(key, reason)));
-        let result = match &fence {
-            Some(fence) => fence.clone().scope(reconcile).await,
-            None => reconcile.await,
-        };
+        let result = held.scope(reconcile).await;
         match self.sets.get(&key.namespace, &key.name) {
             Some(_) => self.metrics.reconciled(key, began.elapsed()),
             None => {
@@ -169,7 +162,7 @@ impl Controller {
                 self.remember(key, None);
             }
         }
-        if fence.is_some_and(|fence| !fence.is_open()) {
+        if held.is_lost() {
             // Its result may be wrong, and another replica works now.
             return;
         }

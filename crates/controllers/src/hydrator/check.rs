@@ -6,7 +6,7 @@ use super::{
     need::{Need, need, requested},
     status,
 };
-use crate::application::timeouts;
+use crate::{application::timeouts, runtime::Turn};
 use std::time::Duration;
 use tiphys_api::{Application, constants, source::SourceHydrator};
 use tiphys_cluster::AppKey;
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 impl Hydrator {
     pub(super) async fn check(&self, key: &AppKey, reason: Reason) {
-        let Some(fence) = self.turn() else {
+        let Turn::Ours(held) = self.turn() else {
             return;
         };
         let Some(app) = self.known(key) else {
@@ -29,10 +29,7 @@ impl Hydrator {
             return;
         };
         let work = self.ask(key, &app, hydrator, reason);
-        let again = match fence {
-            Some(fence) => fence.scope(work).await,
-            None => work.await,
-        };
+        let again = held.scope(work).await;
         if let Some(again) = again {
             self.apps.add_after(key.clone(), Reason::default(), again);
         }

@@ -14,17 +14,13 @@ mod need;
 mod status;
 mod templates;
 
-use crate::runtime::{self, Clock, Merge, Queue, Seats, pause};
+use crate::runtime::{self, Clock, Merge, Queue, Seats, Turn, pause};
 use group::GroupKey;
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use tiphys_cluster::{
-    AppKey,
-    leases::{Fence, Leases},
-    records::Records,
-};
+use tiphys_cluster::{AppKey, leases::Leases, records::Records};
 use tiphys_sources::Sources;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -131,12 +127,8 @@ pub async fn run(dependencies: Dependencies, shutdown: CancellationToken) {
 }
 
 impl Hydrator {
-    /// Whether this replica works: `None` if another one does.
-    fn turn(&self) -> Option<Option<Fence>> {
-        match &self.leases {
-            Some(leases) => leases.fence(0).map(Some),
-            None => Some(None),
-        }
+    fn turn(&self) -> Turn {
+        Turn::now(self.leases.as_deref())
     }
 
     fn running(&self) -> MutexGuard<'_, HashSet<GroupKey>> {
@@ -146,15 +138,12 @@ impl Hydrator {
 
     /// One group, isolated: a panic does not affect other groups.
     async fn process(&self, key: &GroupKey, request: Request) {
-        let Some(fence) = self.turn() else {
+        let Turn::Ours(held) = self.turn() else {
             return;
         };
         self.running().insert(key.clone());
         let work = runtime::contain(Box::pin(self.hydrate(key, request)));
-        let done = match &fence {
-            Some(fence) => fence.clone().scope(work).await,
-            None => work.await,
-        };
+        let done = held.scope(work).await;
         self.running().remove(key);
         match done {
             // What was asked for meanwhile has not been looked at.

@@ -3,12 +3,12 @@
 //! Main type: [`Controller`].
 
 use super::Dependencies;
-use crate::runtime::{Merge, Queue};
+use crate::runtime::{Merge, Queue, Turn};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use tiphys_cluster::{app_state::AppKey, leases::Fence};
+use tiphys_cluster::app_state::AppKey;
 use tiphys_notify::{Config, Ledger, send::Threads};
 
 pub(super) struct Controller {
@@ -45,12 +45,6 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this replica may send.
-pub(super) enum Turn {
-    Ours(Option<Fence>),
-    Others,
-}
-
 impl Controller {
     /// The configurations for Applications of a namespace: its own, and that of the control plane.
     pub fn configs_of(&self, namespace: &str) -> Vec<Arc<Config>> {
@@ -64,13 +58,7 @@ impl Controller {
     }
 
     pub fn turn(&self) -> Turn {
-        match &self.dependencies.lease {
-            None => Turn::Ours(None),
-            Some(lease) => match lease.fence(0) {
-                Some(fence) => Turn::Ours(Some(fence)),
-                None => Turn::Others,
-            },
-        }
+        Turn::now(self.dependencies.lease.as_deref())
     }
 
     /// Evaluates every Application.

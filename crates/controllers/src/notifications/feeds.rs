@@ -1,6 +1,6 @@
 //! Which changes lead to an evaluation of which Applications.
 
-use super::controller::{Changed, Controller, Turn, lock};
+use super::controller::{Changed, Controller, lock};
 use crate::runtime::next;
 use std::{sync::Arc, time::Duration};
 use tiphys_apimachinery::Object;
@@ -34,7 +34,7 @@ impl Controller {
         // What changed before the feeds began.
         self.read_settings();
         self.add_all();
-        let mut held = matches!(self.turn(), Turn::Ours(_));
+        let mut held = self.turn().is_ours();
         loop {
             let goes_on = tokio::select! {
                 change = next(&mut applications) => change.map(|change| match change {
@@ -52,7 +52,7 @@ impl Controller {
                 change = next_of(&mut own_config_maps) => change.map(|_| self.configured(None)),
                 change = next_of(&mut own_secrets) => change.map(|_| self.configured(None)),
                 () = tokio::time::sleep(LOOK) => {
-                    let before = std::mem::replace(&mut held, matches!(self.turn(), Turn::Ours(_)));
+                    let before = std::mem::replace(&mut held, self.turn().is_ours());
                     if held && !before {
                         self.add_all();
                     }

@@ -1,13 +1,14 @@
 //! One evaluation of one Application.
 
-use super::controller::{Changed, Controller, Turn, lock};
+use super::controller::{Changed, Controller, lock};
 use super::lookup::Repositories;
+use crate::runtime::{Held, Turn};
 use jiff::tz::TimeZone;
 use rand::RngCore as _;
 use serde_json::{Value, json};
 use std::{rc::Rc, sync::Arc, time::Duration};
 use tiphys_apimachinery::Object;
-use tiphys_cluster::{app_state::AppKey, leases::Fence, records::Record};
+use tiphys_cluster::{app_state::AppKey, records::Record};
 use tiphys_gocompat::{expr::Clock, sprig::Random};
 use tiphys_notify::{
     Config, Delivery, Destination, Destinations, Event, Ledger, NOTIFIED, Outcome, Subject,
@@ -28,7 +29,7 @@ fn pause(failures: u32) -> Duration {
 
 impl Controller {
     pub async fn reconcile(self: &Arc<Self>, key: &AppKey) {
-        let Turn::Ours(fence) = self.turn() else {
+        let Turn::Ours(held) = self.turn() else {
             return;
         };
         let (mut is_evaluated, mut failed) = (false, false);
@@ -37,9 +38,9 @@ impl Controller {
                 continue;
             };
             let (controller, runtime) = (self.clone(), Handle::current());
-            let fence = fence.clone();
+            let held = held.clone();
             let evaluation = tokio::task::spawn_blocking(move || {
-                controller.evaluate(&config, work, &runtime, fence)
+                controller.evaluate(&config, work, &runtime, held)
             });
             is_evaluated = true;
             failed |= evaluation.await.unwrap_or_else(|error| {
@@ -85,13 +86,7 @@ impl Controller {
     }
 
     /// Evaluates, and writes the annotation; true if a delivery, or that, has failed.
-    fn evaluate(
-        &self,
-        config: &Config,
-        work: Work,
-        runtime: &Handle,
-        fence: Option<Fence>,
-    ) -> bool {
+    fn evaluate(&self, config: &Config, work: Work, runtime: &Handle, held: Held) -> bool {
         let dependencies = &self.dependencies;
         let subject = Subject {
             config,
@@ -112,7 +107,7 @@ impl Controller {
             subject: &subject,
             key: &work.key,
             runtime,
-            fence,
+            held,
             stored: work.stored,
             unwritten: false,
         };
@@ -162,7 +157,7 @@ struct Sending<'s> {
     key: &'s AppKey,
     runtime: &'s Handle,
     /// The permission to write.
-    fence: Option<Fence>,
+    held: Held,
     stored: Option<String>,
     /// Whether the last write has failed.
     unwritten: bool,
@@ -171,7 +166,7 @@ struct Sending<'s> {
 impl Delivery for Sending<'_> {
     fn deliver(&mut self, to: &Destination, templates: &[String]) -> Outcome {
         // Without the lease, another replica may be sending.
-        if matches!(self.controller.turn(), Turn::Others) {
+        if !self.controller.turn().is_ours() {
             return Outcome::Failed("another replica sends now".into());
         }
         let mut threads = lock(&self.controller.threads).clone();
@@ -210,10 +205,7 @@ impl Sending<'_> {
         let patch = json!({"metadata": {"annotations": {NOTIFIED: annotation}}});
         let applications = &self.controller.dependencies.records.applications;
         let write = applications.merge_patch(&self.key.namespace, &self.key.name, &patch);
-        let written = match self.fence.clone() {
-            Some(fence) => self.runtime.block_on(fence.scope(write)),
-            None => self.runtime.block_on(write),
-        };
+        let written = self.runtime.block_on(self.held.scope(write));
         let mut memos = lock(&self.controller.memos);
         let memo = memos.entry(self.key.clone()).or_default();
         match written {

@@ -4,6 +4,7 @@
 mod feed;
 mod queue;
 mod seats;
+mod turn;
 mod worker;
 
 /// The clock. Tests advance it together with tokio's time, which the queue and all delays use.
@@ -12,4 +13,5 @@ pub type Clock = std::sync::Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 pub use feed::next;
 pub use queue::{Merge, Queue};
 pub use seats::{Seats, standing};
+pub use turn::{Held, Turn};
 pub use worker::{contain, pause, work};

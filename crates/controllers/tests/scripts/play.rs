@@ -140,7 +140,12 @@ impl<'a> Play<'a> {
 
     /// In an embedded environment, which no other script shares.
     pub async fn begun(ground: &'a Ground) -> Self {
-        let mut play = Self::new(ground, "x0y0");
+        Self::begun_as(ground, "x0y0").await
+    }
+
+    /// Like [`Self::begun`], in an environment that others share: their ids differ.
+    pub async fn begun_as(ground: &'a Ground, id: &str) -> Self {
+        let mut play = Self::new(ground, id);
         play.begin().await;
         play
     }
@@ -275,7 +280,7 @@ impl<'a> Play<'a> {
     }
 
     /// Removes the script's objects from a shared cluster.
-    async fn end(&self) {
+    pub async fn end(&self) {
         if !self.ground.is_real() {
             return;
         }

@@ -7,7 +7,7 @@
 use super::{ARCHIVE_BYTES, INDEX_BYTES, archive_url, index_url, is_same_origin};
 use crate::{
     ContactWatch, RepoAccess, RepoError, Secret,
-    entry::{Common, no_look_ups},
+    common::{Common, no_look_ups},
     http::{Document, Downloads, Question, Validators},
     shares::Shares,
     url::{percent_decode, refuse},

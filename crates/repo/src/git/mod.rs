@@ -29,11 +29,11 @@ pub(crate) use limits::Guard;
 pub use limits::{GitLimit, GitLimits};
 pub(crate) use modules::{FILE as MODULES, Submodule, absolute, submodules};
 pub(crate) use push::RefUpdate;
-pub use signed::Signatures;
 pub(crate) use signed::{NoAnswer, Question, Tag};
+pub use signed::{Signature, Signatures};
 pub(crate) use tree::{Found, GitFiles};
 pub(crate) use walk::{Item, Visitor, walk};
-pub(crate) use write::{Author, commit_files, init_bare};
+pub(crate) use write::{Author, UnpackedFile, commit_files, init_bare};
 
 use crate::{RepoError, lfs::Objects};
 use gix::bstr::ByteSlice;

@@ -3,10 +3,30 @@
 //! Main function: [`Store::signatures`].
 
 use super::Store;
-use crate::{RepoError, signatures::Signature};
+use crate::RepoError;
 use gix::{ObjectId, bstr::ByteSlice};
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use tiphys_signatures::{Check, Keyring, Verdict, check};
+
+/// A checked signature of a commit or a tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// The SHA of the commit, or the name of the tag.
+    pub revision: String,
+    /// `Name <email>`; of a tag, as Argo CD shows it, `Name "<email>"`.
+    pub author: String,
+    pub check: Check,
+}
+
+impl Signature {
+    pub(crate) fn new(revision: String, author: String, check: Check) -> Self {
+        Self {
+            revision,
+            author,
+            check,
+        }
+    }
+}
 
 /// Commits of one history that are looked at.
 const MAX_COMMITS: usize = 200_000;

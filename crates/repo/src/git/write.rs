@@ -1,7 +1,7 @@
 //! Creates small local repositories and commits, for `tiphys up` and for tests.
 
 use super::{CommitId, GitLimits, Store, error::text};
-use crate::{RepoError, unpacked::UnpackedFile};
+use crate::RepoError;
 use gix::{
     ObjectId,
     objs::tree::EntryKind,
@@ -11,6 +11,32 @@ use gix::{
     },
 };
 use std::path::Path;
+
+/// A file of a download, or a link to another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnpackedFile<'a> {
+    pub path: &'a str,
+    pub content: &'a [u8],
+    /// The content is where it leads.
+    pub is_link: bool,
+}
+
+impl<'a> UnpackedFile<'a> {
+    pub fn new(path: &'a str, content: &'a [u8]) -> Self {
+        Self {
+            path,
+            content,
+            is_link: false,
+        }
+    }
+
+    pub fn link(path: &'a str, target: &'a str) -> Self {
+        Self {
+            is_link: true,
+            ..Self::new(path, target.as_bytes())
+        }
+    }
+}
 
 /// Who commits, and when.
 #[derive(Clone, Debug)]

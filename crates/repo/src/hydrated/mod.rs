@@ -17,7 +17,7 @@ use crate::{
     RepoAccess, RepoError, Repos, Since,
     entry::Entry,
     git::{self, Additions, Author, CommitId, Place, RefUpdate, Store},
-    repos::blocking,
+    ground::blocking,
     revision::Reference,
 };
 use futures::future::BoxFuture;

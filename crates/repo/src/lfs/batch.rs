@@ -217,7 +217,7 @@ impl Server<'_> {
             let (got, size) = (content.len(), pointer.size);
             return Err(self.failed(path, format!("it has {got} bytes, not {size}")));
         }
-        let digest = crate::manifests::hex(&Sha256::digest(&content));
+        let digest = crate::ground::hex(&Sha256::digest(&content));
         if digest != pointer.oid {
             let oid = &pointer.oid;
             return Err(self.failed(path, format!("its digest is {digest}, not {oid}")));

@@ -6,7 +6,7 @@
 
 mod batch;
 
-use crate::{RepoAccess, RepoError, entry::Common, http::Clients, url::refuse};
+use crate::{RepoAccess, RepoError, common::Common, http::Clients, url::refuse};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -19,10 +19,11 @@ use crate::{
     RepoAccess, RepoError, Since,
     busy::Busy,
     charts::ChartName,
-    entry::Common,
+    common::Common,
     git::Commit,
-    repos::blocking,
-    unpacked::{Epoch, Unpacked, UnpackedFile, UnpackedKey},
+    git::UnpackedFile,
+    ground::blocking,
+    unpacked::{Epoch, Unpacked, UnpackedKey},
     versions,
 };
 use address::{is_digest, is_tag, tag_of, version_of};

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     RepoAccess, RepoError, Secret,
-    entry::Common,
+    common::Common,
     http::{Clients, retry_after},
 };
 use reqwest::{
@@ -469,7 +469,7 @@ fn next_page(headers: &HeaderMap) -> Option<String> {
 }
 
 pub(crate) fn digest_of(content: &[u8]) -> String {
-    format!("sha256:{}", crate::manifests::hex(&Sha256::digest(content)))
+    format!("sha256:{}", crate::ground::hex(&Sha256::digest(content)))
 }
 
 fn verify(place: &Place<'_>, what: &str, digest: &str, content: &[u8]) -> Result<(), RepoError> {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     ContactWatch, RepoAccess, RepoError, Secret,
     charts::RemoteOptions,
-    entry::{Common, no_look_ups},
+    common::{Common, no_look_ups},
     http::Downloads,
     shares::Shares,
     url::refuse,

@@ -6,7 +6,7 @@ use crate::{
     RepoError,
     busy::Busy,
     git::{Commit, CommitId, Item, Store, Visitor, walk},
-    repos::blocking,
+    ground::blocking,
 };
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
@@ -169,7 +169,7 @@ fn pack(
     Ok(Archive {
         file: counted.file,
         size: counted.size,
-        checksum: crate::manifests::hex(&counted.hash.finalize()),
+        checksum: crate::ground::hex(&counted.hash.finalize()),
     })
 }
 

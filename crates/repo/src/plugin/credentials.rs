@@ -180,7 +180,7 @@ impl AskPass {
         }
         let mut random = [0; 16];
         rand::rng().fill_bytes(&mut random);
-        let nonce = crate::manifests::hex(&random);
+        let nonce = crate::ground::hex(&random);
         let username = if access.username.is_empty() {
             TOKEN_USER
         } else {

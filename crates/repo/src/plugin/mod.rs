@@ -13,8 +13,8 @@ pub use archive::ArchiveLimits;
 pub use credentials::{ASK_PASS_NONCE, ASK_PASS_SOCKET, ask_pass};
 
 use crate::{
-    ManifestRequest, RepoError, busy::Busy, entry::Common, git::Commit, manifests::hex, net,
-    repos::blocking, tokens::Tokens,
+    ManifestRequest, RepoError, busy::Busy, common::Common, git::Commit, ground::blocking,
+    ground::hex, net, tokens::Tokens,
 };
 use archive::Archives;
 use client::{CallError, Client, Sent};

@@ -6,8 +6,8 @@
 use super::{Account, Login, Scm, ScmError};
 use crate::{
     RepoAccess,
+    ground::blocking,
     http::{reason, retry_after},
-    repos::blocking,
     secret::Secret,
 };
 use reqwest::{

@@ -17,7 +17,7 @@ mod plugin;
 
 pub use error::ScmError;
 
-use crate::{entry::Common, http::Clients, secret::Secret, tokens::Tokens};
+use crate::{common::Common, http::Clients, secret::Secret, tokens::Tokens};
 use std::{
     sync::Arc,
     time::{Duration, Instant},

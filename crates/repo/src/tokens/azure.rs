@@ -6,7 +6,7 @@ use super::{
     ask::{Content, Issued},
     refused,
 };
-use crate::{RepoAccess, RepoError, repos::blocking, secret::Secret};
+use crate::{RepoAccess, RepoError, ground::blocking, secret::Secret};
 use reqwest::Method;
 use std::{
     fs::File,

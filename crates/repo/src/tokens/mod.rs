@@ -12,7 +12,7 @@ mod jwt;
 #[cfg(test)]
 mod tests;
 
-use crate::{RepoAccess, RepoError, entry::Common, http::Clients, secret::Secret};
+use crate::{RepoAccess, RepoError, common::Common, http::Clients, secret::Secret};
 use sha2::{Digest, Sha256};
 use std::{
     sync::Arc,

@@ -117,7 +117,7 @@ fn tokens(workload: Option<Workload>) -> Tokens {
     let common = Common {
         shares: Shares::new(4),
         contacts: ContactWatch::default(),
-        look_ups: crate::entry::no_look_ups(),
+        look_ups: crate::common::no_look_ups(),
     };
     Tokens::new(Duration::from_secs(10), Arc::new(common), workload)
 }

@@ -7,7 +7,11 @@ use crate::scripts::{
     wire::{Plan, Wire},
 };
 use serde_json::Value;
-use std::path::Path;
+use std::{path::Path, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// How often a real control plane is asked.
+const POLL: Duration = Duration::from_millis(300);
 
 /// A script being played, with the faults of its controller.
 pub struct Stage<'a> {
@@ -36,7 +40,31 @@ pub fn stage<R>(plan: Plan, act: impl AsyncFnOnce(&mut Stage) -> R) -> R {
     })
 }
 
+/// Plays on a real control plane, where nothing injects faults, and removes what is left over.
+pub async fn real_stage<R>(ground: &Ground, id: &str, act: impl AsyncFnOnce(&mut Stage) -> R) -> R {
+    let mut stage = Stage {
+        play: Play::begun_as(ground, id).await,
+        wire: Wire::new(Plan::default()),
+    };
+    let result = act(&mut stage).await;
+    stage.play.end().await;
+    result
+}
+
 impl Stage<'_> {
+    /// Waits for what happens within this time: as long as it says where time is virtual; on a real
+    /// control plane until the condition holds.
+    pub async fn within(&mut self, limit: Duration, holds: impl AsyncFn(&Self) -> bool) {
+        if !self.play.ground.is_real() {
+            self.play(&format!("pass {}s", limit.as_secs())).await;
+            return;
+        }
+        let deadline = Instant::now() + limit;
+        while !holds(self).await && Instant::now() < deadline {
+            sleep(POLL).await;
+        }
+    }
+
     /// Plays steps as written in a script file; returns their output.
     pub async fn play(&mut self, text: &str) -> Vec<String> {
         let script = Script::of(Path::new("stage"), text);

@@ -422,9 +422,7 @@ pub const CASES: &[Case] = &[
         name: "the project does not take the Application any more",
         begin: "params\n  application.namespaces: $NS\nproject\n  sourceNamespaces: [$NS]\ncommit\n  configmap one\napp finalizer in=$NS\n  project: $APP\nsync",
         happens: "project\n  sourceNamespaces: []",
-        waits: Some(
-            "is not permitted to use project 'app-x0y0'; permit its namespace in the project",
-        ),
+        waits: Some("is not permitted to use project '$APP'; permit its namespace in the project"),
         meanwhile: &["configmap/one"],
         then: "project\n  sourceNamespaces: [$NS]",
         gone: &["configmap/one"],
@@ -530,7 +528,7 @@ pub const CASES: &[Case] = &[
         begin: "project\n  description: of this case\ncommit\n  application $APP-child path=child finalizer=resources-finalizer.argocd.argoproj.io spec.project=$APP spec.syncPolicy.automated.prune=true\n  /child\n  configmap leaf\napp finalizer\nsync\npass 10s",
         happens: "delete project",
         waits: Some(
-            "waiting for argoproj.io/Application/tiphys-scripts/app-x0y0-child to be deleted: error getting app project",
+            "waiting for argoproj.io/Application/$ARGOCD/$APP-child to be deleted: error getting app project",
         ),
         meanwhile: &["configmap/leaf"],
         then: PROJECT,

@@ -10,15 +10,29 @@ mod cases;
 
 use super::{
     FEW, asked, cases, side_by_side, some,
-    stage::{Stage, conditions, stage},
+    stage::{Stage, conditions, real_stage, stage},
 };
-use crate::scripts::wire::{Moment, Plan};
+use crate::scripts::{
+    ground::Ground,
+    wire::{Moment, Plan},
+};
 use cases::{CASES, Case};
 use http::Method;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 use tiphys_testkit::{Rng, first_seed};
 use tokio::time::sleep;
+
+/// Until the controller has seen what happened.
+const NOTICED: Duration = Duration::from_secs(4);
+const SOON: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(100);
+const LONGER: Duration = Duration::from_secs(180);
+/// Control planes that are used side by side.
+const LANES: usize = 8;
 
 /// The object; `None`: it does not exist, or its kind does not.
 async fn find(stage: &Stage<'_>, target: &str) -> Option<Value> {
@@ -45,11 +59,24 @@ async fn goes(
     killed: bool,
 ) -> Result<std::ops::Range<usize>, String> {
     stage.play(case.begin).await;
+    let begun = async |s: &Stage<'_>| {
+        let app = s.first().await;
+        let phase = &app["status"]["operationState"]["phase"];
+        app["status"]["sync"]["status"] == "Synced"
+            && app["operation"].is_null()
+            && phase != "Running"
+    };
+    if stage.play.ground.is_real() {
+        stage.within(SOON, begun).await;
+    }
     let status = stage.first().await["status"].clone();
     if status["operationState"]["phase"] != "Succeeded" && status["sync"]["status"] != "Synced" {
         return Err(format!("it does not even begin: {status}"));
     }
     stage.play(case.happens).await;
+    if stage.play.ground.is_real() && !case.happens.is_empty() {
+        sleep(NOTICED).await;
+    }
     let before = uids(stage, case.kept).await;
     let began = stage.wire.writes().len();
     let refused = case
@@ -58,23 +85,36 @@ async fn goes(
         .map(|(what, code, text)| ((*what).to_owned(), *code, (*text).to_owned()))
         .collect();
     stage.wire.plan(|plan| plan.refusals = refused);
-    if case.restarted {
+    if case.restarted && stage.play.ground.is_real() {
+        stage.play.ground.restart();
+    } else if case.restarted {
         stage
             .wire
             .plan(|plan| plan.deaths.push((began, Moment::Before)));
         stage.play("refresh").await;
     }
-    stage.play("delete app\npass 100s").await;
+    stage.play("delete app").await;
+    let expected = case.waits.map(|text| stage.play.filled(text));
+    let waits_aloud = expected.as_deref().filter(|text| !text.is_empty());
+    let silent = case.waits == Some("") && stage.play.ground.is_real();
+    let settled = async |s: &Stage<'_>| {
+        let app = s.first().await;
+        let said = conditions(&app, "DeletionError");
+        app.is_null() || waits_aloud.is_some_and(|text| said.iter().any(|s| s.contains(text)))
+    };
+    let limit = if silent { NOTICED } else { LONG };
+    stage.within(limit, settled).await;
     // What one process knew, another cannot read, so it waits where the first did not.
     let unreadable = killed && !case.refused.is_empty() && !stage.first().await.is_null();
-    if let Some(text) = case
-        .waits
+    if let Some(text) = expected
+        .as_deref()
         .or(unreadable.then_some("failed to load state of resource"))
     {
         waits(stage, case, text).await?;
         stage.wire.plan(|plan| plan.refusals.clear());
         stage.play(case.then).await;
-        stage.play("pass 3m").await;
+        let gone = async |s: &Stage<'_>| s.first().await.is_null();
+        stage.within(LONGER, gone).await;
     }
     let app = stage.first().await;
     if !app.is_null() {
@@ -84,6 +124,12 @@ async fn goes(
         ));
     }
     for target in case.gone {
+        if stage.play.ground.is_real() {
+            // In the background a garbage collector may have to act first.
+            stage
+                .within(SOON, async |s: &Stage<'_>| find(s, target).await.is_none())
+                .await;
+        }
         if find(stage, target).await.is_some() {
             return Err(format!("{target} is still there"));
         }
@@ -170,6 +216,79 @@ fn what_goes_with_an_application_and_nothing_else() {
         "{} of {}:\n{}",
         wrong.len(),
         cases.len(),
+        wrong.join("\n")
+    );
+}
+
+/// Undoes what a case changed for those that follow it: settings, and a cluster.
+async fn as_before(ground: &Ground) {
+    let core = format!("/api/v1/namespaces/{}", ground.namespace);
+    let empty = json!({"data": null});
+    let mut changed = false;
+    for name in ["argocd-cm", "argocd-cmd-params-cm"] {
+        let path = format!("{core}/configmaps/{name}");
+        let settings = ground.find(&path).await.unwrap_or_default();
+        if settings["data"].is_object() {
+            let cleared = ground.send(Method::PATCH, &path, Some(&empty)).await;
+            cleared.expect("settings are cleared");
+            changed = true;
+        }
+    }
+    let far = format!("{core}/secrets/far");
+    if ground.find(&far).await.is_some() {
+        let deleted = ground.send(Method::DELETE, &far, None).await;
+        deleted.expect("the cluster is removed");
+        changed = true;
+    }
+    if changed {
+        sleep(NOTICED).await;
+    }
+}
+
+/// The same on a real API server, with real garbage collection. Nothing refuses requests there.
+#[tokio::test(flavor = "multi_thread")]
+async fn real() {
+    if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
+        return tiphys_testkit::skip("real", "it needs a real control plane: make test-real");
+    }
+    let all = cases(CASES, |case| case.name).into_iter();
+    let played: Vec<&Case> = all.filter(|case| case.refused.is_empty()).collect();
+    let run = std::process::id() % 10_000;
+    let next = AtomicUsize::new(0);
+    let lanes = (0..LANES).map(|lane| {
+        let (next, played) = (&next, &played);
+        async move {
+            let ground = Ground::real(&format!("tiphys-deletions-{lane}")).await;
+            let mut wrong = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(case) = played.get(number) else {
+                    ground.close().await;
+                    return wrong;
+                };
+                let id = format!("d{run}x{number}z");
+                let act = async |s: &mut Stage<'_>| {
+                    as_before(s.play.ground).await;
+                    let result = goes(s, case, false).await;
+                    as_before(s.play.ground).await;
+                    result
+                };
+                let result = real_stage(&ground, &id, act).await;
+                let problem = result.err();
+                wrong.extend(problem.map(|p| format!("== TIPHYS_CASE='{}': {p}", case.name)));
+            }
+        }
+    });
+    let wrong = futures::future::join_all(lanes).await.concat();
+    println!(
+        "deletion safety, real: {} cases of {}",
+        played.len(),
+        CASES.len()
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} are otherwise:\n{}",
+        wrong.len(),
         wrong.join("\n")
     );
 }
