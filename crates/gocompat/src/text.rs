@@ -2,23 +2,9 @@
 //!
 //! Main functions: [`quote`] (`%q`), [`float`] (`%v`), [`is_print`] and [`is_space`].
 
-pub use crate::template::format::quote::quoted as quote;
+pub use crate::{printable::is_print, template::format::quote::quoted as quote};
 
 use crate::template::format;
-use regex::Regex;
-use std::sync::LazyLock;
-
-static PRINTABLE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"^[\pL\pM\pN\pP\pS]$").expect("a constant pattern"));
-
-/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
-pub fn is_print(c: char) -> bool {
-    match c {
-        ' '..='~' => true,
-        c if c.is_ascii() => false,
-        c => PRINTABLE.is_match(c.encode_utf8(&mut [0; 4])),
-    }
-}
 
 /// `unicode.IsSpace`.
 pub fn is_space(c: char) -> bool {

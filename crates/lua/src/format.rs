@@ -1,6 +1,6 @@
 //! `string.format`: C's directives as supported by Lua. Main function: [`format`].
 
-use crate::library::{Args, Fault};
+use crate::call::{Args, Fault};
 
 /// Longer widths and precisions are refused, as in Lua.
 const WIDTH: usize = 99;

@@ -6,6 +6,7 @@
 //! functions of `os`. Each thread keeps one virtual machine with its compiled scripts; each run
 //! gets its own globals.
 
+mod call;
 mod convert;
 mod format;
 mod library;

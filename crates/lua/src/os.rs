@@ -1,7 +1,7 @@
 //! `os.time` and `os.date`, in UTC, for the time at which the run began. The directives are Argo
 //! CD's, including its quirks.
 
-use crate::library::{Answer, Args, Fault};
+use crate::call::{Answer, Args, Fault};
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use mlua::{Table, Value};
 

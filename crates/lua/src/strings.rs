@@ -3,7 +3,7 @@
 
 use crate::{
     Limit,
-    library::{Answer, Args, Fault},
+    call::{Answer, Args, Fault},
     pattern::{Capture, Found, Pattern, PatternError},
 };
 use mlua::Value;

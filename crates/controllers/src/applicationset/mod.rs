@@ -8,11 +8,10 @@
 mod execute;
 mod feeds;
 mod memory;
-mod metrics;
 mod reconcile;
 mod settings;
 
-pub use metrics::{SetMetrics, SetReport};
+pub use crate::metrics::sets::{SetMetrics, SetReport};
 pub use settings::ControllerSettings;
 
 use crate::runtime::{self, Clock, Merge, Queue, Seats, Turn, contain, pause};

@@ -7,6 +7,7 @@ mod caches;
 mod clients;
 pub mod report;
 mod requests;
+pub mod sets;
 
 pub use clients::RedisRequests;
 pub use requests::Request;

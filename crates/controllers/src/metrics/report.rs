@@ -1,7 +1,7 @@
 //! Prints the metrics in OpenMetrics format. Main type: [`Report`].
 
+use super::sets::SetReport;
 use super::{Labels, Metrics, caches::Caches, clients::Servers};
-use crate::applicationset::SetReport;
 use prometheus_client::{
     encoding::text::{encode, encode_registry},
     metrics::{counter::Counter, family::Family, gauge::Gauge},

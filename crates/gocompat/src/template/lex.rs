@@ -5,7 +5,7 @@
 
 use super::format::quote::quote;
 use super::unicode::{decode, is_digit, is_letter};
-use crate::text::is_print;
+use crate::printable::is_print;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

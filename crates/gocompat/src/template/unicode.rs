@@ -1,6 +1,6 @@
 //! Runes as Go decodes and classifies them.
 //!
-//! Main functions: [`decode`], [`is_letter`] and [`is_digit`]. `crate::text` knows which characters
+//! Main functions: [`decode`], [`is_letter`] and [`is_digit`]. `crate::printable` knows which characters
 //! are printable.
 
 use regex::Regex;

@@ -6,7 +6,7 @@ use super::super::function::Call;
 use super::super::unicode::decode;
 use super::super::value::Value;
 use super::text;
-use crate::text::is_print;
+use crate::printable::is_print;
 
 /// The arguments as text; no arguments give `<no value>`.
 fn joined(call: &Call<'_>) -> Result<Vec<u8>, Error> {

@@ -5,7 +5,7 @@
 use super::super::unicode::{count, decode};
 use super::float::format_float;
 use super::quote::{can_backquote, quote, quote_rune};
-use crate::text::is_print;
+use crate::printable::is_print;
 
 /// The flags of one verb.
 #[derive(Clone, Copy, Default)]

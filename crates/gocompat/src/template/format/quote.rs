@@ -3,7 +3,7 @@
 //! Main functions: [`quote`], [`quote_rune`] and [`unquote`].
 
 use super::super::unicode::decode;
-use crate::text::is_print;
+use crate::printable::is_print;
 
 /// `strconv.Quote`, or `QuoteToASCII`.
 pub fn quote(text: &[u8], ascii: bool) -> Vec<u8> {

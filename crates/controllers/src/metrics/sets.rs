@@ -1,7 +1,7 @@
 //! The metrics of ApplicationSets, under Argo CD's names. Main types: [`SetMetrics`] and
 //! [`SetReport`].
 
-use crate::metrics::{Labels, report::label_name};
+use super::{Labels, report::label_name};
 use prometheus_client::{
     encoding::text::encode,
     metrics::{family::Family, gauge::Gauge, histogram::Histogram},
@@ -27,12 +27,12 @@ impl Default for SetMetrics {
 }
 
 impl SetMetrics {
-    pub(super) fn reconciled(&self, set: &AppKey, took: Duration) {
+    pub(crate) fn reconciled(&self, set: &AppKey, took: Duration) {
         let labels = own(&set.namespace, &set.name);
         self.0.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    pub(super) fn gone(&self, set: &AppKey) {
+    pub(crate) fn gone(&self, set: &AppKey) {
         self.0.remove(&own(&set.namespace, &set.name));
     }
 }
