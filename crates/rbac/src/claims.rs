@@ -74,6 +74,48 @@ impl Rbac {
             || self.global.permits("", request)
     }
 
+    /// The line that decides what [`Self::permits`] answers; none: there is no line for it.
+    pub fn rule(
+        &self,
+        projects: &dyn Projects,
+        claims: Option<&Map<String, Value>>,
+        request: Request<'_>,
+    ) -> Option<String> {
+        let project = project_of(request).and_then(|name| projects.project(name));
+        let policy = match (&project, claims) {
+            (Some(project), Some(_)) => self.of_project(project),
+            _ => Arc::clone(&self.global),
+        };
+        let mut subjects = vec![self.settings.default_role.as_str()];
+        if let Some(claims) = claims {
+            let subject = user_id(claims);
+            let named = project_of_token(subject);
+            let is_its = |project: &AppProject| named == Some(project.metadata.name.as_str());
+            match &project {
+                Some(project) if named.is_some() && !is_its(project) => {}
+                Some(_) if named.is_some() => subjects.push(subject),
+                _ => {
+                    subjects.push(subject);
+                    let groups = groups(claims, &self.settings.scopes);
+                    subjects.extend(groups.into_iter().filter(|group| policy.is_member(group)));
+                }
+            }
+        }
+        // Nobody's permissions are everybody's.
+        let default = subjects.remove(0);
+        let subjects: Vec<&str> = std::iter::once(default)
+            .filter(|default| !default.is_empty())
+            .chain(subjects)
+            .chain([""])
+            .collect();
+        let permits = |subject: &&&str| policy.permits(subject, request);
+        let rule = |subject: &&str| policy.rule(subject, request);
+        match subjects.iter().find(permits) {
+            Some(subject) => rule(subject),
+            None => subjects.iter().find_map(rule),
+        }
+    }
+
     fn permits_caller(
         &self,
         projects: &dyn Projects,

@@ -3,6 +3,7 @@
 
 use super::{
     argocd,
+    audit::AuditArgs,
     catalog::CatalogArgs,
     connections::ConnectionArgs,
     controller::{ControllerArgs, terminated},
@@ -71,6 +72,8 @@ pub struct ControlPlaneArgs {
     #[command(flatten)]
     connections: ConnectionArgs,
     #[command(flatten)]
+    audit: AuditArgs,
+    #[command(flatten)]
     controller: ControllerArgs,
     #[command(flatten, next_help_heading = "Chart catalogue")]
     catalog: CatalogArgs,
@@ -120,9 +123,12 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let options = Options {
         dex_server: args.dex_server,
         hydrator_enabled: ready.hydrates(),
+        audit: args.audit.options(),
         ..args.connections.options()
     };
-    let server = ready.plane.server(!args.insecure, &args.rootpath, options);
+    let server = ready
+        .plane
+        .server(!args.insecure, &args.rootpath, options)?;
     let report = ready.plane.report(Choice::default());
     let cluster = ready.plane.records.cluster.clone();
     let charts = ready.plane.charts.clone();

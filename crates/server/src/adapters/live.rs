@@ -261,9 +261,8 @@ impl Live for ClusterLive {
             MERGE_PATCH => MERGE_PATCH,
             STRATEGIC_MERGE_PATCH => STRATEGIC_MERGE_PATCH,
             other => {
-                return Err(ApiError::invalid(format!(
-                    "Patch type '{other}' is not supported"
-                )));
+                tracing::debug!(type = other, "a patch of an unknown type is refused");
+                return Err(ApiError::plain("415: Unsupported Media Type"));
             }
         };
         let (hand, kind) = self.located(app, object).await?;
