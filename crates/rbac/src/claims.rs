@@ -208,3 +208,52 @@ pub fn groups<'a>(claims: &'a Map<String, Value>, scopes: &[String]) -> Vec<&'a 
     }
     groups
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    struct Nothing;
+
+    impl Projects for Nothing {
+        fn project(&self, _: &str) -> Option<Arc<AppProject>> {
+            None
+        }
+    }
+
+    #[test]
+    fn the_rule_is_the_line_that_decides() {
+        let policy = "p, role:dev, applications, *, */*, allow\n\
+                      p, role:dev, applications, delete, prod/*, deny\n\
+                      p, eve, applications, get, a/*, allow\n\
+                      g, devs, role:dev\n";
+        let data = BTreeMap::from([("policy.csv".to_owned(), policy.to_owned())]);
+        let settings = Settings::new(&data).expect("settings");
+        let rbac = Rbac::new(true, settings).expect("a policy");
+        let claims = |sub: &str, groups: &[&str]| match json!({"sub": sub, "groups": groups}) {
+            Value::Object(claims) => claims,
+            _ => Map::new(),
+        };
+        let (ann, eve) = (claims("ann", &["devs"]), claims("eve", &[]));
+        for (claims, action, object, permitted, line) in [
+            (&ann, "sync", "prod/x", true, Some("*, */*, allow")),
+            (&ann, "delete", "prod/x", false, Some("delete, prod/*, deny")),
+            (&eve, "get", "a/x", true, Some("get, a/*, allow")),
+            (&eve, "get", "b/x", false, None),
+        ] {
+            let resource = "applications";
+            let request = Request {
+                resource,
+                action,
+                object,
+            };
+            let found = rbac.rule(&Nothing, Some(claims), request);
+            let is_it = |wanted: &str| found.as_ref().is_some_and(|f| f.ends_with(wanted));
+            assert_eq!(rbac.permits(&Nothing, Some(claims), request), permitted);
+            assert_eq!(line.map(is_it), line.map(|_| true), "{found:?}");
+            assert_eq!(found.is_none(), line.is_none(), "{found:?}");
+        }
+    }
+}

@@ -147,18 +147,29 @@ impl Role for State {
         }
         if path == sso::LOGIN || path == sso::CALLBACK {
             let (state, is_login) = (self.clone(), path == sso::LOGIN);
+            let headers = request.headers().clone();
             return Box::pin(async move {
-                Ok(if is_login {
+                let answer = if is_login {
                     sso::login(state, request).await
                 } else {
                     sso::callback(state, request).await
+                };
+                Ok(match answer.status() {
+                    StatusCode::NOT_FOUND => compressed(&headers, answer),
+                    _ => answer,
                 })
             });
         }
         let of_dex = path.strip_prefix(sso::DEX_PATH);
         if of_dex.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
-            let state = self.clone();
-            return Box::pin(async move { Ok(sso::dex(state, request).await) });
+            let (state, headers) = (self.clone(), request.headers().clone());
+            return Box::pin(async move {
+                let answer = sso::dex(state, request).await;
+                Ok(match answer.status() {
+                    StatusCode::NOT_FOUND => compressed(&headers, answer),
+                    _ => answer,
+                })
+            });
         }
         let state = self.clone();
         if path == badge::PATH {

@@ -131,9 +131,11 @@ async fn answer<S: Role>(
         .instrument(span)
         .await?;
     let mut response = respond(parts, select(reply, fields).await).await?;
-    // The gateway of other servers passes on what its calls answered.
-    let kind = HeaderValue::from_static("application/grpc");
-    response.headers_mut().insert(GRPC_CONTENT_TYPE, kind);
+    // The gateway of other servers passes on what its calls answered, if they did.
+    if response.extensions_mut().remove::<Silent>().is_none() {
+        let kind = HeaderValue::from_static("application/grpc");
+        response.headers_mut().insert(GRPC_CONTENT_TYPE, kind);
+    }
     if let Some(token) = session_token(call.session, &mut response, renewed).await? {
         let cookie = state.cookie(&token);
         response
@@ -236,6 +238,10 @@ async fn respond(parts: &Parts, reply: Reply) -> Result<Response<Body>, ApiError
     }
 }
 
+/// Marks the answer of a stream that ended without a message.
+#[derive(Clone)]
+struct Silent;
+
 type Messages = BoxStream<'static, Result<Vec<u8>, ApiError>>;
 
 /// A stream begins with its first message, as from Argo CD: until then, it can still fail as a
@@ -243,7 +249,11 @@ type Messages = BoxStream<'static, Result<Vec<u8>, ApiError>>;
 async fn stream(mut messages: Messages, events: bool) -> Result<Response<Body>, ApiError> {
     let messages = match tokio::time::timeout(HEARTBEAT, messages.next()).await {
         Err(_) => messages,
-        Ok(None) => futures::stream::empty().boxed(),
+        Ok(None) => {
+            let mut response = of_stream(Body::empty(), events);
+            response.extensions_mut().insert(Silent);
+            return Ok(response);
+        }
         Ok(Some(first)) => {
             let first = first?;
             let first = futures::stream::once(std::future::ready(Ok(first)));

@@ -426,12 +426,7 @@ impl Live for ClusterLive {
             })
             .body(kube::client::Body::empty())
             .map_err(|e| ApiError::internal(e.to_string()))?;
-        let failed = |e: &dyn std::fmt::Display| {
-            ApiError::new(
-                Code::Unavailable,
-                format!("cannot read the log of {}: {e}", pod.name),
-            )
-        };
+        let failed = |e: &dyn std::fmt::Display| ApiError::new(Code::Unavailable, e.to_string());
         let response = hand
             .cluster
             .cache

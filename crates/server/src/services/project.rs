@@ -463,7 +463,7 @@ fn validate(project: &AppProject) -> Result<(), ApiError> {
     Ok(())
 }
 
-async fn record(
+pub(super) async fn record(
     state: &State,
     caller: &Caller,
     project: &AppProject,

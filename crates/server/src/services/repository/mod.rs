@@ -289,6 +289,17 @@ pub(crate) async fn validate_access(
         tls_client_cert_key: q.tls_client_cert_key,
         enable_oci: q.enable_oci,
         insecure_oci_force_http: q.insecure_oci_force_http,
+        github_app_private_key: q.github_app_private_key,
+        github_app_id: q.github_app_id,
+        github_app_installation_id: q.github_app_installation_id,
+        github_app_enterprise_base_url: q.github_app_enterprise_base_url,
+        gcp_service_account_key: q.gcp_service_account_key,
+        use_azure_workload_identity: q.use_azure_workload_identity,
+        azure_service_principal_client_id: q.azure_service_principal_client_id,
+        azure_service_principal_client_secret: q.azure_service_principal_client_secret,
+        azure_service_principal_tenant_id: q.azure_service_principal_tenant_id,
+        azure_active_directory_endpoint: q.azure_active_directory_endpoint,
+        force_http_basic_auth: q.force_http_basic_auth,
         proxy: q.proxy,
         project: q.project,
         ..Default::default()
@@ -379,7 +390,11 @@ pub async fn app_details(
     let main = reach
         .repository_for(&guard, &source.repo_url, &q.app_project)
         .await?;
-    let app = app_in_project(&state, &guard, &q.app_name, &q.app_project).await?;
+    let (named, at) = (
+        (&*q.app_name, &*q.app_project),
+        (q.source_index, q.version_id),
+    );
+    let app = app_in_project(&state, &guard, named, &source, at).await?;
     if !q.app_project.is_empty() {
         let project = reach.project_of_details(&main, &q.app_project).await?;
         permitted(&reach.effective_project(project), &source.repo_url)?;
