@@ -239,7 +239,13 @@ mod tests {
         let (ann, eve) = (claims("ann", &["devs"]), claims("eve", &[]));
         for (claims, action, object, permitted, line) in [
             (&ann, "sync", "prod/x", true, Some("*, */*, allow")),
-            (&ann, "delete", "prod/x", false, Some("delete, prod/*, deny")),
+            (
+                &ann,
+                "delete",
+                "prod/x",
+                false,
+                Some("delete, prod/*, deny"),
+            ),
             (&eve, "get", "a/x", true, Some("get, a/*, allow")),
             (&eve, "get", "b/x", false, None),
         ] {
