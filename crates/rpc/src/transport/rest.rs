@@ -263,7 +263,7 @@ async fn stream(mut messages: Messages, events: bool) -> Result<Response<Body>, 
     let line = move |message: Result<Vec<u8>, ApiError>| {
         let content = match message {
             Ok(message) => [b"{\"result\":", message.as_slice(), b"}"].concat(),
-            Err(e) => e.stream_json().to_string().into_bytes(),
+            Err(e) => e.stream_line().into_bytes(),
         };
         framed(&content, events)
     };
@@ -290,8 +290,7 @@ fn framed(content: &[u8], events: bool) -> Bytes {
 
 /// The answer to a call of a stream that failed before its first message.
 fn failed_stream(e: &ApiError, events: bool) -> Response<Body> {
-    let content = e.stream_json().to_string();
-    let body = framed(content.as_bytes(), events);
+    let body = framed(e.stream_line().as_bytes(), events);
     let mut response = of_stream(Body::new(Full::new(body)), events);
     *response.status_mut() = e.code.http();
     response
