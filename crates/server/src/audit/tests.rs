@@ -1,3 +1,5 @@
+//! What is written of calls, how tampering is found, and what happens when a disk is full.
+
 use super::{
     chain::{self, Fault, Head, VerifyError},
     log::Log,
