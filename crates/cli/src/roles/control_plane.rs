@@ -84,6 +84,11 @@ pub struct ControlPlaneArgs {
 }
 
 /// Runs until stopped.
+async fn listening(address: IpAddr, port: u16) -> anyhow::Result<TcpListener> {
+    let bound = TcpListener::bind((address, port)).await;
+    bound.with_context(|| format!("port {port} cannot be opened; choose another with --port"))
+}
+
 pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let options = match &args.kubeconfig {
         Some(path) => ConnectOptions::kubeconfig(Some(path.clone()), args.context.clone()),
@@ -107,14 +112,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
             logs,
         )
         .await?;
-    let listener = TcpListener::bind((args.address, args.port))
-        .await
-        .with_context(|| {
-            format!(
-                "port {} cannot be opened; choose another with --port",
-                args.port
-            )
-        })?;
+    let listener = listening(args.address, args.port).await?;
     let tls = if args.insecure {
         Tls::Off
     } else {
