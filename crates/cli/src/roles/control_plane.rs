@@ -83,12 +83,13 @@ pub struct ControlPlaneArgs {
     bootstrap: bool,
 }
 
-/// Runs until stopped.
+/// Opens the API's port.
 async fn listening(address: IpAddr, port: u16) -> anyhow::Result<TcpListener> {
     let bound = TcpListener::bind((address, port)).await;
     bound.with_context(|| format!("port {port} cannot be opened; choose another with --port"))
 }
 
+/// Runs until stopped.
 pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let options = match &args.kubeconfig {
         Some(path) => ConnectOptions::kubeconfig(Some(path.clone()), args.context.clone()),
