@@ -568,6 +568,13 @@ pub async fn prepare(world: &World, rpc: &str) {
             let running = json!({"operation": {"sync": {}}, "status": {"operationState": {"phase": "Running", "operation": {}, "startedAt": "2024-01-01T00:00:00Z"}}});
             world.store.control("a", &running);
         }
+        "repository.RepositoryService/GetAppDetails" => {
+            // Only its own source is told about.
+            let own = json!({"spec": {"source": {
+                "repoURL": REPO, "path": "p", "chart": null, "targetRevision": null,
+            }}});
+            world.store.control("a", &own);
+        }
         "application.ApplicationService/RevisionChartDetails" => {
             let chart = json!({"spec": {"source": {"chart": "web", "targetRevision": "1.0.0"}}});
             world.store.control("a", &chart);
