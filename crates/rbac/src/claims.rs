@@ -74,6 +74,48 @@ impl Rbac {
             || self.global.permits("", request)
     }
 
+    /// The line that decides what [`Self::permits`] answers; none: there is no line for it.
+    pub fn rule(
+        &self,
+        projects: &dyn Projects,
+        claims: Option<&Map<String, Value>>,
+        request: Request<'_>,
+    ) -> Option<String> {
+        let project = project_of(request).and_then(|name| projects.project(name));
+        let policy = match (&project, claims) {
+            (Some(project), Some(_)) => self.of_project(project),
+            _ => Arc::clone(&self.global),
+        };
+        let mut subjects = vec![self.settings.default_role.as_str()];
+        if let Some(claims) = claims {
+            let subject = user_id(claims);
+            let named = project_of_token(subject);
+            let is_its = |project: &AppProject| named == Some(project.metadata.name.as_str());
+            match &project {
+                Some(project) if named.is_some() && !is_its(project) => {}
+                Some(_) if named.is_some() => subjects.push(subject),
+                _ => {
+                    subjects.push(subject);
+                    let groups = groups(claims, &self.settings.scopes);
+                    subjects.extend(groups.into_iter().filter(|group| policy.is_member(group)));
+                }
+            }
+        }
+        // Nobody's permissions are everybody's.
+        let default = subjects.remove(0);
+        let subjects: Vec<&str> = std::iter::once(default)
+            .filter(|default| !default.is_empty())
+            .chain(subjects)
+            .chain([""])
+            .collect();
+        let permits = |subject: &&&str| policy.permits(subject, request);
+        let rule = |subject: &&str| policy.rule(subject, request);
+        match subjects.iter().find(permits) {
+            Some(subject) => rule(subject),
+            None => subjects.iter().find_map(rule),
+        }
+    }
+
     fn permits_caller(
         &self,
         projects: &dyn Projects,
@@ -165,4 +207,59 @@ pub fn groups<'a>(claims: &'a Map<String, Value>, scopes: &[String]) -> Vec<&'a 
         }
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    struct Nothing;
+
+    impl Projects for Nothing {
+        fn project(&self, _: &str) -> Option<Arc<AppProject>> {
+            None
+        }
+    }
+
+    #[test]
+    fn the_rule_is_the_line_that_decides() {
+        let policy = "p, role:dev, applications, *, */*, allow\n\
+                      p, role:dev, applications, delete, prod/*, deny\n\
+                      p, eve, applications, get, a/*, allow\n\
+                      g, devs, role:dev\n";
+        let data = BTreeMap::from([("policy.csv".to_owned(), policy.to_owned())]);
+        let settings = Settings::new(&data).expect("settings");
+        let rbac = Rbac::new(true, settings).expect("a policy");
+        let claims = |sub: &str, groups: &[&str]| match json!({"sub": sub, "groups": groups}) {
+            Value::Object(claims) => claims,
+            _ => Map::new(),
+        };
+        let (ann, eve) = (claims("ann", &["devs"]), claims("eve", &[]));
+        for (claims, action, object, permitted, line) in [
+            (&ann, "sync", "prod/x", true, Some("*, */*, allow")),
+            (
+                &ann,
+                "delete",
+                "prod/x",
+                false,
+                Some("delete, prod/*, deny"),
+            ),
+            (&eve, "get", "a/x", true, Some("get, a/*, allow")),
+            (&eve, "get", "b/x", false, None),
+        ] {
+            let resource = "applications";
+            let request = Request {
+                resource,
+                action,
+                object,
+            };
+            let found = rbac.rule(&Nothing, Some(claims), request);
+            let is_it = |wanted: &str| found.as_ref().is_some_and(|f| f.ends_with(wanted));
+            assert_eq!(rbac.permits(&Nothing, Some(claims), request), permitted);
+            assert_eq!(line.map(is_it), line.map(|_| true), "{found:?}");
+            assert_eq!(found.is_none(), line.is_none(), "{found:?}");
+        }
+    }
 }

@@ -49,6 +49,8 @@ pub struct Policy {
 
 #[derive(Debug)]
 struct Permission {
+    /// The fields as they were written.
+    text: String,
     subject: String,
     resource: Pattern,
     action: Pattern,
@@ -95,7 +97,9 @@ impl Pattern {
 
 impl Permission {
     fn new([subject, resource, action, object, effect]: [String; 5], mode: MatchMode) -> Self {
+        let text = [&subject, &resource, &action, &object, &effect].map(String::as_str);
         Self {
+            text: text.join(", "),
             subject,
             resource: Pattern::new(&resource, mode),
             action: Pattern::new(&action, mode),
@@ -106,6 +110,10 @@ impl Permission {
                 _ => Effect::None,
             },
         }
+    }
+
+    fn line(&self) -> String {
+        format!("p, {}", self.text)
     }
 
     /// From left to right: what is not reached cannot be broken.
@@ -175,6 +183,21 @@ impl Policy {
             }
         }
         allowed
+    }
+
+    /// The line that decides for a subject: the first that denies it or cannot be applied, else the
+    /// first that allows it.
+    pub fn rule(&self, subject: &str, request: Request<'_>) -> Option<String> {
+        let mut allowing = None;
+        for index in self.of(subject).iter() {
+            let permission = &self.permissions[*index];
+            match (permission.matches(request), permission.effect) {
+                (None, _) | (Some(true), Effect::Deny) => return Some(permission.line()),
+                (Some(true), Effect::Allow) if allowing.is_none() => allowing = Some(permission),
+                _ => {}
+            }
+        }
+        allowing.map(Permission::line)
     }
 
     /// Whether the subject is a member of a role. Only such groups count.

@@ -131,13 +131,16 @@ impl ApiError {
         serde_json::json!({"error": self.message, "message": self.message, "code": self.code as i32})
     }
 
-    /// The last line of a REST stream that failed.
-    pub fn stream_json(&self) -> serde_json::Value {
+    /// The last line of a REST stream that failed, as JSON in Argo CD's order: events are text.
+    pub fn stream_line(&self) -> String {
         let status = self.code.http();
-        serde_json::json!({"error": {
-            "grpc_code": self.code as i32, "http_code": status.as_u16(), "message": self.message,
-            "http_status": status.canonical_reason().unwrap_or_default()
-        }})
+        let (code, http) = (self.code as i32, status.as_u16());
+        let message = serde_json::Value::from(self.message.as_str());
+        let name = serde_json::Value::from(status.canonical_reason().unwrap_or_default());
+        format!(
+            "{{\"error\":{{\"grpc_code\":{code},\"http_code\":{http},\"message\":{message},\
+             \"http_status\":{name}}}}}"
+        )
     }
 }
 
@@ -175,5 +178,10 @@ mod tests {
             serde_json::json!({"error": "permission denied", "message": "permission denied", "code": 7})
         );
         assert_eq!(ApiError::plain("x").code.http(), 500);
+        assert_eq!(
+            ApiError::denied().stream_line(),
+            "{\"error\":{\"grpc_code\":7,\"http_code\":403,\"message\":\"permission denied\",\
+             \"http_status\":\"Forbidden\"}}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What the transports need from a role. Main trait: [`Role`].
 
-use crate::{ApiError, Call, Network, Table};
+use crate::{ApiError, Call, Network, Reply, Table};
 use futures::{future::BoxFuture, stream::BoxStream};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use std::{net::IpAddr, sync::Arc};
@@ -66,6 +66,11 @@ pub trait Role: Sized + Send + Sync + 'static {
         ""
     }
 
+    /// Whether variables of this path may have escaped slashes; elsewhere those divide a path.
+    fn keeps_escapes(&self, _path: &str) -> bool {
+        false
+    }
+
     /// Whether answers are compressed for clients that accept it.
     fn compresses(&self) -> bool {
         true
@@ -90,6 +95,27 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// Proxies whose X-Forwarded-For header is trusted.
     fn trusted_proxies(&self) -> &[Network] {
         &[]
+    }
+
+    /// Runs a call: `answer` is what its handler does. A role can look at how it ends, or refuse to
+    /// run it.
+    fn around(
+        self: &Arc<Self>,
+        _call: &Call<Self>,
+        _caller: &Self::Caller,
+        answer: BoxFuture<'static, Result<Reply, ApiError>>,
+    ) -> BoxFuture<'static, Result<Reply, ApiError>> {
+        answer
+    }
+
+    /// Called for a request to a call that has no caller: it is not run.
+    fn refused(
+        &self,
+        _call: &Call<Self>,
+        _source: IpAddr,
+        _error: &ApiError,
+    ) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
     }
 
     /// Called when a call starts.

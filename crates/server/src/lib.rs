@@ -9,6 +9,7 @@
 pub mod access;
 pub mod adapters;
 pub mod assets;
+pub mod audit;
 pub mod auth;
 mod index;
 mod logout;

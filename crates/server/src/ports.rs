@@ -109,6 +109,11 @@ pub struct EventRecord {
     pub annotations: BTreeMap<String, String>,
 }
 
+impl EventRecord {
+    /// The kind of an event that is about no object of Argo CD.
+    pub const CONFIG_MAP: &'static str = "ConfigMap";
+}
+
 /// The records in Kubernetes. Secrets, ConfigMaps and projects are those in the control plane's
 /// namespace.
 #[async_trait]

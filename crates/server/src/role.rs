@@ -4,6 +4,7 @@
 use crate::{
     ApiError,
     access::Access,
+    audit::Audit,
     auth::{Caller, NO_SESSION},
     logout,
     pages::{badge, extensions, terminal},
@@ -17,7 +18,7 @@ use futures::{
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use std::{net::IpAddr, sync::Arc};
-use tiphys_rpc::{Call, Network, Role, Table, compressed, set_cookie, text, token};
+use tiphys_rpc::{Call, Network, Reply, Role, Table, compressed, set_cookie, text, token};
 use tonic::body::Body;
 
 pub const COOKIE: &str = "argocd.token";
@@ -39,6 +40,18 @@ const MAX_PUBLIC_REQUEST: usize = 64 * 1024;
 
 /// Where paths of calls begin; the other paths are files.
 const REST: [&str; 3] = ["/api/", "/core/", "/plugins/"];
+
+/// Paths with URLs or names of packages as variables, those of the API below their version.
+const ESCAPED: [&str; 8] = [
+    "clusters/",
+    "repositories/",
+    "repocreds/",
+    "write-repositories/",
+    "write-repocreds/",
+    "catalog/",
+    "/core/",
+    "/plugins/",
+];
 
 impl State {
     /// A file of the web UI, or its page.
@@ -134,18 +147,29 @@ impl Role for State {
         }
         if path == sso::LOGIN || path == sso::CALLBACK {
             let (state, is_login) = (self.clone(), path == sso::LOGIN);
+            let headers = request.headers().clone();
             return Box::pin(async move {
-                Ok(if is_login {
+                let answer = if is_login {
                     sso::login(state, request).await
                 } else {
                     sso::callback(state, request).await
+                };
+                Ok(match answer.status() {
+                    StatusCode::NOT_FOUND => compressed(&headers, answer),
+                    _ => answer,
                 })
             });
         }
         let of_dex = path.strip_prefix(sso::DEX_PATH);
         if of_dex.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
-            let state = self.clone();
-            return Box::pin(async move { Ok(sso::dex(state, request).await) });
+            let (state, headers) = (self.clone(), request.headers().clone());
+            return Box::pin(async move {
+                let answer = sso::dex(state, request).await;
+                Ok(match answer.status() {
+                    StatusCode::NOT_FOUND => compressed(&headers, answer),
+                    _ => answer,
+                })
+            });
         }
         let state = self.clone();
         if path == badge::PATH {
@@ -177,6 +201,11 @@ impl Role for State {
 
     fn root_path(&self) -> &str {
         &self.options.root_path
+    }
+
+    fn keeps_escapes(&self, path: &str) -> bool {
+        let path = path.strip_prefix("/api/v1/").unwrap_or(path);
+        ESCAPED.iter().any(|beginning| path.starts_with(beginning))
     }
 
     fn compresses(&self) -> bool {
@@ -211,6 +240,19 @@ impl Role for State {
         let name = call.rpc.strip_prefix("/application.ApplicationService/");
         let selects = name.is_some_and(|name| SELECT_FIELDS.contains(&name));
         selects || call.rpc == "/project.ProjectService/List"
+    }
+
+    fn around(
+        self: &Arc<Self>,
+        call: &Call<Self>,
+        caller: &Caller,
+        answer: BoxFuture<'static, Result<Reply, ApiError>>,
+    ) -> BoxFuture<'static, Result<Reply, ApiError>> {
+        Audit::around(self.clone(), call, caller, answer)
+    }
+
+    async fn refused(&self, call: &Call<Self>, source: IpAddr, error: &ApiError) {
+        self.audit.refused(&call.rpc, source, error).await;
     }
 
     fn started(&self, call: &Call<Self>) {

@@ -4,6 +4,7 @@
 use crate::{
     Assets,
     access::{Access, Enforcer, Everybody, Guard, PolicyEnforcer, Reach},
+    audit::{Audit, AuditError, AuditOptions, RecordedSets, RecordedStore},
     auth::{Auth, Caller, Limits},
     metrics::ApiMetrics,
     ports::{Catalog, Live, Sets, SharedSessions, Sources, Store},
@@ -68,6 +69,8 @@ pub struct Options {
     /// `X-Frame-Options` and `Content-Security-Policy` of answers; empty for none.
     pub frame_options: String,
     pub content_security_policy: String,
+    /// Where it is recorded who changed what, and who was refused.
+    pub audit: AuditOptions,
 }
 
 /// How the certificate of the Dex server is checked.
@@ -99,6 +102,7 @@ impl Default for Options {
             content_types: vec!["application/json".into()],
             frame_options: tiphys_rpc::FRAME_OPTIONS.into(),
             content_security_policy: tiphys_rpc::CONTENT_SECURITY_POLICY.into(),
+            audit: AuditOptions::default(),
         }
     }
 }
@@ -134,6 +138,7 @@ pub struct State {
     pub(crate) webhooks: Webhooks,
     connections_open: tiphys_listen::Connections,
     pub(crate) metrics: ApiMetrics,
+    pub(crate) audit: Audit,
 }
 
 impl State {
@@ -168,7 +173,9 @@ impl State {
 pub struct Server(Arc<State>);
 
 impl Server {
-    pub fn new(deps: Deps) -> Self {
+    /// # Errors
+    /// The audit log cannot be opened.
+    pub fn new(deps: Deps) -> Result<Self, AuditError> {
         let enforcer: Arc<dyn Enforcer> = if deps.options.auth_disabled {
             Arc::new(Everybody)
         } else {
@@ -178,14 +185,24 @@ impl Server {
     }
 
     /// Creates a server that uses this enforcer for permissions.
-    pub fn with_enforcer(deps: Deps, enforcer: Arc<dyn Enforcer>) -> Self {
+    ///
+    /// # Errors
+    /// The audit log cannot be opened.
+    pub fn with_enforcer(mut deps: Deps, enforcer: Arc<dyn Enforcer>) -> Result<Self, AuditError> {
+        let (wanted, namespace) = (&deps.options.audit, &deps.options.namespace);
+        let audit = Audit::open(wanted, deps.store.clone(), namespace)?;
+        if audit.is_on() {
+            deps.store = Arc::new(RecordedStore(deps.store));
+            deps.sets = Arc::new(RecordedSets(deps.sets));
+        }
         let settings = Arc::new(SettingsCache::new(deps.store.clone(), enforcer.clone()));
         let options = &deps.options;
         let sso = Arc::new(Sso::new(
             options.dex_server.clone(),
             options.dex_tls.clone(),
         ));
-        Self(Arc::new(State {
+        Ok(Self(Arc::new(State {
+            audit,
             auth: Arc::new(Auth::new(
                 settings.clone(),
                 deps.store.clone(),
@@ -213,7 +230,7 @@ impl Server {
             table: table(),
             assets: deps.assets,
             webhooks: Webhooks::default(),
-        }))
+        })))
     }
 
     /// Serves until the token is cancelled, then lets open requests finish.
@@ -255,7 +272,13 @@ impl Server {
 
     /// The metrics in Prometheus text format.
     pub fn metrics(&self) -> String {
-        self.0.metrics.text(self.0.connections_open.open())
+        let mut text = self.0.metrics.text(self.0.connections_open.open());
+        text.push_str(&format!(
+            "# HELP tiphys_audit_failures_total Records of the audit log that could not be written.\n\
+             # TYPE tiphys_audit_failures_total counter\ntiphys_audit_failures_total {}\n",
+            self.0.audit.failures()
+        ));
+        text
     }
 
     /// Returns once the Applications have been listed.

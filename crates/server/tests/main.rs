@@ -4,6 +4,7 @@
 mod access;
 mod application_sets;
 mod applications;
+mod audit;
 mod auth;
 mod catalog;
 mod certificates;

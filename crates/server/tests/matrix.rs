@@ -83,7 +83,9 @@ async fn answer(world: &mut World, caller: &str, call: &Call<State>) -> (u16, St
 
 fn is_refused(body: &str) -> bool {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
-    let words = body["error"].as_str().unwrap_or_default();
+    // Streams have an error of their own form.
+    let of_stream = body["error"]["message"].as_str();
+    let words = of_stream.or(body["error"].as_str()).unwrap_or_default();
     words.contains("permission denied")
 }
 

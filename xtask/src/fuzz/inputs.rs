@@ -145,7 +145,7 @@ pub fn run_query(input: &[u8]) -> Result<(), String> {
     let Ok(mut message) = serde_json::from_str::<Map<String, Value>>(body) else {
         return Ok(());
     };
-    let Ok(fields) = query::read(
+    let Ok((fields, _)) = query::read(
         &mut message,
         asked,
         vec![("name".to_owned(), "n".to_owned())],

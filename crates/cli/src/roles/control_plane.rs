@@ -3,6 +3,7 @@
 
 use super::{
     argocd,
+    audit::AuditArgs,
     catalog::CatalogArgs,
     connections::ConnectionArgs,
     controller::{ControllerArgs, terminated},
@@ -71,6 +72,8 @@ pub struct ControlPlaneArgs {
     #[command(flatten)]
     connections: ConnectionArgs,
     #[command(flatten)]
+    audit: AuditArgs,
+    #[command(flatten)]
     controller: ControllerArgs,
     #[command(flatten, next_help_heading = "Chart catalogue")]
     catalog: CatalogArgs,
@@ -78,6 +81,12 @@ pub struct ControlPlaneArgs {
     /// initial-password` prints it
     #[arg(long)]
     bootstrap: bool,
+}
+
+/// Opens the API's port.
+async fn listening(address: IpAddr, port: u16) -> anyhow::Result<TcpListener> {
+    let bound = TcpListener::bind((address, port)).await;
+    bound.with_context(|| format!("port {port} cannot be opened; choose another with --port"))
 }
 
 /// Runs until stopped.
@@ -104,14 +113,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
             logs,
         )
         .await?;
-    let listener = TcpListener::bind((args.address, args.port))
-        .await
-        .with_context(|| {
-            format!(
-                "port {} cannot be opened; choose another with --port",
-                args.port
-            )
-        })?;
+    let listener = listening(args.address, args.port).await?;
     let tls = if args.insecure {
         Tls::Off
     } else {
@@ -120,9 +122,12 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let options = Options {
         dex_server: args.dex_server,
         hydrator_enabled: ready.hydrates(),
+        audit: args.audit.options(),
         ..args.connections.options()
     };
-    let server = ready.plane.server(!args.insecure, &args.rootpath, options);
+    let server = ready
+        .plane
+        .server(!args.insecure, &args.rootpath, options)?;
     let report = ready.plane.report(Choice::default());
     let cluster = ready.plane.records.cluster.clone();
     let charts = ready.plane.charts.clone();

@@ -3,6 +3,7 @@
 pub mod apprepository_controller;
 pub mod argocd;
 pub mod asset_syncer;
+pub mod audit;
 pub mod catalog;
 pub mod cmp_server;
 pub mod commit_server;

@@ -108,10 +108,18 @@ impl ControlPlane {
     }
 
     /// The API.
-    pub fn server(&self, secure_cookie: bool, root_path: &str, options: Options) -> Server {
+    ///
+    /// # Errors
+    /// The audit log cannot be opened.
+    pub fn server(
+        &self,
+        secure_cookie: bool,
+        root_path: &str,
+        options: Options,
+    ) -> anyhow::Result<Server> {
         let namespace = self.records.namespace.clone();
         let elsewhere = self.elsewhere.clone();
-        Server::new(Deps {
+        Ok(Server::new(Deps {
             store: Arc::new(RecordStore::new(self.records.clone())),
             live: Arc::new(self.live()),
             sources: Arc::new(RepoSources::new(self.sources())),
@@ -126,7 +134,7 @@ impl ControlPlane {
                 root_path: root_path.to_owned(),
                 ..options
             },
-        })
+        })?)
     }
 
     /// Git, or a repo-server that renders.

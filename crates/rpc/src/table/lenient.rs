@@ -1,6 +1,13 @@
-//! Reads a request message from JSON in which query parameters are still text: the target type
-//! decides whether `"true"` is a boolean, `"5"` a number, and a single value a list of one.
+//! Reads a request message from JSON as Go's `encoding/json` does, with its errors. Parameters of a
+//! query or a path are still text: the target type decides whether `"true"` is a boolean, `"5"` a
+//! number, and a single value a list of one.
+//!
+//! Main functions: [`from_request`] and, where everything is text, [`from_value`].
 
+use super::{
+    go_types::{self, qualified},
+    texts::{Given, Text, Texts},
+};
 use serde::{
     Deserializer,
     de::{
@@ -10,20 +17,153 @@ use serde::{
     forward_to_deserialize_any,
 };
 use serde_json::{Map, Value};
+use std::fmt;
 
-/// Deserialises the message.
-pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
-    T::deserialize(Lenient(value))
+/// Why a message cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// In the words of Go's packages, which name the field themselves.
+    #[error("{0}")]
+    Gos(String),
+    /// The fields, from the outermost one, and what is wrong.
+    #[error("{0}")]
+    Other(String),
 }
 
-struct Lenient(Value);
+/// How texts begin that Go's packages would give.
+const GOS: [&str; 2] = ["parsing time ", "illegal base64 data "];
 
-/// How messages begin that Go's package of that name would give; the field is not in them.
-pub(super) const STRCONV: &str = "strconv.";
+impl serde::de::Error for MessageError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        let text = message.to_string();
+        if GOS.iter().any(|beginning| text.starts_with(beginning)) {
+            return Self::Gos(text);
+        }
+        Self::Other(text)
+    }
+}
 
-fn unparsed(what: &str, text: &str) -> serde_json::Error {
-    let text = format!("{STRCONV}Parse{what}: parsing {text:?}: invalid syntax");
-    serde_json::Error::custom(text)
+impl From<serde_json::Error> for MessageError {
+    fn from(e: serde_json::Error) -> Self {
+        Self::custom(e)
+    }
+}
+
+impl MessageError {
+    fn below(self, key: &str) -> Self {
+        match self {
+            Self::Other(text) => Self::Other(format!("{key}: {text}")),
+            gos => gos,
+        }
+    }
+}
+
+/// A request of REST in JSON.
+#[derive(Debug, Default)]
+pub struct JsonRequest {
+    pub message: Value,
+    /// What of it was in the query or the path.
+    pub texts: Texts,
+    /// The field that is the body, if that is not the whole message.
+    pub body: Option<&'static str>,
+}
+
+/// Deserialises a message in which all scalars are text.
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, MessageError> {
+    let place = Place {
+        text: Some(Given::Query),
+        ..Place::default()
+    };
+    T::deserialize(Lenient { value, place })
+}
+
+/// Deserialises a request of a service; `package` is that of the service's messages in Go.
+pub fn from_request<T: DeserializeOwned>(
+    request: JsonRequest,
+    package: &str,
+) -> Result<T, MessageError> {
+    let place = Place {
+        package,
+        body: request.body,
+        texts: Some(&request.texts),
+        ..Place::default()
+    };
+    let value = request.message;
+    T::deserialize(Lenient { value, place })
+}
+
+/// Where in a message a value is.
+#[derive(Clone, Copy, Default)]
+struct Place<'a> {
+    package: &'a str,
+    body: Option<&'static str>,
+    /// The name of the innermost message.
+    message: &'static str,
+    /// The field, and where its message is.
+    field: Option<(&'a str, &'a Place<'a>)>,
+    texts: Option<&'a Texts>,
+    /// Whether the value is text of a query or path.
+    text: Option<Given>,
+}
+
+impl Place<'_> {
+    /// The names of the fields down to this one.
+    fn fields(&self) -> Vec<&str> {
+        let mut fields: Vec<&str> = Vec::new();
+        let mut place = self;
+        while let Some((field, above)) = place.field {
+            fields.push(field);
+            place = above;
+        }
+        fields.reverse();
+        fields
+    }
+
+    /// The error for a value of another type than `wanted`.
+    fn mismatch(&self, found: &str, wanted: &str) -> MessageError {
+        let fields = self.fields();
+        let of_body = match self.body {
+            Some(body) if fields.first() == Some(&body) => &fields[1..],
+            _ => &fields[..],
+        };
+        let place = if of_body.is_empty() {
+            "value".to_owned()
+        } else {
+            format!("struct field {}.{}", self.message, of_body.join("."))
+        };
+        MessageError::Gos(format!(
+            "json: cannot unmarshal {found} into Go {place} of type {wanted}"
+        ))
+    }
+
+    /// The error for text that is no `what`.
+    fn unparsed(&self, given: Given, what: &str, text: &str, why: &str) -> MessageError {
+        let error = format!("strconv.Parse{what}: parsing {text:?}: {why}");
+        MessageError::Gos(match given {
+            Given::Query => error,
+            Given::Path => {
+                let parameter = self.fields().join(".");
+                format!("type mismatch, parameter: {parameter}, error: {error}")
+            }
+        })
+    }
+}
+
+/// What Go calls the type of a JSON value.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+struct Lenient<'a> {
+    value: Value,
+    place: Place<'a>,
 }
 
 /// The fields under their own names: Go reads names in any case.
@@ -45,64 +185,90 @@ fn spelled(map: Map<String, Value>, fields: &'static [&'static str]) -> Map<Stri
     spelled
 }
 
+/// What Go's package says of text that is not in the range of a type.
+const RANGE: &str = "value out of range";
+
 macro_rules! numbers {
-    ($($method:ident)*) => {$(
+    ($($method:ident $go:literal $parse:literal)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-            match self.single() {
-                Value::String(text) => match serde_json::from_str::<serde_json::Number>(text.trim()) {
-                    Ok(number) => Value::Number(number).$method(visitor),
-                    Err(_) => Err(unparsed("Int", &text)),
-                },
-                other => other.$method(visitor),
+            let place = self.place;
+            match (self.single(), place.text) {
+                (Value::String(text), Some(given)) => {
+                    let unparsed = |why: &str| place.unparsed(given, $parse, &text, why);
+                    let number: serde_json::Number = serde_json::from_str(text.trim())
+                        .map_err(|_| unparsed("invalid syntax"))?;
+                    Value::Number(number).$method(visitor).map_err(|_| unparsed(RANGE))
+                }
+                (Value::Number(number), _) => {
+                    let found = format!("number {number}");
+                    let read = Value::Number(number).$method(visitor);
+                    read.map_err(|_| place.mismatch(&found, $go))
+                }
+                (Value::Null, _) => Ok(Value::Null.$method(visitor)?),
+                (other, _) => Err(place.mismatch(kind(&other), $go)),
             }
         }
     )*};
 }
 
-impl Lenient {
+impl Lenient<'_> {
     /// The first value of a repeated parameter that is not a list.
     fn single(self) -> Value {
-        match self.0 {
-            Value::Array(items) => items.into_iter().next().unwrap_or_default(),
+        match self.value {
+            Value::Array(items) if self.place.text.is_some() => {
+                items.into_iter().next().unwrap_or_default()
+            }
             other => other,
         }
     }
 }
 
-impl<'de> Deserializer<'de> for Lenient {
-    type Error = serde_json::Error;
+impl<'de> Deserializer<'de> for Lenient<'_> {
+    type Error = MessageError;
 
-    numbers! { deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64 }
+    numbers! {
+        deserialize_i8 "int8" "Int" deserialize_i16 "int16" "Int" deserialize_i32 "int32" "Int"
+        deserialize_i64 "int64" "Int" deserialize_u8 "uint8" "Uint"
+        deserialize_u16 "uint16" "Uint" deserialize_u32 "uint32" "Uint"
+        deserialize_u64 "uint64" "Uint" deserialize_f32 "float32" "Float"
+        deserialize_f64 "float64" "Float"
+    }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        match self.0 {
-            Value::Array(items) => visitor.visit_seq(Items(items.into_iter())),
-            Value::Object(map) => visitor.visit_map(Fields::new(map)),
-            other => other.deserialize_any(visitor),
+        match self.value {
+            Value::Array(items) => visitor.visit_seq(Items::new(items, self.place)),
+            Value::Object(map) => visitor.visit_map(Fields::of_map(map, self.place)),
+            other => Ok(other.deserialize_any(visitor)?),
         }
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        match self.single() {
-            Value::String(text) => match text.as_str() {
+        let place = self.place;
+        match (self.single(), place.text) {
+            (Value::String(text), Some(given)) => match text.as_str() {
                 "true" | "True" | "TRUE" | "t" | "T" | "1" => visitor.visit_bool(true),
                 "false" | "False" | "FALSE" | "f" | "F" | "0" => visitor.visit_bool(false),
-                other => Err(unparsed("Bool", other)),
+                other => Err(place.unparsed(given, "Bool", other, "invalid syntax")),
             },
-            other => other.deserialize_bool(visitor),
+            (value @ (Value::Bool(_) | Value::Null), _) => Ok(value.deserialize_bool(visitor)?),
+            (other, _) => Err(place.mismatch(kind(&other), "bool")),
         }
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        self.single().deserialize_str(visitor)
+        self.deserialize_string(visitor)
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        self.single().deserialize_string(visitor)
+        let place = self.place;
+        match self.single() {
+            value @ (Value::String(_) | Value::Null) => Ok(value.deserialize_string(visitor)?),
+            other => Err(place.mismatch(kind(&other), "string")),
+        }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        if self.0.is_null() {
+        if self.value.is_null() {
             visitor.visit_none()
         } else {
             visitor.visit_some(self)
@@ -110,10 +276,27 @@ impl<'de> Deserializer<'de> for Lenient {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        match self.0 {
-            Value::Array(items) => visitor.visit_seq(Items(items.into_iter())),
-            text @ Value::String(_) => visitor.visit_seq(Items(vec![text].into_iter())),
-            other => other.deserialize_seq(visitor),
+        let place = self.place;
+        match (self.value, place.text) {
+            (Value::Array(items), _) => visitor.visit_seq(Items::new(items, place)),
+            (text @ Value::String(_), Some(_)) => visitor.visit_seq(Items::new(vec![text], place)),
+            (Value::Null, _) => Ok(Value::Null.deserialize_seq(visitor)?),
+            (other, _) => {
+                let wanted = go_types::of_list(visitor, place.package);
+                Err(place.mismatch(kind(&other), &wanted))
+            }
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        let place = self.place;
+        match self.value {
+            Value::Object(map) => visitor.visit_map(Fields::of_map(map, place)),
+            Value::Null => Ok(Value::Null.deserialize_map(visitor)?),
+            other => {
+                let wanted = go_types::of_map(visitor, place.package);
+                Err(place.mismatch(kind(&other), &wanted))
+            }
         }
     }
 
@@ -127,53 +310,82 @@ impl<'de> Deserializer<'de> for Lenient {
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Self::Error> {
-        match self.0 {
-            Value::Object(map) => visitor.visit_map(Fields::new(spelled(map, fields))),
-            other => Lenient(other).deserialize_any(visitor),
+        let mut place = self.place;
+        match self.value {
+            Value::Object(map) => {
+                place.message = name;
+                visitor.visit_map(Fields::of_message(spelled(map, fields), place))
+            }
+            other @ Value::Null => Ok(other.deserialize_any(visitor)?),
+            other => Err(place.mismatch(kind(&other), &qualified(name, place.package))),
         }
     }
 
     forward_to_deserialize_any! {
-        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct map enum identifier ignored_any
+        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct enum identifier
+        ignored_any
     }
 }
 
-struct Items(std::vec::IntoIter<Value>);
+struct Items<'a> {
+    items: std::vec::IntoIter<Value>,
+    place: Place<'a>,
+}
 
-impl<'de> SeqAccess<'de> for Items {
-    type Error = serde_json::Error;
+impl<'a> Items<'a> {
+    fn new(items: Vec<Value>, place: Place<'a>) -> Self {
+        let items = items.into_iter();
+        Self { items, place }
+    }
+}
+
+impl<'de> SeqAccess<'de> for Items<'_> {
+    type Error = MessageError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, Self::Error> {
-        self.0
+        let place = self.place;
+        self.items
             .next()
-            .map(|value| seed.deserialize(Lenient(value)))
+            .map(|value| seed.deserialize(Lenient { value, place }))
             .transpose()
     }
 }
 
-struct Fields {
+struct Fields<'a> {
     fields: serde_json::map::IntoIter,
     at: Option<(String, Value)>,
+    place: Place<'a>,
+    /// Keys of a map are no fields.
+    is_message: bool,
 }
 
-impl Fields {
-    fn new(map: Map<String, Value>) -> Self {
+impl<'a> Fields<'a> {
+    fn of_message(map: Map<String, Value>, place: Place<'a>) -> Self {
+        Self {
+            is_message: true,
+            ..Self::of_map(map, place)
+        }
+    }
+
+    fn of_map(map: Map<String, Value>, place: Place<'a>) -> Self {
         Self {
             fields: map.into_iter(),
             at: None,
+            place,
+            is_message: false,
         }
     }
 }
 
-impl<'de> MapAccess<'de> for Fields {
-    type Error = serde_json::Error;
+impl<'de> MapAccess<'de> for Fields<'_> {
+    type Error = MessageError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
@@ -193,12 +405,20 @@ impl<'de> MapAccess<'de> for Fields {
         let (key, value) = self
             .at
             .take()
-            .ok_or_else(|| serde_json::Error::custom("a value without a key"))?;
-        seed.deserialize(Lenient(value))
-            .map_err(|e| match e.to_string() {
-                text if text.starts_with(STRCONV) => serde_json::Error::custom(text),
-                text => serde_json::Error::custom(format!("{key}: {text}")),
-            })
+            .ok_or_else(|| MessageError::custom("a value without a key"))?;
+        let mut place = self.place;
+        if let Some(texts) = place.texts {
+            (place.text, place.texts) = match texts.of(&key) {
+                None => (None, None),
+                Some(Text::Whole(given)) => (Some(*given), None),
+                Some(Text::Fields(texts)) => (None, Some(texts)),
+            };
+        }
+        if self.is_message {
+            place.field = Some((&key, &self.place));
+        }
+        seed.deserialize(Lenient { value, place })
+            .map_err(|e| e.below(&key))
     }
 }
 
@@ -250,7 +470,11 @@ mod tests {
                 json!({"upsert": "maybe"}),
                 "strconv.ParseBool: parsing \"maybe\": invalid syntax",
             ),
-            (json!({"application": {"spec": 5}}), "application: spec: "),
+            (
+                json!({"application": {"spec": 5}}),
+                "json: cannot unmarshal number into Go struct field Application.application.spec of type \
+                 v1alpha1.ApplicationSpec",
+            ),
         ] {
             let e = from_value::<ApplicationCreateRequest>(json).expect_err("it is wrong");
             assert!(e.to_string().starts_with(text), "{e}");
@@ -265,6 +489,88 @@ mod tests {
         assert_eq!(
             (q.name.as_deref(), q.projects),
             (Some("a"), vec!["q".to_owned()])
+        );
+    }
+
+    /// A body that is the Application, or the whole message.
+    fn refused<T: DeserializeOwned + fmt::Debug>(
+        message: Value,
+        body: Option<&'static str>,
+    ) -> String {
+        let request = JsonRequest {
+            message,
+            body,
+            ..JsonRequest::default()
+        };
+        let e = from_request::<T>(request, "application").expect_err("it is wrong");
+        e.to_string()
+    }
+
+    #[test]
+    fn a_body_of_another_type_is_refused_in_gos_words() {
+        let application = |app: Value| {
+            let message = json!({"application": app});
+            refused::<ApplicationCreateRequest>(message, Some("application"))
+        };
+        let whole = |message: Value| refused::<ApplicationResourceDeleteRequest>(message, None);
+        for (got, found, place) in [
+            (
+                application(json!([])),
+                "array",
+                "value of type v1alpha1.Application",
+            ),
+            (
+                application(json!({"spec": {"sources": {}}})),
+                "object",
+                "struct field ApplicationSpec.spec.sources of type v1alpha1.ApplicationSources",
+            ),
+            (
+                application(json!({"spec": {"revisionHistoryLimit": 1.5}})),
+                "number 1.5",
+                "struct field ApplicationSpec.spec.revisionHistoryLimit of type int64",
+            ),
+            (
+                application(json!({"metadata": {"labels": [1]}})),
+                "array",
+                "struct field ObjectMeta.metadata.labels of type map[string]string",
+            ),
+            (
+                application(json!({"metadata": {"labels": {"a": 1}}})),
+                "number",
+                "struct field ObjectMeta.metadata.labels of type string",
+            ),
+            (
+                whole(json!({"force": "true"})),
+                "string",
+                "struct field ApplicationResourceDeleteRequest.force of type bool",
+            ),
+            (
+                whole(json!([])),
+                "array",
+                "value of type application.ApplicationResourceDeleteRequest",
+            ),
+        ] {
+            assert_eq!(
+                got,
+                format!("json: cannot unmarshal {found} into Go {place}")
+            );
+        }
+    }
+
+    #[test]
+    fn text_of_a_path_is_named() {
+        let mut texts = Texts::default();
+        texts.add(&["sourceIndex"], Given::Path);
+        let request = JsonRequest {
+            message: json!({"sourceIndex": "x"}),
+            texts,
+            body: None,
+        };
+        let e = from_request::<RevisionMetadataQuery>(request, "application");
+        let why = "strconv.ParseInt: parsing \"x\": invalid syntax";
+        assert_eq!(
+            e.expect_err("it is wrong").to_string(),
+            format!("type mismatch, parameter: sourceIndex, error: {why}")
         );
     }
 }

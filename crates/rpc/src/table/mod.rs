@@ -3,12 +3,14 @@
 //! [`client_stream`] and [`missing`](Call::missing) make its rows.
 
 mod fields;
+mod go_types;
 mod lenient;
 mod pattern;
 pub mod query;
+mod texts;
 
 pub use fields::Fields;
-pub use lenient::from_value;
+pub use lenient::{JsonRequest, MessageError, from_value};
 pub use pattern::{Bindings, Pattern, percent_decode};
 
 use crate::{ApiError, Code, Role, heavy};
@@ -38,7 +40,7 @@ pub struct Rest {
 /// A request message in its encoding; the reply uses the same.
 pub enum Request {
     Proto(Bytes),
-    Json(Value),
+    Json(JsonRequest),
     /// The messages of a client stream, which exists only in gRPC.
     Stream(BoxStream<'static, Result<Bytes, ApiError>>),
 }
@@ -162,7 +164,10 @@ impl<S: Role> Call<S> {
         };
         let reply = match (&self.handler, lacks) {
             (_, Some(field)) => Err(unreadable(&field)),
-            (Some(handler), None) => handler(state.clone(), caller, request).await,
+            (Some(handler), None) => {
+                let answer = handler(state.clone(), caller.clone(), request);
+                state.around(self, &caller, answer).await
+            }
             (None, None) => Err(missing(&self.rpc)),
         };
         state.handled(self, reply.as_ref().err());
@@ -251,13 +256,17 @@ where
     F: Fn(Arc<S>, S::Caller, Q) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
-    let handler: Handler<S> = Box::new(move |state, caller, request| match decode::<Q>(request) {
-        Err(e) => Box::pin(std::future::ready(Err(e))),
-        Ok((query, encoding)) => {
-            let reply = f(state, caller, query);
-            Box::pin(async move { encoding.reply(reply.await?, finish).await })
-        }
-    });
+    let package = package(rpc);
+    let handler: Handler<S> =
+        Box::new(
+            move |state, caller, request| match decode::<Q>(request, &package) {
+                Err(e) => Box::pin(std::future::ready(Err(e))),
+                Ok((query, encoding)) => {
+                    let reply = f(state, caller, query);
+                    Box::pin(async move { encoding.reply(reply.await?, finish).await })
+                }
+            },
+        );
     Call::new(rpc, rest, access, Kind::Unary, Some(handler))
 }
 
@@ -277,17 +286,21 @@ where
     Fut:
         Future<Output = Result<BoxStream<'static, Result<R, ApiError>>, ApiError>> + Send + 'static,
 {
-    let handler: Handler<S> = Box::new(move |state, caller, request| match decode::<Q>(request) {
-        Err(e) => Box::pin(std::future::ready(Err(e))),
-        Ok((query, encoding)) => {
-            let reply = f(state.clone(), caller.clone(), query);
-            Box::pin(async move {
-                let messages = reply.await?;
-                let encoded = messages.map(move |m| encoding.message(m?, finish)).boxed();
-                Ok(Reply::Stream(state.guard(&caller, encoded)))
-            })
-        }
-    });
+    let package = package(rpc);
+    let handler: Handler<S> =
+        Box::new(
+            move |state, caller, request| match decode::<Q>(request, &package) {
+                Err(e) => Box::pin(std::future::ready(Err(e))),
+                Ok((query, encoding)) => {
+                    let reply = f(state.clone(), caller.clone(), query);
+                    Box::pin(async move {
+                        let messages = reply.await?;
+                        let encoded = messages.map(move |m| encoding.message(m?, finish)).boxed();
+                        Ok(Reply::Stream(state.guard(&caller, encoded)))
+                    })
+                }
+            },
+        );
     Call::new(rpc, rest, access, Kind::ServerStream, Some(handler))
 }
 
@@ -309,12 +322,12 @@ where
     Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
     let handler: Handler<S> = Box::new(move |state, caller, request| {
-        let Request::Stream(messages) = request else {
-            let text = "this call takes a stream of messages, which only gRPC has";
-            let e = ApiError::new(Code::Unimplemented, text);
-            return Box::pin(std::future::ready(Err(e)));
+        // What REST sends is no stream: the handler says what is missing.
+        let messages = match request {
+            Request::Stream(messages) => messages,
+            Request::Proto(_) | Request::Json(_) => futures::stream::empty().boxed(),
         };
-        let queries = messages.map(|bytes| Ok(decode(Request::Proto(bytes?))?.0));
+        let queries = messages.map(|bytes| Ok(decode(Request::Proto(bytes?), "")?.0));
         let reply = f(state, caller, queries.boxed());
         Box::pin(async move { Encoding::Proto.reply(reply.await?, finish).await })
     });
@@ -347,25 +360,37 @@ impl Encoding {
     }
 }
 
-fn decode<Q: Query>(request: Request) -> Result<(Q, Encoding), ApiError> {
+/// The package of a service's messages in Go.
+fn package(rpc: &str) -> String {
+    let service = rpc.split('/').next().unwrap_or_default();
+    match service.rsplit_once('.') {
+        // Its package is not that of its description.
+        Some((_, "SettingsService")) => "settings".to_owned(),
+        Some((package, _)) => package.to_owned(),
+        None => String::new(),
+    }
+}
+
+fn decode<Q: Query>(request: Request, package: &str) -> Result<(Q, Encoding), ApiError> {
     match request {
         Request::Proto(bytes) => {
             Q::decode(bytes)
                 .map(|q| (q, Encoding::Proto))
                 .map_err(|e| match e.to_string() {
                     text if text.contains("buffer underflow")
-                        || text.contains("unexpected end") =>
+                        || text.contains("unexpected end")
+                        || text.contains("invalid varint") =>
                     {
                         unreadable("unexpected EOF")
                     }
                     text => unreadable(&text),
                 })
         }
-        Request::Json(value) => from_value(value)
+        Request::Json(request) => lenient::from_request(request, package)
             .map(|q| (q, Encoding::Json))
-            .map_err(|e| match e.to_string() {
-                text if text.starts_with(lenient::STRCONV) => ApiError::invalid(text),
-                text => ApiError::invalid(format!("invalid request: {text}")),
+            .map_err(|e| match e {
+                MessageError::Gos(text) => ApiError::invalid(text),
+                MessageError::Other(text) => ApiError::invalid(format!("invalid request: {text}")),
             }),
         Request::Stream(_) => Err(ApiError::internal(
             "a stream where one message was expected",
@@ -432,7 +457,7 @@ mod tests {
         // Fields 1 and 15, each as the start of a group.
         for begin in [0x0b, 0x7b] {
             let request = Request::Proto(Bytes::from(vec![begin; 60_000]));
-            assert!(decode::<tiphys_api::rpc::application::ApplicationQuery>(request).is_err());
+            assert!(decode::<tiphys_api::rpc::application::ApplicationQuery>(request, "").is_err());
         }
     }
 

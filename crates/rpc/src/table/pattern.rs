@@ -50,7 +50,7 @@ impl Pattern {
                     }
                 }
                 Part::Variable(name) => {
-                    let word = words.next().filter(|w| !w.is_empty())?;
+                    let word = words.next()?;
                     bindings.push((name.clone(), percent_decode(word)));
                 }
                 Part::Rest(name) => {
@@ -112,7 +112,7 @@ mod tests {
             ("/api/v1/a", "/api/v1/a", Some("")),
             ("/api/v1/a", "/api/v1/a/", None),
             ("/api/v1/a/{name}", "/api/v1/a/x", Some("name=x")),
-            ("/api/v1/a/{name}", "/api/v1/a/", None),
+            ("/api/v1/a/{name}", "/api/v1/a/", Some("name=")),
             (
                 "/r/{repo}/refs",
                 "/r/https%3A%2F%2Fh%2Fr.git/refs",

@@ -4,7 +4,10 @@
 //! Main function: [`read`]. Callers may be unauthenticated, so nothing here nests deeper than
 //! [`MAX_DEPTH`].
 
-use super::{Bindings, Fields, percent_decode};
+use super::{
+    Bindings, Fields, percent_decode,
+    texts::{Given, Texts},
+};
 use crate::ApiError;
 use serde_json::{Map, Value};
 
@@ -18,24 +21,39 @@ pub fn read(
     message: &mut Map<String, Value>,
     query: &str,
     bindings: Bindings,
-) -> Result<Option<Fields>, ApiError> {
-    let mut fields = None;
+) -> Result<(Option<Fields>, Texts), ApiError> {
+    let (mut fields, mut texts) = (None, Texts::default());
     for (name, value) in query
         .split('&')
         .filter(|p| !p.is_empty())
         .map(|p| p.split_once('=').unwrap_or((p, "")))
     {
-        match form_decode(name).as_str() {
+        if name.contains(';') || value.contains(';') {
+            return Err(ApiError::invalid("invalid semicolon separator in query"));
+        }
+        match form_decode(name)?.as_str() {
             "fields" if fields.is_some() => {}
-            "fields" => fields = Fields::parse(&form_decode(value))?,
-            name => add(message, name, form_decode(value))?,
+            "fields" => fields = Fields::parse(&form_decode(value)?)?,
+            name => {
+                add(message, name, form_decode(value)?)?;
+                texts.add(&parts(name, PARAMETER)?, Given::Query);
+            }
         }
     }
     for (name, value) in bindings {
+        // The gateway of Argo CD does not find it: the name of an Application is that of the body.
+        if name == APPLICATION {
+            continue;
+        }
         set(message, &name, value)?;
+        texts.add(&parts(&name, PARAMETER)?, Given::Path);
     }
-    Ok(fields)
+    Ok((fields, texts))
 }
+
+const APPLICATION: &str = "application.metadata.name";
+/// What has too many parts.
+const PARAMETER: &str = "the name of a query parameter";
 
 /// The parts of a dotted name.
 pub(super) fn parts<'a>(name: &'a str, what: &str) -> Result<Vec<&'a str>, ApiError> {
@@ -48,8 +66,25 @@ pub(super) fn parts<'a>(name: &'a str, what: &str) -> Result<Vec<&'a str>, ApiEr
     Ok(parts)
 }
 
-fn form_decode(text: &str) -> String {
-    percent_decode(&text.replace('+', " "))
+fn form_decode(text: &str) -> Result<String, ApiError> {
+    if let Some(escape) = bad_escape(text) {
+        let why = format!("invalid URL escape {escape:?}");
+        return Err(ApiError::invalid(why));
+    }
+    Ok(percent_decode(&text.replace('+', " ")))
+}
+
+/// The first `%` without two digits, with what follows it.
+fn bad_escape(text: &str) -> Option<String> {
+    let mut after = text.split('%').skip(1);
+    let is_bad = |rest: &&str| {
+        let mut digits = rest.bytes().take(2);
+        rest.len() < 2 || !digits.all(|b| b.is_ascii_hexdigit())
+    };
+    let at = after.position(|rest| is_bad(&rest))?;
+    let start = text.match_indices('%').nth(at)?.0;
+    let shown = text.as_bytes().iter().skip(start).take(3).copied();
+    Some(String::from_utf8_lossy(&shown.collect::<Vec<_>>()).into_owned())
 }
 
 fn add(message: &mut Map<String, Value>, name: &str, value: String) -> Result<(), ApiError> {
@@ -77,7 +112,7 @@ fn field<'a>(
     message: &'a mut Map<String, Value>,
     name: &str,
 ) -> Result<Option<&'a mut Value>, ApiError> {
-    let parts = parts(name, "the name of a query parameter")?;
+    let parts = parts(name, PARAMETER)?;
     let Some((last, first)) = parts.split_last() else {
         return Ok(None);
     };
@@ -106,10 +141,13 @@ mod tests {
             ("text".to_owned(), json!("t")),
         ]);
         let query = "projects=a&projects=b&source.repoURL=u&source.path=a+b%2Fc&flag=false&flag.x=1&&text=u";
-        let fields = read(
+        let (fields, _) = read(
             &mut message,
             query,
-            vec![("application.metadata.name".into(), "n".into())],
+            vec![
+                ("application.metadata.name".into(), "n".into()),
+                ("id.value".into(), "v".into()),
+            ],
         )
         .expect("it is read");
         assert!(fields.is_none());
@@ -117,9 +155,22 @@ mod tests {
             Value::Object(message),
             json!({
                 "projects": ["a", "b"], "source": {"repoURL": "u", "path": "a b/c"}, "flag": true, "text": ["t", "u"],
-                "application": {"metadata": {"name": "n"}},
+                "id": {"value": "v"},
             })
         );
+    }
+
+    #[test]
+    fn a_query_that_is_not_escaped_is_refused() {
+        for (query, why) in [
+            ("name=%zz", "invalid URL escape \"%zz\""),
+            ("a=b%20%", "invalid URL escape \"%\""),
+            ("%4=b", "invalid URL escape \"%4\""),
+            ("a=1;b=2", "invalid semicolon separator in query"),
+        ] {
+            let e = read(&mut Map::new(), query, Vec::new()).expect_err("it is refused");
+            assert_eq!(e, ApiError::invalid(why), "{query}");
+        }
     }
 
     #[test]

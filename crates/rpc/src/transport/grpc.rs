@@ -171,7 +171,10 @@ pub async fn handle<S: Role>(
     let headers = own_headers(request.headers());
     let caller = match state.caller(source, &headers, Some(&call.access)).await {
         Ok(caller) => caller,
-        Err(e) => return Status::from(e).into_http(),
+        Err(e) => {
+            state.refused(call, source, &e).await;
+            return Status::from(e).into_http();
+        }
     };
     grpc = grpc.max_decoding_message_size(state.max_request(&caller));
     let span = tracing::trace_span!(

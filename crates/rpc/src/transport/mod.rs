@@ -11,12 +11,12 @@ pub mod tls;
 pub mod token;
 pub mod unix;
 
-use crate::Role;
+use crate::{Role, table::percent_decode};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
 use source::Source;
-use std::{convert::Infallible, net::IpAddr, sync::Arc};
+use std::{convert::Infallible, fmt::Write as _, net::IpAddr, sync::Arc};
 use tonic::body::Body;
 
 /// Answers one request of any kind.
@@ -39,6 +39,9 @@ async fn handle<S: Role>(
     if !is_below && !is_grpc && request.uri().path() != "/healthz" {
         return Ok(missing_page());
     }
+    if !is_grpc && !is_web && !state.keeps_escapes(request.uri().path()) {
+        unescape(&mut request);
+    }
     let mut response = if let Some(clean) = clean(request.uri()) {
         return Ok(redirect(StatusCode::TEMPORARY_REDIRECT, &clean));
     } else if is_web {
@@ -55,6 +58,33 @@ async fn handle<S: Role>(
     };
     secure(state.as_ref(), response.headers_mut());
     Ok(response)
+}
+
+/// Bytes of a path that need no escape.
+const PLAIN: &[u8] = b"/-._~!$&'()*+,;=:@";
+
+/// Replaces escapes of the path by what they stand for, as Go's servers route: an escaped slash
+/// divides it then.
+fn unescape(request: &mut Request<Body>) {
+    let uri = request.uri();
+    if !uri.path().contains('%') {
+        return;
+    }
+    let mut path = String::new();
+    for byte in percent_decode(uri.path()).bytes() {
+        if byte.is_ascii_alphanumeric() || PLAIN.contains(&byte) {
+            path.push(char::from(byte));
+        } else {
+            let _ = write!(path, "%{byte:02X}");
+        }
+    }
+    if let Some(query) = uri.query() {
+        path.push('?');
+        path.push_str(query);
+    }
+    if let Ok(uri) = path.parse() {
+        *request.uri_mut() = uri;
+    }
 }
 
 /// The target of a request whose path has empty segments or dots, without them.
@@ -200,6 +230,23 @@ mod tests {
             *request.uri_mut() = path.parse().expect("a path");
             assert_eq!(strip_root(root, &mut request), is_below, "{root} {path}");
             assert_eq!(request.uri().to_string(), want, "{root} {path}");
+        }
+    }
+
+    #[test]
+    fn escapes_of_a_path_are_what_they_stand_for() {
+        for (path, want) in [
+            ("/%61pi/v1?x=%2F", "/api/v1?x=%2F"),
+            ("/a/b%2Fc", "/a/b/c"),
+            ("/a%20b/%C3%A9", "/a%20b/%C3%A9"),
+            ("/a%2525", "/a%2525"),
+            ("/a%zz", "/a%25zz"),
+            ("/a/%2e%2e/b", "/a/../b"),
+        ] {
+            let mut request = Request::new(Body::empty());
+            *request.uri_mut() = path.parse().expect("a path");
+            unescape(&mut request);
+            assert_eq!(request.uri().to_string(), want, "{path}");
         }
     }
 

@@ -4,7 +4,10 @@
 use super::{compressed, text, traceparent};
 use crate::{
     ApiError, Role, heavy,
-    table::{Bindings, BodyOf, Call, Fields, Reply, Request as CallRequest, Rest, Session, query},
+    table::{
+        Bindings, BodyOf, Call, Fields, JsonRequest, Kind, Reply, Request as CallRequest, Rest,
+        Session, query,
+    },
 };
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
@@ -33,10 +36,14 @@ pub async fn handle<S: Role>(
     }
     let path = parts.uri.path();
     let response = match state.table().by_rest(&parts.method, path) {
-        Some(route) => match answer(&state, source, &parts, route, body).await {
-            Ok(response) => response,
-            Err(e) => json(e.code.http(), e.json().to_string().into_bytes()),
-        },
+        Some(route) => {
+            let is_stream = route.0.kind == Kind::ServerStream;
+            match answer(&state, source, &parts, route, body).await {
+                Ok(response) => response,
+                Err(e) if is_stream => failed_stream(&e, wants_events(&parts)),
+                Err(e) => json(e.code.http(), e.json().to_string().into_bytes()),
+            }
+        }
         None if state.table().knows_path(path) => {
             text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n")
         }
@@ -66,15 +73,32 @@ async fn answer<S: Role>(
     (call, rest, bindings): Route<'_, S>,
     body: Body,
 ) -> Result<Response<Body>, ApiError> {
-    let caller = state
-        .caller(source, &parts.headers, Some(&call.access))
-        .await?;
-    let mut message = read_body(rest, body, state.max_request(&caller)).await?;
-    let fields = query::read(
-        &mut message,
-        parts.uri.query().unwrap_or_default(),
-        bindings,
-    )?;
+    let found = state.caller(source, &parts.headers, Some(&call.access));
+    let caller = match found.await {
+        Ok(caller) => caller,
+        Err(e) => {
+            state.refused(call, source, &e).await;
+            return Err(e);
+        }
+    };
+    let mut message = match read_body(rest, body, state.max_request(&caller)).await? {
+        Value::Object(message) => message,
+        // Its error says what it has to be.
+        message => {
+            let request = JsonRequest {
+                message,
+                ..JsonRequest::default()
+            };
+            let reply = call.run(state, caller, CallRequest::Json(request)).await?;
+            return respond(parts, reply).await;
+        }
+    };
+    let mut asked = parts.uri.query().unwrap_or_default();
+    if rest.body == BodyOf::Whole {
+        // What is no field of the message then is not read.
+        asked = "";
+    }
+    let (fields, texts) = query::read(&mut message, asked, bindings)?;
     let fields = fields.filter(|_| state.selects_fields(call));
     let fields = match fields {
         Some(fields) if !state.keeps_list_metadata(call) => Some(fields.strictly()),
@@ -93,14 +117,25 @@ async fn answer<S: Role>(
         "http.request.method" = parts.method.as_str(),
         traceparent = traceparent(&parts.headers)
     );
+    let body = match rest.body {
+        BodyOf::Field(field) => Some(field),
+        BodyOf::None | BodyOf::Whole => None,
+    };
+    let request = JsonRequest {
+        message: Value::Object(message),
+        texts,
+        body,
+    };
     let reply = call
-        .run(state, caller, CallRequest::Json(Value::Object(message)))
+        .run(state, caller, CallRequest::Json(request))
         .instrument(span)
         .await?;
-    let mut response = respond(parts, select(reply, fields).await);
-    // The gateway of other servers passes on what its calls answered.
-    let kind = HeaderValue::from_static("application/grpc");
-    response.headers_mut().insert(GRPC_CONTENT_TYPE, kind);
+    let mut response = respond(parts, select(reply, fields).await).await?;
+    // The gateway of other servers passes on what its calls answered, if they did.
+    if response.extensions_mut().remove::<Silent>().is_none() {
+        let kind = HeaderValue::from_static("application/grpc");
+        response.headers_mut().insert(GRPC_CONTENT_TYPE, kind);
+    }
     if let Some(token) = session_token(call.session, &mut response, renewed).await? {
         let cookie = state.cookie(&token);
         response
@@ -135,9 +170,11 @@ async fn session_token(
     }
 }
 
-async fn read_body(rest: &Rest, body: Body, limit: usize) -> Result<Map<String, Value>, ApiError> {
+/// The message as far as it is in the body; an object, unless the body is wrong.
+async fn read_body(rest: &Rest, body: Body, limit: usize) -> Result<Value, ApiError> {
+    let nothing = || Ok(Value::Object(Map::new()));
     if rest.body == BodyOf::None {
-        return Ok(Map::new());
+        return nothing();
     }
     let bytes = Limited::new(body, limit)
         .collect()
@@ -145,21 +182,20 @@ async fn read_body(rest: &Rest, body: Body, limit: usize) -> Result<Map<String, 
         .map_err(|e| ApiError::invalid(format!("cannot read the body: {e}")))?
         .to_bytes();
     if bytes.is_empty() {
-        return Ok(Map::new());
+        return nothing();
     }
     // Only the first value, as Go's decoder reads it.
     let mut values = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
     let value = match values.next() {
-        None => return Ok(Map::new()),
+        None => return nothing(),
         Some(value) => value.map_err(|e| ApiError::invalid(json_error::of_decoder(&bytes, &e)))?,
     };
     match (rest.body, value) {
-        (BodyOf::Field(field), value) => Ok(Map::from_iter([(field.to_owned(), value)])),
-        (_, Value::Object(map)) => Ok(map),
-        (_, Value::Null) => Ok(Map::new()),
-        (_, other) => Err(ApiError::invalid(format!(
-            "the body is {other}, but must be a JSON object"
-        ))),
+        (BodyOf::Field(field), value) => {
+            Ok(Value::Object(Map::from_iter([(field.to_owned(), value)])))
+        }
+        (_, Value::Null) => nothing(),
+        (_, value) => Ok(value),
     }
 }
 
@@ -189,32 +225,47 @@ async fn select(reply: Reply, fields: Option<Fields>) -> Reply {
     }
 }
 
-fn respond(parts: &Parts, reply: Reply) -> Response<Body> {
+/// Whether a stream is sent as server-sent events.
+fn wants_events(parts: &Parts) -> bool {
+    let mut accepted = parts.headers.get_all(header::ACCEPT).iter();
+    accepted.any(|v| v.to_str().is_ok_and(|v| v.contains(EVENT_STREAM)))
+}
+
+async fn respond(parts: &Parts, reply: Reply) -> Result<Response<Body>, ApiError> {
     match reply {
-        Reply::One(message) => json(StatusCode::OK, message),
-        Reply::Stream(messages) => {
-            let events = parts
-                .headers
-                .get_all(header::ACCEPT)
-                .iter()
-                .any(|v| v.to_str().is_ok_and(|v| v.contains(EVENT_STREAM)));
-            stream(messages, events)
-        }
+        Reply::One(message) => Ok(json(StatusCode::OK, message)),
+        Reply::Stream(messages) => stream(messages, wants_events(parts)).await,
     }
 }
 
-fn stream(messages: BoxStream<'static, Result<Vec<u8>, ApiError>>, events: bool) -> Response<Body> {
-    let (before, after): (&[u8], &[u8]) = if events {
-        (b"data: ", b" \n\n")
-    } else {
-        (b"", b"\n")
+/// Marks the answer of a stream that ended without a message.
+#[derive(Clone)]
+struct Silent;
+
+type Messages = BoxStream<'static, Result<Vec<u8>, ApiError>>;
+
+/// A stream begins with its first message, as from Argo CD: until then, it can still fail as a
+/// whole. Proxies need not wait for it forever.
+async fn stream(mut messages: Messages, events: bool) -> Result<Response<Body>, ApiError> {
+    let messages = match tokio::time::timeout(HEARTBEAT, messages.next()).await {
+        Err(_) => messages,
+        Ok(None) => {
+            let mut response = of_stream(Body::empty(), events);
+            response.extensions_mut().insert(Silent);
+            return Ok(response);
+        }
+        Ok(Some(first)) => {
+            let first = first?;
+            let first = futures::stream::once(std::future::ready(Ok(first)));
+            first.chain(messages).boxed()
+        }
     };
     let line = move |message: Result<Vec<u8>, ApiError>| {
         let content = match message {
             Ok(message) => [b"{\"result\":", message.as_slice(), b"}"].concat(),
-            Err(e) => e.stream_json().to_string().into_bytes(),
+            Err(e) => e.stream_line().into_bytes(),
         };
-        Bytes::from([before, &content, after].concat())
+        framed(&content, events)
     };
     let lines = messages.map(line);
     let frames = if events {
@@ -224,7 +275,29 @@ fn stream(messages: BoxStream<'static, Result<Vec<u8>, ApiError>>, events: bool)
     };
     let body =
         StreamBody::new(frames.map(|bytes| Ok::<_, std::convert::Infallible>(Frame::data(bytes))));
-    let mut response = Response::new(Body::new(body));
+    Ok(of_stream(Body::new(body), events))
+}
+
+/// A message of a stream as a line or an event.
+fn framed(content: &[u8], events: bool) -> Bytes {
+    let (before, after): (&[u8], &[u8]) = if events {
+        (b"data: ", b" \n\n")
+    } else {
+        (b"", b"\n")
+    };
+    Bytes::from([before, content, after].concat())
+}
+
+/// The answer to a call of a stream that failed before its first message.
+fn failed_stream(e: &ApiError, events: bool) -> Response<Body> {
+    let body = framed(e.stream_line().as_bytes(), events);
+    let mut response = of_stream(Body::new(Full::new(body)), events);
+    *response.status_mut() = e.code.http();
+    response
+}
+
+fn of_stream(body: Body, events: bool) -> Response<Body> {
+    let mut response = Response::new(body);
     let kind = if events {
         EVENT_STREAM
     } else {

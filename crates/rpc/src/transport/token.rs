@@ -11,7 +11,11 @@ const MAX_COOKIES: usize = 20;
 /// The token of a request; `cookie` is the name of the cookie that may contain it.
 pub fn found(headers: &HeaderMap, cookie: &str) -> Option<String> {
     let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
-    if let Some(token) = headers.get("token").and_then(text) {
+    // Metadata of gRPC, and how a client of REST sends it.
+    let mut metadata = ["token", "grpc-metadata-token"].iter();
+    if let Some(token) = metadata.find_map(|name| headers.get(*name).and_then(text))
+        && !token.is_empty()
+    {
         return Some(token);
     }
     let bearers = headers.get_all(header::AUTHORIZATION).iter();
@@ -40,11 +44,12 @@ pub fn found(headers: &HeaderMap, cookie: &str) -> Option<String> {
     let Some((count, part)) = first.split_once(':') else {
         return Some(first.to_owned()).filter(|token| has_parts(token));
     };
-    let count: usize = count.parse().ok().filter(|n| *n <= MAX_COOKIES)?;
-    let rest: Option<Vec<&str>> = (1..count)
-        .map(|n| named(&format!("{cookie}-{n}")))
+    let count = count.parse::<usize>().ok()?.min(MAX_COOKIES);
+    // Without one of them, it is no token, which is said where it is checked.
+    let rest: String = (1..count)
+        .filter_map(|n| named(&format!("{cookie}-{n}")))
         .collect();
-    Some(part.to_owned() + &rest?.concat())
+    Some(part.to_owned() + &rest)
 }
 
 /// Whether it could be a JSON Web Token. What has more parts is refused later, with a reason.
@@ -131,7 +136,8 @@ mod tests {
         assert_eq!(found(&headers, "c").as_deref(), Some(&*token));
         let mut part = HeaderMap::new();
         part.append(header::COOKIE, HeaderValue::from_static("c=3:abc; c-1=d"));
-        assert_eq!(found(&part, "c"), None);
+        // What is missing makes it no token, which its check says.
+        assert_eq!(found(&part, "c").as_deref(), Some("abcd"));
         assert!(set_cookies("c", &"a".repeat(90_000), "", true).is_err());
     }
 

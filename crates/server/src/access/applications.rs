@@ -13,7 +13,7 @@ use crate::{
 };
 use serde_json::Value;
 use std::{marker::PhantomData, sync::Arc};
-use tiphys_api::{AppProject, Application, rpc::events::EventList};
+use tiphys_api::{AppProject, Application, rpc::events::EventList, source::ApplicationSource};
 use tiphys_engine::spec;
 use tokio::sync::broadcast::{self, error::RecvError};
 
@@ -106,7 +106,10 @@ pub(crate) async fn find_to<A: Verb>(
             .ask(Resource::Applications, A::ACTION, path, &object)
             .map_err(|_| ApiError::denied())?;
     }
-    if !reach.permits(namespace) || name.is_empty() {
+    if !reach.permits(namespace) {
+        return Err(ApiError::denied());
+    }
+    if name.is_empty() {
         return Err(absent());
     }
     let app = match reach.store.get_app(namespace, name).await {
@@ -122,13 +125,15 @@ pub(crate) async fn find_to<A: Verb>(
     Ok((app, project))
 }
 
-/// The Application for which repository details are requested, if it exists in that project. If it
-/// does not exist, the caller must be allowed to create it.
+/// The Application for which repository details are requested, if it exists: in that project, and
+/// with that source now or in its history, of which `version` is the one asked for. If it does not
+/// exist, the caller must be allowed to create it.
 pub(crate) async fn app_in_project(
     state: &State,
     guard: &Guard,
-    name: &str,
-    project: &str,
+    (name, project): (&str, &str),
+    source: &ApplicationSource,
+    (index, version): (i32, i32),
 ) -> Result<Option<Authorized<Application, Get>>, ApiError> {
     let object = scoped(project, name);
     guard.ask(Resource::Applications, Action::Get, "", &object)?;
@@ -145,7 +150,35 @@ pub(crate) async fn app_in_project(
         guard.ask(Resource::Applications, Action::Create, "", &object)?;
         return Ok(None);
     };
-    Ok((spec::project_name(&app) == project).then(|| Authorized::new(app)))
+    // Whoever may see an Application could read any repository otherwise.
+    if app.spec.project != project || !has_had(&app, source, index, version) {
+        return Err(ApiError::denied());
+    }
+    Ok(Some(Authorized::new(app)))
+}
+
+/// Whether a source is one of the Application, or was one: those of its history have the revision
+/// that was synced.
+fn has_had(app: &Application, source: &ApplicationSource, index: i32, version: i32) -> bool {
+    if let Some(hydrator) = &app.spec.source_hydrator {
+        return *source == spec::dry_source(hydrator) || *source == spec::sync_source(hydrator);
+    }
+    if spec::sources(&app.spec).iter().any(|own| **own == *source) {
+        return true;
+    }
+    let deployed = |own: &ApplicationSource, revision: &str| {
+        let mut own = own.clone();
+        revision.clone_into(&mut own.target_revision);
+        own == *source
+    };
+    app.status.history.iter().any(|entry| {
+        if entry.sources.is_empty() {
+            return deployed(&entry.source, &entry.revision);
+        }
+        let at = usize::try_from(index).unwrap_or(usize::MAX);
+        let own = entry.sources.get(at).zip(entry.revisions.get(at));
+        entry.id == i64::from(version) && own.is_some_and(|(own, sha)| deployed(own, sha))
+    })
 }
 
 /// The Application (namespace and name) that a page names together with its project, for callers

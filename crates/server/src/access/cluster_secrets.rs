@@ -134,6 +134,10 @@ pub fn secret_of(
             secret.annotations.insert(key.clone(), value.clone());
         }
     }
+    // Whoever wrote it before, it is managed here from now on.
+    secret
+        .annotations
+        .insert(MANAGED_BY.to_owned(), MANAGED_BY_VALUE.to_owned());
     if let Some(at) = &cluster.refresh_requested_at {
         secret
             .annotations

@@ -25,6 +25,11 @@ pub trait Enforcer: Send + Sync + 'static {
     /// `claims` are the claims of the caller's session; `None` if not logged in.
     fn permits(&self, claims: Option<&Claims>, question: Question<'_>) -> bool;
 
+    /// The line of a policy that decides a question, for people to read; none: no line permits it.
+    fn rule(&self, _: Option<&Claims>, _: Question<'_>) -> Option<String> {
+        None
+    }
+
     /// The groups by which policies know the caller.
     fn groups(&self, _: &Claims) -> Vec<String> {
         Vec::new()

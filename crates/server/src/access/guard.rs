@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     ApiError,
+    audit::{self, Asked},
     auth::{Caller, Claims},
 };
 use std::{marker::PhantomData, ops::Deref, sync::Arc};
@@ -160,7 +161,19 @@ impl Guard {
             tracing::error!("a call asked for {ask}, which its row does not name");
             return false;
         }
-        self.enforcer.permits(self.caller.claims.as_ref(), question)
+        let claims = self.caller.claims.as_ref();
+        let permitted = self.enforcer.permits(claims, question);
+        // Lists leave out what may not be seen: that is no refusal.
+        if !matches!(self.access, Access::Lists(_)) {
+            audit::asked(ask, permitted, || Asked {
+                resource: question.resource.word().to_owned(),
+                action: question.action.to_owned(),
+                object: question.object.to_owned(),
+                permitted,
+                rule: self.enforcer.rule(claims, question),
+            });
+        }
+        permitted
     }
 
     /// Checks a permission by object name; the error names what was refused.

@@ -6,6 +6,7 @@
 use super::{Authorized, DeleteResource, Reach, ReadLogs, RunAction, UpdateResource};
 use crate::{
     ApiError,
+    audit::{self, Change},
     ports::{ClusterVersions, DiffPair, Live, LiveRef, LogOptions, Propagation},
 };
 use futures::stream::BoxStream;
@@ -22,6 +23,20 @@ use tiphys_engine::{spec::Destination, types::Diff};
 pub(crate) struct LiveOf<'a, A> {
     live: &'a dyn Live,
     app: &'a Authorized<Application, A>,
+}
+
+/// Notes a change of an object of a cluster; its values may be secret.
+fn noted(done: &str, object: &LiveRef, patch: &Value) {
+    audit::changed(|| Change {
+        done: done.to_owned(),
+        kind: match object.group.as_str() {
+            "" => object.kind.clone(),
+            group => format!("{group}/{}", object.kind),
+        },
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+        diff: audit::names(patch),
+    });
 }
 
 impl Reach {
@@ -79,26 +94,56 @@ impl LiveOf<'_, ReadLogs> {
 
 impl LiveOf<'_, DeleteResource> {
     pub async fn delete(&self, object: &LiveRef, how: Propagation) -> Result<(), ApiError> {
-        self.live.delete(self.app, object, how).await
+        self.live.delete(self.app, object, how).await?;
+        noted("deleted", object, &Value::Null);
+        Ok(())
     }
 }
 
 impl LiveOf<'_, UpdateResource> {
     pub async fn patch(&self, at: &LiveRef, patch: &str, kind: &str) -> Result<Value, ApiError> {
-        self.live.patch(self.app, at, patch, kind).await
+        let patched = self.live.patch(self.app, at, patch, kind).await?;
+        noted(
+            "updated",
+            at,
+            &serde_json::from_str(patch).unwrap_or_default(),
+        );
+        Ok(patched)
     }
 }
 
 impl LiveOf<'_, RunAction> {
     pub async fn apply(&self, at: &LiveRef, patch: &str, kind: &str) -> Result<Value, ApiError> {
-        self.live.patch(self.app, at, patch, kind).await
+        let patched = self.live.patch(self.app, at, patch, kind).await?;
+        noted(
+            "updated",
+            at,
+            &serde_json::from_str(patch).unwrap_or_default(),
+        );
+        Ok(patched)
     }
 
     pub async fn apply_status(&self, at: &LiveRef, patch: &Value) -> Result<bool, ApiError> {
-        self.live.patch_status(self.app, at, patch).await
+        let has_status = self.live.patch_status(self.app, at, patch).await?;
+        noted("updated", at, patch);
+        Ok(has_status)
     }
 
     pub async fn create(&self, object: &Value, dry_run: bool) -> Result<(), ApiError> {
-        self.live.create(self.app, object, dry_run).await
+        self.live.create(self.app, object, dry_run).await?;
+        if !dry_run {
+            let text = |pointer: &str| {
+                let value = object.pointer(pointer).and_then(Value::as_str);
+                value.unwrap_or_default().to_owned()
+            };
+            let at = LiveRef {
+                kind: text("/kind"),
+                namespace: text("/metadata/namespace"),
+                name: text("/metadata/name"),
+                ..LiveRef::default()
+            };
+            noted("created", &at, &Value::Null);
+        }
+        Ok(())
     }
 }

@@ -49,7 +49,7 @@ pub(crate) use cluster_secrets::sanitized;
 pub(crate) use clusters::{ClusterKey, StoredCluster};
 pub(crate) use guard::{Authorized, Guard};
 pub(crate) use keys::PublicKeys;
-pub(crate) use projects::find as find_project;
+pub(crate) use projects::{find as find_project, find_for_tokens};
 pub(crate) use repositories::Stored;
 pub(crate) use sets::{find_set, set_to_delete};
 pub(crate) use templates::CredentialUse;

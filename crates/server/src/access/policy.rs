@@ -52,6 +52,17 @@ impl Enforcer for PolicyEnforcer {
         rbac.permits(&Stored(&*self.store), claims.as_deref(), request)
     }
 
+    fn rule(&self, claims: Option<&Claims>, question: Question<'_>) -> Option<String> {
+        let request = Request {
+            resource: question.resource.word(),
+            action: question.action,
+            object: question.object,
+        };
+        let claims = claims.map(Claims::for_policies);
+        self.rbac()?
+            .rule(&Stored(&*self.store), claims.as_deref(), request)
+    }
+
     fn groups(&self, claims: &Claims) -> Vec<String> {
         let scopes = self.rbac().map(|rbac| rbac.settings().scopes.clone());
         let claims = claims.for_policies();

@@ -15,6 +15,53 @@ pub(crate) async fn find<A: Verb>(
     Ok(Authorized::new(project))
 }
 
+/// Reads the project to change the tokens of a role: who may update it may, and members of the
+/// role's groups.
+pub(crate) async fn find_for_tokens(
+    state: &State,
+    guard: &Guard,
+    name: &str,
+    role: &str,
+) -> Result<Authorized<AppProject, Update>, ApiError> {
+    let Err(refused) = guard.ask(Resource::Projects, Update::ACTION, "", name) else {
+        let project = state.reach.store.get_project(name).await?;
+        return Ok(Authorized::new(project));
+    };
+    let claims = guard.caller().claims.as_ref();
+    let groups = claims.map(|claims| state.enforcer.groups(claims));
+    let groups = groups.unwrap_or_default();
+    let Ok(project) = state.reach.store.get_project(name).await else {
+        return Err(refused);
+    };
+    let mut roles = project.spec.roles.iter().filter(|r| r.name == role);
+    let is_member = roles.any(|r| r.groups.iter().any(|group| groups.contains(group)));
+    if is_member {
+        Ok(Authorized::new(project))
+    } else {
+        Err(refused)
+    }
+}
+
+impl Authorized<AppProject, Update> {
+    /// The project with other tokens; false if they are the same.
+    pub(crate) fn with_tokens(
+        self,
+        change: impl FnOnce(&mut AppProject) -> Result<bool, ApiError>,
+    ) -> Result<(Self, bool), ApiError> {
+        let mut project = self.into_inner();
+        let spec = project.spec.clone();
+        let is_changed = change(&mut project)?;
+        // Only tokens of it may differ.
+        let mut kept = spec;
+        for role in &mut kept.roles {
+            let changed = project.spec.roles.iter().find(|r| r.name == role.name);
+            role.jwt_tokens = changed.map(|r| r.jwt_tokens.clone()).unwrap_or_default();
+        }
+        project.spec = kept;
+        Ok((Self::new(project), is_changed))
+    }
+}
+
 impl Guard {
     /// The new version of the project of that name.
     pub(crate) fn update_project(

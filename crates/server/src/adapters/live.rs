@@ -261,9 +261,8 @@ impl Live for ClusterLive {
             MERGE_PATCH => MERGE_PATCH,
             STRATEGIC_MERGE_PATCH => STRATEGIC_MERGE_PATCH,
             other => {
-                return Err(ApiError::invalid(format!(
-                    "Patch type '{other}' is not supported"
-                )));
+                tracing::debug!(type = other, "a patch of an unknown type is refused");
+                return Err(ApiError::plain("415: Unsupported Media Type"));
             }
         };
         let (hand, kind) = self.located(app, object).await?;
@@ -427,12 +426,7 @@ impl Live for ClusterLive {
             })
             .body(kube::client::Body::empty())
             .map_err(|e| ApiError::internal(e.to_string()))?;
-        let failed = |e: &dyn std::fmt::Display| {
-            ApiError::new(
-                Code::Unavailable,
-                format!("cannot read the log of {}: {e}", pod.name),
-            )
-        };
+        let failed = |e: &dyn std::fmt::Display| ApiError::new(Code::Unavailable, e.to_string());
         let response = hand
             .cluster
             .cache

@@ -491,12 +491,12 @@ impl Store for RecordStore {
     }
 
     async fn record_event(&self, event: EventRecord) -> StoreResult<()> {
+        let (group, version) = match event.api_kind {
+            EventRecord::CONFIG_MAP => ("", "v1"),
+            _ => (tiphys_api::constants::GROUP, tiphys_api::constants::VERSION),
+        };
         let target = EventTarget {
-            gvk: Gvk::new(
-                tiphys_api::constants::GROUP,
-                tiphys_api::constants::VERSION,
-                event.api_kind,
-            ),
+            gvk: Gvk::new(group, version, event.api_kind),
             namespace: event.namespace,
             name: event.name,
             uid: event.uid,

@@ -228,7 +228,8 @@ impl Auth {
         now: Timestamp,
     ) -> Result<(), ApiError> {
         let (username, source) = (caller.username(), caller.source);
-        let refused = |()| ApiError::unauthenticated("Invalid username or password");
+        // Too many failures are one, too: whoever guesses learns nothing of the limit.
+        let refused = |()| ApiError::invalid("current password does not match");
         self.turn(username, true, source, now)
             .await
             .map_err(refused)?;

@@ -48,9 +48,15 @@ struct Filter {
 }
 
 impl Filter {
-    fn new(selector: &str, projects: Vec<String>, namespace: String) -> Result<Self, ApiError> {
+    /// `doing` is what a selector that cannot be read is an error of.
+    fn new(
+        selector: &str,
+        projects: Vec<String>,
+        namespace: String,
+        doing: &str,
+    ) -> Result<Self, ApiError> {
         let selector = LabelSelector::parse(selector)
-            .map_err(|e| ApiError::invalid(format!("error parsing the selector: {e}")))?;
+            .map_err(|e| ApiError::plain(format!("{doing}: {}", e.reason)))?;
         Ok(Self {
             selector,
             projects,
@@ -73,7 +79,8 @@ pub async fn list(
     guard: Guard,
     q: ApplicationSetListQuery,
 ) -> Result<ApplicationSetList, ApiError> {
-    let filter = Filter::new(&q.selector, q.projects, q.appset_namespace)?;
+    let doing = "error parsing the selector";
+    let filter = Filter::new(&q.selector, q.projects, q.appset_namespace, doing)?;
     let (seen, resource_version) = state.reach.sets(&guard);
     let mut items: Vec<ApplicationSet> = seen
         .into_iter()
@@ -94,7 +101,8 @@ pub async fn watch(
     guard: Guard,
     q: ApplicationSetWatchQuery,
 ) -> Result<BoxStream<'static, Result<ApplicationSetWatchEvent, ApiError>>, ApiError> {
-    let mut filter = Filter::new(&q.selector, q.projects, q.app_set_namespace)?;
+    let doing = "error parsing labels with selectors";
+    let mut filter = Filter::new(&q.selector, q.projects, q.app_set_namespace, doing)?;
     filter.name = q.name;
     let least: u64 = q.resource_version.parse().unwrap_or(0);
     let events = state.reach.set_events(&guard);
@@ -133,8 +141,9 @@ async fn checked(
     set: Option<ApplicationSet>,
 ) -> Result<Authorized<ApplicationSet, Create>, ApiError> {
     let mut set = set.ok_or_else(|| {
-        ApiError::invalid("error creating ApplicationSets: ApplicationSets is nil in request")
+        ApiError::plain("error creating ApplicationSets: ApplicationSets is nil in request")
     })?;
+    validate(&set).map_err(|e| e.context("error validating ApplicationSets"))?;
     let namespace = state.namespace_or_ours(&set.metadata.namespace).to_owned();
     if !state.reach.permits(&namespace) {
         return Err(ApiError::new(
@@ -143,7 +152,6 @@ async fn checked(
         ));
     }
     set.metadata.namespace = namespace;
-    validate(&set).map_err(|e| e.context("error validating ApplicationSets"))?;
     let name = set.metadata.name.clone();
     let set = guard.create(set).map_err(|e| {
         e.context(&format!(
@@ -161,7 +169,7 @@ async fn checked(
 
 fn validate(set: &ApplicationSet) -> Result<(), ApiError> {
     if set.spec.template.spec.project.contains("{{") {
-        return Err(ApiError::invalid(
+        return Err(ApiError::plain(
             "the Argo CD API does not currently support creating ApplicationSets with templated `project` fields",
         ));
     }

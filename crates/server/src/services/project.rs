@@ -115,7 +115,7 @@ pub async fn links(
     q: ListProjectLinksRequest,
 ) -> Result<tiphys_api::rpc::application::LinksResponse, ApiError> {
     let project = find::<Get>(&state, &guard, &q.name).await?;
-    let known = super::links::known(None, Some(&project), None);
+    let known = super::links::known(None, Some(&project), None, None);
     super::links::of(
         state.settings.fresh().await?.as_ref(),
         "project.links",
@@ -146,10 +146,15 @@ pub async fn create(
     let mut project = q
         .project
         .ok_or_else(|| ApiError::invalid("missing payload 'project' in request"))?;
-    tiphys_rbac::normalize_tokens(&mut project);
     name_zones(&mut project);
     let project = guard.create(project)?;
     validate(&project).map_err(|e| e.context("error validating project"))?;
+    in_our_namespace(&state, &project)?;
+    if project.metadata.name.is_empty() {
+        let why = "AppProject.argoproj.io \"\" is invalid: metadata.name: Required value: \
+                   name or generateName is required";
+        return Err(ApiError::invalid(why));
+    }
     let created = match state.reach.create_project(&project).await {
         Err(StoreError::AlreadyExists(_)) => {
             let existing = state.reach.existing_project(&project).await?;
@@ -192,6 +197,10 @@ pub async fn update(
     name_zones(&mut project);
     let project = guard.update_project(project)?;
     validate(&project)?;
+    if project.metadata.name.is_empty() {
+        return Err(ApiError::invalid("metadata.name: a project needs a name"));
+    }
+    in_our_namespace(&state, &project)?;
     let before = state.reach.existing_project(&project).await?;
     ask_for_changes(&guard, &before, &project)?;
     still_permitted(&state, &before, &project).await?;
@@ -219,9 +228,11 @@ pub async fn delete(
         )));
     }
     let project = find::<Delete>(&state, &guard, &q.name).await?;
+    // Those of other namespaces do not count, as in Argo CD.
+    let is_ours = |app: &Application| app.metadata.namespace == state.options.namespace;
     let users = state
         .reach
-        .count_apps(|app| spec::project_name(app) == q.name);
+        .count_apps(|app| is_ours(app) && spec::project_name(app) == q.name);
     if users > 0 {
         return Err(ApiError::invalid(format!(
             "project is referenced by {users} applications"
@@ -237,6 +248,17 @@ pub async fn delete(
     )
     .await;
     Ok(EmptyResponse {})
+}
+
+/// Projects are in the namespace of the control plane.
+fn in_our_namespace(state: &State, project: &AppProject) -> Result<(), ApiError> {
+    let namespace = project.metadata.namespace.as_str();
+    if namespace.is_empty() || namespace == state.options.namespace {
+        return Ok(());
+    }
+    Err(ApiError::precondition(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    ))
 }
 
 /// A window without a time zone, or with one that nobody knows, is in UTC.
@@ -357,9 +379,6 @@ fn validate(project: &AppProject) -> Result<(), ApiError> {
         };
         return Err(ApiError::new(code, message));
     }
-    if project.metadata.name.is_empty() {
-        return Err(ApiError::invalid("metadata.name: a project needs a name"));
-    }
     let mut seen = BTreeSet::new();
     for d in &project.spec.destinations {
         for (field, value) in [
@@ -426,7 +445,7 @@ fn validate(project: &AppProject) -> Result<(), ApiError> {
     }
     duplicate(&project.spec.source_repos, "source repository")?;
     for (at, w) in project.spec.sync_windows.iter().enumerate() {
-        window::check(w).map_err(|e| ApiError::invalid(format!("spec.syncWindows[{at}]: {e}")))?;
+        window::check(w).map_err(|e| ApiError::plain(e.to_string()))?;
         let (kind, schedule, duration) = (&w.kind, &w.schedule, &w.duration);
         if w.applications.is_empty() && w.namespaces.is_empty() && w.clusters.is_empty() {
             let text = format!(
@@ -444,7 +463,7 @@ fn validate(project: &AppProject) -> Result<(), ApiError> {
     Ok(())
 }
 
-async fn record(
+pub(super) async fn record(
     state: &State,
     caller: &Caller,
     project: &AppProject,
@@ -461,7 +480,7 @@ async fn record(
         resource_version: m.resource_version.clone(),
         reason,
         message: format!("{user} {action}"),
-        annotations: BTreeMap::from([("user".to_owned(), user.to_owned())]),
+        annotations: BTreeMap::new(),
     };
     audit::record(state, event).await;
 }
@@ -568,7 +587,7 @@ mod tests {
             ),
             (
                 json!({"syncWindows": [{"kind": "deny", "schedule": "* * *", "duration": "1h"}]}),
-                "spec.syncWindows[0]: cannot parse schedule '* * *': expected exactly 5 fields, found 3: [* * *]",
+                "cannot parse schedule '* * *': expected exactly 5 fields, found 3: [* * *]",
             ),
             (
                 json!({"syncWindows": [{"kind": "deny", "schedule": "* * * * *", "duration": "1h"}]}),

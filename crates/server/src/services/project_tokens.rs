@@ -1,8 +1,9 @@
 //! Tokens of projects' roles: `project.ProjectService/CreateToken` and `DeleteToken`.
 
+use super::project::record;
 use crate::{
     ApiError, Code,
-    access::{Guard, Update, find_project as find},
+    access::{Guard, find_for_tokens},
     auth::Claims,
     server::State,
 };
@@ -34,7 +35,8 @@ pub async fn create(
     };
     let sub = format!("proj:{}:{}", q.project, q.role);
     let claims = Claims::token(sub, id, q.expires_in, Timestamp::now());
-    change(&state, &guard, &q.project, |project| {
+    let about = (q.project.as_str(), q.role.as_str());
+    let changed = change(&state, &guard, about, |project| {
         if !has_role(project, &q.role) {
             return Err(ApiError::not_found(format!(
                 "project '{}' does not have role '{}'",
@@ -57,6 +59,10 @@ pub async fn create(
         Ok(true)
     })
     .await?;
+    if let Some(project) = changed {
+        let (caller, reason) = (guard.caller(), "ResourceCreated");
+        record(&state, caller, &project, reason, "created token").await;
+    }
     let token = state.auth.sign_token(&claims).await?;
     Ok(ProjectTokenResponse { token })
 }
@@ -67,7 +73,8 @@ pub async fn delete(
     guard: Guard,
     q: ProjectTokenDeleteRequest,
 ) -> Result<EmptyResponse, ApiError> {
-    change(&state, &guard, &q.project, |project| {
+    let about = (q.project.as_str(), q.role.as_str());
+    let changed = change(&state, &guard, about, |project| {
         let is_it = |token: &JWTToken| {
             if q.id.is_empty() {
                 token.iat == q.iat
@@ -89,6 +96,10 @@ pub async fn delete(
         Ok(changed)
     })
     .await?;
+    if let Some(project) = changed {
+        let (caller, reason) = (guard.caller(), "ResourceDeleted");
+        record(&state, caller, &project, reason, "deleted token").await;
+    }
     // Streams of this token end.
     state.auth.password_changed().await;
     Ok(EmptyResponse {})
@@ -98,21 +109,21 @@ fn has_role(project: &AppProject, role: &str) -> bool {
     project.spec.roles.iter().any(|r| r.name == role)
 }
 
-/// `change` says whether the project must be written.
+/// `change` says whether the project must be written; it is returned if it was.
 async fn change(
     state: &State,
     guard: &Guard,
-    name: &str,
+    (name, role): (&str, &str),
     change: impl Fn(&mut AppProject) -> Result<bool, ApiError>,
-) -> Result<(), ApiError> {
+) -> Result<Option<AppProject>, ApiError> {
     for attempt in 1.. {
-        let mut project = find::<Update>(state, guard, name).await?.into_inner();
-        if !change(&mut project)? {
-            return Ok(());
+        let project = find_for_tokens(state, guard, name, role).await?;
+        let (project, is_changed) = project.with_tokens(&change)?;
+        if !is_changed {
+            return Ok(None);
         }
-        let project = guard.update_project(project)?;
         match state.reach.update_project(&project).await {
-            Ok(_) => return Ok(()),
+            Ok(updated) => return Ok(Some(updated)),
             Err(error) => {
                 let error = ApiError::from(error);
                 if error.code != Code::Aborted || attempt == ATTEMPTS {
@@ -121,5 +132,5 @@ async fn change(
             }
         }
     }
-    Ok(())
+    Ok(None)
 }

@@ -1,6 +1,6 @@
 //! session.SessionService.
 
-use crate::{ApiError, auth::Caller, server::State};
+use crate::{ApiError, audit, auth::Caller, server::State};
 use jiff::Timestamp;
 use std::sync::Arc;
 use tiphys_api::rpc::session::{
@@ -18,6 +18,7 @@ pub async fn create(
             "token-based session creation no longer supported. please upgrade argocd cli to v0.7+",
         ));
     }
+    audit::named(&q.username);
     let token = state
         .auth
         .login(&q.username, &q.password, caller.source, Timestamp::now())

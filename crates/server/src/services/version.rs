@@ -4,7 +4,12 @@ use crate::{ApiError, auth::Caller, server::State};
 use std::sync::Arc;
 use tiphys_api::{meta::Empty, rpc::version::VersionMessage};
 
-/// The version is public; build details are only for callers who are logged in.
+/// What the renderers of this program do as: the versions of the tools that they were compared with.
+const HELM: &str = "v4.2.4";
+const KUSTOMIZE: &str = "v5.8.1";
+const JSONNET: &str = "v0.22.0";
+
+/// The version is public; build details are only for callers who are logged in, or need not be.
 pub async fn version(
     state: Arc<State>,
     caller: Caller,
@@ -15,7 +20,11 @@ pub async fn version(
         version: info.version.clone(),
         ..Default::default()
     };
-    if caller.logged_in() {
+    let anonymous = || async {
+        let settings = state.settings.get().await;
+        settings.is_ok_and(|settings| settings.value("users.anonymous.enabled") == "true")
+    };
+    if caller.logged_in() || state.options.auth_disabled || anonymous().await {
         message.build_date.clone_from(&info.build_date);
         message.git_commit.clone_from(&info.git_commit);
         message.git_tree_state = if info.git_commit.is_empty() {
@@ -26,6 +35,9 @@ pub async fn version(
         message.platform.clone_from(&info.platform);
         message.compiler = "rustc".into();
         message.kubectl_version.clone_from(&info.kubectl_version);
+        HELM.clone_into(&mut message.helm_version);
+        KUSTOMIZE.clone_into(&mut message.kustomize_version);
+        JSONNET.clone_into(&mut message.jsonnet_version);
     }
     Ok(message)
 }

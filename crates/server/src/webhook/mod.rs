@@ -339,7 +339,7 @@ async fn ask(state: &State, app: &Application) {
     let (namespace, name) = (&app.metadata.namespace, &app.metadata.name);
     match state
         .reach
-        .refresh_for_webhook(app, &refresh_request(app, "normal"))
+        .refresh_for_webhook(app, &refresh_request("normal"))
         .await
     {
         Ok(_) => tracing::info!(

@@ -216,7 +216,7 @@ async fn a_sync_sets_the_operation_once() {
         "another operation is already in progress"
     );
     assert!(world.store.recorded().contains(&format!(
-        "OperationStarted a: admin initiated sync to HEAD ({SHA})"
+        "OperationStarted a: admin initiated sync to  ({SHA})"
     )));
 }
 
@@ -416,7 +416,15 @@ async fn patches_change_only_this_application() {
     let patch = |kind: &str, patch: Value| json!({"patch": patch.to_string(), "patchType": kind});
     let merge = patch(
         "merge",
-        json!({"metadata": {"name": "b", "labels": {"x": "y"}}, "spec": {"source": {"targetRevision": "main"}}}),
+        json!({"metadata": {"labels": {"x": "y"}}, "spec": {"source": {"targetRevision": "main"}}}),
+    );
+    let renaming = patch("merge", json!({"metadata": {"name": "b"}}));
+    let (status, refused) = world
+        .rest(Method::PATCH, &format!("{APPS}/a"), Some(renaming))
+        .await;
+    assert_eq!(
+        (status, &refused["message"]),
+        (403, &json!("permission denied"))
     );
     let (status, patched) = world
         .rest(Method::PATCH, &format!("{APPS}/a"), Some(merge))
@@ -515,7 +523,9 @@ async fn a_glob_of_values_files_may_match_nothing_yet() {
 #[tokio::test]
 async fn links_are_templates_of_the_settings() {
     let links = "- {url: '{{.managedByURL}}/applications/{{.app.metadata.name | upper}}', title: Managed, description: d, icon.class: fa}\n\
-                 - {url: 'https://x/{{.project.metadata.name}}', title: Other, if: 'true'}\n- {url: '{{', title: Broken}";
+                 - {url: 'https://x/{{.project.metadata.name}}', title: Other, if: 'app.metadata.name == \"a\"'}\n\
+                 - {url: 'https://y', title: Not, if: 'app.metadata.name == \"b\"'}\n\
+                 - {url: 'https://y', title: Text, if: '\"1\"'}\n- {url: '{{', title: Broken}";
     let world = World::start_with(&[("application.links", links)], &[]).await;
     create(&world, "a").await;
     let annotate = |url: &str| json!({"metadata": {"annotations": {"argocd.argoproj.io/managed-by-url": url}}});
@@ -524,7 +534,8 @@ async fn links_are_templates_of_the_settings() {
         .rest(Method::GET, &format!("{APPS}/a/links"), None)
         .await;
     let managed = json!({"title": "Managed", "url": "https://b.example.com/applications/A", "description": "d", "iconClass": "fa"});
-    assert_eq!((status, &body["items"]), (200, &json!([managed])));
+    let other = json!({"title": "Other", "url": "https://x/default"});
+    assert_eq!((status, &body["items"]), (200, &json!([managed, other])));
     world.store.control("a", &annotate("javascript:alert(1)"));
     let (_, body) = world
         .rest(Method::GET, &format!("{APPS}/a/links"), None)

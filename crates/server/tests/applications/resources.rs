@@ -206,7 +206,7 @@ async fn actions_are_listed_and_run() {
                 .as_str()
                 .is_some_and(|e| e.contains("built-in script does not exist"))
         ),
-        (404, true),
+        (500, true),
         "{body}"
     );
     assert_eq!(

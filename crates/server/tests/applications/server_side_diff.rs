@@ -191,7 +191,7 @@ async fn only_what_the_application_manages_is_asked_for() {
         (
             managed("ConfigMap", "a", &map("a")),
             json!(["no object"]),
-            Code::InvalidArgument,
+            Code::Unknown,
             "error unmarshaling target manifest 0: ".to_owned(),
         ),
     ] {

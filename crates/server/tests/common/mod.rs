@@ -16,6 +16,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tiphys_server::{
     Assets, Deps, Options, Server, Tls,
     access::{AdminOnly, Enforcer, PolicyEnforcer},
+    audit::{AuditError, AuditOptions},
     ports::{SecretRecord, Sources, Store as _},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -66,7 +67,51 @@ impl World {
     pub async fn start_by_policy(config: &[(&str, &str)], secrets: &[(&str, &str)]) -> Self {
         let store = Arc::new(FakeStore::default());
         let enforcer = Arc::new(PolicyEnforcer::new(store.clone()));
-        Self::begun(store, config, secrets, Arc::new(FakeSources), enforcer).await
+        let options = options_of_tests();
+        Self::begun(
+            store,
+            (config, secrets),
+            Arc::new(FakeSources),
+            enforcer,
+            options,
+        )
+        .await
+    }
+
+    /// The same, with an audit log.
+    pub async fn start_audited(config: &[(&str, &str)], audit: AuditOptions) -> Self {
+        let store = Arc::new(FakeStore::default());
+        let enforcer = Arc::new(PolicyEnforcer::new(store.clone()));
+        let options = Options {
+            audit,
+            ..options_of_tests()
+        };
+        Self::begun(
+            store,
+            (config, &[]),
+            Arc::new(FakeSources),
+            enforcer,
+            options,
+        )
+        .await
+    }
+
+    /// Whether a server with this audit log can be made.
+    pub fn try_audited(audit: AuditOptions) -> Result<Server, AuditError> {
+        let store = Arc::new(FakeStore::default());
+        Server::new(Deps {
+            store,
+            live: Arc::new(FakeLive::default()),
+            sources: Arc::new(FakeSources),
+            sets: Arc::new(FakeSets::default()),
+            catalog: Arc::new(FakeCatalog::default()),
+            sessions: None,
+            assets: Assets::new([("index.html", "text/html", "the page")]),
+            options: Options {
+                audit,
+                ..options_of_tests()
+            },
+        })
     }
 
     async fn started(
@@ -76,15 +121,16 @@ impl World {
         enforcer: Arc<dyn Enforcer>,
     ) -> Self {
         let store = Arc::new(FakeStore::default());
-        Self::begun(store, config, secrets, sources, enforcer).await
+        let options = options_of_tests();
+        Self::begun(store, (config, secrets), sources, enforcer, options).await
     }
 
     async fn begun(
         store: Arc<FakeStore>,
-        config: &[(&str, &str)],
-        secrets: &[(&str, &str)],
+        (config, secrets): (&[(&str, &str)], &[(&str, &str)]),
         sources: Arc<dyn Sources>,
         enforcer: Arc<dyn Enforcer>,
+        options: Options,
     ) -> Self {
         let live = Arc::new(FakeLive::default());
         // bcrypt's lowest cost: the tests are not about its speed.
@@ -119,10 +165,6 @@ impl World {
                 .expect("a destination"),
         ];
         store.create_project(&project).await.expect("stored");
-        let options = Options {
-            hydrator_enabled: true,
-            ..Options::default()
-        };
         let mut world = Self::serve(store, live, sources, options, enforcer).await;
         let body = json!({"username": "admin", "password": PASSWORD});
         let session = world
@@ -183,7 +225,7 @@ impl World {
                 ..options
             },
         };
-        let server = Server::with_enforcer(deps, enforcer);
+        let server = Server::with_enforcer(deps, enforcer).expect("a server");
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
             .await
             .expect("a free port");
@@ -350,6 +392,13 @@ impl World {
             .await
             .expect("a stream")
             .into_inner()
+    }
+}
+
+fn options_of_tests() -> Options {
+    Options {
+        hydrator_enabled: true,
+        ..Options::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cases whose answer differs from the recorded one on purpose. Main function: [`reason`].
 
 /// By the beginnings of ids.
-const INTENDED: [(&str, &str); 63] = [
+const INTENDED: [(&str, &str); 66] = [
     ("wrepo-get-", ROUTED),
     ("wrepo-update-off", ROUTED),
     ("wrepo-validate-", ROUTED),
@@ -35,6 +35,9 @@ const INTENDED: [(&str, &str); 63] = [
     ("app-manifests-multi-position-mismatch", PANICS),
     ("creds-create-existing", TWICE),
     ("version", PROGRAMS),
+    ("session-anonymous-nothing", PROGRAMS),
+    ("session-renewal-stream", ONCE),
+    ("app-create-status-and-operation", PLANTED),
     ("session-login-bad-", BROKEN),
     ("session-sso-token-no-exp", ENDLESS),
     ("session-sso-userinfo-groups", DIRECTIVE),
@@ -118,6 +121,9 @@ const CALLER: &str = "nothing of a request is read before its caller is known";
 const PROBES: &str = "whether the server is well is told to probes, which have no token";
 const PANICS: &str = "a request that the reference panics at is answered";
 const PROGRAMS: &str = "versions are told of what is in the program only";
+const ONCE: &str = "a renewed session's cookie is set once";
+const PLANTED: &str = "the status of a new Application is its controller's: nobody plants a \
+                       history to roll back to";
 const TWICE: &str = "no second Secret is made for a URL that has one";
 const BROKEN: &str = "a broken value of one account keeps nobody from signing in";
 const ENDLESS: &str = "a provider's token without an end is not accepted";

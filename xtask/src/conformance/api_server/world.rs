@@ -122,6 +122,24 @@ fn key(object: &Value) -> Key {
     )
 }
 
+/// What containers have done, as the cases' logs show.
+const LOGGING: &str = "sleep 1; echo Hi; sleep 1; echo Hi; sleep 1; echo Hi";
+
+/// The status of a Pod whose containers run since before they logged.
+fn running(pod: &Value) -> Value {
+    let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+    let statuses: Vec<Value> = containers
+        .map(|container| {
+            json!({
+                "name": container["name"], "image": container["image"], "imageID": "",
+                "ready": true, "restartCount": 0,
+                "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+            })
+        })
+        .collect();
+    json!({"status": {"phase": "Running", "containerStatuses": statuses}})
+}
+
 /// An object without what the API server adds.
 fn stripped(object: &Value) -> Value {
     let mut object = object.clone();
@@ -341,9 +359,17 @@ impl World {
 
     pub async fn create(&self, object: &Value) -> anyhow::Result<()> {
         let (kind, namespace, _) = key(object);
+        let real = self.real(object);
         let call = Call::new(Method::POST, path(&kind, &namespace, "")?);
-        self.send(call.with_body(JSON, self.real(object).to_string()))
-            .await
+        self.send(call.with_body(JSON, real.to_string())).await?;
+        if kind == "Pod" {
+            let (.., name) = key(object);
+            let place = format!("{}/status", path(&kind, &namespace, &name)?);
+            let status = running(&real).to_string();
+            let call = Call::new(Method::PATCH, place).with_body(MERGE_PATCH, status);
+            self.send(call).await?;
+        }
+        Ok(())
     }
 
     fn filled(&self, text: &str) -> String {
@@ -364,6 +390,13 @@ impl World {
                 if let Some(text) = text.and_then(|bytes| String::from_utf8(bytes).ok()) {
                     *value = STANDARD.encode(self.filled(&text)).into();
                 }
+            }
+        }
+        if object["kind"] == "Pod" {
+            object["spec"]["nodeName"] = "node-1".into();
+            let containers = object["spec"]["containers"].as_array_mut();
+            for container in containers.into_iter().flatten() {
+                container["command"] = json!(["sh", "-c", LOGGING]);
             }
         }
         object
@@ -564,7 +597,7 @@ impl World {
             sessions: None,
             assets: assets(),
             options: options(flags),
-        });
+        })?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();

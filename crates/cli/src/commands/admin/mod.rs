@@ -1,6 +1,7 @@
 //! `admin`: administration of the settings and the cluster itself, without the API. Main type:
 //! [`AdminCommand`].
 
+mod audit;
 mod backup;
 mod generate;
 mod notifications;
@@ -24,6 +25,9 @@ pub enum AdminCommand {
     /// Set of CLI commands that helps manage notifications settings
     #[command(subcommand)]
     Notifications(Box<notifications::NotificationsCommand>),
+    /// Check and show an audit log
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     InitialPassword(password::InitialPassword),
     Export(backup::Export),
     Import(Box<backup::Import>),
@@ -47,6 +51,7 @@ impl AdminCommand {
             Self::App(command) => command.run(),
             Self::Proj(command) => command.run().await,
             Self::Notifications(command) => command.run().await,
+            Self::Audit(command) => command.run(),
             Self::InitialPassword(command) => command.run().await,
             Self::Export(command) => command.run().await,
             Self::Import(command) => command.run().await,

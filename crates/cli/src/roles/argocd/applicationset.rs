@@ -147,7 +147,7 @@ async fn serve(role: &Role, plane: &ControlPlane, stop: &CancellationToken) -> a
         metrics::probes(address, plane.records.clone(), stop.clone()).await?;
     }
     if let Some(address) = address(&role.webhook_addr)? {
-        let server = plane.server(false, "", Options::default());
+        let server = plane.server(false, "", Options::default())?;
         metrics::webhook_of_sets(address, server, stop.clone()).await?;
     }
     Ok(())

@@ -6,6 +6,7 @@ mod published;
 
 use super::{
     argocd::{PlaneArgs, named},
+    audit::AuditArgs,
     connections::ConnectionArgs,
     controller::terminated,
     logs::Logs,
@@ -91,6 +92,8 @@ pub struct ServerArgs {
     tls: TlsVersionArgs,
     #[command(flatten)]
     connections: ConnectionArgs,
+    #[command(flatten)]
+    audit: AuditArgs,
     #[command(flatten)]
     traces: TraceArgs,
     #[command(flatten)]
@@ -212,7 +215,9 @@ pub async fn run(args: ServerArgs, overrides: SettingsOverrides, logs: Logs) -> 
             format!("port {port} cannot be opened; choose another with --port")
         })?;
     let tls = args.certificate(&begun.plane).await?;
-    let server = begun.plane.server(!args.insecure, &args.rootpath, options);
+    let server = begun
+        .plane
+        .server(!args.insecure, &args.rootpath, options)?;
     let stop = CancellationToken::new();
     let report = begun.plane.report(Choice::default());
     let (address, port) = (args.metrics_address, args.metrics_port);
@@ -235,6 +240,7 @@ impl ServerArgs {
             hydrator_enabled: self.hydrator_enabled,
             auth_disabled: self.disable_auth,
             proxy_extensions: self.enable_proxy_extension,
+            audit: self.audit.options(),
             ..self.connections.options()
         }))
     }

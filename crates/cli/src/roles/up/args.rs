@@ -1,8 +1,8 @@
 //! The arguments of `tiphys up`.
 
 use crate::roles::catalog::Mode;
-use crate::roles::connections::ConnectionArgs;
 use crate::roles::git::GitArgs;
+use crate::roles::{audit::AuditArgs, connections::ConnectionArgs};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -88,6 +88,8 @@ pub struct UpArgs {
     pub kube_port: u16,
     #[command(flatten)]
     pub connections: ConnectionArgs,
+    #[command(flatten)]
+    pub audit: AuditArgs,
     /// Serve TLS with a self-signed certificate
     #[arg(long)]
     pub tls: bool,

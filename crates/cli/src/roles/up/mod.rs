@@ -139,10 +139,11 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
     let url = format!("{scheme}://{}", listener.local_addr()?);
     let options = Options {
         hydrator_enabled: true,
+        audit: args.audit.options(),
         ..args.connections.options()
     };
     let (server, controller) = (
-        plane.server(args.tls, "", options),
+        plane.server(args.tls, "", options)?,
         plane.controller(WORKERS, None),
     );
     let mut tasks = JoinSet::new();

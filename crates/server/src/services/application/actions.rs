@@ -8,7 +8,7 @@ use super::{
     live::{live_ref, node, permissions},
 };
 use crate::{
-    ApiError,
+    ApiError, Code,
     access::{Authorized, Get, Guard, RunAction, Verb, find_to},
     ports::LiveRef,
     server::State,
@@ -207,7 +207,9 @@ async fn scripted<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
 ) -> Result<T, ApiError> {
     heavy::run(work).await.map_err(|e| match e {
-        ActionError::Unknown => ApiError::not_found(e.to_string()),
+        ActionError::Unknown => {
+            ApiError::new(Code::Unknown, e.to_string()).within("error getting Lua resource action")
+        }
         other => ApiError::plain(other.to_string()),
     })
 }

@@ -26,13 +26,9 @@ pub async fn manifests(
     mut messages: BoxStream<'static, Result<ApplicationManifestQueryWithFilesWrapper, ApiError>>,
 ) -> Result<ManifestResponse, ApiError> {
     let plain = |text: &str| ApiError::plain(format!("error getting query: {text}"));
-    let first = messages
-        .next()
-        .await
-        .ok_or_else(|| plain("failed to receive header: EOF"))?;
-    let query = first?
-        .query
-        .ok_or_else(|| plain("error getting stream query: query is nil"))?;
+    let nil = || plain("error getting stream query: query is nil");
+    let first = messages.next().await.ok_or_else(nil)?;
+    let query = first?.query.ok_or_else(nil)?;
     if query.name.is_empty() {
         let text = "invalid request: application name is missing";
         return Err(ApiError::plain(text));

@@ -329,7 +329,7 @@ pub async fn get_resource(
         .live(&app)
         .get(&live_ref(&node, &q.version))
         .await
-        .map_err(|e| e.context("error getting resource"))?;
+        .map_err(|e| e.within("error getting resource"))?;
     Ok(ApplicationResourceResponse {
         manifest: shown(&state, object).await?,
     })
@@ -363,7 +363,7 @@ pub async fn patch_resource(
                 "failed to patch Secret {}/{}",
                 object.namespace, object.name
             )),
-            _ => e.context("error patching resource"),
+            _ => e.within("error patching resource"),
         })?;
     let action = format!(
         "patched resource {}/{} '{}'",
@@ -409,7 +409,7 @@ pub async fn delete_resource(
         .live(&app)
         .delete(&object, how)
         .await
-        .map_err(|e| e.context("error deleting resource"))?;
+        .map_err(|e| e.within("error deleting resource"))?;
     let action = format!(
         "deleted resource {}/{} '{}'",
         object.group, object.kind, object.name
@@ -442,10 +442,11 @@ pub async fn resource_links(
         .await
         .map_err(|e| e.context("error getting resource"))?;
     let object = concealed(&state, object).await?;
+    let cluster = state.reach.live(&app).destination().ok();
     links::of(
         &settings,
         "resource.links",
-        links::known(Some(&app), Some(&project), Some(object)),
+        links::known(Some(&app), Some(&project), cluster, Some(object)),
     )
     .await
 }

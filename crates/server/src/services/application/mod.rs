@@ -52,6 +52,16 @@ pub(crate) async fn project_of<A>(
     }
 }
 
+/// An error of a source as Argo CD gets it, whose repo-server is another process.
+pub(crate) fn of_repo_server(e: &ApiError) -> ApiError {
+    if e.message.starts_with(OF_GRPC) {
+        return ApiError::plain(&*e.message);
+    }
+    ApiError::plain(format!("{OF_GRPC}{:?} desc = {}", e.code, e.message))
+}
+
+const OF_GRPC: &str = "rpc error: code = ";
+
 /// Adds the health of the resources, which the controller keeps in the tree rather than in the
 /// record.
 pub(crate) async fn with_health<A>(state: &State, app: Authorized<Application, A>) -> Application {

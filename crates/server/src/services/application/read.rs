@@ -32,13 +32,14 @@ pub(super) struct Filter {
     name: String,
     namespace: String,
     projects: Vec<String>,
-    repo: String,
+    pub(super) repo: String,
 }
 
 impl Filter {
-    pub(super) fn new(q: &ApplicationQuery) -> Result<Self, ApiError> {
+    /// `doing` is what a selector that cannot be read is an error of.
+    pub(super) fn new(q: &ApplicationQuery, doing: &str) -> Result<Self, ApiError> {
         let selector = LabelSelector::parse(q.selector.as_deref().unwrap_or_default())
-            .map_err(|e| ApiError::plain(format!("error parsing the selector: {e}")))?;
+            .map_err(|e| ApiError::plain(format!("{doing}: {}", e.reason)))?;
         Ok(Self {
             selector,
             name: q.name.clone().unwrap_or_default(),
@@ -75,7 +76,7 @@ pub async fn list(
     guard: Guard,
     q: ApplicationQuery,
 ) -> Result<ApplicationList, ApiError> {
-    let filter = Filter::new(&q)?;
+    let filter = Filter::new(&q, "error parsing the selector")?;
     state.reach.ready().await;
     let (apps, resource_version) = state.reach.apps(&guard);
     let mut items: Vec<Application> = apps
@@ -123,15 +124,15 @@ pub async fn get(
 }
 
 /// The patch that requests a comparison, and of a hydrator to look at what it renders. The
-/// timestamp distinguishes one request from the next for Argo CD.
-pub(crate) fn refresh_request(app: &Application, kind: &str) -> Value {
+/// timestamps distinguish one request from the next for Argo CD.
+pub(crate) fn refresh_request(kind: &str) -> Value {
     let now = Timestamp::now().to_string();
-    let mut annotations = json!({REFRESH: kind, REFRESH_TIMESTAMP: now});
-    if app.spec.source_hydrator.is_some() {
-        annotations[HYDRATE] = kind.into();
-        annotations[HYDRATE_TIMESTAMP] = now.into();
-    }
-    json!({"metadata": {"annotations": annotations}})
+    json!({"metadata": {"annotations": {
+        REFRESH: kind,
+        REFRESH_TIMESTAMP: now,
+        HYDRATE: kind,
+        HYDRATE_TIMESTAMP: now,
+    }}})
 }
 
 /// Requests a comparison and waits until it is done: the controller then removes the annotation.
@@ -143,7 +144,7 @@ pub(super) async fn refresh<A>(
     let mut changes = state.reach.changes_of(app);
     let asked = state
         .reach
-        .request_refresh(app, &refresh_request(app, kind))
+        .request_refresh(app, &refresh_request(kind))
         .await
         .map_err(|e| ApiError::from(e).context("error refreshing the app"))?;
     let done = |app: &Application| {
@@ -223,7 +224,8 @@ pub async fn links(
         q.project.as_deref(),
     )
     .await?;
-    let known = links::known(Some(&app), Some(&project), None);
+    let cluster = state.reach.live(&app).destination().ok();
+    let known = links::known(Some(&app), Some(&project), cluster, None);
     links::of(
         state.settings.fresh().await?.as_ref(),
         "application.links",
@@ -248,9 +250,21 @@ pub async fn revision_metadata(
     let source = source_of(&app, q.source_index, q.version_id)
         .map_err(|e| e.context("error getting app source by source index and version ID"))?;
     validate::permitted(&project, &source.repo_url)?;
+    if !is_commit(&q.revision) {
+        let revision = &q.revision;
+        return Err(ApiError::plain(format!(
+            "revision {revision} must be resolved"
+        )));
+    }
     let repository = state.reach.repository_of(&app, &source.repo_url).await?;
     let sources = state.reach.sources(&repository);
-    sources.metadata(&q.revision, &project).await
+    let metadata = sources.metadata(&q.revision, &project).await;
+    metadata.map_err(|e| ApiError::plain(e.message))
+}
+
+/// Whether it is a SHA, or the beginning of one.
+fn is_commit(revision: &str) -> bool {
+    revision.len() >= 7 && revision.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 pub async fn chart_details(
@@ -318,7 +332,10 @@ fn source_of(
         Some(id) => {
             let known = app.status.history.iter().find(|h| h.id == i64::from(id));
             let known = known.ok_or_else(|| {
-                ApiError::plain(format!("revision history not found for version ID {id}"))
+                ApiError::plain(format!(
+                    "error getting source by version ID: revision history not found for version \
+                     ID {id}"
+                ))
             })?;
             if known.sources.is_empty() {
                 vec![Cow::Borrowed(&known.source)]

@@ -59,8 +59,10 @@ pub async fn server_side_diff(
     for index in 0..count {
         let live = q.live_resources.get(index);
         let target = q.target_manifests.get(index).map_or("", String::as_str);
-        let target = parsed(target)
-            .map_err(|e| e.within(&format!("error unmarshaling target manifest {index}")))?;
+        let target = parsed(target).map_err(|e| {
+            let doing = format!("error unmarshaling target manifest {index}");
+            ApiError::plain(e.message).within(&doing)
+        })?;
         let object = live.map(|live| live_object(live, &visible, &app.metadata.name));
         let object = object.transpose()?.flatten();
         pairs.push(pair(target, object)?);

@@ -1,7 +1,7 @@
 //! Sync, Rollback and TerminateOperation. They set or end the Application's `operation`, which the
 //! controller carries out.
 
-use super::{audit, syncs_itself, validate, with_health};
+use super::{audit, of_repo_server, syncs_itself, validate, with_health};
 use crate::{
     ApiError, Code,
     access::{Authorized, Get, Guard, Override, Rollback, Sync, Writes, find},
@@ -291,20 +291,30 @@ async fn resolve_one<A>(
         return Ok((revision.to_owned(), revision.to_owned()));
     }
     validate::permitted(project, &source.repo_url)?;
-    let failed =
-        |e: ApiError| ApiError::precondition(e.context("error resolving repo revision").message);
     let repository = state
         .reach
         .repository_of(app, &source.repo_url)
         .await
-        .map_err(failed)?
+        .map_err(|e| ApiError::precondition(e.within("error getting repository by URL").message))?
         .typed_by(source);
-    state
-        .reach
-        .sources(&repository)
-        .resolve(source, revision)
-        .await
-        .map_err(failed)
+    let sources = state.reach.sources(&repository);
+    let (sha, display) = sources.resolve(source, revision).await.map_err(|e| {
+        let doing = "error resolving repo revision";
+        ApiError::precondition(of_repo_server(&e).within(doing).message)
+    })?;
+    if is_git && is_abbreviated(revision) && sha.starts_with(revision) {
+        // The abbreviation is what the operation has, as Argo CD writes it.
+        return Ok((revision.to_owned(), display));
+    }
+    // The default branch has no name in events.
+    let unnamed = display.strip_prefix("HEAD").filter(|_| revision.is_empty());
+    let display = unnamed.map(str::to_owned).unwrap_or(display);
+    Ok((sha, display))
+}
+
+/// Whether it can be the beginning of a SHA, as Argo CD sees it.
+fn is_abbreviated(revision: &str) -> bool {
+    (7..40).contains(&revision.len()) && revision.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 fn is_full_sha(revision: &str) -> bool {

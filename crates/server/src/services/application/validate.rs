@@ -1,7 +1,7 @@
 //! Validation before an Application is stored: its fields, its project's permissions, its
 //! repository. Also normalises it.
 
-use super::render::Asker;
+use super::{of_repo_server, render::Asker};
 use crate::{ApiError, Code, access::Authorized, server::State};
 use std::{borrow::Cow, collections::BTreeSet};
 use tiphys_api::{AppProject, Application, source::ApplicationSource};
@@ -98,8 +98,9 @@ async fn unreadable<A>(
     {
         if let Err(e) = render(state, &asker, source).await {
             conditions.push(invalid(format!(
-                "Unable to generate manifests in {}: {e}",
-                source.path
+                "Unable to generate manifests in {}: {}",
+                source.path,
+                of_repo_server(&e)
             )));
         }
     }

@@ -38,7 +38,9 @@ pub async fn watch(
     if one && q.app_namespace.as_deref().unwrap_or_default().is_empty() {
         q.app_namespace = Some(state.options.namespace.clone());
     }
-    let filter = Filter::new(&q)?;
+    let mut filter = Filter::new(&q, "error parsing labels with selectors")?;
+    // Argo CD does not select by it here.
+    filter.repo.clear();
     state.reach.ready().await;
     let resource_version = q.resource_version.unwrap_or_default();
     let mut watch = Watch {

@@ -20,6 +20,7 @@ use tiphys_api::{
     source::ApplicationSource,
 };
 use tiphys_apimachinery::patch;
+use tiphys_gocompat::json_error;
 
 const TRIES: usize = 10;
 
@@ -270,17 +271,16 @@ pub async fn patch(
     let app: Authorized<Application, Update> = guard.also(&app)?;
     let before = serde_json::to_value(&*app)
         .map_err(|e| ApiError::internal(format!("error marshaling application: {e}")))?;
-    let read = |what: &str| {
-        serde_json::from_str::<Value>(&q.patch).map_err(|e| {
-            ApiError::invalid(format!("error {what}: the patch is not valid JSON: {e}"))
-        })
-    };
-    let bad = |doing: &str, e: patch::PatchError| ApiError::invalid(format!("{doing}: {e}"));
+    let bad = |doing: &str, e: patch::PatchError| ApiError::plain(format!("{doing}: {e}"));
     let after = match q.patch_type.as_str() {
-        "json" | "" => patch::json::apply(&before, &read("decoding json patch")?)
+        "json" | "" => patch::json::apply(&before, &operations(&q.patch)?)
             .map_err(|e| bad("error applying patch", e))?,
-        "merge" => patch::json_merge::apply(&before, &read("calculating merge patch")?)
-            .map_err(|e| bad("error calculating merge patch", e))?,
+        "merge" => {
+            let doing = "error calculating merge patch";
+            let patch: Value = serde_json::from_str(&q.patch)
+                .map_err(|_| ApiError::plain(format!("{doing}: Invalid JSON Patch")))?;
+            patch::json_merge::apply(&before, &patch).map_err(|e| bad(doing, e))?
+        }
         other => {
             return Err(ApiError::invalid(format!(
                 "Patch type '{other}' is not supported"
@@ -288,14 +288,35 @@ pub async fn patch(
         }
     };
     let mut patched: Application = serde_json::from_value(after)
-        .map_err(|e| ApiError::invalid(format!("error unmarshaling patched app: {e}")))?;
-    // A patch cannot change which Application it applies to.
-    patched.metadata.name.clone_from(&app.metadata.name);
-    patched
-        .metadata
-        .namespace
-        .clone_from(&app.metadata.namespace);
+        .map_err(|e| ApiError::plain(format!("error unmarshaling patched app: {e}")))?;
+    let (old, new) = (&app.metadata, &mut patched.metadata);
+    // A patch cannot change which Application it applies to: one of another name would be looked
+    // for, which is not what this caller was permitted to change.
+    if new.name != old.name {
+        return Err(ApiError::denied());
+    }
+    new.namespace.clone_from(&old.namespace);
     validate_and_update(&state, &guard, patched, true, q.project.as_deref()).await
+}
+
+/// The operations of a JSON patch.
+fn operations(patch: &str) -> Result<Value, ApiError> {
+    let doing = "error decoding json patch";
+    let read: Value = serde_json::from_str(patch).map_err(|e| {
+        let why = json_error::of_unmarshal(patch.as_bytes(), &e);
+        ApiError::plain(format!("{doing}: {why}"))
+    })?;
+    let found = match &read {
+        Value::Array(_) => return Ok(read),
+        Value::Null => return Ok(Value::Array(Vec::new())),
+        Value::Object(_) => "object",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+    };
+    Err(ApiError::plain(format!(
+        "{doing}: json: cannot unmarshal {found} into Go value of type jsonpatch.Patch"
+    )))
 }
 
 #[cfg(test)]

@@ -51,7 +51,11 @@ async fn probe<A>(
     doing: &str,
 ) -> Result<String, ApiError> {
     let version = state.reach.probe_cluster(cluster).await;
-    version.map_err(|e| e.context("failed to get server version").context(doing))
+    // Its codes are those of a cluster, which are no codes of this call.
+    version.map_err(|e| {
+        let error = ApiError::plain(e.message);
+        error.within("failed to get server version").within(doing)
+    })
 }
 
 fn reached(version: String) -> ClusterInfo {
@@ -98,9 +102,8 @@ pub async fn create(
     let mut new = guard.create(cluster)?;
     check_program(&new, None, |c| guard.create(c))?;
     if new.server.trim().is_empty() {
-        return Err(ApiError::invalid(
-            "server: the address of the cluster's API server is missing",
-        ));
+        let why = "failed to get server version: the address of its API server is missing";
+        return Err(ApiError::plain(why).within("error getting server version"));
     }
     let existing = state.reach.cluster_to_replace(&guard, &new).await?;
     if let Some(existing) = &existing {
@@ -129,8 +132,8 @@ fn without_slash(server: &str) -> String {
     server.trim_end_matches('/').to_owned()
 }
 
-/// The fields that an update may name.
-fn set_field(name: &str, cluster: &mut Cluster, from: &Cluster) -> Result<(), ApiError> {
+/// The fields that an update may name; others are not looked at, as in Argo CD.
+fn set_field(name: &str, cluster: &mut Cluster, from: &Cluster) {
     match name {
         "name" => cluster.name.clone_from(&from.name),
         "namespaces" => cluster.namespaces.clone_from(&from.namespaces),
@@ -140,14 +143,8 @@ fn set_field(name: &str, cluster: &mut Cluster, from: &Cluster) -> Result<(), Ap
         "labels" => cluster.labels.clone_from(&from.labels),
         "annotations" => cluster.annotations.clone_from(&from.annotations),
         "project" => cluster.project.clone_from(&from.project),
-        _ => {
-            return Err(ApiError::invalid(format!(
-                "updatedFields: there is no field {name:?}; it is one of name, namespaces, config, \
-                 shard, clusterResources, labels, annotations, project"
-            )));
-        }
+        _ => {}
     }
-    Ok(())
 }
 
 pub async fn update(
@@ -177,7 +174,7 @@ pub async fn update(
     } else {
         let mut new = Cluster::clone(&stored.cluster);
         for field in &q.updated_fields {
-            set_field(field, &mut new, &sent)?;
+            set_field(field, &mut new, &sent);
         }
         new
     };
@@ -194,7 +191,7 @@ pub async fn update(
     );
     check_program(&new, Some(&stored.cluster), |c| guard.changed_cluster(c))?;
     let new = guard.changed_cluster(new).map_err(|_| ApiError::denied())?;
-    let version = probe(&state, &new, "failed to update cluster").await?;
+    let version = probe(&state, &new, "failed to get server version").await?;
     state.reach.update_cluster(&guard, stored, &new).await?;
     Ok(answer(&state, new.into_inner(), version))
 }
@@ -255,7 +252,7 @@ async fn rotate(
     new.config.tls_client_config.key_data.clear();
     let new = guard.changed_cluster(new)?;
     // The new token must work before the old one is withdrawn.
-    let version = probe(state, &new, "failed to rotate auth").await?;
+    let version = probe(state, &new, "failed to get server version").await?;
     state.reach.update_cluster(guard, stored, &new).await?;
     state.probes.put(&server, reached(version));
     state.reach.retire_token(&new, &old_token, &token).await?;

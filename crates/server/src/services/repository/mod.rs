@@ -94,6 +94,23 @@ async fn test<A>(
     state.reach.sources(&complete).test().await
 }
 
+/// The same for a call that fails with it, as Argo CD says it.
+async fn check_connection<A>(
+    state: &State,
+    use_: CredentialUse,
+    repository: &Authorized<Repository, A>,
+) -> Result<(), ApiError> {
+    test(state, use_, repository).await.map_err(|e| {
+        let error = ApiError::plain(&*e.message);
+        if e.message.starts_with(CONNECTIVITY) {
+            return error;
+        }
+        error.within(CONNECTIVITY)
+    })
+}
+
+const CONNECTIVITY: &str = "error testing repository connectivity";
+
 pub(crate) async fn list(
     use_: CredentialUse,
     state: Arc<State>,
@@ -143,9 +160,15 @@ async fn shown(
 fn checked(repository: Option<Repository>) -> Result<Repository, ApiError> {
     let repository = repository.ok_or_else(|| ApiError::invalid("missing payload in request"))?;
     if repository.repo.trim().is_empty() {
-        return Err(ApiError::invalid(
-            "repo: the URL of the repository is missing",
-        ));
+        let why = "unable to initialize git client: repository \"\" cannot be initialized: \
+                   repo URL is invalid";
+        return Err(ApiError::plain(why).within(CONNECTIVITY));
+    }
+    let type_ = repository.type_.as_str();
+    if !["", "git", "helm", "oci"].contains(&type_) {
+        return Err(ApiError::plain(format!(
+            "unsupported repository type {type_:?}"
+        )));
     }
     Ok(repository)
 }
@@ -175,7 +198,7 @@ pub(crate) async fn create(
         return Err(ApiError::invalid("missing credentials in request"));
     }
     if is_write || repository.project.is_empty() {
-        test(&state, use_, &repository).await?;
+        check_connection(&state, use_, &repository).await?;
     }
     let existing = state.reach.existing_repository(use_, &repository).await?;
     if let Some(Stored {
@@ -197,11 +220,17 @@ pub(crate) async fn create(
         }
     }
     state.connections.forget();
+    let is_new = existing.is_none();
     state
         .reach
         .create_repository(use_, &repository, existing)
         .await?;
-    Ok(brief(&repository))
+    let mut answer = brief(&repository);
+    if !is_new {
+        // It has just been connected to.
+        "Successful".clone_into(&mut answer.connection_state.status);
+    }
+    Ok(answer)
 }
 
 pub(crate) async fn update(
@@ -260,12 +289,23 @@ pub(crate) async fn validate_access(
         tls_client_cert_key: q.tls_client_cert_key,
         enable_oci: q.enable_oci,
         insecure_oci_force_http: q.insecure_oci_force_http,
+        github_app_private_key: q.github_app_private_key,
+        github_app_id: q.github_app_id,
+        github_app_installation_id: q.github_app_installation_id,
+        github_app_enterprise_base_url: q.github_app_enterprise_base_url,
+        gcp_service_account_key: q.gcp_service_account_key,
+        use_azure_workload_identity: q.use_azure_workload_identity,
+        azure_service_principal_client_id: q.azure_service_principal_client_id,
+        azure_service_principal_client_secret: q.azure_service_principal_client_secret,
+        azure_service_principal_tenant_id: q.azure_service_principal_tenant_id,
+        azure_active_directory_endpoint: q.azure_active_directory_endpoint,
+        force_http_basic_auth: q.force_http_basic_auth,
         proxy: q.proxy,
         project: q.project,
         ..Default::default()
     };
     let repository = use_.new_repository(&guard, repository)?;
-    test(&state, use_, &repository).await?;
+    check_connection(&state, use_, &repository).await?;
     Ok(RepoResponse {})
 }
 
@@ -350,15 +390,18 @@ pub async fn app_details(
     let main = reach
         .repository_for(&guard, &source.repo_url, &q.app_project)
         .await?;
-    let app = app_in_project(&state, &guard, &q.app_name, &q.app_project).await?;
+    let (named, at) = (
+        (&*q.app_name, &*q.app_project),
+        (q.source_index, q.version_id),
+    );
+    let app = app_in_project(&state, &guard, named, &source, at).await?;
     if !q.app_project.is_empty() {
         let project = reach.project_of_details(&main, &q.app_project).await?;
         permitted(&reach.effective_project(project), &source.repo_url)?;
     }
-    let (revision, _) = reach
-        .sources(&main)
-        .resolve(&source, &source.target_revision)
-        .await?;
+    let resolved = reach.sources(&main);
+    let resolved = resolved.resolve(&source, &source.target_revision).await;
+    let (revision, _) = resolved.map_err(|e| ApiError::plain(e.message))?;
     let mut refs = BTreeMap::new();
     // A source may refer to the Application's other sources.
     if let Some(app) = app {

@@ -1,0 +1,182 @@
+//! What Go calls the types of fields, found by reading them from nothing. Main functions:
+//! [`of_list`], [`of_map`] and [`qualified`].
+
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, MapAccess, SeqAccess, Visitor, value::StrDeserializer},
+};
+use std::fmt;
+
+/// Messages of a service that do not end as [`REQUESTS`] say.
+const OF_SERVICES: [&str; 3] = ["ClusterID", "SyncOptions", "ResourceActionParameters"];
+const REQUESTS: [&str; 3] = ["Request", "Query", "Response"];
+/// Lists that have names of their own.
+const LISTS: [(&str, &str); 2] = [
+    ("v1alpha1.ApplicationSource", "v1alpha1.ApplicationSources"),
+    ("v1alpha1.SyncWindow", "v1alpha1.SyncWindows"),
+];
+const ANY: &str = "interface {}";
+
+/// The name of a message with its package; `package` is that of the service.
+pub fn qualified(name: &str, package: &str) -> String {
+    let of_service =
+        OF_SERVICES.contains(&name) || REQUESTS.iter().any(|ending| name.ends_with(ending));
+    let package = match name {
+        "ObjectMeta" | "OwnerReference" | "ListMeta" | "LabelSelector" => "v1",
+        _ if of_service => package,
+        _ => "v1alpha1",
+    };
+    format!("{package}.{name}")
+}
+
+/// The type of a list that the visitor takes.
+pub fn of_list<'de, V: Visitor<'de>>(visitor: V, package: &str) -> String {
+    name(visitor.visit_seq(Nothing(package)))
+}
+
+/// The type of a map that the visitor takes.
+pub fn of_map<'de, V: Visitor<'de>>(visitor: V, package: &str) -> String {
+    name(visitor.visit_map(Nothing(package)))
+}
+
+fn name<T>(read: Result<T, Name>) -> String {
+    read.err().map_or_else(|| ANY.to_owned(), |name| name.0)
+}
+
+/// The name of a type, as the error of reading it.
+#[derive(Debug)]
+struct Name(String);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Name {}
+
+impl serde::de::Error for Name {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self(ANY.to_owned())
+    }
+}
+
+/// Has no value, and answers each question for one with the name of the type.
+#[derive(Clone, Copy)]
+struct Nothing<'a>(&'a str);
+
+macro_rules! scalars {
+    ($($method:ident $name:literal)*) => {$(
+        fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Name> {
+            Err(Name($name.to_owned()))
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Nothing<'_> {
+    type Error = Name;
+
+    scalars! {
+        deserialize_bool "bool" deserialize_str "string" deserialize_string "string"
+        deserialize_char "int32" deserialize_bytes "[]uint8" deserialize_byte_buf "[]uint8"
+        deserialize_i8 "int8" deserialize_i16 "int16" deserialize_i32 "int32"
+        deserialize_i64 "int64" deserialize_u8 "uint8" deserialize_u16 "uint16"
+        deserialize_u32 "uint32" deserialize_u64 "uint64" deserialize_f32 "float32"
+        deserialize_f64 "float64" deserialize_any "interface {}" deserialize_unit "interface {}"
+        deserialize_identifier "string" deserialize_ignored_any "interface {}"
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Name> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: V,
+    ) -> Result<V::Value, Name> {
+        Err(Name(ANY.to_owned()))
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Name> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Name> {
+        visitor.visit_seq(self)
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Name> {
+        visitor.visit_seq(self)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, Name> {
+        visitor.visit_seq(self)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Name> {
+        visitor.visit_map(self)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Name> {
+        Err(Name(qualified(name, self.0)))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Name> {
+        Err(Name("string".to_owned()))
+    }
+}
+
+impl<'de> SeqAccess<'de> for Nothing<'_> {
+    type Error = Name;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Name> {
+        let item = name(seed.deserialize(*self));
+        let named = LISTS.iter().find(|(own, _)| *own == item);
+        let of_service = !self.0.is_empty() && item.starts_with(&format!("{}.", self.0));
+        Err(Name(match named {
+            Some((_, list)) => (*list).to_owned(),
+            // Messages of services are pointers in Go.
+            None if of_service => format!("[]*{item}"),
+            None => format!("[]{item}"),
+        }))
+    }
+}
+
+impl<'de> MapAccess<'de> for Nothing<'_> {
+    type Error = Name;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Name> {
+        seed.deserialize(StrDeserializer::new("")).map(Some)
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Name> {
+        let value = name(seed.deserialize(*self));
+        Err(Name(format!("map[string]{value}")))
+    }
+}
