@@ -48,6 +48,29 @@ pub fn best_template<'a, T>(
         .map(|(_, template)| template)
 }
 
+/// The registry of charts with the longest path in common with `plain`, an address without a scheme:
+/// its settings serve for all of it.
+pub fn nearest_registry<'a>(
+    plain: &str,
+    repositories: impl IntoIterator<Item = &'a Repository>,
+) -> Option<&'a Repository> {
+    let parsed = |url: &str| {
+        let url = url.strip_prefix("oci://").unwrap_or(url);
+        RepoUrl::parse(&format!("oci://{url}")).ok()
+    };
+    let wanted = parsed(plain)?;
+    let common = |r: &Repository| {
+        let own = parsed(&r.repo)?;
+        wanted.under(&own).or_else(|| own.under(&wanted))
+    };
+    repositories
+        .into_iter()
+        .filter(|r| r.enable_oci || r.type_ == "oci")
+        .filter_map(|r| Some((common(r)?, r)))
+        .max_by_key(|(common, _)| *common)
+        .map(|(_, r)| r)
+}
+
 /// A URL for messages: without user and password, without control characters, and shortened.
 pub fn shown_url(url: &str) -> String {
     let text: String = url
@@ -256,6 +279,16 @@ impl ApplicationSource {
 }
 
 impl Repository {
+    /// As somebody without credentials reaches it. How a registry is spoken to is no secret.
+    #[must_use]
+    pub fn as_anybody(self) -> Self {
+        Self {
+            repo: self.repo,
+            insecure_oci_force_http: self.insecure_oci_force_http,
+            ..Self::default()
+        }
+    }
+
     /// Whether it has credentials of its own.
     pub fn has_credentials(&self) -> bool {
         let texts = [

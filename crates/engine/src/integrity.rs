@@ -16,6 +16,7 @@ use tiphys_api::{
     source::ApplicationSource,
 };
 use tiphys_gocompat::glob::Glob;
+use tiphys_signatures::{Check, Verdict};
 
 /// The name of the only check.
 const CHECK: &str = "GIT/GPG";
@@ -44,6 +45,21 @@ pub struct Signed {
     pub key: String,
     /// Such as `RSA`.
     pub cipher: String,
+}
+
+impl Signed {
+    pub fn new(revision: &str, author: &str, check: &Check) -> Self {
+        Self {
+            revision: revision.to_owned(),
+            author: author.to_owned(),
+            is_good: check.verdict == Verdict::Good,
+            is_signed: check.verdict != Verdict::Unsigned,
+            has_key: check.verdict != Verdict::MissingKey,
+            verdict: check.verdict.to_string(),
+            key: check.key.clone(),
+            cipher: check.cipher.to_owned(),
+        }
+    }
 }
 
 /// What a project demands, with the deprecated `signatureKeys` as a policy for every repository.

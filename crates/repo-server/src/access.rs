@@ -6,8 +6,7 @@ use crate::trust::Servers;
 use std::sync::Arc;
 use tiphys_api::{
     AppProject,
-    access::{best_template, same_repository},
-    repo_url::RepoUrl,
+    access::{best_template, nearest_registry, same_repository},
     repository::{RepoCreds, Repository},
 };
 use tiphys_engine::spec::source_permitted;
@@ -42,7 +41,7 @@ impl Known {
             let is_it = |r: &&Repository| same_repository(&r.repo, url);
             self.repositories.iter().find(is_it)
         });
-        let near = || plain.and_then(|plain| self.registry_near(plain));
+        let near = || plain.and_then(|plain| nearest_registry(plain, &self.repositories));
         let listed = found.or_else(near);
         let mut repository = listed.cloned().unwrap_or_default();
         url.clone_into(&mut repository.repo);
@@ -54,25 +53,6 @@ impl Known {
             repository.inherit(template);
         }
         (repository, listed.is_some())
-    }
-
-    /// The registry of charts with the longest path in common: its credentials are for all of it.
-    fn registry_near(&self, plain: &str) -> Option<&Repository> {
-        let parsed = |url: &str| {
-            let url = url.strip_prefix("oci://").unwrap_or(url);
-            RepoUrl::parse(&format!("oci://{url}")).ok()
-        };
-        let wanted = parsed(plain)?;
-        let registries = self.repositories.iter();
-        let common = |r: &Repository| {
-            let own = parsed(&r.repo)?;
-            wanted.under(&own).or_else(|| own.under(&wanted))
-        };
-        registries
-            .filter(|r| r.enable_oci || r.type_ == "oci")
-            .filter_map(|r| Some((common(r)?, r)))
-            .max_by_key(|(common, _)| *common)
-            .map(|(_, r)| r)
     }
 
     fn find(&self, wanted: OtherRepository<'_>) -> Result<(Repository, bool), RepoError> {
@@ -99,15 +79,7 @@ pub(crate) fn others(known: Known, servers: Arc<Servers>) -> Others {
         let (found, is_listed) = known.find(wanted)?;
         let permitted =
             is_listed || known.permitted.is_empty() || source_permitted(&project, &found.repo);
-        let found = if permitted {
-            found
-        } else {
-            Repository {
-                repo: found.repo,
-                insecure_oci_force_http: found.insecure_oci_force_http,
-                ..Repository::default()
-            }
-        };
+        let found = if permitted { found } else { found.as_anybody() };
         Ok(Reach {
             access: servers.access(&found, &known.project),
             permitted,

@@ -7,7 +7,6 @@ use tiphys_api::project::{SourceIntegrity, SourceIntegrityCheckResult};
 use tiphys_engine::integrity::{self, Signed};
 use tiphys_repo::{RepoAccess, Signature, SignatureQuestion};
 use tiphys_rpc::{ApiError, Code};
-use tiphys_signatures::Verdict;
 
 /// A commit, and how it was asked for.
 pub(crate) struct Revision<'a> {
@@ -86,15 +85,5 @@ impl Server {
 }
 
 fn signed(signature: &Signature) -> Signed {
-    let check = &signature.check;
-    Signed {
-        revision: signature.revision.clone(),
-        author: signature.author.clone(),
-        is_good: check.verdict == Verdict::Good,
-        is_signed: check.verdict != Verdict::Unsigned,
-        has_key: check.verdict != Verdict::MissingKey,
-        verdict: check.verdict.to_string(),
-        key: check.key.clone(),
-        cipher: check.cipher.to_owned(),
-    }
+    Signed::new(&signature.revision, &signature.author, &signature.check)
 }

@@ -17,7 +17,7 @@ use tiphys_api::{
 };
 use tiphys_engine::integrity::{self, Demand, Signed};
 use tiphys_repo::{Manifests, RepoAccess, RepoError, Signature, SignatureQuestion, Signatures};
-use tiphys_signatures::{Keyring, Verdict};
+use tiphys_signatures::Keyring;
 
 /// The keyring of the settings, read once.
 #[derive(Clone, Default)]
@@ -197,17 +197,7 @@ fn problems(demand: &Demand, found: &Signatures) -> Vec<String> {
 }
 
 fn signed(signature: &Signature) -> Signed {
-    let check = &signature.check;
-    Signed {
-        revision: signature.revision.clone(),
-        author: signature.author.clone(),
-        is_good: check.verdict == Verdict::Good,
-        is_signed: check.verdict != Verdict::Unsigned,
-        has_key: check.verdict != Verdict::MissingKey,
-        verdict: check.verdict.to_string(),
-        key: check.key.clone(),
-        cipher: check.cipher.to_owned(),
-    }
+    Signed::new(&signature.revision, &signature.author, &signature.check)
 }
 
 /// What a repo-server found. One that is older than `sourceIntegrity` tells what git printed, which

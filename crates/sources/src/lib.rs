@@ -12,6 +12,7 @@ mod hosts;
 mod hydrated;
 mod integrity;
 mod local;
+mod refs;
 mod remembered;
 mod remote;
 mod request;
@@ -22,6 +23,7 @@ pub use hosts::HostSettings;
 #[doc(hidden)]
 pub use hosts::ask as ask_host;
 pub use integrity::SignatureTrust;
+pub use refs::{RefError, RefSources};
 pub use remembered::Remembered;
 pub use request::{AppRequest, Before, SourceRequest, is_only_referred_to};
 pub use trees::TreeRequest;
@@ -159,7 +161,7 @@ impl Sources {
             let message = remote::message(self, request)?;
             return server.manifests(&message).await;
         }
-        let request = local::request(self, request);
+        let request = local::request(self, request)?;
         match before.and_then(|before| self.repos.unchanged(&request, before)) {
             Some(same) => Ok(same),
             None => self.repos.manifests(request).await,
@@ -180,7 +182,7 @@ impl Sources {
                 .await;
         }
         let (files, limits) = ((archive, checksum), UnpackLimits::default());
-        let request = local::request(self, request);
+        let request = local::request(self, request)?;
         self.repos.manifests_of_files(files, limits, request).await
     }
 
@@ -199,7 +201,7 @@ impl Sources {
 
     /// The parameters that can be set in a source.
     pub async fn details(&self, request: &SourceRequest) -> Result<Details, RepoError> {
-        self.repos.details(local::request(self, request)).await
+        self.repos.details(local::request(self, request)?).await
     }
 
     /// The names of the plugins, sorted.

@@ -1,6 +1,6 @@
 //! Answers requests from Git in this process.
 
-use crate::{Before, SourceRequest, Sources};
+use crate::{Before, SourceRequest, Sources, refs};
 use tiphys_api::{operation::RefTarget, repository::Repository};
 use tiphys_engine::{generate_paths, spec::source_permitted};
 use tiphys_repo::{
@@ -20,17 +20,24 @@ pub async fn pin(
     Ok(resolved.await?.sha)
 }
 
-pub fn request(sources: &Sources, request: &SourceRequest) -> ManifestRequest {
+/// # Errors
+/// It reads files of a chart, which has none to refer to.
+pub fn request(sources: &Sources, request: &SourceRequest) -> Result<ManifestRequest, RepoError> {
     let (settings, app) = ((sources.settings)(), &request.app);
     let kustomize = settings.kustomize_options();
-    let refs = app.refs.iter().map(|(name, target)| {
+    refs::no_charts(request.referred(), &app.refs)?;
+    let plain = app
+        .refs
+        .iter()
+        .filter(|(_, target)| !refs::is_chart(target));
+    let refs = plain.map(|(name, target)| {
         let source = RefSource {
             access: access_of(sources, target, &app.project),
             sha: target.target_revision.clone().unwrap_or_default(),
         };
         (name.clone(), source)
     });
-    ManifestRequest {
+    Ok(ManifestRequest {
         access: access(sources, request),
         source: request.source.clone(),
         sha: request.revision.clone(),
@@ -50,7 +57,7 @@ pub fn request(sources: &Sources, request: &SourceRequest) -> ManifestRequest {
         others: others(sources, &app.project),
         no_submodules: !settings.takes_submodules(),
         kustomize_versions: KustomizeVersions::of(&kustomize),
-    }
+    })
 }
 
 /// The repositories that bases and dependencies are in: with the credentials of the settings, if the
@@ -79,12 +86,7 @@ pub fn others(sources: &Sources, project: &str) -> Others {
         let repository = if permitted {
             Repository { repo, ..known }
         } else {
-            Repository {
-                repo,
-                // How a registry is spoken to is no secret.
-                insecure_oci_force_http: known.insecure_oci_force_http,
-                ..Repository::default()
-            }
+            Repository { repo, ..known }.as_anybody()
         };
         Ok(Reach {
             access: sources.access(&repository, &project),

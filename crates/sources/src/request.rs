@@ -4,7 +4,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-use tiphys_api::{operation::RefTarget, repository::Repository, source::ApplicationSource};
+use tiphys_api::{
+    Application, constants, operation::RefTarget, repository::Repository, source::ApplicationSource,
+};
+use tiphys_engine::spec;
 
 /// The fields common to all requests for the sources of one Application.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +32,25 @@ pub struct AppRequest {
     pub no_revision_cache: bool,
     /// The annotation that lists the paths that affect the Application.
     pub generate_paths: String,
+}
+
+impl AppRequest {
+    /// What the Application itself says; the cluster and `refs` are still missing. `instance`: its
+    /// instance name.
+    pub fn of(app: &Application, instance: String) -> Self {
+        let paths = app
+            .metadata
+            .annotations
+            .get(constants::MANIFEST_GENERATE_PATHS);
+        Self {
+            instance,
+            namespace: app.spec.destination.namespace.clone(),
+            project: spec::project_name(app).to_owned(),
+            several: spec::has_several(&app.spec),
+            generate_paths: paths.cloned().unwrap_or_default(),
+            ..Self::default()
+        }
+    }
 }
 
 /// One source.

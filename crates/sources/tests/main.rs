@@ -3,3 +3,4 @@
 
 mod hosts;
 mod integrity;
+mod refs;

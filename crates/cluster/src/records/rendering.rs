@@ -5,7 +5,7 @@ use super::Settings;
 use std::{borrow::Cow, collections::BTreeMap};
 use tiphys_api::{
     AppProject,
-    repo_url::RepoUrl,
+    access::nearest_registry,
     repository::{HelmOptions, KustomizeOptions, KustomizeVersion, RepoCreds, Repository},
     rpc::repo_server::ManifestRequest,
     source::ApplicationSource,
@@ -62,23 +62,9 @@ impl Settings {
 
     /// The registry with the longest path in common, of those that the project may use.
     fn registry_near(&self, plain: &str, project: &str) -> Option<&Repository> {
-        let parsed = |url: &str| {
-            let url = url.strip_prefix("oci://").unwrap_or(url);
-            RepoUrl::parse(&format!("oci://{url}")).ok()
-        };
-        let wanted = parsed(plain)?;
-        let common = |r: &Repository| {
-            let own = parsed(&r.repo)?;
-            wanted.under(&own).or_else(|| own.under(&wanted))
-        };
-        self.repositories
-            .iter()
-            .map(|r| &r.value)
-            .filter(|r| r.enable_oci || r.type_ == "oci")
-            .filter(|r| r.project.is_empty() || r.project == project)
-            .filter_map(|r| Some((common(r)?, r)))
-            .max_by_key(|(common, _)| *common)
-            .map(|(_, r)| r)
+        let all = self.repositories.iter().map(|r| &r.value);
+        let usable = all.filter(|r| r.project.is_empty() || r.project == project);
+        nearest_registry(plain, usable)
     }
 
     /// The part of a manifest request that is common to an Application's sources. `instance`: its
