@@ -11,6 +11,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { catalogScenario } from "./catalog.mjs";
 import { client, clone, kube, start } from "./tiphys.mjs";
 
 const ui = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -109,7 +110,7 @@ async function scenario(browser, up, base) {
       await repository.change("Add a greeting", (folder) => writeFile(join(folder, "guestbook/greeting.yaml"), CONFIG("hello")));
       // Synced and with an age: it is the live object in the tree, not what is only wanted.
       const shown = page.waitForSelector(`${greeting}:has([aria-label=Synced]) .node-age:not(:empty)`);
-      const there = until("the cluster has the ConfigMap", async () => (await cluster(address)) === 200);
+      const there = until("the cluster has the ConfigMap", async () => (await cluster(address)).status === 200);
       await api("GET", "/api/v1/applications/guestbook?refresh=normal");
       return measured(there, shown);
     });
@@ -128,7 +129,7 @@ async function scenario(browser, up, base) {
     await step("a file deleted in Git disappears from the tree", async () => {
       await repository.change("Remove the greeting", (folder) => unlink(join(folder, "guestbook/greeting.yaml")));
       const gone = page.waitForSelector(greeting, { state: "detached" });
-      const absent = until("the cluster has no ConfigMap", async () => (await cluster(address)) === 404);
+      const absent = until("the cluster has no ConfigMap", async () => (await cluster(address)).status === 404);
       await api("GET", "/api/v1/applications/guestbook?refresh=normal");
       return measured(absent, gone);
     });
@@ -169,6 +170,7 @@ async function scenario(browser, up, base) {
     await page.goto(`${base}/applications`);
     await page.waitForSelector("[data-app=staging]");
     await picture(page, "list-1280");
+    await catalogScenario({ page, base, api, cluster, step, until, picture });
     await step("the browser reported no errors", async () => assert.deepEqual(problems, []));
     await narrow(browser, up, base);
     await step("logging out ends the session", async () => {
