@@ -224,7 +224,7 @@ impl Syncer<'_> {
         assert_eq!(self.count("charts"), CHARTS);
         let versions = "charts, jsonb_array_elements(info->'chartVersions')";
         assert_eq!(self.count(versions), CHARTS * (last + 1));
-        let complete = "files WHERE info->>'readme' LIKE 'one-% 1._.0'";
+        let complete = "files WHERE info->>'Readme' LIKE 'one-% 1._.0'";
         assert_eq!(self.count(complete), CHARTS * (last + 1));
         assert_eq!(self.count("files"), CHARTS * (last + 1));
     }
