@@ -145,7 +145,8 @@ impl Install {
         self.git.install(url, &change).await
     }
 
-    /// The manifests, the Application and what is worth to know, from the control plane that one is logged in to.
+    /// The manifests, the Application and what is worth to know, from the control plane that one is
+    /// logged in to.
     async fn by_control_plane(
         &self,
         opened: &Opened,
