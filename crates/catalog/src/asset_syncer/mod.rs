@@ -12,7 +12,7 @@ use crate::{
     CatalogError, Filter, Form, RepoId, Store, blocking,
     lease::leased,
     opening::Opening,
-    store::{PostgresOptions, Ssl, is_url},
+    store::{PostgresOptions, Ssl, is_url, shown},
 };
 use std::{
     path::PathBuf,
@@ -149,7 +149,7 @@ async fn open(line: &Line, surroundings: &Surroundings) -> Result<Arc<Store>, As
     let address = &line.database_url;
     let is_pair = |(_, port): (&str, &str)| port.parse::<u16>().is_ok();
     if !is_url(address) && !address.split_once(':').is_some_and(is_pair) {
-        let shown = tiphys_api::access::shown_url(address);
+        let shown = shown(address);
         return Err(failed(format!("can't parse database URL: {shown}")));
     }
     if let Some(store) = &surroundings.store {

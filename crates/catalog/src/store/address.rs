@@ -24,7 +24,7 @@ impl PostgresOptions {
         let (host, port) = address.rsplit_once(':').unwrap_or((address, PORT));
         let port = port.parse();
         self.port = port.map_err(|_| {
-            let shown = tiphys_api::access::shown_url(address);
+            let shown = shown(address);
             CatalogError::Invalid(format!("{shown} is not HOST:PORT"))
         })?;
         host.clone_into(&mut self.host);
@@ -49,7 +49,7 @@ impl PostgresOptions {
         }
         let known: Config = format!("{base}?{}", others.join("&"))
             .parse()
-            .map_err(|e| invalid(&format!("{e}")))?;
+            .map_err(|e: tokio_postgres::Error| invalid(&cause(&e)))?;
         let [Host::Tcp(host), rest @ ..] = known.get_hosts() else {
             return Err(invalid("it names no host"));
         };
@@ -83,6 +83,17 @@ impl PostgresOptions {
 
 pub(crate) fn is_url(address: &str) -> bool {
     SCHEMES.iter().any(|scheme| address.starts_with(scheme))
+}
+
+/// An address without what may be a password in it.
+pub(crate) fn shown(address: &str) -> &str {
+    address.rsplit('@').next().unwrap_or_default()
+}
+
+/// What is wrong with a URL: the name of a part, never its value.
+fn cause(e: &tokio_postgres::Error) -> String {
+    let cause = std::error::Error::source(e);
+    cause.map_or_else(|| e.to_string(), ToString::to_string)
 }
 
 fn invalid(why: &str) -> CatalogError {

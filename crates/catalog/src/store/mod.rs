@@ -17,7 +17,7 @@ mod sqlite;
 mod tags;
 mod tls;
 
-pub(crate) use address::is_url;
+pub(crate) use address::{is_url, shown};
 pub(crate) use charts::StoredSection;
 pub(crate) use files::{FilesOutcome, FilesRow, IconOutcome, IconState};
 pub use kept::Kept;
