@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` shows the main job working, `make test` passes the tests.
-.PHONY: run test test-real bench check lint ui browser
+.PHONY: run test test-real test-kills bench check lint ui browser
 
 CARGO ?= cargo
 
@@ -33,6 +33,9 @@ browser: ui        ## the web UI in a real browser, following Git; says so when 
 test-real:         ## the same scenarios against a real control plane (built on first use: 7 to 12 minutes)
 	scripts/control-plane build > /dev/null
 	TIPHYS_ALLOW_SKIP="$${TIPHYS_ALLOW_SKIP-$(if $(ARGOCD_CLI),,argocd)}" scripts/with-skips scripts/test-real
+
+test-kills:        ## the catalogue is killed at 408 moments (`make test` has 24): in SQLite and in PostgreSQL 204 each
+	TIPHYS_KILLS=68 $(CARGO) test --workspace --test cli -- --nocapture catalog_kill
 
 bench: ui          ## figures of this machine
 	$(CARGO) build --release --package tiphys-cli

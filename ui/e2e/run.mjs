@@ -2,7 +2,8 @@
 //
 // TIPHYS_BIN   the program (default: the newest of target/release/tiphys and target/debug/tiphys)
 // CHROMIUM     the browser (default: the usual places)
-// E2E_PREVIEW  set: serve ui/dist beside a program that was built without its page
+// E2E_ONLY     catalog: only that part
+// E2E_PREVIEW  set: serve ui/dist, or the folder that it names, beside a program that was built without its page
 
 import assert from "node:assert/strict";
 import { existsSync, statSync } from "node:fs";
@@ -11,6 +12,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { catalogScenario } from "./catalog.mjs";
 import { client, clone, kube, start } from "./tiphys.mjs";
 
 const ui = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -64,7 +66,8 @@ async function login(page, base, password) {
 
 async function preview(api) {
   const vite = await import("vite");
-  const server = await vite.preview({ root: ui, logLevel: "error", preview: { port: 0, host: "127.0.0.1", proxy: { "/api": api } } });
+  const outDir = first([process.env.E2E_PREVIEW, "dist"]) ?? "dist";
+  const server = await vite.preview({ root: ui, logLevel: "error", build: { outDir }, preview: { port: 0, host: "127.0.0.1", proxy: { "/api": api } } });
   return { url: server.resolvedUrls.local[0].replace(/\/$/, ""), close: () => server.close() };
 }
 
@@ -94,81 +97,8 @@ async function scenario(browser, up, base) {
       assert.deepEqual(names, ["chart", "examples", "guestbook", "waves"]);
       assert.equal(await page.locator(".app-row .badge", { hasText: "Healthy" }).count(), 4);
     });
-    await step("the filter finds by name", async () => {
-      await page.fill(".filter", "wav");
-      await page.waitForFunction(() => document.querySelectorAll("[data-app]").length === 1);
-      await page.fill(".filter", "");
-    });
-    await step("the tree shows Deployment, ReplicaSet and Pod", async () => {
-      await page.click("[data-app=guestbook] .cover");
-      for (const kind of ["Deployment", "ReplicaSet", "Pod", "Service"]) await page.waitForSelector(`[data-kind=${kind}]`);
-      await page.evaluate(() => (window.notReloaded = true));
-    });
-    const address = "/api/v1/namespaces/guestbook/configmaps/greeting";
-    await step("a file added in Git appears in the tree", async () => {
-      await repository.change("Add a greeting", (folder) => writeFile(join(folder, "guestbook/greeting.yaml"), CONFIG("hello")));
-      // Synced and with an age: it is the live object in the tree, not what is only wanted.
-      const shown = page.waitForSelector(`${greeting}:has([aria-label=Synced]) .node-age:not(:empty)`);
-      const there = until("the cluster has the ConfigMap", async () => (await cluster(address)) === 200);
-      await api("GET", "/api/v1/applications/guestbook?refresh=normal");
-      return measured(there, shown);
-    });
-    await step("more replicas in Git appear in the tree", async () => {
-      const before = await page.locator("[data-kind=Pod]").count();
-      await repository.change("Run more", async (folder) => {
-        const file = join(folder, "guestbook/guestbook.yaml");
-        const text = await readFile(file, "utf8");
-        await writeFile(file, /replicas: \d+/.test(text) ? text.replace(/replicas: \d+/, "replicas: 4") : text.replace(/kind: Deployment[\s\S]*?\nspec:\n/, "$&  replicas: 4\n"));
-      });
-      await api("GET", "/api/v1/applications/guestbook?refresh=normal");
-      await page.waitForFunction(() => document.querySelectorAll("[data-kind=Pod]").length === 4);
-      await page.waitForFunction(() => document.querySelectorAll("[data-kind=Pod] [aria-label=Healthy]").length === 4);
-      return `${before} to 4 Pods`;
-    });
-    await step("a file deleted in Git disappears from the tree", async () => {
-      await repository.change("Remove the greeting", (folder) => unlink(join(folder, "guestbook/greeting.yaml")));
-      const gone = page.waitForSelector(greeting, { state: "detached" });
-      const absent = until("the cluster has no ConfigMap", async () => (await cluster(address)) === 404);
-      await api("GET", "/api/v1/applications/guestbook?refresh=normal");
-      return measured(absent, gone);
-    });
-    await step("a node opens its live manifest", async () => {
-      await page.click("[data-kind=Deployment]");
-      await page.click("text=Live manifest");
-      await page.waitForSelector("pre.code >> text=kind: Deployment");
-      await page.press("body", "Escape");
-      await page.waitForSelector(".panel", { state: "detached" });
-    });
-    await step("all of it without a reload", async () => {
-      assert.equal(await page.evaluate(() => window.notReloaded), true);
-    });
-    await step("an Application is synced with the button, and its drift is shown", async () => {
-      await createManual(api, spec);
-      await page.goto(`${base}/applications/staging`);
-      await page.waitForSelector("[data-kind=Deployment] [aria-label=Missing]");
-      await page.click(".page-head button.primary");
-      await page.click("dialog button.primary");
-      await page.waitForSelector(".tiles .badge >> text=Healthy");
-      await page.waitForSelector(".tiles .badge >> text=Synced");
-      await repository.change("Change the greeting", async (folder) => {
-        const file = join(folder, "waves/backend.yaml");
-        await writeFile(file, (await readFile(file, "utf8")).replace(/greeting: .*/, "greeting: good morning"));
-      });
-      await api("GET", "/api/v1/applications/staging?refresh=normal");
-      await page.waitForSelector(".tiles .badge >> text=OutOfSync");
-      await page.click("[data-kind=ConfigMap]");
-      await page.waitForSelector(".diff .added >> text=good morning");
-    });
-    await page.click(".toast button");
-    await picture(page, "diff-1280");
-    await api("GET", "/api/v1/applications/waves?refresh=normal");
-    await page.goto(`${base}/applications/waves`);
-    await page.waitForFunction(() => document.querySelectorAll("[data-kind=Pod] [aria-label=Healthy]").length >= 2);
-    await page.waitForSelector(".tiles .badge >> text=Synced");
-    await picture(page, "tree-1280");
-    await page.goto(`${base}/applications`);
-    await page.waitForSelector("[data-app=staging]");
-    await picture(page, "list-1280");
+    if (process.env.E2E_ONLY !== "catalog") await followsGit({ page, base, api, cluster, repository, spec });
+    await catalogScenario({ page, base, api, cluster, step, until, picture });
     await step("the browser reported no errors", async () => assert.deepEqual(problems, []));
     await narrow(browser, up, base);
     await step("logging out ends the session", async () => {
@@ -184,6 +114,85 @@ async function scenario(browser, up, base) {
     await context.close();
     await repository.remove();
   }
+}
+
+async function followsGit({ page, base, api, cluster, repository, spec }) {
+  await step("the filter finds by name", async () => {
+    await page.fill(".filter", "wav");
+    await page.waitForFunction(() => document.querySelectorAll("[data-app]").length === 1);
+    await page.fill(".filter", "");
+  });
+  await step("the tree shows Deployment, ReplicaSet and Pod", async () => {
+    await page.click("[data-app=guestbook] .cover");
+    for (const kind of ["Deployment", "ReplicaSet", "Pod", "Service"]) await page.waitForSelector(`[data-kind=${kind}]`);
+    await page.evaluate(() => (window.notReloaded = true));
+  });
+  const address = "/api/v1/namespaces/guestbook/configmaps/greeting";
+  await step("a file added in Git appears in the tree", async () => {
+    await repository.change("Add a greeting", (folder) => writeFile(join(folder, "guestbook/greeting.yaml"), CONFIG("hello")));
+    // Synced and with an age: it is the live object in the tree, not what is only wanted.
+    const shown = page.waitForSelector(`${greeting}:has([aria-label=Synced]) .node-age:not(:empty)`);
+    const there = until("the cluster has the ConfigMap", async () => (await cluster(address)).status === 200);
+    await api("GET", "/api/v1/applications/guestbook?refresh=normal");
+    return measured(there, shown);
+  });
+  await step("more replicas in Git appear in the tree", async () => {
+    const before = await page.locator("[data-kind=Pod]").count();
+    await repository.change("Run more", async (folder) => {
+      const file = join(folder, "guestbook/guestbook.yaml");
+      const text = await readFile(file, "utf8");
+      await writeFile(file, /replicas: \d+/.test(text) ? text.replace(/replicas: \d+/, "replicas: 4") : text.replace(/kind: Deployment[\s\S]*?\nspec:\n/, "$&  replicas: 4\n"));
+    });
+    await api("GET", "/api/v1/applications/guestbook?refresh=normal");
+    await page.waitForFunction(() => document.querySelectorAll("[data-kind=Pod]").length === 4);
+    await page.waitForFunction(() => document.querySelectorAll("[data-kind=Pod] [aria-label=Healthy]").length === 4);
+    return `${before} to 4 Pods`;
+  });
+  await step("a file deleted in Git disappears from the tree", async () => {
+    await repository.change("Remove the greeting", (folder) => unlink(join(folder, "guestbook/greeting.yaml")));
+    const gone = page.waitForSelector(greeting, { state: "detached" });
+    const absent = until("the cluster has no ConfigMap", async () => (await cluster(address)).status === 404);
+    await api("GET", "/api/v1/applications/guestbook?refresh=normal");
+    return measured(absent, gone);
+  });
+  await step("a node opens its live manifest", async () => {
+    await page.click("[data-kind=Deployment]");
+    await page.click("text=Live manifest");
+    await page.waitForSelector("pre.code >> text=kind: Deployment");
+    await page.press("body", "Escape");
+    await page.waitForSelector(".panel", { state: "detached" });
+  });
+  await step("all of it without a reload", async () => {
+    assert.equal(await page.evaluate(() => window.notReloaded), true);
+  });
+  await step("an Application is synced with the button, and its drift is shown", async () => {
+    await createManual(api, spec);
+    await page.goto(`${base}/applications/staging`);
+    await page.waitForSelector("[data-kind=Deployment] [aria-label=Missing]");
+    await page.click(".page-head button.primary");
+    await page.click("dialog button.primary");
+    await page.waitForSelector(".tiles .badge >> text=Healthy");
+    await page.waitForSelector(".tiles .badge >> text=Synced");
+    await repository.change("Change the greeting", async (folder) => {
+      const file = join(folder, "waves/backend.yaml");
+      await writeFile(file, (await readFile(file, "utf8")).replace(/greeting: .*/, "greeting: good morning"));
+    });
+    await api("GET", "/api/v1/applications/staging?refresh=normal");
+    await page.waitForSelector(".tiles .badge >> text=OutOfSync");
+    await page.click("[data-kind=ConfigMap]");
+    await page.waitForSelector(".diff .added >> text=good morning");
+  });
+  // It goes by itself, too.
+  await page.click(".toast button", { timeout: 1000 }).catch(() => undefined);
+  await picture(page, "diff-1280");
+  await api("GET", "/api/v1/applications/waves?refresh=normal");
+  await page.goto(`${base}/applications/waves`);
+  await page.waitForFunction(() => document.querySelectorAll("[data-kind=Pod] [aria-label=Healthy]").length >= 2);
+  await page.waitForSelector(".tiles .badge >> text=Synced");
+  await picture(page, "tree-1280");
+  await page.goto(`${base}/applications`);
+  await page.waitForSelector("[data-app=staging]");
+  await picture(page, "list-1280");
 }
 
 /** An Application that nobody syncs by itself. */

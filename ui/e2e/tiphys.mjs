@@ -60,20 +60,23 @@ export async function client(base, password) {
   return (method, path, body) => call(method, path, body, token);
 }
 
-/** The status code of a path of the Kubernetes API. */
+/** Calls the Kubernetes API; answers its status and text. */
 export async function kube(kubeconfig) {
   const text = await readFile(kubeconfig, "utf8");
   const value = (key) => new RegExp(`^\\s*(?:- )?${key}:\\s*"?([^"\\s]+)"?\\s*$`, "m").exec(text)?.[1];
   const [server, token, ca] = [value("server"), value("token"), value("certificate-authority-data")];
   if (!server || !token) throw new Error("the kubeconfig names no server or token");
   const agent = new https.Agent({ keepAlive: true, ca: ca && Buffer.from(ca, "base64") });
-  return (path) =>
+  return (path, method = "GET", body = undefined) =>
     new Promise((resolve, reject) => {
-      const request = https.get(server + path, { agent, headers: { Authorization: `Bearer ${token}` } }, (response) => {
-        response.resume();
-        response.on("end", () => resolve(response.statusCode));
+      const headers = { Authorization: `Bearer ${token}`, ...(body && { "Content-Type": "application/json" }) };
+      const request = https.request(server + path, { agent, method, headers }, (response) => {
+        let text = "";
+        response.setEncoding("utf8").on("data", (part) => (text += part));
+        response.on("end", () => resolve({ status: response.statusCode, text }));
       });
       request.on("error", reject);
+      request.end(body && JSON.stringify(body));
     });
 }
 

@@ -2,7 +2,10 @@
 
 use crate::world::{World, serve};
 use std::sync::Arc;
-use tiphys_catalog::{Form, RepoId, Store, store::PostgresOptions};
+use tiphys_catalog::{
+    Form, RepoId, Store,
+    store::{PostgresOptions, Ssl, SslMode},
+};
 use tiphys_testkit::postgres::{Postgres, USER};
 
 async fn open(postgres: &Postgres, database: &str) -> Arc<Store> {
@@ -97,6 +100,7 @@ async fn a_lost_connection_is_opened_again_and_nothing_is_lost() {
     );
 }
 
+/// Report 11: the table, and what else libpq does.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_are_encrypted_as_demanded() {
     let names = |host: &str| rcgen::generate_simple_self_signed([host.to_owned()]);
@@ -108,10 +112,20 @@ async fn connections_are_encrypted_as_demanded() {
         return;
     };
     let plain = Postgres::start().expect("there was one");
-    let (good, other) = (good.cert.pem(), other.cert.pem());
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    };
+    let (good, other) = (
+        file("good.crt", &good.cert.pem()),
+        file("other.crt", &other.cert.pem()),
+    );
     // `Some(true)`: it is encrypted; `None`: there is no connection.
-    for (server, host, mode, authorities, wanted) in [
+    for (server, host, mode, root, wanted) in [
         (&postgres, "localhost", "disable", "", Some(false)),
+        (&postgres, "localhost", "disable", "/none", Some(false)),
         (&postgres, "localhost", "allow", "", Some(false)),
         (&postgres, "localhost", "", "", Some(true)),
         (&postgres, "127.0.0.1", "prefer", &*other, Some(true)),
@@ -124,25 +138,27 @@ async fn connections_are_encrypted_as_demanded() {
         (&postgres, "127.0.0.1", "verify-full", &*good, None),
         (&postgres, "localhost", "verify-full", &*other, None),
         (&postgres, "localhost", "verify-full", "", None),
+        (&postgres, "localhost", "verify-full", "system", None),
+        (&postgres, "localhost", "require", "/none", None),
         (&plain, "localhost", "allow", "", Some(false)),
         (&plain, "localhost", "prefer", "", Some(false)),
         (&plain, "localhost", "require", "", None),
+        (&plain, "localhost", "require", &*good, None),
+        (&plain, "localhost", "verify-ca", &*good, None),
         (&plain, "localhost", "verify-full", &*good, None),
     ] {
         let database = server.database();
-        let options = PostgresOptions {
-            host: host.to_owned(),
-            port: server.port(),
-            user: USER.to_owned(),
-            database: database.clone(),
-            ssl_mode: mode.parse().expect("a mode"),
-            authorities: authorities.to_owned(),
-            ..PostgresOptions::default()
-        };
+        // In the URL; what is empty there is not set.
+        let address = format!(
+            "postgres://{USER}:hidden%40word@{host}:{}/{database}?sslmode={mode}&sslrootcert={root}",
+            server.port()
+        );
+        let options = PostgresOptions::default().at(&address).expect(&address);
         let opened = tokio::task::spawn_blocking(|| Store::postgres(options)).await;
         let opened = opened.expect("a thread");
         let why = opened.as_ref().err().map(ToString::to_string);
         assert_eq!(opened.is_ok(), wanted.is_some(), "{host} {mode:?}: {why:?}");
+        assert!(!why.unwrap_or_default().contains("hidden"));
         let encrypted = "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid)
             WHERE s.ssl AND a.application_name = 'tiphys-catalog' AND a.datname = ";
         let encrypted = server.psql("postgres", &format!("{encrypted}'{database}'"));
@@ -150,11 +166,107 @@ async fn connections_are_encrypted_as_demanded() {
         assert_eq!(is_encrypted, wanted == Some(true), "{host} {mode:?}");
         drop(opened);
     }
-    let unknown = "sure"
-        .parse::<tiphys_catalog::store::SslMode>()
-        .expect_err("refused");
+}
+
+/// A self-signed certificate of a user and its key.
+fn user(name: &str) -> (String, String) {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let mut about = rcgen::CertificateParams::default();
+    about
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, name);
+    let certificate = about.self_signed(&key).expect("a certificate");
+    (certificate.pem(), key.serialize_pem())
+}
+
+/// Report 11: certificates of users, their keys, and files that change.
+#[tokio::test(flavor = "multi_thread")]
+async fn users_show_certificates() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let server = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
+    let (certificate, key) = user("demanded");
+    let (server_pem, server_key) = (server.cert.pem(), server.signing_key.serialize_pem());
+    let Some(postgres) = Postgres::start_demanding(&server_pem, &server_key, &certificate) else {
+        tiphys_testkit::skip("postgres", "there is no PostgreSQL here");
+        return;
+    };
+    let database = postgres.database();
+    postgres.psql(
+        &database,
+        &format!("CREATE ROLE demanded LOGIN; ALTER DATABASE {database} OWNER TO demanded"),
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str, mode: u32| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("a mode");
+        path
+    };
+    let root = file("root.crt", &server_pem, 0o644);
+    let certificate = file("user.crt", &certificate, 0o644);
+    let key = file("user.key", &key, 0o600);
+    let (foreign, foreign_key) = user("demanded");
+    let foreign = file("foreign.crt", &foreign, 0o644);
+    let foreign_key = file("foreign.key", &foreign_key, 0o600);
+    let none = std::path::PathBuf::new();
+    let options = |certificate: &std::path::Path, key: &std::path::Path| PostgresOptions {
+        host: "localhost".to_owned(),
+        port: postgres.port(),
+        user: "demanded".to_owned(),
+        database: database.clone(),
+        ssl: Ssl::new("verify-full", &root, certificate, key).expect("settings"),
+        ..PostgresOptions::default()
+    };
+    for (certificate, key, why) in [
+        (&none, &none, "certificate"),
+        (&foreign, &foreign_key, "ca"),
+        (&certificate, &none, "sslcert needs sslkey"),
+    ] {
+        let options = options(certificate, key);
+        let opened = tokio::task::spawn_blocking(|| Store::postgres(options)).await;
+        let refused = opened.expect("a thread").err().expect("it is refused");
+        let refused = refused.to_string().to_lowercase();
+        assert!(refused.contains(why), "{refused}");
+    }
+    for mode in [0o644, 0o610, 0o602] {
+        file(
+            "user.key",
+            &std::fs::read_to_string(&key).expect("a key"),
+            mode,
+        );
+        let options = options(&certificate, &key);
+        let opened = tokio::task::spawn_blocking(|| Store::postgres(options)).await;
+        let why = opened.expect("a thread").err().expect("it is refused");
+        assert!(why.to_string().contains("group or world access"), "{why}");
+    }
+    file(
+        "user.key",
+        &std::fs::read_to_string(&key).expect("a key"),
+        0o600,
+    );
+    let options = options(&certificate, &key);
+    let store = tokio::task::spawn_blocking(|| Store::postgres(options)).await;
+    let store = Arc::new(store.expect("a thread").expect("it is let in"));
+    // What is in the files counts for the next connection.
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'demanded'";
+    for (name, text, works) in [
+        ("root.crt", &*user("localhost").0, false),
+        ("root.crt", &*server_pem, true),
+    ] {
+        file(name, text, 0o644);
+        postgres.psql("postgres", end);
+        let listed = on(&store, |store| store.repos()).await;
+        assert_eq!(listed.is_ok(), works, "{:?}", listed.err());
+    }
+}
+
+#[test]
+fn words_of_modes() {
+    let unknown = "sure".parse::<SslMode>().expect_err("refused");
     assert!(
-        unknown.to_string().contains("verify-ca, verify-full"),
+        unknown
+            .to_string()
+            .contains("disable, allow, prefer, require, verify-ca, verify-full"),
         "{unknown}"
     );
 }

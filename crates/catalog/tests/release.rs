@@ -6,11 +6,11 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tiphys_api::source::ApplicationSource;
+use tiphys_api::{Application, source::ApplicationSource};
 use tiphys_catalog::{
     CatalogError, RepoId, Repository, Store,
     release::{
-        Facts, Origin,
+        Chosen, Facts, Origin, annotations,
         merge::{Prefer, merge},
         newer, parse_values,
         upgrade::{Plan, Wanted, plan},
@@ -271,6 +271,17 @@ async fn upgrade_without_current() {
     let id = world.repository.id.clone();
     world.store.delete_repo(&id).expect("the database");
     assert_eq!(offered(&world.store), None, "its origin is gone");
+    let mut app: Application = serde_json::from_value(json!({
+        "metadata": {"name": "shop"}, "spec": {"source": installed.clone()},
+    }))
+    .expect("an Application");
+    let came_from = |app: &Application| {
+        let chosen = Chosen::one(app, None).expect("a chart");
+        chosen.came_from()
+    };
+    assert_eq!(came_from(&app), None, "somebody else made it");
+    app.metadata.annotations = annotations("team/r", "web", "1.0.0", "");
+    assert_eq!(came_from(&app).as_deref(), Some("team/r/web"));
     let url = std::mem::replace(
         &mut world.repository.url,
         format!("{}/moved", world.server.url()),

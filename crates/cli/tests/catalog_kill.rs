@@ -1,17 +1,24 @@
 //! `kill -9` while AppRepositories are read, read again and deleted, at moments determined by a
-//! seed: no chart is lost, and none is left over.
+//! seed: no chart is lost, and none is left over. In SQLite it is `up` that is killed, in PostgreSQL
+//! the asset-syncer.
 //!
-//! `TIPHYS_KILLS` sets the number of seeds (4 by default; the full run uses 200), `TIPHYS_SEED` the
-//! first one.
+//! `TIPHYS_KILLS` sets the number of seeds of each (4 by default), each with three moments; `make
+//! test-kills` has 204 of them. `TIPHYS_SEED` is the first one.
 
 use crate::scenarios::world::program;
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, thread, time::Duration};
+use std::{
+    collections::BTreeSet,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
 use tempfile::TempDir;
 use tiphys_testkit::{
     Api, Options, PATIENCE, Rng, Tiphys,
     charts::{FileServer, index, plain_chart},
     eventually, first_seed, namespaced, output_of,
+    postgres::{Postgres, USER},
 };
 
 const REPOSITORIES: [&str; 3] = ["one", "two", "three"];
@@ -158,12 +165,120 @@ fn round(seed: u64) {
     tiphys.kill();
 }
 
-#[test]
-fn no_chart_is_lost_or_left_over() {
+/// The asset-syncer of one repository in a PostgreSQL.
+struct Syncer<'a> {
+    postgres: &'a Postgres,
+    database: String,
+    url: String,
+    rng: Rng,
+}
+
+impl Syncer<'_> {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        command.arg("asset-syncer").args(words);
+        command.args([
+            &format!("--database-url=127.0.0.1:{}", self.postgres.port()),
+            &format!("--database-user={USER}"),
+            &format!("--database-name={}", self.database),
+            "--namespace=team-a",
+        ]);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
+
+    /// Kills it a moment after its start, and lets it work to the end then.
+    fn disturbed(&mut self, words: &[&str]) {
+        let killed = self.command(words).stderr(Stdio::null()).spawn();
+        let mut killed = killed.expect("it starts");
+        let moment = self.rng.below(LONGEST_MS);
+        thread::sleep(Duration::from_millis(moment));
+        // It may have ended by itself.
+        let _ = killed.kill();
+        killed.wait().expect("it ends");
+        // As if the time of its lease were over.
+        self.postgres.psql(
+            &self.database,
+            "DO $$ BEGIN IF to_regclass('tiphys_leases') IS NOT NULL THEN
+                UPDATE tiphys_leases SET until = 0; END IF; END $$",
+        );
+        let ended = self.command(words).stderr(Stdio::piped()).output();
+        let ended = ended.expect("it runs");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{words:?}: {said}");
+    }
+
+    fn sync(&mut self) {
+        let url = self.url.clone();
+        self.disturbed(&["sync", "one", &url, "helm"]);
+    }
+
+    fn count(&self, from: &str) -> usize {
+        let sql = format!("SELECT count(*) FROM {from}");
+        let count = self.postgres.psql(&self.database, &sql);
+        count.trim().parse().expect("a number")
+    }
+
+    /// Everything that is published is there once, and nothing else.
+    fn check(&self, last: usize) {
+        assert_eq!(self.count("charts"), CHARTS);
+        let versions = "charts, jsonb_array_elements(info->'chartVersions')";
+        assert_eq!(self.count(versions), CHARTS * (last + 1));
+        let complete = "files WHERE info->>'Readme' LIKE 'one-% 1._.0'";
+        assert_eq!(self.count(complete), CHARTS * (last + 1));
+        assert_eq!(self.count("files"), CHARTS * (last + 1));
+    }
+}
+
+fn round_of_postgres(seed: u64, postgres: &Postgres) {
+    let server = FileServer::start();
+    let mut syncer = Syncer {
+        postgres,
+        database: postgres.database(),
+        url: format!("{}/one", server.url()),
+        rng: Rng::new(seed),
+    };
+    for last in [0, 2] {
+        publish(&server, last);
+        syncer.sync();
+        syncer.check(last);
+    }
+    syncer.disturbed(&["delete", "one"]);
+    for table in ["repos", "charts", "files"] {
+        assert_eq!(syncer.count(table), 0, "{table}");
+    }
+    let ours = syncer.postgres.psql(
+        &syncer.database,
+        "SELECT tablename FROM pg_tables WHERE tablename LIKE 'tiphys_%' AND
+            tablename NOT IN ('tiphys_schema', 'tiphys_kept')",
+    );
+    for table in ours.split_whitespace() {
+        assert_eq!(syncer.count(table), 0, "{table}");
+    }
+}
+
+/// The seeds of a run.
+fn seeds() -> impl Iterator<Item = u64> {
     let kills = std::env::var("TIPHYS_KILLS").map_or(Ok(4), |kills| kills.parse::<u64>());
     let first = first_seed();
-    for seed in (0..kills.expect("a number")).map(|n| first.wrapping_add(n)) {
+    (0..kills.expect("a number")).map(move |n| first.wrapping_add(n))
+}
+
+#[test]
+fn no_chart_is_lost_or_left_over() {
+    for seed in seeds() {
         println!("TIPHYS_SEED={seed}");
         round(seed);
+    }
+}
+
+#[test]
+fn no_chart_of_postgres_is_lost_or_left_over() {
+    let Some(postgres) = Postgres::start_or_skip() else {
+        return;
+    };
+    for seed in seeds() {
+        println!("TIPHYS_SEED={seed}");
+        round_of_postgres(seed, &postgres);
     }
 }

@@ -4,6 +4,7 @@
 mod applicationset_deletions;
 mod applicationset_hosts;
 mod applicationsets;
+mod apprepositories;
 mod hydrator;
 mod metrics;
 mod notifications;

@@ -145,6 +145,54 @@ async fn what_is_previewed_can_be_written() {
     assert_eq!(status, 400, "{body}");
 }
 
+/// What was looked at is written, or nothing: also when the change comes while it is written.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_never_overwrites_others() {
+    let world = World::start().await;
+    world.catalog.fill().await;
+    let chart = json!({"namespace": "team", "repository": "r", "path": "web", "version": "1.0.0"});
+    let request = json!({"chart": chart, "name": "shop", "values": "colour: blue\n"});
+    let (_, preview) = post(&world, "/api/v1/catalog/install", request).await;
+    let created = "/api/v1/applications?validate=false";
+    let (status, created) = post(&world, created, preview["application"].clone()).await;
+    assert_eq!(status, 200, "{created}");
+    let path = "/api/v1/applications/shop";
+    let write = async |app: &Value, version: &Value| {
+        let version = version.as_str().expect("a version");
+        let path = format!("{path}?validate=false&resourceVersion={version}");
+        world.rest(Method::PUT, &path, Some(app.clone())).await
+    };
+    let known = created["metadata"]["resourceVersion"].clone();
+    // Someone else is between the look and the write.
+    let mut others = created.clone();
+    others["metadata"]["labels"] = json!({"team": "x"});
+    let (status, others) = write(&others, &known).await;
+    assert_eq!(status, 200, "{others}");
+    let mut ours = created.clone();
+    ours["spec"]["source"]["targetRevision"] = "1.1.0".into();
+    let refused = json!("application 'shop' was changed meanwhile");
+    let (status, why) = write(&ours, &known).await;
+    assert_eq!((status, &why["message"]), (409, &refused));
+    // The store says so when memory did not know yet.
+    let now = others["metadata"]["resourceVersion"].clone();
+    *world.store.conflicts.lock().expect("not poisoned") = 1;
+    let (status, why) = write(&ours, &now).await;
+    assert_eq!(status, 409, "{why}");
+    let message = why["message"].as_str().expect("a text");
+    assert!(message.ends_with("was changed meanwhile"), "{message}");
+    let app = get(&world, path).await;
+    assert_eq!(app["metadata"]["labels"], json!({"team": "x"}));
+    assert_eq!(app["spec"]["source"]["targetRevision"], "1.0.0");
+    let (status, written) = write(&ours, &now).await;
+    assert_eq!(status, 200, "{written}");
+    assert_eq!(written["spec"]["source"]["targetRevision"], "1.1.0");
+    // Those that ask for no version write over whatever there is, as ever.
+    *world.store.conflicts.lock().expect("not poisoned") = 3;
+    let unasked = format!("{path}?validate=false");
+    let (status, written) = world.rest(Method::PUT, &unasked, Some(others)).await;
+    assert_eq!(status, 200, "{written}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_preview_asks_the_project_before_it_fetches() {
     let world = World::start().await;

@@ -29,7 +29,7 @@ impl Postgres {
     /// # Panics
     /// If it does not start.
     pub fn start() -> Option<Self> {
-        Self::with(None)
+        Self::with(None, None)
     }
 
     /// The same with TLS: a certificate and its key, in PEM.
@@ -37,10 +37,19 @@ impl Postgres {
     /// # Panics
     /// If it does not start.
     pub fn start_encrypted(certificate: &str, key: &str) -> Option<Self> {
-        Self::with(Some((certificate, key)))
+        Self::with(Some((certificate, key)), None)
     }
 
-    fn with(identity: Option<(&str, &str)>) -> Option<Self> {
+    /// The same, where all users but its superuser must show a certificate of this authority with
+    /// their name.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start_demanding(certificate: &str, key: &str, authority: &str) -> Option<Self> {
+        Self::with(Some((certificate, key)), Some(authority))
+    }
+
+    fn with(identity: Option<(&str, &str)>, of_users: Option<&str>) -> Option<Self> {
         let bin = programs()?;
         let folder = tempfile::Builder::new()
             .prefix("tiphys-postgres-")
@@ -67,7 +76,13 @@ impl Postgres {
         ]);
         run(init.arg(&data).current_dir(folder.path()));
         if let Some((certificate, key)) = identity {
-            for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let files = [("server.crt", certificate), ("server.key", key)];
+            let rules =
+                format!("host all {USER} 127.0.0.1/32 trust\nhostssl all all 127.0.0.1/32 cert\n");
+            let demanding = of_users
+                .iter()
+                .flat_map(|authority| [("root.crt", *authority), ("pg_hba.conf", rules.as_str())]);
+            for (name, text) in files.into_iter().chain(demanding) {
                 let path = data.join(name);
                 fs::write(&path, text).expect("a file");
                 run(Command::new("chmod").arg("600").arg(&path));
@@ -93,6 +108,9 @@ impl Postgres {
         }
         if identity.is_some() {
             server.args(["-c", "ssl=on"]);
+        }
+        if of_users.is_some() {
+            server.args(["-c", "ssl_ca_file=root.crt"]);
         }
         let log = fs::File::create(folder.path().join("log")).expect("a log");
         let child = server

@@ -1,6 +1,6 @@
 // Calls of the chart catalogue. What they preview is written with the calls of Applications.
 
-import { change, get } from "../api/client";
+import { ApiError, change, get } from "../api/client";
 import type { Application } from "../api/types";
 import type { ChartName } from "../router";
 
@@ -84,7 +84,8 @@ export interface Update {
   application: string;
   chart: string;
   version: string;
-  newest: string;
+  newest?: string;
+  originGone?: boolean;
 }
 
 export interface Conflict {
@@ -132,18 +133,44 @@ export const catalog = {
   repositories: async (signal?: AbortSignal) => (await get<{ items?: ChartRepository[] }>(`${BASE}/repositories`, {}, signal)).items ?? [],
   sync: (r: ChartRepository) => change<object>("POST", `${BASE}/repositories/${part(r.namespace)}/${part(r.name)}/sync`),
   updates: async (signal?: AbortSignal) => (await get<{ items?: Update[] }>(`${BASE}/updates`, {}, signal)).items ?? [],
-  previewInstall: (request: InstallRequest) => change<{ application: Application; manifests?: string }>("POST", `${BASE}/install`, request),
+  previewInstall: (request: InstallRequest) => change<{ application: Application; manifests?: string; notes?: string[] }>("POST", `${BASE}/install`, request),
   create: (application: Application) => change<Application>("POST", "/api/v1/applications", application),
   previewUpgrade: (request: UpgradeRequest) => change<Upgrade>("POST", `${BASE}/upgrade`, request),
   application: (name: string, appNamespace: string, signal?: AbortSignal) => get<Application>(`/api/v1/applications/${part(name)}`, { appNamespace }, signal),
-  update: (application: Application) => change<Application>("PUT", `/api/v1/applications/${part(application.metadata.name)}`, application),
+  /** Refused with 409 unless the Application still has this version. */
+  update: (application: Application, resourceVersion?: string) =>
+    change<Application>("PUT", `/api/v1/applications/${part(application.metadata.name)}`, application, { resourceVersion }),
 };
 
-const entered = ({ metadata, spec }: Application) => {
+/** What users enter of an Application, part by part. */
+const entered = ({ metadata, spec }: Application): Record<string, unknown> => {
   // The control plane asks for refreshes with an annotation.
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !key.startsWith("argocd.argoproj.io/refresh"));
-  return JSON.stringify([metadata.labels ?? {}, annotations.sort(), spec]);
+  return { source: spec.source, sources: spec.sources, spec, labels: metadata.labels ?? {}, annotations: annotations.sort() };
 };
 
-/** Whether what users enter is the same; the status changes all the time. */
-export const isUnchanged = (before: Application, now: Application) => entered(before) === entered(now);
+/** What users changed; the status changes all the time. */
+export const changedParts = (before: Application, now: Application) => {
+  const [old, current] = [entered(before), entered(now)];
+  return Object.keys(old).filter((key) => JSON.stringify(old[key]) !== JSON.stringify(current[key]));
+};
+
+const TRIES = 10;
+
+/**
+ * Writes an Application as it was shown, if nobody changed what it was made of. `look` shows that again, and what it shows is the version that
+ * is written: a change after it is never overwritten.
+ */
+export async function write(before: Application, wanted: Application, look: () => Promise<Application>, update = catalog.update) {
+  for (let tries = 1; ; tries++) {
+    const now = await look();
+    const changed = changedParts(before, now);
+    if (changed.length > 0) throw new Error(`${before.metadata.name} was changed meanwhile (${changed.join(", ")}): look again`);
+    try {
+      return await update(wanted, now.metadata.resourceVersion);
+    } catch (e) {
+      // Mostly its status: the next look says.
+      if (!(e instanceof ApiError && e.status === 409) || tries >= TRIES) throw e;
+    }
+  }
+}

@@ -159,10 +159,12 @@ function Updates({ updates, onUpgrade }: { updates: Update[]; onUpgrade: (update
       <ul>
         {updates.map((update) => (
           <li key={`${update.namespace}/${update.application}/${update.chart}`} data-update={update.application}>
-            <b>{update.application}</b> <span className="dim">{update.chart}</span> {update.version} → {update.newest}
-            <button type="button" onClick={() => onUpgrade(update)}>
-              Upgrade…
-            </button>
+            <b>{update.application}</b> <span className="dim">{update.chart}</span> {update.version} {update.originGone ? "(origin gone)" : `→ ${update.newest}`}
+            {!update.originGone && (
+              <button type="button" onClick={() => onUpgrade(update)}>
+                Upgrade…
+              </button>
+            )}
           </li>
         ))}
       </ul>

@@ -69,6 +69,11 @@ export function InstallDialog({ chart, details, onClose }: { chart: ChartName; d
           </div>
           <div className="preview" aria-live="polite" aria-busy={preview.busy}>
             <h3>What it applies</h3>
+            {(preview.value?.notes ?? []).map((note) => (
+              <p className="notice tone-warn" key={note}>
+                {note}
+              </p>
+            ))}
             {preview.error ? (
               <div className="notice tone-bad" role="alert">
                 {preview.error.message}

@@ -5,7 +5,7 @@ import type { Application } from "../api/types";
 import { diffLines } from "../model/diff";
 import { toYaml } from "../model/yaml";
 import { useToast } from "../parts/shell";
-import { catalog, isUnchanged } from "./api";
+import { catalog, write } from "./api";
 import { useAsked } from "./hooks";
 import { Unified } from "./parts";
 import { rolledBack, versionsBefore } from "./rollback";
@@ -43,8 +43,7 @@ function Dialog({ name, namespace, onClose }: { name: string; namespace: string;
     if (!app || !chosen) return;
     setWriting(true);
     try {
-      if (!isUnchanged(app, await catalog.application(name, namespace))) throw new Error(`${name} was changed meanwhile: look again`);
-      await catalog.update(rolledBack(app, chosen));
+      await write(app, rolledBack(app, chosen), () => catalog.application(name, namespace));
       toast(`${name} goes back to ${chosen.version}`);
       dialog.current?.close();
     } catch (e) {

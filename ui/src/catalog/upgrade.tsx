@@ -3,7 +3,7 @@
 
 import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import { useToast } from "../parts/shell";
-import { catalog, type Conflict, isUnchanged, type Upgrade, type UpgradeRequest } from "./api";
+import { catalog, type Conflict, type Upgrade, type UpgradeRequest, write } from "./api";
 import { useAsked } from "./hooks";
 import { Unified } from "./parts";
 
@@ -28,9 +28,7 @@ export function UpgradeDialog({ name, namespace, onDone, onClose }: { name: stri
     setWriting(true);
     try {
       // Exactly what is shown, if it still is what would come of it.
-      const now = await catalog.previewUpgrade(request);
-      if (!isUnchanged(plan.application, now.application)) throw new Error(`${name} was changed meanwhile: look again`);
-      await catalog.update(plan.application);
+      await write(plan.application, plan.application, async () => (await catalog.previewUpgrade(request)).application);
       toast(`${name} goes to ${plan.to}`);
       onDone();
       dialog.current?.close();

@@ -213,6 +213,11 @@ pub struct ApplicationUpdateRequest {
     #[prost(string, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Ours: refuse (Aborted) unless the Application still has this version. Other servers ignore
+    /// it.
+    #[prost(string, optional, tag = "1000")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]

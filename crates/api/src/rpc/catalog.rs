@@ -239,6 +239,9 @@ pub struct InstallResponse {
     /// YAML; values of Secrets are hidden.
     #[prost(string, tag = "2")]
     pub manifests: String,
+    /// What is worth to know.
+    #[prost(string, repeated, tag = "3")]
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -253,8 +256,13 @@ pub struct Update {
     pub chart: String,
     #[prost(string, tag = "4")]
     pub version: String,
+    /// Empty if the origin is gone.
     #[prost(string, tag = "5")]
     pub newest: String,
+    /// It was installed from a repository that is no longer in the catalogue, or not at that
+    /// address.
+    #[prost(bool, tag = "6")]
+    pub origin_gone: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]

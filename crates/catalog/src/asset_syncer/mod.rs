@@ -9,8 +9,10 @@ pub(crate) use credentials::header as authorization;
 pub use flags::Line;
 
 use crate::{
-    CatalogError, Filter, Form, RepoId, Store, blocking, lease::leased, opening::Opening,
-    store::PostgresOptions,
+    CatalogError, Filter, Form, RepoId, Store, blocking,
+    lease::leased,
+    opening::Opening,
+    store::{PostgresOptions, Ssl, is_url, shown},
 };
 use std::{
     path::PathBuf,
@@ -39,10 +41,8 @@ pub struct Surroundings {
     pub authorities: Option<String>,
     /// Unique per run: who has the repository's lease. Empty: made of the process and the time.
     pub holder: String,
-    /// `PGSSLMODE`; empty: TLS if the server has it.
-    pub ssl_mode: String,
-    /// The file of `PGSSLROOTCERT`: authorities of the database's certificate.
-    pub ssl_root: String,
+    /// `PGSSLMODE`, `PGSSLROOTCERT`, `PGSSLCERT` and `PGSSLKEY`.
+    pub ssl: [String; 4],
     /// In place of the server that the command line names.
     pub store: Option<Arc<Store>>,
 }
@@ -146,21 +146,24 @@ fn failed(e: impl std::fmt::Display) -> AssetSyncerError {
 }
 
 async fn open(line: &Line, surroundings: &Surroundings) -> Result<Arc<Store>, AssetSyncerError> {
-    let invalid = || failed(format!("can't parse database URL: {}", line.database_url));
-    let (host, port) = line.database_url.split_once(':').ok_or_else(invalid)?;
-    let port = port.parse().map_err(|_| invalid())?;
+    let address = &line.database_url;
+    let is_pair = |(_, port): (&str, &str)| port.parse::<u16>().is_ok();
+    if !is_url(address) && !address.split_once(':').is_some_and(is_pair) {
+        let shown = shown(address);
+        return Err(failed(format!("can't parse database URL: {shown}")));
+    }
     if let Some(store) = &surroundings.store {
         return Ok(Arc::clone(store));
     }
+    let [mode, root, certificate, key] = &surroundings.ssl;
     let options = PostgresOptions {
-        host: host.to_owned(),
-        port,
         user: line.database_user.clone(),
         password: surroundings.database_password.clone(),
         database: line.database_name.clone(),
-        ssl_mode: surroundings.ssl_mode.parse().map_err(failed)?,
-        authorities: certificates(&surroundings.ssl_root)?,
+        ssl: Ssl::new(mode, root, certificate, key).map_err(failed)?,
+        ..PostgresOptions::default()
     };
+    let options = options.at(address).map_err(failed)?;
     let store = blocking(move || Store::postgres(options)).await;
     store.map(Arc::new).map_err(failed)
 }
@@ -217,15 +220,6 @@ fn holder(surroundings: &Surroundings) -> String {
     }
     let now = jiff::Timestamp::now().as_nanosecond();
     format!("asset-syncer-{}-{now:x}", std::process::id())
-}
-
-/// The content of a file, if one is named.
-fn certificates(file: &str) -> Result<String, AssetSyncerError> {
-    if file.is_empty() {
-        return Ok(String::new());
-    }
-    let text = std::fs::read_to_string(file);
-    text.map_err(|e| failed(format!("can't read PGSSLROOTCERT {file}: {e}")))
 }
 
 fn authorities(surroundings: &Surroundings) -> Result<String, AssetSyncerError> {

@@ -76,15 +76,29 @@ impl<'a> Chosen<'a> {
         CatalogError::NotFound(format!("chart {chart:?} of {url}"))
     }
 
+    fn noted(&self, key: &str) -> &'a str {
+        let found = self
+            .app
+            .metadata
+            .annotations
+            .get(&format!("{ANNOTATION}/{key}"));
+        found.map_or("", String::as_str)
+    }
+
     /// The digest of the installed version, as its annotations say.
     pub fn digest(&self) -> String {
-        let of = |key: &str| {
-            let key = format!("{ANNOTATION}/{key}");
-            let found = self.app.metadata.annotations.get(&key);
-            found.map_or("", String::as_str)
-        };
-        let is_this = Some(of("version")) == self.version() && of("chart") == self.name();
-        if is_this { of("digest") } else { "" }.to_owned()
+        let is_version = Some(self.noted("version")) == self.version();
+        let is_this = is_version && self.noted("chart") == self.name();
+        let digest = if is_this { self.noted("digest") } else { "" };
+        digest.to_owned()
+    }
+
+    /// The repository and the chart that it was installed from, as its annotations say; `None`: it
+    /// did not come from the catalogue.
+    pub fn came_from(&self) -> Option<String> {
+        let repository = self.noted("repository");
+        let is_this = !repository.is_empty() && self.noted("chart") == self.name();
+        is_this.then(|| format!("{repository}/{}", self.name()))
     }
 
     fn name(&self) -> &str {

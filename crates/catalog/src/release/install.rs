@@ -1,6 +1,6 @@
 //! An Application of a chart's version, before it exists. Main type: [`Install`].
 
-use super::{Facts, Manifests, Origin, annotations, merge::Values};
+use super::{Facts, Manifests, Origin, annotations, merge::Values, schema};
 use crate::{CatalogError, blocking, model::ChartVersion, repository::sha256, sync::CatalogSync};
 use serde_json::{Value, json};
 use tiphys_api::{
@@ -21,6 +21,14 @@ pub struct Install {
     pub dest_namespace: String,
     pub values: Values,
     pub auto_sync: bool,
+}
+
+/// What an install would write, and what that would apply.
+pub struct Preview {
+    pub application: Application,
+    pub manifests: Manifests,
+    /// What is worth to know.
+    pub notes: Vec<String>,
 }
 
 fn or<'a>(text: &'a str, default: &'a str) -> &'a str {
@@ -79,14 +87,14 @@ impl Install {
         visitor: &CatalogSync,
         origin: &Origin,
         (repository, version): (&str, &ChartVersion),
-    ) -> Result<(Application, Manifests), CatalogError> {
+    ) -> Result<Preview, CatalogError> {
         let archive = visitor.archive(&origin.chart, version).await?;
         let digest = match &*version.digest {
             "" => sha256(&archive),
             digest => digest.to_owned(),
         };
         let application = self.application(origin, repository, (&version.version, &digest));
-        let application: Application = serde_json::from_value(application)?;
+        let mut application: Application = serde_json::from_value(application)?;
         let source = application.spec.source.clone().unwrap_or_default();
         let facts = Facts {
             name: application.metadata.name.clone(),
@@ -94,7 +102,24 @@ impl Install {
             project: application.spec.project.clone(),
             now: jiff::Timestamp::now(),
         };
-        let manifests = blocking(move || Manifests::render(&archive, &source, &facts)).await?;
-        Ok((application, manifests))
+        let rendered = blocking(move || Manifests::render(&archive, &source, &facts)).await?;
+        let (manifests, unknown) = rendered;
+        if let Some(source) = application
+            .spec
+            .source
+            .as_mut()
+            .filter(|_| !unknown.is_empty())
+        {
+            // Else nobody could render it.
+            source.helm.get_or_insert_default().skip_schema_validation = true;
+        }
+        Ok(Preview {
+            application,
+            manifests,
+            notes: unknown
+                .iter()
+                .map(|reference| schema::note(reference))
+                .collect(),
+        })
     }
 }

@@ -38,7 +38,8 @@ pub struct Facts {
 pub struct Manifests(pub BTreeMap<String, String>);
 
 impl Manifests {
-    /// Blocks: a chart may render for seconds.
+    /// Blocks: a chart may render for seconds. Also returns what its schema refers to elsewhere,
+    /// which is not fetched and so not checked.
     ///
     /// # Errors
     /// It cannot be installed with these values, or they are in files of another source.
@@ -46,16 +47,20 @@ impl Manifests {
         archive: &[u8],
         source: &ApplicationSource,
         facts: &Facts,
-    ) -> Result<Self, CatalogError> {
+    ) -> Result<(Self, Vec<String>), CatalogError> {
         let refused = |reason: String| {
             let (name, version) = (&source.chart, &source.target_revision);
             CatalogError::Invalid(format!("{name} {version} cannot be installed: {reason}"))
         };
         let files = archive_files(archive, &Limits::default());
-        let files = files.map_err(|e| refused(e.to_string()))?;
+        let mut files = files.map_err(|e| refused(e.to_string()))?;
         let mut source = source.clone();
         // Without it, plugins would be asked.
-        source.helm.get_or_insert_default();
+        let helm = source.helm.get_or_insert_default();
+        let unknown = match helm.skip_schema_validation {
+            true => Vec::new(),
+            false => super::schema::cut_files(&mut files),
+        };
         let params = RenderParams {
             app: AppFacts {
                 name: facts.name.clone(),
@@ -88,7 +93,7 @@ impl Manifests {
             }
             manifests.insert(key, yaml::to_string(&value));
         }
-        Ok(Self(manifests))
+        Ok((Self(manifests), unknown))
     }
 
     /// One text for all of them.

@@ -5,7 +5,7 @@
 use super::{
     Chosen, Facts, Manifests, Origin,
     merge::{self, Conflict, Merged, Prefer, Values},
-    newer, parse_values, text,
+    newer, parse_values, schema, text,
 };
 use crate::{
     CatalogError, RepoId, Store, blocking, model::ChartVersion, repository::sha256, store::Kept,
@@ -212,7 +212,7 @@ impl Planning {
         self.put_values(&mut source, &mut merged, is_text);
         let is_open = |conflict: &&Conflict| !merge::has(&self.wanted.decided, &conflict.path);
         let undecided = merged.conflicts.iter().filter(is_open).cloned().collect();
-        let (before, after) = self.manifests(before, after, &source)?;
+        let (before, after) = self.manifests(before, after, &mut source)?;
         Ok(Plan {
             repo: self.repo,
             chart: source.chart.clone(),
@@ -333,7 +333,7 @@ impl Planning {
         &mut self,
         before: Option<&[u8]>,
         after: &[u8],
-        source: &ApplicationSource,
+        source: &mut ApplicationSource,
     ) -> Result<(Option<Manifests>, Option<Manifests>), CatalogError> {
         let is_elsewhere = |name: &str| name.starts_with('$') || name.contains("://");
         if self.value_files().any(is_elsewhere) {
@@ -342,7 +342,13 @@ impl Planning {
             return Ok((None, None));
         }
         let facts = self.wanted.facts.clone();
-        let after = Manifests::render(after, source, &facts)?;
+        let (after, unknown) = Manifests::render(after, source, &facts)?;
+        if !unknown.is_empty() {
+            // Else nobody could render it.
+            source.helm.get_or_insert_default().skip_schema_validation = true;
+            let notes = unknown.iter().map(|reference| schema::note(reference));
+            self.notes.extend(notes);
+        }
         let old = ApplicationSource {
             target_revision: self.from.clone(),
             ..self.wanted.source.clone()
@@ -350,7 +356,7 @@ impl Planning {
         let before = before.map(|archive| Manifests::render(archive, &old, &facts));
         let before = match before {
             None => None,
-            Some(Ok(before)) => Some(before),
+            Some(Ok((before, _))) => Some(before),
             Some(Err(e)) => {
                 self.notes.push(e.to_string());
                 None

@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Store`]. Its functions block: call them from a thread for that.
 
+mod address;
 mod batch;
 mod charts;
 mod files;
@@ -16,13 +17,14 @@ mod sqlite;
 mod tags;
 mod tls;
 
+pub(crate) use address::{is_url, shown};
 pub(crate) use charts::StoredSection;
 pub(crate) use files::{FilesOutcome, FilesRow, IconOutcome, IconState};
 pub use kept::Kept;
 pub use postgres::PostgresOptions;
 pub use read::VersionOf;
 pub use repos::{RepoState, RepoStatus};
-pub use tls::SslMode;
+pub use tls::{Ssl, SslMode};
 
 use crate::CatalogError;
 pub(crate) use sql::{Dialect, Row, Sql, Value};

@@ -4,7 +4,7 @@
 
 use super::{
     sql::{Dialect, Row, Sql, Value},
-    tls::{Connector, SslMode},
+    tls::{Connector, Ssl},
 };
 use crate::CatalogError;
 use bytes::{BufMut as _, BytesMut};
@@ -32,9 +32,7 @@ pub struct PostgresOptions {
     pub user: String,
     pub password: Secret,
     pub database: String,
-    pub ssl_mode: SslMode,
-    /// Authorities of its certificate, in PEM; empty: the system's.
-    pub authorities: String,
+    pub ssl: Ssl,
 }
 
 /// A connection that is opened again when it was lost.
@@ -69,9 +67,8 @@ impl Postgres {
             .dbname(&self.options.database)
             .application_name("tiphys-catalog")
             .connect_timeout(CONNECT);
-        let mode = self.options.ssl_mode;
-        let connector = Connector::new(mode, &self.options.authorities)?;
-        let mut attempts = mode.attempts().iter();
+        let connector = Connector::new(&self.options.ssl)?;
+        let mut attempts = self.options.ssl.mode.attempts().iter();
         let (client, connection) = loop {
             let Some(demand) = attempts.next() else {
                 return Err(CatalogError::Internal("no attempt".to_owned()));

@@ -1,4 +1,4 @@
-//! TLS to PostgreSQL. Main types: [`SslMode`] and [`Connector`].
+//! TLS to PostgreSQL. Main types: [`Ssl`], [`SslMode`] and [`Connector`].
 
 use crate::CatalogError;
 use rustls::{
@@ -12,6 +12,7 @@ use rustls::{
 use std::{
     future::Future,
     io,
+    path::{Path, PathBuf},
     pin::Pin,
     str::FromStr,
     sync::Arc,
@@ -79,14 +80,134 @@ impl SslMode {
     }
 }
 
+/// What libpq's settings of the same names say. The files, in PEM, are read for each connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ssl {
+    pub mode: SslMode,
+    root: PathBuf,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+/// A certificate and its key.
+type Pair = (Vec<u8>, Vec<u8>);
+
+/// In place of a file: the authorities of the system, for certificates of the host that was asked.
+const SYSTEM: &str = "system";
+
+impl Ssl {
+    /// `sslmode`, `sslrootcert`, `sslcert` and `sslkey`; what is empty is not set.
+    ///
+    /// # Errors
+    /// The mode is none, or too weak for the system's authorities.
+    pub fn new(
+        mode: &str,
+        root: impl Into<PathBuf>,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Result<Self, CatalogError> {
+        let root = root.into();
+        let is_system = root.as_os_str() == SYSTEM;
+        let parsed = match mode {
+            "" if is_system => SslMode::VerifyFull,
+            mode => mode.parse()?,
+        };
+        if is_system && parsed != SslMode::VerifyFull {
+            return Err(CatalogError::Invalid(format!(
+                "weak sslmode {mode:?} may not be used with sslrootcert=system (use verify-full)"
+            )));
+        }
+        Ok(Self {
+            mode: parsed,
+            root,
+            certificate: certificate.into(),
+            key: key.into(),
+        })
+    }
+
+    /// As the environment has them: PGSSLMODE, PGSSLROOTCERT, PGSSLCERT and PGSSLKEY.
+    ///
+    /// # Errors
+    /// As [`Ssl::new`].
+    pub fn from_environment(get: impl Fn(&str) -> String) -> Result<Self, CatalogError> {
+        Self::new(
+            &get("PGSSLMODE"),
+            get("PGSSLROOTCERT"),
+            get("PGSSLCERT"),
+            get("PGSSLKEY"),
+        )
+    }
+
+    /// What [`Ssl::new`] takes.
+    pub(super) fn words(&self) -> (String, String, String, String) {
+        let mode = MODES.iter().find(|(_, mode)| *mode == self.mode);
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        (
+            mode.map_or("", |(word, _)| word).to_owned(),
+            text(&self.root),
+            text(&self.certificate),
+            text(&self.key),
+        )
+    }
+
+    /// Authorities in PEM; empty: the system's.
+    fn authorities(&self) -> Result<Vec<u8>, CatalogError> {
+        let is_system = self.root.as_os_str().is_empty() || self.root.as_os_str() == SYSTEM;
+        if is_system || self.mode == SslMode::Disable {
+            return Ok(Vec::new());
+        }
+        read("sslrootcert", &self.root)
+    }
+
+    /// Our certificate and its key, if there is one.
+    fn identity(&self) -> Result<Option<Pair>, CatalogError> {
+        if self.certificate.as_os_str().is_empty() || self.mode == SslMode::Disable {
+            return Ok(None);
+        }
+        let certificate = read("sslcert", &self.certificate)?;
+        if self.key.as_os_str().is_empty() {
+            return Err(CatalogError::Invalid("sslcert needs sslkey".to_owned()));
+        }
+        private(&self.key)?;
+        Ok(Some((certificate, read("sslkey", &self.key)?)))
+    }
+}
+
+fn read(setting: &str, path: &Path) -> Result<Vec<u8>, CatalogError> {
+    std::fs::read(path).map_err(|e| {
+        let path = path.display();
+        CatalogError::Invalid(format!("{setting} {path} cannot be read: {e}"))
+    })
+}
+
+/// Refuses a key that others can read. One of the system's administrator may be for a group.
+fn private(key: &Path) -> Result<(), CatalogError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let Ok(found) = std::fs::metadata(key) else {
+        // Reading it says why.
+        return Ok(());
+    };
+    let others = if found.uid() == 0 { 0o037 } else { 0o077 };
+    if found.mode() & others == 0 {
+        return Ok(());
+    }
+    Err(CatalogError::Invalid(format!(
+        "private key file {:?} has group or world access; file must have permissions u=rw (0600) \
+         or less if owned by the current user, or permissions u=rw,g=r (0640) or less if owned by \
+         root",
+        key.display().to_string()
+    )))
+}
+
 /// Makes connections.
 #[derive(Clone)]
 pub(super) struct Connector(TlsConnector);
 
 impl Connector {
-    /// `authorities` in PEM; without any those of the system.
-    pub fn new(mode: SslMode, authorities: &str) -> Result<Self, CatalogError> {
+    /// Reads the files of the settings.
+    pub fn new(ssl: &Ssl) -> Result<Self, CatalogError> {
         let failed = |why: String| CatalogError::Database(why);
+        let (mode, authorities) = (ssl.mode, ssl.authorities()?);
         let has_own = !authorities.is_empty();
         let tls = Tls {
             any: match mode {
@@ -95,8 +216,8 @@ impl Connector {
                 SslMode::Disable | SslMode::Allow | SslMode::Prefer => true,
             },
             system: !has_own,
-            trusted: authorities.as_bytes().to_vec(),
-            identity: None,
+            trusted: authorities,
+            identity: ssl.identity()?,
         };
         let config = tls.config("").map_err(|e| failed(e.to_string()));
         let mut config = config?;

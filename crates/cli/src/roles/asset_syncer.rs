@@ -21,8 +21,7 @@ pub async fn start(words: &[String]) -> ExitCode {
         database_password: from("DB_PASSWORD").into(),
         authorization: from("AUTHORIZATION_HEADER").into(),
         docker_config: from("DOCKER_CONFIG_JSON").into(),
-        ssl_mode: from("PGSSLMODE"),
-        ssl_root: from("PGSSLROOTCERT"),
+        ssl: ["PGSSLMODE", "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY"].map(from),
         ca_file: CA_FILE.into(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ..Surroundings::default()

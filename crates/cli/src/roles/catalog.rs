@@ -9,8 +9,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use tiphys_catalog::{
-    CatalogError, RepoId, RepoSpec, Store, apprepository::Options, model::RepoRef,
-    store::PostgresOptions, sync::CatalogSync,
+    CatalogError, RepoId, RepoSpec, Store,
+    apprepository::Options,
+    model::RepoRef,
+    store::{PostgresOptions, Ssl},
+    sync::CatalogSync,
 };
 use tiphys_cluster::Cluster;
 use tiphys_controllers::apprepository::{
@@ -184,12 +187,12 @@ async fn ending(run: impl Future<Output = ()>) -> anyhow::Result<()> {
 /// The catalogue of a control plane.
 #[derive(Args, Debug)]
 pub struct CatalogArgs {
-    /// Read the chart repositories of AppRepositories into this PostgreSQL, HOST:PORT; kubeapps'
-    /// own database can be taken over
+    /// Read the chart repositories of AppRepositories into this PostgreSQL, HOST:PORT or a URL;
+    /// kubeapps' own database can be taken over
     #[arg(long, value_name = "ADDRESS", env = "TIPHYS_CATALOG_DATABASE_URL")]
     catalog_database_url: Option<String>,
     /// User of the catalogue's database; TIPHYS_CATALOG_DATABASE_PASSWORD is the password, and
-    /// PGSSLMODE and PGSSLROOTCERT say how its certificate is checked
+    /// PGSSLMODE, PGSSLROOTCERT, PGSSLCERT and PGSSLKEY say how certificates are used
     #[arg(long, value_name = "NAME", default_value = "postgres")]
     catalog_database_user: String,
     /// Name of the catalogue's database
@@ -208,23 +211,15 @@ impl CatalogArgs {
         let Some(address) = &self.catalog_database_url else {
             return Ok(());
         };
-        let (host, port) = address.rsplit_once(':').unwrap_or((address, "5432"));
-        let password = std::env::var("TIPHYS_CATALOG_DATABASE_PASSWORD").unwrap_or_default();
+        let from = |name: &str| std::env::var(name).unwrap_or_default();
         let options = PostgresOptions {
-            host: host.to_owned(),
-            port: port
-                .parse()
-                .with_context(|| format!("--catalog-database-url {address} is not HOST:PORT"))?,
             user: self.catalog_database_user.clone(),
-            password: password.into(),
+            password: from("TIPHYS_CATALOG_DATABASE_PASSWORD").into(),
             database: self.catalog_database_name.clone(),
-            ssl_mode: std::env::var("PGSSLMODE").unwrap_or_default().parse()?,
-            authorities: match std::env::var("PGSSLROOTCERT") {
-                Ok(file) if !file.is_empty() => std::fs::read_to_string(&file)
-                    .with_context(|| format!("PGSSLROOTCERT {file} cannot be read"))?,
-                _ => String::new(),
-            },
+            ssl: Ssl::from_environment(from)?,
+            ..PostgresOptions::default()
         };
+        let options = options.at(address).context("--catalog-database-url")?;
         let store = tokio::task::spawn_blocking(move || Store::postgres(options)).await?;
         let store = store.context("the catalogue's database cannot be used")?;
         let store = Arc::new(store);

@@ -31,6 +31,7 @@ impl ConfirmDeletion {
             project: Some(app.spec.project.clone()),
             application: app,
             validate: Some(false),
+            resource_version: None,
         };
         let updated: Application = client
             .unary("/application.ApplicationService/Update", request)

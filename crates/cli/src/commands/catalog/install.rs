@@ -27,7 +27,7 @@ use tiphys_api::{
 use tiphys_catalog::{
     CatalogError, RepoSpec, Store,
     model::{Chart, ChartVersion},
-    release::Origin,
+    release::{Origin, schema},
 };
 use tiphys_render::helm::{
     HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, chart::Chart as HelmChart,
@@ -82,16 +82,22 @@ impl Install {
         let values = self.values.read(&Limits::default());
         let values = values.map_err(|e| Failure::error(e.to_string()))?;
         let named = (opened.chart.name.clone(), version.version.clone());
-        let (manifests, application) = match self.fetch(store, &opened, version).await {
+        let (manifests, application, notes) = match self.fetch(store, &opened, version).await {
             Ok(archive) => {
                 let manifests = self.rendered(&archive, &opened.chart, &values);
-                let manifests = manifests.map_err(|e| {
+                let (manifests, unknown) = manifests.map_err(|e| {
                     let (name, version) = (&opened.chart.name, &version.version);
                     Failure::error(format!("{name} {version} cannot be installed: {e}"))
                 })?;
                 let of = (version.version.clone(), version.digest.clone());
-                let application = self.application(opened, is_registry, (&of.0, &of.1), values);
-                (manifests, application)
+                let mut application = self.application(opened, is_registry, (&of.0, &of.1), values);
+                let notes = unknown.iter().map(|reference| schema::note(reference));
+                let notes: Vec<String> = notes.collect();
+                if !notes.is_empty() {
+                    // Else nobody could render it.
+                    application["spec"]["source"]["helm"]["skipSchemaValidation"] = true.into();
+                }
+                (manifests, application, notes)
             }
             // The credentials of a cluster's repositories are in the cluster.
             Err(CatalogError::Repo(e)) if !is_ours => {
@@ -100,6 +106,9 @@ impl Install {
             }
             Err(e) => return Err(failed(e)),
         };
+        for note in &notes {
+            eprintln!("note: {note}");
+        }
         if self.preview {
             output::print(&manifests);
             return Ok(());
@@ -136,14 +145,15 @@ impl Install {
         self.git.install(url, &change).await
     }
 
-    /// The manifests and the Application, from the control plane that one is logged in to.
+    /// The manifests, the Application and what is worth to know, from the control plane that one is
+    /// logged in to.
     async fn by_control_plane(
         &self,
         opened: &Opened,
         version: &ChartVersion,
         values: &Values,
         args: &ConnectArgs,
-    ) -> Result<(String, Value), Failure> {
+    ) -> Result<(String, Value, Vec<String>), Failure> {
         let client = connect(args).await?;
         let request = InstallRequest {
             chart: ChartRequest {
@@ -164,7 +174,7 @@ impl Install {
             .await?;
         let application = serde_json::to_value(&preview.application)
             .map_err(|e| Failure::error(e.to_string()))?;
-        Ok((preview.manifests, application))
+        Ok((preview.manifests, application, preview.notes))
     }
 
     async fn fetch(
@@ -187,24 +197,27 @@ impl Install {
         given.unwrap_or_else(|| self.release(chart))
     }
 
+    /// The manifests, and what the chart's schema refers to elsewhere.
     fn rendered(
         &self,
         archive: &[u8],
         chart: &Chart,
         values: &Values,
-    ) -> Result<String, HelmError> {
+    ) -> Result<(String, Vec<String>), HelmError> {
         let limits = Limits::default();
-        let loaded = HelmChart::from_archive(archive, &limits)?.chart;
+        let mut loaded = HelmChart::from_archive(archive, &limits)?.chart;
+        let unknown = schema::cut(&mut loaded);
         check_installable(&loaded)?;
         let mut options = RenderOptions::new(Arc::new(sources));
         self.release(chart).clone_into(&mut options.release.name);
         self.namespace(chart)
             .clone_into(&mut options.release.namespace);
         let rendered = ParsedChart::new(loaded).render(values, &options, &limits)?;
-        rendered.print(&PrintOptions {
+        let manifests = rendered.print(&PrintOptions {
             include_crds: true,
             ..PrintOptions::default()
-        })
+        })?;
+        Ok((manifests, unknown))
     }
 
     fn application(

@@ -16,7 +16,7 @@ use crate::{
     private,
     roles::{catalog::FILE, up::default_folder},
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 use tiphys_api::{Application, rpc::application::ApplicationUpdateRequest};
 use tiphys_catalog::{CatalogError, RepoId, Store, store::RepoStatus};
 
@@ -93,28 +93,44 @@ fn is_ours(store: &Store, id: &RepoId) -> Result<bool, Failure> {
     Ok(status.is_some_and(|status| !status.spec.is_empty()))
 }
 
+/// How often an Application whose status changes all the time is written.
+const TRIES: u32 = 20;
+
 /// Writes an Application as it was shown, if it is still the one that it was made of. Whether its
 /// project permits it is decided in the control plane.
 async fn write(client: &Client, before: &Application, app: Application) -> Result<(), Failure> {
     let name = &before.metadata.name;
     let of = AppRef::new(name, Some(&before.metadata.namespace));
-    let now = app::get(client, &of, None).await?;
-    let changed = changed_parts(before, &now);
-    if !changed.is_empty() {
-        return Err(Failure::error(format!(
-            "application '{name}' was changed meanwhile ({}): nothing was written",
-            changed.join(", ")
-        )));
+    let mut tries = 0;
+    loop {
+        let now = app::get(client, &of, None).await?;
+        let changed = changed_parts(before, &now);
+        if !changed.is_empty() {
+            return Err(Failure::error(format!(
+                "application '{name}' was changed meanwhile ({}): nothing was written",
+                changed.join(", ")
+            )));
+        }
+        let request = ApplicationUpdateRequest {
+            project: Some(app.spec.project.clone()),
+            application: app.clone(),
+            validate: Some(true),
+            // What was looked at: a change from now on is not overwritten.
+            resource_version: Some(now.metadata.resource_version),
+        };
+        let updated: Result<Application, tonic::Status> = client
+            .unary("/application.ApplicationService/Update", request)
+            .await;
+        match updated {
+            Ok(_) => return Ok(()),
+            // Mostly its status: the next look says.
+            Err(e) if e.code() == tonic::Code::Aborted && tries < TRIES => {
+                tokio::time::sleep(Duration::from_millis(10 * u64::from(tries))).await;
+                tries += 1;
+            }
+            Err(e) => return Err(e.into()),
+        }
     }
-    let request = ApplicationUpdateRequest {
-        project: Some(app.spec.project.clone()),
-        application: app,
-        validate: Some(true),
-    };
-    let _: Application = client
-        .unary("/application.ApplicationService/Update", request)
-        .await?;
-    Ok(())
 }
 
 /// What users changed of an Application. The control plane changes its status all the time, and

@@ -17,7 +17,8 @@ use tiphys_catalog::{
 /// List the Applications whose chart has a newer version in the catalogue
 ///
 /// Whoever made the Application: its source says where the chart is from. Prereleases count only
-/// for those that have one.
+/// for those that have one. Those that were installed from a repository that is gone are listed,
+/// too.
 #[derive(clap::Args)]
 pub struct Updates {
     /// Only applications in namespace
@@ -41,7 +42,11 @@ struct Update {
     chart: String,
     /// The version that is installed, or asked for.
     version: String,
+    /// Empty if the origin is gone.
     newest: String,
+    /// Its repository is no longer in the catalogue, or not at that address.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    origin_gone: bool,
 }
 
 impl Updates {
@@ -69,10 +74,13 @@ impl Updates {
                         chart,
                         version,
                         newest,
+                        origin_gone,
                     } = update;
-                    [application, chart, version, newest]
-                        .map(Clone::clone)
-                        .to_vec()
+                    let newest = match origin_gone {
+                        true => "(origin gone)".to_owned(),
+                        false => newest.clone(),
+                    };
+                    vec![application.clone(), chart.clone(), version.clone(), newest]
                 }),
             ),
             other => return Err(output::unknown_format(other)),
@@ -85,18 +93,25 @@ impl Updates {
 fn of(application: &Application, store: &Store) -> Result<Vec<Update>, Failure> {
     let mut updates = Vec::new();
     for chosen in Chosen::all(application) {
-        let origin = Origin::of(store, chosen.source).map_err(failed)?;
-        let (Some(origin), Some(version)) = (origin, chosen.version()) else {
+        let Some(version) = chosen.version() else {
+            continue;
+        };
+        let named = |chart: String, newest: String| Update {
+            application: summary::qualified_name(application),
+            chart,
+            version: version.to_owned(),
+            origin_gone: newest.is_empty(),
+            newest,
+        };
+        let Some(origin) = Origin::of(store, chosen.source).map_err(failed)? else {
+            let gone = chosen.came_from();
+            updates.extend(gone.map(|chart| named(chart, String::new())));
             continue;
         };
         origin.keep(store, version).map_err(failed)?;
         if let Some(newest) = newer(&origin.chart, version) {
-            updates.push(Update {
-                application: summary::qualified_name(application),
-                chart: format!("{}/{}", called(&origin.repo), origin.chart.name),
-                version: version.to_owned(),
-                newest,
-            });
+            let chart = format!("{}/{}", called(&origin.repo), origin.chart.name);
+            updates.push(named(chart, newest));
         }
     }
     Ok(updates)

@@ -22,17 +22,15 @@ pub(super) fn wait(
     now: Timestamp,
 ) -> Option<Duration> {
     let status = &repository.status;
-    let (is_known, next) = match &memo.spec {
-        Some(known) => (known == spec, memo.next_at),
-        // A process before this one may have read it.
-        None => (
-            status.observed_generation == repository.metadata.generation
-                && status.observed_resync_requests == repository.spec.resync_requests
-                && status.status != "Syncing",
-            status.next_sync_time.map(|at| at.timestamp()),
-        ),
-    };
-    let next = next.filter(|next| is_known && *next > now)?;
+    let ours = memo.spec.as_ref().filter(|known| *known == spec);
+    let ours = ours.and(memo.next_at);
+    // Another process may have read it, before this one or beside it.
+    let is_told = status.observed_generation == repository.metadata.generation
+        && status.observed_resync_requests == repository.spec.resync_requests
+        && status.status != "Syncing";
+    let told = status.next_sync_time.as_ref().filter(|_| is_told);
+    let next = ours.max(told.map(|at| at.timestamp()));
+    let next = next.filter(|next| *next > now)?;
     Duration::try_from(next.duration_since(now)).ok()
 }
 
@@ -112,14 +110,19 @@ mod tests {
         }
         let memo = Memo {
             spec: Some(json!({"url": "old"})),
-            next_at: Some(now + Duration::from_secs(300)),
+            next_at: Some(now + Duration::from_secs(600)),
             ..Memo::default()
         };
-        assert_eq!(wait(&repository(read.clone()), &spec, &memo, now), None);
-        let memo = Memo {
+        let silent = || repository(json!({}));
+        assert_eq!(wait(&silent(), &spec, &memo, now), None);
+        assert_eq!(wait(&repository(read.clone()), &spec, &memo, now), minutes);
+        let memo = |seconds| Memo {
             spec: Some(spec.clone()),
-            ..memo
+            next_at: Some(now + Duration::from_secs(seconds)),
+            ..Memo::default()
         };
-        assert_eq!(wait(&repository(read), &spec, &memo, now), minutes);
+        assert_eq!(wait(&silent(), &spec, &memo(300), now), minutes);
+        // Another process has read it since.
+        assert_eq!(wait(&repository(read), &spec, &memo(0), now), minutes);
     }
 }

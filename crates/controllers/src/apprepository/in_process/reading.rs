@@ -2,7 +2,7 @@
 
 use super::{
     super::status::{Facts, Phase},
-    Controller, ELSEWHERE, InProcessError, Key, due, object,
+    Controller, ELSEWHERE, InProcessError, Key, Memo, due, object,
 };
 use crate::runtime::standing;
 use jiff::Timestamp;
@@ -53,6 +53,10 @@ impl Controller {
         if !self.claim(key).await? {
             return Ok(Some(ELSEWHERE));
         }
+        if let Some(wait) = self.read_elsewhere(key, spec, &memo).await? {
+            self.release(key).await?;
+            return Ok(Some(wait));
+        }
         self.tell_running(repository, now).await?;
         let ended = self.sync(key, repository, &stop).await;
         drop(turn);
@@ -60,6 +64,23 @@ impl Controller {
         let told = self.tell(key, (repository, spec), ended).await;
         self.release(key).await?;
         told
+    }
+
+    /// When to look again, if another process did the work while this one waited for its turn.
+    async fn read_elsewhere(
+        &self,
+        key: &Key,
+        spec: &Value,
+        memo: &Memo,
+    ) -> Result<Option<Duration>, InProcessError> {
+        let found = object::get(&self.cluster, &object::repository(key)).await?;
+        let Some(found) = found.filter(|found| found["spec"] == *spec) else {
+            // It is in the queue again.
+            return Ok(Some(Duration::ZERO));
+        };
+        let current: AppRepository =
+            serde_json::from_value(found).map_err(InProcessError::Unreadable)?;
+        Ok(due::wait(&current, spec, memo, (self.options.clock)()))
     }
 
     async fn sync(&self, key: &Key, repository: &AppRepository, stop: &CancellationToken) -> Ended {

@@ -99,21 +99,22 @@ async fn exists(
     let app = state
         .reach
         .in_place_of(guard, &existing, app.into_inner())?;
-    replace(state, guard, existing, &app, true)
+    replace(state, guard, existing, &app, (true, TRIES))
         .await
         .map_err(|e| e.context("error updating application"))
 }
 
 /// Stores the spec and the user's part of the metadata. With `merge`, labels and annotations
-/// missing from `new` are kept.
+/// missing from `new` are kept. With one try, a change of others since `current` is never
+/// overwritten.
 async fn replace<A: Writes>(
     state: &State,
     guard: &Guard,
     mut current: Authorized<Application, A>,
     new: &Authorized<Application, A>,
-    merge: bool,
+    (merge, tries): (bool, usize),
 ) -> Result<Application, ApiError> {
-    for _ in 0..TRIES {
+    for _ in 0..tries {
         let (from, to) = changes(&current, new, merge);
         match state.reach.change_app(&current, &from, &to).await {
             Ok(updated) => {
@@ -126,6 +127,9 @@ async fn replace<A: Writes>(
                 )
                 .await;
                 return Ok(updated.into_inner());
+            }
+            Err(StoreError::Conflict(_)) if tries == 1 => {
+                return Err(changed_meanwhile(&new.metadata.name));
             }
             Err(StoreError::Conflict(_)) => {
                 current = state
@@ -157,22 +161,41 @@ fn changes(current: &Application, new: &Application, merge: bool) -> (Value, Val
     (part(current), part(&wanted))
 }
 
+/// Which Application a request means.
+#[derive(Clone, Copy, Default)]
+struct Of<'a> {
+    project: Option<&'a str>,
+    /// `None`: whatever it has become.
+    version: Option<&'a str>,
+}
+
+fn changed_meanwhile(name: &str) -> ApiError {
+    ApiError::new(
+        Code::Aborted,
+        format!("application '{name}' was changed meanwhile"),
+    )
+}
+
 /// The common part of Update, UpdateSpec and Patch.
 async fn validate_and_update(
     state: &State,
     guard: &Guard,
     mut new: Application,
     deep: bool,
-    project: Option<&str>,
+    of: Of<'_>,
 ) -> Result<Application, ApiError> {
     let (current, old_project) = find::<Update>(
         state,
         guard,
         Some(&new.metadata.namespace),
         &new.metadata.name,
-        project,
+        of.project,
     )
     .await?;
+    let known = &current.metadata.resource_version;
+    if of.version.is_some_and(|version| version != known) {
+        return Err(changed_meanwhile(&new.metadata.name));
+    }
     restore_passwords(&mut new.spec, &current.spec);
     let known = &current.metadata.annotations;
     restore_annotations(&mut new.metadata.annotations, known);
@@ -185,7 +208,8 @@ async fn validate_and_update(
     let new = validate_and_normalize(state, new, &project, deep)
         .await
         .map_err(|e| e.context("error validating and normalizing app"))?;
-    replace(state, guard, current, &new, false)
+    let tries = if of.version.is_some() { 1 } else { TRIES };
+    replace(state, guard, current, &new, (false, tries))
         .await
         .map_err(|e| e.context("error updating application"))
 }
@@ -216,14 +240,12 @@ pub async fn update(
     q: ApplicationUpdateRequest,
 ) -> Result<Application, ApiError> {
     guard.update_named(&q.application)?;
-    validate_and_update(
-        &state,
-        &guard,
-        q.application,
-        q.validate.unwrap_or(true),
-        q.project.as_deref(),
-    )
-    .await
+    let of = Of {
+        project: q.project.as_deref(),
+        version: q.resource_version.as_deref(),
+    };
+    let deep = q.validate.unwrap_or(true);
+    validate_and_update(&state, &guard, q.application, deep, of).await
 }
 
 pub async fn update_spec(
@@ -241,14 +263,12 @@ pub async fn update_spec(
     .await?;
     let mut app = app.into_inner();
     app.spec = q.spec.into();
-    let updated = validate_and_update(
-        &state,
-        &guard,
-        app,
-        q.validate.unwrap_or(true),
-        q.project.as_deref(),
-    )
-    .await;
+    let of = Of {
+        project: q.project.as_deref(),
+        version: None,
+    };
+    let deep = q.validate.unwrap_or(true);
+    let updated = validate_and_update(&state, &guard, app, deep, of).await;
     Ok(updated
         .map_err(|e| e.context("error validating and updating app"))?
         .spec
@@ -296,7 +316,11 @@ pub async fn patch(
         return Err(ApiError::denied());
     }
     new.namespace.clone_from(&old.namespace);
-    validate_and_update(&state, &guard, patched, true, q.project.as_deref()).await
+    let of = Of {
+        project: q.project.as_deref(),
+        version: None,
+    };
+    validate_and_update(&state, &guard, patched, true, of).await
 }
 
 /// The operations of a JSON patch.

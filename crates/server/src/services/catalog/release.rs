@@ -72,10 +72,11 @@ pub async fn install(
     let visitor = state.reach.visitor(&known).await?;
     let repository = called(&known.origin.repo);
     let previewed = install.preview(&visitor, &known.origin, (&repository, version));
-    let (application, manifests) = previewed.await.map_err(refused)?;
+    let preview = previewed.await.map_err(refused)?;
     Ok(InstallResponse {
-        application,
-        manifests: manifests.text(),
+        application: preview.application,
+        manifests: preview.manifests.text(),
+        notes: preview.notes,
     })
 }
 
@@ -92,7 +93,17 @@ pub async fn updates(
             let Some(version) = chosen.version() else {
                 continue;
             };
+            let named = |chart: String, newest: String| Update {
+                namespace: app.metadata.namespace.clone(),
+                application: app.metadata.name.clone(),
+                chart,
+                version: version.to_owned(),
+                origin_gone: newest.is_empty(),
+                newest,
+            };
             let Some(known) = state.reach.chart_of(app, chosen.source).await? else {
+                let gone = chosen.came_from();
+                items.extend(gone.map(|chart| named(chart, String::new())));
                 continue;
             };
             // Its defaults, while the catalogue has them: the next upgrade compares with them.
@@ -104,13 +115,8 @@ pub async fn updates(
             let known = keeping.await?;
             let origin = &known.origin;
             if let Some(newest) = newer(&origin.chart, version) {
-                items.push(Update {
-                    namespace: app.metadata.namespace.clone(),
-                    application: app.metadata.name.clone(),
-                    chart: format!("{}/{}", called(&origin.repo), origin.chart.path()),
-                    version: version.to_owned(),
-                    newest,
-                });
+                let chart = format!("{}/{}", called(&origin.repo), origin.chart.path());
+                items.push(named(chart, newest));
             }
         }
     }
