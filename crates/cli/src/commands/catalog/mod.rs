@@ -116,7 +116,7 @@ async fn write(client: &Client, before: &Application, app: Application) -> Resul
             application: app.clone(),
             validate: Some(true),
             // What was looked at: a change from now on is not overwritten.
-            resource_version: Some(now.metadata.resource_version),
+            resource_version: Some(now.metadata.resource_version.clone()),
         };
         let updated: Result<Application, tonic::Status> = client
             .unary("/application.ApplicationService/Update", request)
