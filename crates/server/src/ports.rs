@@ -353,22 +353,7 @@ pub struct NewToken {
 }
 
 /// What to render.
-#[derive(Clone, Debug)]
-pub struct RenderRequest {
-    pub repository: Repository,
-    pub source: ApplicationSource,
-    /// A commit's full SHA, or a chart's version.
-    pub revision: String,
-    pub app_name: String,
-    pub namespace: String,
-    pub project: String,
-    pub facts: ClusterVersions,
-    /// The sources that have a `ref`, by ref name, with their commits.
-    pub refs: BTreeMap<String, (Repository, String)>,
-    /// Whether the source is one of `spec.sources`.
-    pub several: bool,
-    pub no_cache: bool,
-}
+pub use tiphys_sources::SourceRequest as RenderRequest;
 
 /// The cluster's versions, as passed to templates.
 #[derive(Clone, Debug, Default)]

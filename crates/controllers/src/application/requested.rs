@@ -3,7 +3,7 @@
 //!
 //! Main types: [`RequestedSources`] and [`RenderedSources`]. Nothing is loaded here.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 use tiphys_api::{
     Application,
     operation::{SyncOperation, SyncOperationResult},
@@ -201,31 +201,6 @@ impl RenderedSources {
     }
 }
 
-/// The index of the source for each `ref`.
-pub fn ref_names(wanted: &RequestedSources) -> Result<BTreeMap<String, usize>, String> {
-    let mut names = BTreeMap::new();
-    for (i, source) in wanted
-        .list
-        .iter()
-        .enumerate()
-        .filter(|(_, s)| !s.ref_.is_empty())
-    {
-        let name = &source.ref_;
-        if !name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
-        {
-            return Err(format!(
-                "sources.ref {name} cannot contain any special characters except '_' and '-'"
-            ));
-        }
-        if names.insert(name.clone(), i).is_some() {
-            return Err("invalid sources: multiple sources had the same `ref` key".to_owned());
-        }
-    }
-    Ok(names)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,33 +235,6 @@ mod tests {
         assert_eq!(
             (shown(&revisions.one, &revisions.several), revisions.one),
             ("1 2".to_owned(), String::new())
-        );
-    }
-
-    #[test]
-    fn names_of_sources_are_checked() {
-        let named = |a: &str, b: &str| {
-            ref_names(&wanted(
-                &json!({"sources": [{"ref": a}, {"ref": b}, {"path": "p"}]}),
-            ))
-        };
-        assert_eq!(
-            named("a-b_1", "c"),
-            Ok(BTreeMap::from([
-                ("a-b_1".to_owned(), 0),
-                ("c".to_owned(), 1)
-            ]))
-        );
-        assert_eq!(
-            named("a", "a"),
-            Err("invalid sources: multiple sources had the same `ref` key".to_owned())
-        );
-        assert_eq!(
-            named("a/b", ""),
-            Err(
-                "sources.ref a/b cannot contain any special characters except '_' and '-'"
-                    .to_owned()
-            )
         );
     }
 }

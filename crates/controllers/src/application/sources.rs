@@ -5,7 +5,7 @@
 use super::{
     context::ReconcileContext,
     refresh::Refresh,
-    requested::{RenderedSources, RequestedSources, compared, ref_names},
+    requested::{RenderedSources, RequestedSources, compared},
 };
 use crate::runtime::standing;
 use std::{collections::BTreeMap, sync::Arc};
@@ -15,7 +15,7 @@ use tiphys_api::{
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::{integrity, spec};
 use tiphys_repo::{Manifests, RepoError};
-use tiphys_sources::{AppRequest, Before, SourceRequest};
+use tiphys_sources::{AppRequest, Before, RefSources, SourceRequest};
 
 /// Renders the sources at these revisions.
 ///
@@ -129,8 +129,7 @@ fn reported(ctx: &ReconcileContext<'_>, e: &RepoError) -> String {
 pub struct Questions<'a> {
     ctx: &'a ReconcileContext<'a>,
     wanted: &'a RequestedSources,
-    /// The index of the source for each `ref`.
-    names: BTreeMap<String, usize>,
+    refs: RefSources<'a>,
     app: Arc<AppRequest>,
 }
 
@@ -142,22 +141,20 @@ impl<'a> Questions<'a> {
         wanted: &'a RequestedSources,
         revisions: &[String],
     ) -> Result<Self, String> {
-        let names = ref_names(wanted).map_err(|e| format!("failed to get ref sources: {e}"))?;
+        let refs = RefSources::of(&wanted.list);
+        let refs = refs.map_err(|e| format!("failed to get ref sources: {e}"))?;
         let discovery = cluster.cache.discovery();
+        let instance = ctx.key.instance(&ctx.controller.records.namespace);
         let app = AppRequest {
-            instance: ctx.key.instance(&ctx.controller.records.namespace),
-            namespace: ctx.app.spec.destination.namespace.clone(),
-            project: spec::project_name(&ctx.app).to_owned(),
             kube_version: discovery.cluster().version().git_version.clone(),
             api_versions: cluster.cache.kinds().api_versions(),
             several: wanted.several,
-            generate_paths: generate_paths(ctx).to_owned(),
-            ..AppRequest::default()
+            ..AppRequest::of(&ctx.app, instance)
         };
         let mut questions = Self {
             ctx,
             wanted,
-            names,
+            refs,
             app: Arc::new(app),
         };
         let refs = questions.refs_at(revisions);
@@ -198,16 +195,10 @@ impl<'a> Questions<'a> {
     }
 
     fn refs_at(&self, revisions: &[String]) -> BTreeMap<String, RefTarget> {
-        let target = |(name, i): (&String, &usize)| {
-            let source = &self.wanted.list[*i];
-            let target = RefTarget {
-                repo: Some(self.repository(source)),
-                target_revision: Some(revisions.get(*i).cloned().unwrap_or_default()),
-                chart: Some(source.chart.clone()).filter(|chart| !chart.is_empty()),
-            };
-            (name.clone(), target)
-        };
-        self.names.iter().map(target).collect()
+        self.refs.targets(|i, source| {
+            let revision = revisions.get(i).cloned().unwrap_or_default();
+            (self.repository(source), revision)
+        })
     }
 
     fn repository(&self, source: &ApplicationSource) -> Repository {

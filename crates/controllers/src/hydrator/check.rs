@@ -177,17 +177,7 @@ impl Hydrator {
     ) -> SourceRequest {
         let project = spec::project_name(app);
         let source = spec::dry_source(hydrator);
-        let paths = app
-            .metadata
-            .annotations
-            .get(constants::MANIFEST_GENERATE_PATHS);
-        let request = AppRequest {
-            instance: key.instance(&self.records.namespace),
-            namespace: app.spec.destination.namespace.clone(),
-            project: project.to_owned(),
-            generate_paths: paths.cloned().unwrap_or_default(),
-            ..AppRequest::default()
-        };
+        let request = AppRequest::of(app, key.instance(&self.records.namespace));
         SourceRequest {
             app: request.into(),
             repository: self.sources.repository(&source.repo_url, project),

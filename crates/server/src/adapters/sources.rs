@@ -9,7 +9,6 @@ use serde_json::Value;
 use std::{collections::BTreeMap, fs::File, sync::Arc};
 use tiphys_api::{
     AppProject,
-    operation::RefTarget,
     repository::{ChartDetails, OCIMetadata, Repository, RevisionMetadata},
     rpc::repository::{
         HelmAppSpec, HelmChart, KustomizeAppSpec, PluginAppSpec, RepoAppDetailsResponse,
@@ -18,7 +17,7 @@ use tiphys_api::{
 };
 use tiphys_apimachinery::Kept;
 use tiphys_repo::{Manifests, RenderError, RepoError, Since, SourceKind};
-use tiphys_sources::{AppRequest, SourceRequest, TreeRequest};
+use tiphys_sources::TreeRequest;
 
 /// Git, or a repo-server.
 pub struct RepoSources(tiphys_sources::Sources);
@@ -26,34 +25,6 @@ pub struct RepoSources(tiphys_sources::Sources);
 impl RepoSources {
     pub fn new(sources: tiphys_sources::Sources) -> Self {
         Self(sources)
-    }
-}
-
-fn question(request: RenderRequest) -> SourceRequest {
-    let target = |(name, (repo, revision)): (String, (Repository, String))| {
-        let target = RefTarget {
-            repo: Some(repo),
-            target_revision: Some(revision),
-            chart: None,
-        };
-        (name, target)
-    };
-    let app = AppRequest {
-        instance: request.app_name,
-        namespace: request.namespace,
-        project: request.project,
-        kube_version: request.facts.kube_version,
-        api_versions: request.facts.api_versions,
-        refs: request.refs.into_iter().map(target).collect(),
-        several: request.several,
-        no_cache: request.no_cache,
-        ..AppRequest::default()
-    };
-    SourceRequest {
-        app: Arc::new(app),
-        repository: request.repository,
-        source: request.source,
-        revision: request.revision,
     }
 }
 
@@ -109,7 +80,7 @@ impl Sources for RepoSources {
     }
 
     async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
-        let rendered = self.0.manifests(&question(request), None).await;
+        let rendered = self.0.manifests(&request, None).await;
         Ok(rendered_manifests(&*rendered.map_err(of_repo)?))
     }
 
@@ -118,14 +89,14 @@ impl Sources for RepoSources {
         request: RenderRequest,
         files: (File, &str),
     ) -> Result<RenderedManifests, ApiError> {
-        let rendered = self.0.manifests_of_files(&question(request), files).await;
+        let rendered = self.0.manifests_of_files(&request, files).await;
         Ok(rendered_manifests(&*rendered.map_err(of_repo)?))
     }
 
     async fn details(&self, request: RenderRequest) -> Result<RepoAppDetailsResponse, ApiError> {
         let helm = request.source.helm.clone().unwrap_or_default();
         let file_parameters = helm.file_parameters;
-        let details = self.0.details(&question(request)).await.map_err(of_repo)?;
+        let details = self.0.details(&request).await.map_err(of_repo)?;
         let parameter = |(name, value): (String, String)| HelmParameter {
             name,
             value,

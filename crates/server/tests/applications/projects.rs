@@ -227,3 +227,60 @@ async fn what_a_global_project_permits_is_permitted() {
         "{detailed}"
     );
 }
+
+#[tokio::test]
+async fn refs_follow_the_same_rules_everywhere() {
+    let world = World::start().await;
+    let twice = "invalid sources: multiple sources had the same `ref` key";
+    let special = "sources.ref a/b cannot contain any special characters except '_' and '-'";
+    for (name, refs, fault) in [
+        ("fine", ["a", "b"], None),
+        ("none", ["", ""], None),
+        ("twice", ["a", "a"], Some(twice)),
+        ("special", ["a/b", ""], Some(special)),
+    ] {
+        let mut wanted = app(name);
+        let source = wanted["spec"]["source"].clone();
+        let named = |name: &str| {
+            let mut source = source.clone();
+            source["ref"] = name.into();
+            source
+        };
+        wanted["spec"]["sources"] = refs.into_iter().map(named).collect();
+        wanted["spec"]
+            .as_object_mut()
+            .expect("a spec")
+            .remove("source");
+        let at = |path: &str| format!("{APPS}{path}");
+        let create = world.rest(Method::POST, APPS, Some(wanted.clone())).await;
+        let unchecked = at("?validate=false");
+        if fault.is_some() {
+            let (status, stored) = world.rest(Method::POST, &unchecked, Some(wanted)).await;
+            assert_eq!(status, 200, "{stored}");
+        }
+        let manifests = at(&format!("/{name}/manifests"));
+        let details = json!({"source": source, "appName": name, "appProject": "default"});
+        let path = "/api/v1/repositories/https%3A%2F%2Fexample.org%2Fr.git/appdetails";
+        for ((status, body), doing) in [
+            (create, "error getting ref sources: "),
+            (
+                world.rest(Method::GET, &manifests, None).await,
+                "error generating manifests: failed to get ref sources: ",
+            ),
+            (
+                world.rest(Method::POST, path, Some(details)).await,
+                "failed to get ref sources: ",
+            ),
+        ] {
+            let Some(fault) = fault else {
+                assert_eq!(status, 200, "{name}: {body}");
+                continue;
+            };
+            let text = body["error"].as_str().unwrap_or_default();
+            assert!(
+                status != 200 && text.ends_with(&format!("{doing}{fault}")),
+                "{name}: {body}"
+            );
+        }
+    }
+}

@@ -9,7 +9,7 @@ pub mod live;
 pub mod logs;
 pub mod manifests;
 pub mod read;
-mod render;
+pub(crate) mod render;
 pub mod server_side_diff;
 pub mod sync;
 pub mod validate;

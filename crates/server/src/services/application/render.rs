@@ -5,19 +5,39 @@
 use crate::{
     ApiError,
     access::{Authorized, Get},
-    ports::{ClusterVersions, RenderRequest},
+    ports::RenderRequest,
     server::State,
 };
-use std::collections::BTreeMap;
-use tiphys_api::{Application, repository::Repository, source::ApplicationSource};
-use tiphys_engine::spec;
+use std::{collections::BTreeMap, sync::Arc};
+use tiphys_api::{
+    Application, operation::RefTarget, repository::Repository, source::ApplicationSource,
+};
+use tiphys_sources::{AppRequest, RefSources};
 
 /// Builds the requests for the sources of one Application.
 pub(crate) struct Asker<'a, A> {
     state: &'a State,
     app: &'a Authorized<Application, A>,
-    refs: BTreeMap<String, (Repository, String)>,
-    facts: ClusterVersions,
+    common: AppRequest,
+}
+
+/// The sources of an Application that have a `ref`, at their commits.
+pub(crate) async fn refs<A>(
+    state: &State,
+    app: &Authorized<Application, A>,
+    sources: &[ApplicationSource],
+) -> Result<BTreeMap<String, RefTarget>, ApiError> {
+    let refs = RefSources::of(sources)
+        .map_err(|e| ApiError::plain(format!("failed to get ref sources: {e}")))?;
+    let mut found = BTreeMap::new();
+    for (i, source) in refs.iter() {
+        let repository = state.reach.repository_of(app, &source.repo_url).await?;
+        let repository = repository.typed_by(source);
+        let resolved = state.reach.sources(&repository);
+        let (revision, _) = resolved.resolve(source, &source.target_revision).await?;
+        found.insert(i, (repository.into_inner(), revision));
+    }
+    Ok(refs.targets(|i, _| found.remove(&i).unwrap_or_default()))
 }
 
 impl<'a, A> Asker<'a, A> {
@@ -27,22 +47,15 @@ impl<'a, A> Asker<'a, A> {
         app: &'a Authorized<Application, A>,
         sources: &[ApplicationSource],
     ) -> Result<Self, ApiError> {
-        let mut refs = BTreeMap::new();
-        for source in sources.iter().filter(|s| !s.ref_.is_empty()) {
-            let repository = state.reach.repository_of(app, &source.repo_url).await?;
-            let (sha, _) = state
-                .reach
-                .sources(&repository)
-                .resolve(source, &source.target_revision)
-                .await?;
-            refs.insert(source.ref_.clone(), (repository.into_inner(), sha));
-        }
-        Ok(Self {
-            state,
-            app,
+        let refs = refs(state, app, sources).await?;
+        let facts = state.reach.live(app).facts().await?;
+        let common = AppRequest {
+            kube_version: facts.kube_version,
+            api_versions: facts.api_versions,
             refs,
-            facts: state.reach.live(app).facts().await?,
-        })
+            ..AppRequest::of(app, state.instance(app))
+        };
+        Ok(Self { state, app, common })
     }
 
     /// The request for one of the sources, and its repository.
@@ -80,17 +93,15 @@ impl<'a, A> Asker<'a, A> {
         revision: String,
         no_cache: bool,
     ) -> (Authorized<Repository, Get>, RenderRequest) {
+        let app = AppRequest {
+            no_cache,
+            ..self.common.clone()
+        };
         let request = RenderRequest {
+            app: Arc::new(app),
             repository: Repository::clone(&repository),
             source,
             revision,
-            app_name: self.state.instance(self.app),
-            namespace: self.app.spec.destination.namespace.clone(),
-            project: spec::project_name(self.app).to_owned(),
-            facts: self.facts.clone(),
-            refs: self.refs.clone(),
-            several: spec::has_several(&self.app.spec),
-            no_cache,
         };
         (repository, request)
     }

@@ -6,6 +6,7 @@ use crate::{ApiError, Code, access::Authorized, server::State};
 use std::{borrow::Cow, collections::BTreeSet};
 use tiphys_api::{AppProject, Application, source::ApplicationSource};
 use tiphys_engine::{permit, spec, types::Condition};
+use tiphys_sources::RefSources;
 
 /// Validates the Application and normalises its spec; with `deep`, also checks that the sources can
 /// be rendered.
@@ -91,6 +92,8 @@ async fn unreadable<A>(
             return Ok(vec![invalid(message)]);
         }
     }
+    RefSources::of(&sources)
+        .map_err(|e| ApiError::plain(format!("error getting ref sources: {e}")))?;
     let asker = Asker::new(state, app, &sources).await?;
     for source in sources
         .iter()

@@ -8,9 +8,9 @@ pub(crate) use connections::Connections;
 use crate::{
     ApiError,
     access::{Authorized, CredentialUse, Delete, Get, Guard, Stored, app_in_project, may_write},
-    ports::{ClusterVersions, RenderRequest, StoreError},
+    ports::{RenderRequest, StoreError},
     server::State,
-    services::application::validate::permitted,
+    services::application::{render, validate::permitted},
 };
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
@@ -25,6 +25,7 @@ use tiphys_api::{
         RepoResponse, RepoUpdateRequest,
     },
 };
+use tiphys_sources::AppRequest;
 
 const AT_ONCE: usize = 8;
 
@@ -402,30 +403,23 @@ pub async fn app_details(
     let resolved = reach.sources(&main);
     let resolved = resolved.resolve(&source, &source.target_revision).await;
     let (revision, _) = resolved.map_err(|e| ApiError::plain(e.message))?;
-    let mut refs = BTreeMap::new();
     // A source may refer to the Application's other sources.
-    if let Some(app) = app {
-        for other in app.spec.sources.iter().filter(|s| !s.ref_.is_empty()) {
-            let repository = reach.repository_of(&app, &other.repo_url).await?;
-            let (sha, _) = reach
-                .sources(&repository)
-                .resolve(other, &other.target_revision)
-                .await?;
-            refs.insert(other.ref_.clone(), (repository.into_inner(), sha));
-        }
-    }
-    let several = !refs.is_empty();
+    let refs = match app {
+        Some(app) => render::refs(&state, &app, &app.spec.sources).await?,
+        None => BTreeMap::new(),
+    };
+    let app = AppRequest {
+        instance: q.app_name.replace('/', "_"),
+        project: q.app_project,
+        several: !refs.is_empty(),
+        refs,
+        ..AppRequest::default()
+    };
     let request = RenderRequest {
+        app: Arc::new(app),
         repository: Repository::clone(&main),
         source,
         revision,
-        app_name: q.app_name.replace('/', "_"),
-        namespace: String::new(),
-        project: q.app_project,
-        facts: ClusterVersions::default(),
-        refs,
-        several,
-        no_cache: false,
     };
     reach.sources(&main).details(request).await
 }
