@@ -182,7 +182,8 @@ fn arg(flag: &str, words: &[String], program: &Command) -> Option<Arg> {
 
 /// The error of Go's function that reads a value of this type.
 fn why(arg: &Arg, value: &str) -> Option<String> {
-    let is = |ids: &[TypeId]| ids.contains(&arg.get_value_parser().type_id());
+    let id = arg.get_value_parser().type_id();
+    let is = |ids: &[TypeId]| ids.iter().any(|known| id == *known);
     let function = if is(&[TypeId::of::<bool>()]) {
         "ParseBool"
     } else if is(&[
