@@ -86,12 +86,12 @@ pub fn usage(program: fn() -> Command) -> String {
     let mut program = program();
     program.build();
     let path = verbs(&words, &program);
-    let mut command = &mut program;
+    let mut command = program;
     for word in path {
-        match command.find_subcommand_mut(&word) {
-            Some(next) => command = next,
-            None => break,
-        }
+        let Some(next) = command.find_subcommand(&word).cloned() else {
+            break;
+        };
+        command = next;
     }
     command.render_help().to_string()
 }
