@@ -44,7 +44,7 @@ pub enum AdminCommand {
 
 #[derive(clap::Subcommand)]
 pub enum SettingsCommand {
-    Validate(settings::Validate),
+    Validate(Box<settings::Validate>),
     /// Troubleshoot resource overrides
     #[command(subcommand)]
     ResourceOverrides(overrides::OverridesCommand),
