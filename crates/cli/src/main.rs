@@ -4,6 +4,7 @@
 
 mod client;
 mod commands;
+mod misuse;
 mod output;
 mod pace;
 mod private;
@@ -14,10 +15,7 @@ use roles::{
     logs::Logs,
 };
 
-use clap::{
-    CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
-    error::{ContextKind, ErrorKind},
-};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::{env, process::ExitCode};
 
 /// Many threads allocate many small objects, and sometimes lists of several megabytes.
@@ -73,81 +71,13 @@ fn parse<C: Subcommand>() -> Result<Cli<C>, clap::Error> {
 /// How long threads may continue with work that a role left behind.
 const LAST_WORK: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Prints an error in the command line, or the requested help.
-fn told(e: &clap::Error) -> ExitCode {
-    if matches!(
-        e.kind(),
-        ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument
-    ) {
-        let words: Vec<String> = env::args_os()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect();
-        if let Some(text) = commands::absent::instead(&words, &program::<Command>()) {
-            eprintln!("error: {text}");
-            return ExitCode::FAILURE;
-        }
-    }
-    if e.kind() == ErrorKind::InvalidSubcommand
-        && let Some(ended) = commands::plugin::run(env::args_os().skip(1))
-    {
-        return ended;
-    }
-    let unknown = e.get(ContextKind::InvalidArg).map(ToString::to_string);
-    let unknown = unknown.filter(|flag| flag.starts_with('-'));
-    // Such commands print how they are used as their answer. Those of other tools, and our own, do
-    // not.
-    let is_of_argo_cd = env::args().any(|word| ARGO_CD.contains(&word.as_str()));
-    if e.kind() == ErrorKind::UnknownArgument
-        && is_of_argo_cd
-        && let Some(flag) = unknown
-    {
-        output::print(&format!("Error: unknown flag: {flag}\n{}", e.render()));
-        return ExitCode::FAILURE;
-    }
-    // One of too many words is unknown, too.
-    let is_misused = matches!(
-        e.kind(),
-        ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument
-    );
-    if is_misused && is_of_argo_cd {
-        output::print(&e.render().to_string());
-        let words: Vec<_> = env::args_os().skip(1).take(2).collect();
-        // Code 1 means a difference there.
-        let is_diff = words == ["app", "diff"];
-        return ExitCode::from(if is_diff { 2 } else { 1 });
-    }
-    let _ = e.print();
-    if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
-}
-
-/// The commands that are Argo CD's.
-const ARGO_CD: [&str; 16] = [
-    "account",
-    "admin",
-    "app",
-    "appset",
-    "cert",
-    "cluster",
-    "completion",
-    "configure",
-    "context",
-    "gpg",
-    "login",
-    "logout",
-    "proj",
-    "relogin",
-    "repo",
-    "repocreds",
-];
-
 /// Reports the error of a command, and returns its exit code.
 fn failed(failure: &client::Failure) -> ExitCode {
     if !failure.message.is_empty() {
         output::log::fatal(&failure.message, failure.hint);
+    }
+    if failure.is_misuse {
+        output::print(&misuse::usage(program::<Command>));
     }
     ExitCode::from(failure.code)
 }
@@ -185,14 +115,21 @@ fn main() -> ExitCode {
         word.to_str()
             .is_some_and(commands::LocalCommand::has_subcommand)
     }) {
-        return parse::<commands::LocalCommand>()
-            .map_or_else(|e| told(&e), |cli| ended(cli.command.run()));
+        return parse::<commands::LocalCommand>().map_or_else(
+            |e| misuse::told(&e, program::<Command>),
+            |cli| ended(cli.command.run()),
+        );
     }
     match parse::<Command>() {
         Ok(cli) => start(cli),
-        Err(e) => told(&e),
+        Err(e) => misuse::told(&e, program::<Command>),
     }
 }
+
+/// The levels that commands may be asked for, which are those of Go's library.
+const LEVELS: [&str; 8] = [
+    "panic", "fatal", "error", "warn", "warning", "info", "debug", "trace",
+];
 
 /// Logging for a user at a terminal.
 fn log_plainly(level: Option<&str>) {
@@ -318,7 +255,7 @@ fn start_apprepository_controller(words: &[String]) -> ExitCode {
 fn start_cmp_server(words: &[String]) -> ExitCode {
     let called = match roles::cmp_server::Called::try_parse_from(words) {
         Ok(called) => called,
-        Err(e) => return told(&e),
+        Err(e) => return misuse::told(&e, program::<Command>),
     };
     runtime(false).map_or_else(
         |code| code,
@@ -399,6 +336,12 @@ fn start(cli: Cli) -> ExitCode {
             return start_apprepository_controller(&args.words);
         }
         Command::Client(command) => {
+            if let Some(level) = &cli.loglevel
+                && !LEVELS.contains(&level.to_lowercase().as_str())
+            {
+                let message = format!("not a valid logrus Level: {level:?}");
+                return failed(&client::Failure::error(message));
+            }
             log_plainly(cli.loglevel.as_deref());
             return ended(runtime.block_on(commands::run(
                 command,

@@ -89,15 +89,33 @@ pub async fn secure(
 
 /// Plain TCP.
 pub async fn tcp(server: &str) -> io::Result<TcpStream> {
-    let failed =
-        |e: io::Error| io::Error::new(e.kind(), format!("dial tcp {server}: {}", reason(&e)));
+    let (name, port) = server.rsplit_once(':').unwrap_or((server, ""));
+    let is_bracketed = name.starts_with('[') && name.ends_with(']');
+    if name.contains(':') && !is_bracketed {
+        return Err(invalid(format!(
+            "dial tcp: address {server}: too many colons in address"
+        )));
+    }
+    let failed = |e: io::Error| {
+        let why = reason(&e);
+        let text = match e.raw_os_error() {
+            Some(_) => format!("dial tcp {server}: connect: {why}"),
+            None => format!("dial tcp: lookup {}: no such host", host(server)),
+        };
+        io::Error::new(e.kind(), text)
+    };
+    // Without a host it is this machine.
+    let address = match name {
+        "" => format!("localhost:{port}"),
+        _ => server.to_owned(),
+    };
     let late = |_| {
         io::Error::new(
             io::ErrorKind::TimedOut,
             format!("dial tcp {server}: i/o timeout"),
         )
     };
-    let stream = timeout(DIAL_TIMEOUT, TcpStream::connect(server))
+    let stream = timeout(DIAL_TIMEOUT, TcpStream::connect(address))
         .await
         .map_err(late)?
         .map_err(failed)?;

@@ -238,7 +238,7 @@ async fn nobody_there_is_told_with_the_address() {
         .await
         .expect_err("nobody there");
     let text = format!(
-        "rpc error: code = Unavailable desc = connection error: desc = \"transport: Error while dialing: dial tcp {address}: connection refused\""
+        "rpc error: code = Unavailable desc = connection error: desc = \"transport: Error while dialing: dial tcp {address}: connect: connection refused\""
     );
     assert_eq!((error.to_string(), error.retryable()), (text, true));
 }

@@ -1,5 +1,6 @@
 //! Why a command fails. [`Failure`] contains the message and the exit code of the program.
 
+use super::hint;
 use tiphys_repo::net::reason;
 use tonic::{Code, Status};
 
@@ -13,26 +14,41 @@ pub struct Failure {
     pub status: Option<Code>,
     /// Advice for a user at a terminal; may be empty.
     pub hint: &'static str,
+    /// How the command is used is printed, too.
+    pub is_misuse: bool,
+}
+
+/// The exit codes of all commands, as those of the `argocd` command. Plugins, and the programs of
+/// which `tiphys helm` and the like take the place, have their own.
+pub mod exit {
+    /// It did what it was asked for; or the user decided against it.
+    pub const DONE: u8 = 0;
+    /// The command cannot be carried out as it is written (missing or unknown words, no server, a
+    /// broken config file), or its result is not the wanted one (an operation that failed,
+    /// differences, `no`).
+    pub const FAILED: u8 = 1;
+    /// `app diff` written wrongly: 1 means a difference there.
+    pub const MISUSED_DIFF: u8 = 2;
+    /// A call failed, or something that the command reads is not as it must be.
+    pub const ERROR: u8 = 20;
 }
 
 impl Failure {
-    /// Exit code for an error in a call or in its input: 20, as in the `argocd` command.
-    const ERROR: u8 = 20;
-
     pub fn error(message: impl Into<String>) -> Self {
         Self {
-            code: Self::ERROR,
+            code: exit::ERROR,
             message: message.into(),
             status: None,
             hint: "",
+            is_misuse: false,
         }
     }
 
-    /// An error that makes the command impossible from the start: exit code 1, as in the `argocd`
-    /// command.
+    /// An error that makes the command impossible from the start, or a result that is not the
+    /// wanted one.
     pub fn fatal(message: impl Into<String>) -> Self {
         Self {
-            code: 1,
+            code: exit::FAILED,
             ..Self::error(message)
         }
     }
@@ -44,6 +60,19 @@ impl Failure {
     /// A file that cannot be opened or read.
     pub fn file(path: impl AsRef<std::path::Path>, e: &std::io::Error) -> Self {
         Self::error(format!("open {}: {}", path.as_ref().display(), reason(e)))
+    }
+
+    /// The same error with another exit code, where scripts know that one.
+    pub fn with_code(self, code: u8) -> Self {
+        Self { code, ..self }
+    }
+
+    /// Words are missing: prints how the command is used.
+    pub fn misuse() -> Self {
+        Self {
+            is_misuse: true,
+            ..Self::exit(exit::FAILED)
+        }
     }
 
     /// Ends the program without a message.
@@ -61,26 +90,9 @@ impl From<Status> for Failure {
         let message = tiphys_repo::repo_server::shown(&status);
         Self {
             status: Some(code),
-            hint: hint(code),
+            hint: hint::of(&status),
             ..Self::error(message)
         }
-    }
-}
-
-fn hint(code: Code) -> &'static str {
-    match code {
-        Code::Unauthenticated => "log in with `tiphys login SERVER`",
-        Code::Unavailable => {
-            "is the server running, and its address right? `tiphys context` shows which one is asked"
-        }
-        Code::NotFound => {
-            "check the name; `tiphys app list` shows the Applications that you may see"
-        }
-        Code::PermissionDenied => {
-            "either there is no such object, or your account may not do this: `tiphys account can-i`"
-        }
-        Code::Unimplemented => "STATUS.md lists what works",
-        _ => "",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Calls over gRPC, that is over HTTP/2. [`GrpcTransport`] is the main type.
 
-use super::{Connection, Failure, MAX_MESSAGE, net};
+use super::{Connection, Failure, MAX_MESSAGE, hint::NO_SERVER, net};
 use futures::{StreamExt as _, stream::BoxStream};
 use http::{Uri, uri::PathAndQuery};
 use hyper_util::rt::TokioIo;
@@ -37,6 +37,7 @@ impl GrpcTransport {
                 "Failed to establish connection to {}: {e}",
                 c.server
             ))
+            .with_hint(NO_SERVER)
         };
         let mut metadata = MetadataMap::new();
         for (name, value) in headers(c) {
@@ -52,7 +53,7 @@ impl GrpcTransport {
         let connection = c.clone();
         let connector = tower::service_fn(move |_: Uri| {
             let connection = connection.clone();
-            async move { net::dial(&connection, "h2").await.map(TokioIo::new) }
+            async move { net::dial_h2(&connection).await.map(TokioIo::new) }
         });
         let channel = endpoint
             .connect_with_connector(connector)

@@ -4,13 +4,14 @@
 mod config;
 mod failure;
 mod grpc;
+mod hint;
 mod net;
 mod options;
 mod proxy;
 mod web;
 
 pub use config::{ContextRef, LocalConfig, Server, User};
-pub use failure::Failure;
+pub use failure::{Failure, exit};
 pub use net::{TlsProbe, probe};
 pub use options::{ConnectArgs, Connection};
 
@@ -31,6 +32,11 @@ use web::WebTransport;
 
 /// Maximum size of a message in bytes.
 const MAX_MESSAGE: usize = 200 << 20;
+/// Whether the server did not answer, or says that it cannot yet.
+fn is_silent(status: &Status) -> bool {
+    status.code() == Code::Unavailable || grpc::is_of_transport(status)
+}
+
 /// How often a call is tried if the server is unreachable.
 const TRIES: u32 = 3;
 
@@ -75,15 +81,16 @@ impl Client {
         Q: prost::Message + Clone + 'static,
         R: prost::Message + Default + 'static,
     {
-        for attempt in 1..TRIES {
+        let mut attempt = 1;
+        loop {
             match self.once(path, request.clone()).await {
-                Err(e) if e.code() == Code::Unavailable => {
-                    tokio::time::sleep(Duration::from_secs(u64::from(attempt))).await
+                Err(e) if is_silent(&e) && attempt < TRIES => {
+                    tokio::time::sleep(Duration::from_secs(u64::from(attempt))).await;
+                    attempt += 1;
                 }
-                result => return result,
+                result => return result.map_err(|e| hint::noted(e, path)),
             }
         }
-        self.once(path, request).await
     }
 
     async fn once<Q, R>(&self, path: &'static str, request: Q) -> Result<R, Status>
@@ -146,7 +153,10 @@ impl Client {
             .as_ref()
             .filter(|_| !self.use_web.load(Ordering::Relaxed));
         match grpc {
-            Some(grpc) => grpc.send(path, messages).await,
+            Some(grpc) => grpc
+                .send(path, messages)
+                .await
+                .map_err(|e| hint::noted(e, path)),
             None => Err(Status::unimplemented(
                 "files cannot be sent over gRPC-web: connect without --grpc-web",
             )),
@@ -163,13 +173,14 @@ impl Client {
         Q: prost::Message + Clone + 'static,
         R: prost::Message + Default + 'static,
     {
-        match self
+        let grpc = self
             .grpc
             .as_ref()
-            .filter(|_| !self.use_web.load(Ordering::Relaxed))
-        {
+            .filter(|_| !self.use_web.load(Ordering::Relaxed));
+        let begun = match grpc {
             Some(grpc) => grpc.stream(path, request).await,
             None => self.web.stream(path, &request).await,
-        }
+        };
+        begun.map_err(|e| hint::noted(e, path))
     }
 }

@@ -1,8 +1,19 @@
 //! The byte stream to the API server. Main functions: [`dial`] and [`probe`].
 
-use super::{Connection, Failure, proxy};
+use super::{Connection, Failure, hint::NO_SERVER, proxy};
 use std::io;
 use tiphys_repo::net::{self, Io, Tls};
+
+/// For HTTP/2. Errors begin as the `argocd` command's do.
+pub async fn dial_h2(c: &Connection) -> io::Result<Box<dyn Io>> {
+    dial(c, "h2")
+        .await
+        .map_err(|e| io::Error::new(e.kind(), dialed(&e)))
+}
+
+fn dialed(e: &io::Error) -> String {
+    format!("error dial proxy: {e}")
+}
 
 /// Opens the stream; `protocol` is for ALPN: `h2` or `http/1.1`.
 pub async fn dial(c: &Connection, protocol: &str) -> io::Result<Box<dyn Io>> {
@@ -38,7 +49,7 @@ pub async fn probe(c: &Connection) -> Result<TlsProbe, Failure> {
     let open = async || {
         proxy::tcp(c)
             .await
-            .map_err(|e| Failure::error(e.to_string()))
+            .map_err(|e| Failure::error(dialed(&e)).with_hint(NO_SERVER))
     };
     if net::secure(open().await?, &c.server, &tls(c, true), "h2")
         .await

@@ -4,7 +4,7 @@
 use super::{
     Failure,
     config::{Context, LocalConfig, default_folder},
-    reason,
+    exit, reason,
 };
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
 
@@ -55,6 +55,65 @@ pub struct ConnectArgs {
     /// Format of messages and of a role's log: json or text
     #[arg(long, global = true, value_name = "FORMAT")]
     logformat: Option<String>,
+    #[command(flatten)]
+    without_effect: WithoutEffect,
+}
+
+/// Flags that scripts pass and that change nothing here. They are about how the `argocd` command
+/// finds parts of a server in a cluster, and how it repeats requests.
+#[derive(clap::Args, Clone, Debug, Default)]
+struct WithoutEffect {
+    /// No effect
+    #[arg(long, global = true, hide = true)]
+    server_name: Option<String>,
+    /// No effect
+    #[arg(long, global = true, hide = true)]
+    controller_name: Option<String>,
+    /// No effect
+    #[arg(long, global = true, hide = true)]
+    redis_name: Option<String>,
+    /// No effect
+    #[arg(long, global = true, hide = true)]
+    redis_haproxy_name: Option<String>,
+    /// No effect
+    #[arg(long, global = true, hide = true)]
+    redis_compress: Option<String>,
+    /// No effect
+    #[arg(long, global = true, hide = true)]
+    repo_server_name: Option<String>,
+    /// No effect
+    #[arg(long, global = true, hide = true)]
+    kube_context: Option<String>,
+    /// No effect
+    #[arg(long, global = true, hide = true)]
+    http_retry_max: Option<i64>,
+    /// Refused: there is always a server
+    #[arg(long, global = true, hide = true)]
+    core: Option<bool>,
+    /// Refused
+    #[arg(long, global = true, hide = true)]
+    port_forward: Option<bool>,
+    /// Refused
+    #[arg(long, global = true, hide = true)]
+    port_forward_namespace: Option<String>,
+}
+
+impl WithoutEffect {
+    /// What would connect to something else than the caller wants is not ignored.
+    fn check(&self) -> Result<(), Failure> {
+        let forwards = self.port_forward == Some(true) || self.port_forward_namespace.is_some();
+        if self.core == Some(true) {
+            let hint = "`tiphys up --bare --kubeconfig FILE` serves the API for a cluster; then \
+                        log in there";
+            return Err(Failure::error("--core is not supported").with_hint(hint));
+        }
+        if forwards {
+            let hint = "`kubectl port-forward svc/argocd-server -n argocd 8080:443`, then \
+                        --server localhost:8080";
+            return Err(Failure::error("--port-forward is not supported").with_hint(hint));
+        }
+        Ok(())
+    }
 }
 
 /// Values of flags from the variable `ARGOCD_OPTS`.
@@ -202,7 +261,7 @@ impl ConnectArgs {
     pub fn resolve(&self) -> Result<Connection, Failure> {
         let mut connection = Connection::default();
         let config =
-            LocalConfig::read(&self.config_path()?).map_err(|e| Failure { code: 1, ..e })?;
+            LocalConfig::read(&self.config_path()?).map_err(|e| e.with_code(exit::FAILED))?;
         if let Some(config) = config {
             let name = self.argocd_context.as_deref().unwrap_or_default();
             if !name.is_empty() || !config.current_context.is_empty() {
@@ -246,6 +305,7 @@ impl ConnectArgs {
     }
 
     fn apply_flags(&self, c: &mut Connection) -> Result<(), Failure> {
+        self.without_effect.check()?;
         let defaults = Self::defaults()?;
         let variable = |name: &str| env::var(name).ok().filter(|v| !v.is_empty());
         let text = |flag: &Option<String>, name: &str| {
@@ -309,7 +369,9 @@ impl ConnectArgs {
             let parted = header.split_once(':').filter(|(name, _)| !name.is_empty());
             let (name, value) = parted.ok_or_else(|| {
                 Failure::fatal(format!(
-                    "additional headers must be colon(:)-separated: {header}"
+                    "Failed to establish connection to {}: additional headers must be \
+                     colon(:)-separated: {header}",
+                    c.server
                 ))
             })?;
             c.headers

@@ -2,11 +2,12 @@
 //! [`tcp`].
 //!
 //! `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case: `http://` proxies by
-//! CONNECT, `socks5://` ones by SOCKS.
+//! CONNECT, `socks5://` ones by SOCKS. Which one is used is decided as for clusters.
 
 use super::Connection;
-use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::client::proxy::matcher::Intercept;
 use std::{io, time::Duration};
+use tiphys_cluster::connect::environment_proxy;
 use tiphys_repo::net;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -20,15 +21,15 @@ const LONGEST_ANSWER: usize = 16 << 10;
 
 /// Opens a stream to the server.
 pub async fn tcp(c: &Connection) -> io::Result<TcpStream> {
-    through(&c.server, c.plaintext, &Matcher::from_env()).await
+    let scheme = if c.plaintext { "http" } else { "https" };
+    let address: Option<http::Uri> = format!("{scheme}://{}/", c.server).parse().ok();
+    match address.as_ref().and_then(environment_proxy) {
+        Some(proxy) => through(&c.server, &proxy).await,
+        None => net::tcp(&c.server).await,
+    }
 }
 
-async fn through(server: &str, plaintext: bool, matcher: &Matcher) -> io::Result<TcpStream> {
-    let scheme = if plaintext { "http" } else { "https" };
-    let address: Result<http::Uri, _> = format!("{scheme}://{server}/").parse();
-    let Some(proxy) = address.ok().and_then(|a| matcher.intercept(&a)) else {
-        return net::tcp(server).await;
-    };
+async fn through(server: &str, proxy: &Intercept) -> io::Result<TcpStream> {
     let (host, scheme) = (
         proxy.uri().host().unwrap_or_default(),
         proxy.uri().scheme_str().unwrap_or_default().to_owned(),
@@ -43,8 +44,8 @@ async fn through(server: &str, plaintext: bool, matcher: &Matcher) -> io::Result
     let tunnel = async {
         let mut stream = net::tcp(&place).await?;
         match scheme.as_str() {
-            "http" => connect(&mut stream, server, &proxy).await?,
-            "socks5" | "socks5h" => socks(&mut stream, server, &proxy).await?,
+            "http" => connect(&mut stream, server, proxy).await?,
+            "socks5" | "socks5h" => socks(&mut stream, server, proxy).await?,
             other => {
                 return Err(io::Error::other(format!(
                     "a proxy with the scheme {other} is not supported; http and socks5 are"
@@ -161,7 +162,13 @@ async fn socks(stream: &mut TcpStream, server: &str, proxy: &Intercept) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper_util::client::proxy::matcher::Matcher;
     use tokio::net::TcpListener;
+
+    fn named(matcher: Matcher, url: &'static str) -> Intercept {
+        let found = matcher.intercept(&http::Uri::from_static(url));
+        found.expect("a proxy")
+    }
 
     /// A proxy that records its request and sends a word through the tunnel.
     async fn proxy(answer: &'static [&'static [u8]]) -> (String, tokio::task::JoinHandle<Vec<u8>>) {
@@ -192,9 +199,9 @@ mod tests {
         let (address, asked) = proxy(&[b"HTTP/1.1 200 OK\r\n\r\nhello"]).await;
         let matcher = Matcher::builder()
             .https(format!("http://u:p@{address}"))
-            .no("internal.test")
             .build();
-        let mut stream = through("cd.example.test:443", false, &matcher)
+        let proxy_of_it = named(matcher, "https://cd.example.test");
+        let mut stream = through("cd.example.test:443", &proxy_of_it)
             .await
             .expect("a tunnel");
         assert_eq!(word(&mut stream).await, "hello");
@@ -209,7 +216,8 @@ mod tests {
         let matcher = Matcher::builder()
             .all(format!("socks5://{address}"))
             .build();
-        let mut stream = through("cd.example.test:80", true, &matcher)
+        let proxy_of_it = named(matcher, "http://cd.example.test");
+        let mut stream = through("cd.example.test:80", &proxy_of_it)
             .await
             .expect("a tunnel");
         assert_eq!(word(&mut stream).await, "hello");
@@ -220,7 +228,8 @@ mod tests {
 
         let (address, _asked) = proxy(&[b"HTTP/1.1 403 Forbidden\r\n\r\n"]).await;
         let matcher = Matcher::builder().all(format!("http://{address}")).build();
-        let error = through("cd.example.test:443", false, &matcher)
+        let proxy_of_it = named(matcher, "https://cd.example.test");
+        let error = through("cd.example.test:443", &proxy_of_it)
             .await
             .expect_err("refused")
             .to_string();
@@ -228,16 +237,5 @@ mod tests {
             error.contains(&address) && error.contains("403 Forbidden"),
             "{error}"
         );
-    }
-
-    #[tokio::test]
-    async fn what_is_excepted_is_reached_without_one() {
-        let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = server.local_addr().expect("bound").to_string();
-        let matcher = Matcher::builder()
-            .all("http://127.0.0.1:1")
-            .no("127.0.0.1")
-            .build();
-        assert!(through(&address, true, &matcher).await.is_ok());
     }
 }

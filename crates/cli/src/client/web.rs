@@ -8,7 +8,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use std::sync::Arc;
+use std::{io, sync::Arc};
 use tiphys_rpc::table::percent_decode;
 use tonic::{Code, Status};
 
@@ -35,18 +35,23 @@ impl WebTransport {
 
     async fn post(&self, path: &str, message: &[u8]) -> Result<Response<Incoming>, Status> {
         let c = &self.connection;
-        let unreached = |e: &dyn std::fmt::Display| Status::unavailable(format!("{UNREACHED}{e}"));
-        let io = net::dial(c, "http/1.1").await.map_err(|e| unreached(&e))?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(io))
-            .await
-            .map_err(|e| unreached(&e))?;
-        tokio::spawn(connection);
         let root = c.root_path.trim_matches('/');
         let target = if root.is_empty() {
             path.to_owned()
         } else {
             format!("/{root}{path}")
         };
+        let scheme = if c.plaintext { "http" } else { "https" };
+        // Its cause tells it from what a server answers.
+        let unreached = |e: &dyn std::fmt::Display| {
+            let text = format!("Post \"{scheme}://{}{target}\": {e}", c.server);
+            Status::from_error(Box::new(io::Error::other(text)))
+        };
+        let io = net::dial(c, "http/1.1").await.map_err(|e| unreached(&e))?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(io))
+            .await
+            .map_err(|e| unreached(&e))?;
+        tokio::spawn(connection);
         let mut request = Request::post(&target)
             .header("host", &c.server)
             .header("user-agent", concat!("tiphys/", env!("CARGO_PKG_VERSION")))
@@ -63,7 +68,6 @@ impl WebTransport {
             .await
             .map_err(|e| unreached(&e))?;
         if response.status() != StatusCode::OK {
-            let scheme = if c.plaintext { "http" } else { "https" };
             let message = format!(
                 "POST {scheme}://{}{target} failed with status code {}",
                 c.server,
@@ -123,7 +127,8 @@ impl WebTransport {
 
 /// Whether the other side does not speak gRPC-web.
 pub fn is_of_transport(status: &Status) -> bool {
-    status.message().starts_with(UNREACHED)
+    grpc::is_of_transport(status)
+        || status.message().starts_with(UNREACHED)
         || (status.code() == Code::Unknown
             && status.message().contains(" failed with status code "))
 }

@@ -11,7 +11,7 @@ const VERBS: &[(&str, &str)] = &[
     ),
     (
         "admin cluster",
-        "clusters are Secrets with the label argocd.argoproj.io/secret-type: cluster; tiphys cluster list shows them",
+        "tiphys cluster list shows clusters; tiphys cluster add writes their Secrets",
     ),
     (
         "admin dashboard",
@@ -21,14 +21,13 @@ const VERBS: &[(&str, &str)] = &[
         "admin proj",
         "tiphys admin proj generate-spec prints a project; kubectl api-resources lists kinds to allow",
     ),
-    ("admin redis-initial-password", "there is no Redis"),
     (
         "admin repo",
         "tiphys repo add, or a Secret with the label argocd.argoproj.io/secret-type: repository",
     ),
     (
-        "admin settings validate",
-        "tiphys control-plane logs what it cannot read of the settings",
+        "admin settings resource-overrides ignore-resource-updates",
+        "tiphys admin settings resource-overrides ignore-differences tries the same paths",
     ),
 ];
 
@@ -221,10 +220,10 @@ mod tests {
             )
         };
         assert_eq!(
-            of("tiphys admin redis-initial-password").as_deref(),
+            of("tiphys admin repo generate-spec").as_deref(),
             Some(
-                "argocd admin redis-initial-password does not exist in tiphys. Instead: there is \
-                 no Redis"
+                "argocd admin repo does not exist in tiphys. Instead: tiphys repo add, or a Secret \
+                 with the label argocd.argoproj.io/secret-type: repository"
             )
         );
         assert!(

@@ -230,6 +230,7 @@ async fn name(client: &Client, named: Option<String>) -> Result<String, Failure>
 }
 
 fn asked(given: Option<String>, label: &str) -> Result<String, Failure> {
+    let given = given.filter(|given| !given.is_empty());
     given.map_or_else(|| prompt::secret(label), Ok)
 }
 
@@ -244,8 +245,12 @@ async fn update_password(
     let caller = caller(client).await?;
     let name = account.unwrap_or_else(|| caller.username.clone());
     let is_own = name == caller.username && caller.iss == relogin::ISSUER;
-    let current_password = asked(current, "Current password")?;
-    let new_password = asked(new, "New password")?;
+    let current_label = format!(
+        "*** Enter password of currently logged in user ({})",
+        caller.username
+    );
+    let current_password = asked(current, &current_label)?;
+    let new_password = asked(new, &format!("*** Enter new password for user {name}"))?;
     let request = UpdatePasswordRequest {
         name,
         current_password,

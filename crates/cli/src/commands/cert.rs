@@ -2,7 +2,7 @@
 
 use super::{connect, list_document, prompt};
 use crate::{
-    client::{ConnectArgs, Failure},
+    client::{ConnectArgs, Failure, exit},
     output::{self, table},
 };
 use std::{
@@ -87,7 +87,7 @@ impl CertCommand {
             } => {
                 if !["", "ssh", "https"].contains(&cert_type.as_str()) {
                     output::print("cert-type must be either ssh or https\n");
-                    return Err(Failure::exit(1));
+                    return Err(Failure::exit(exit::FAILED));
                 }
                 let query = RepositoryCertificateQuery {
                     host_name_pattern: hostname_pattern,

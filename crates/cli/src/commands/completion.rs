@@ -51,13 +51,35 @@ _tiphys_apps() {
 
 impl Completion {
     pub fn run(self, mut program: clap::Command) -> Result<(), Failure> {
-        output::print(&script(self.shell, &mut program));
+        let words = std::env::args().next().unwrap_or_default();
+        let name = words.rsplit('/').next().filter(|name| *name == ARGOCD);
+        output::print(&script(self.shell, &mut program, name.unwrap_or(OWN)));
         Ok(())
     }
 }
 
-fn script(shell: Shell, program: &mut clap::Command) -> String {
-    let name = program.get_name().to_owned();
+/// The names under which the program is called.
+const OWN: &str = "tiphys";
+const ARGOCD: &str = "argocd";
+
+/// The script for a program of this name.
+fn script(shell: Shell, program: &mut clap::Command, name: &str) -> String {
+    let text = own_script(shell, program);
+    let text = match name {
+        OWN => text,
+        other => text.replace(OWN, other),
+    };
+    // As the first line that the `argocd` command prints.
+    let title = |shell: &str| format!("# {shell} completion for {name:<37}-*- shell-script -*-\n");
+    match shell {
+        Shell::Bash => title("bash") + &text,
+        Shell::Fish => title("fish") + &text,
+        _ => text,
+    }
+}
+
+fn own_script(shell: Shell, program: &mut clap::Command) -> String {
+    let name = OWN.to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, program, name, &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
@@ -95,7 +117,16 @@ mod tests {
     }
 
     fn of(shell: Shell) -> String {
-        script(shell, &mut adapt(Program::command()))
+        script(shell, &mut adapt(Program::command()), OWN)
+    }
+
+    #[test]
+    fn it_is_for_the_name_of_the_program() {
+        let bash = script(Shell::Bash, &mut adapt(Program::command()), ARGOCD);
+        let first =
+            "# bash completion for argocd                               -*- shell-script -*-\n";
+        assert!(bash.starts_with(first), "{:?}", bash.lines().next());
+        assert!(bash.contains("complete -F _argocd_names") && !bash.contains(OWN));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `configure`: the settings of the config file that are not about servers.
 
 use crate::{
-    client::{ConnectArgs, Failure, LocalConfig},
+    client::{ConnectArgs, Failure, LocalConfig, exit},
     output,
 };
 
@@ -14,7 +14,7 @@ impl Configure {
         let path = args.config_path()?;
         let Some(mut config) = LocalConfig::read(&path)? else {
             output::print("No local configuration found\n");
-            return Err(Failure::exit(1));
+            return Err(Failure::exit(exit::FAILED));
         };
         config.prompts_enabled = args.prompts_flag().unwrap_or(config.prompts_enabled);
         config.write(&path)?;

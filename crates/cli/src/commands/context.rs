@@ -1,7 +1,7 @@
 //! `context`: which server the commands use.
 
 use crate::{
-    client::{ConnectArgs, Failure, LocalConfig},
+    client::{ConnectArgs, Failure, LocalConfig, exit},
     output::{self, log, table},
 };
 use std::{fs, path::Path};
@@ -20,7 +20,7 @@ impl ContextCommand {
         let path = args.config_path()?;
         let Some(config) = LocalConfig::read(&path)? else {
             output::print("No local configuration found\n");
-            return Err(Failure::exit(1));
+            return Err(Failure::exit(exit::FAILED));
         };
         match self.context {
             None => output::print(&list(&config)),

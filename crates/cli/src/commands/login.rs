@@ -8,7 +8,7 @@ use super::{
 use crate::{
     client::{
         Client, ConnectArgs, Connection, ContextRef, Failure, LocalConfig, Server, TlsProbe, User,
-        probe,
+        exit, probe,
     },
     output,
 };
@@ -111,7 +111,7 @@ pub async fn settle_tls(connection: &mut Connection) -> Result<(), Failure> {
     match probe(connection).await? {
         TlsProbe::Plaintext if !connection.plaintext => {
             if !prompt::proceed("WARNING: server is not configured with TLS. Proceed (y/n)? ")? {
-                return Err(Failure::exit(1));
+                return Err(Failure::exit(exit::FAILED));
             }
             connection.plaintext = true;
         }
@@ -119,7 +119,7 @@ pub async fn settle_tls(connection: &mut Connection) -> Result<(), Failure> {
             if !prompt::proceed(&format!(
                 "WARNING: server certificate had error: {why}. Proceed insecurely (y/n)? "
             ))? {
-                return Err(Failure::exit(1));
+                return Err(Failure::exit(exit::FAILED));
             }
             connection.insecure = true;
         }

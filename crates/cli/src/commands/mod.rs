@@ -120,13 +120,40 @@ impl LocalCommand {
     }
 }
 
+/// The commands that are Argo CD's.
+pub const ARGO_CD: [&str; 16] = [
+    "account",
+    "admin",
+    "app",
+    "appset",
+    "cert",
+    "cluster",
+    "completion",
+    "configure",
+    "context",
+    "gpg",
+    "login",
+    "logout",
+    "proj",
+    "relogin",
+    "repo",
+    "repocreds",
+];
+/// Those of them that refuse words which mean nothing to them. The others ignore them.
+const STRICT: [&str; 4] = ["get-user-info", "relogin", "update-password", "validate"];
+
 /// Runs a command. `program` is the whole clap command, for which `completion` prints a script.
 pub async fn run(
     command: ClientCommand,
     connect: &ConnectArgs,
     program: fn() -> Command,
 ) -> Result<(), Failure> {
-    log::set_format(&connect.log_format().unwrap_or_default());
+    let format = connect.log_format().unwrap_or_default();
+    if !["", "json", "text"].contains(&format.as_str()) {
+        log::set_format("text");
+        return Err(Failure::fatal(format!("Unknown log format '{format}'")));
+    }
+    log::set_format(&format);
     match command {
         ClientCommand::App(c) => c.run(connect).await,
         ClientCommand::Apply(c) => c.run().await,
@@ -169,7 +196,25 @@ fn list_document<T: serde::Serialize>(items: &[T], format: &str) -> Result<Strin
 /// Accepts flags in Go's form (`--prune`, `--prune=true`, `--prune=false`; `--password -x`), and
 /// adds examples to the help.
 pub fn adapt(command: Command) -> Command {
-    examples::add(adapt_flags(command), "")
+    let command = adapt_flags(command).mut_subcommands(|sub| {
+        if ARGO_CD.contains(&sub.get_name()) {
+            ignore_words(sub)
+        } else {
+            sub
+        }
+    });
+    examples::add(command, "")
+}
+
+/// Lets commands without arguments ignore all words, as Go's do.
+fn ignore_words(command: Command) -> Command {
+    if command.has_subcommands() {
+        return command.mut_subcommands(ignore_words);
+    }
+    if STRICT.contains(&command.get_name()) || command.get_positionals().next().is_some() {
+        return command;
+    }
+    command.arg(Arg::new("ignored").num_args(0..).hide(true))
 }
 
 fn adapt_flags(command: Command) -> Command {

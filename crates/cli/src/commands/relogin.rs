@@ -7,7 +7,7 @@ use super::{
     sso::{self, SsoArgs},
 };
 use crate::{
-    client::{ConnectArgs, Failure, LocalConfig, User},
+    client::{ConnectArgs, Failure, LocalConfig, User, exit},
     output,
 };
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ impl Stored {
         };
         let context = config
             .resolve(&name)
-            .map_err(|e| Failure { code: 20, ..e })?;
+            .map_err(|e| e.with_code(exit::ERROR))?;
         let claims = Claims::read(&context.user.auth_token)
             .ok_or_else(|| Failure::error("token is malformed: log in with `tiphys login`"))?;
         Ok(Self {

@@ -8,15 +8,11 @@ use crate::{
     client::{Client, ConnectArgs, Connection, Failure, LocalConfig, User},
     output,
 };
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
-use rand::{Rng as _, distr::Alphanumeric};
 use reqwest::{Url, redirect::Policy};
-use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 use std::{
     collections::BTreeMap,
     process::{Command, Stdio},
@@ -24,10 +20,10 @@ use std::{
     time::Duration,
 };
 use tiphys_api::rpc::settings::{Claim, Settings, SettingsQuery};
+use tiphys_server::sso::oidc::{self, Discovery, Tokens, letters};
 use tokio::{net::TcpListener, sync::mpsc};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-const MAX_ANSWER: usize = 1 << 20;
 /// What Dex knows the command line as.
 const DEX_CLIENT: &str = "argo-cd-cli";
 const CALLBACK: &str = "/auth/callback";
@@ -45,34 +41,6 @@ pub struct SsoArgs {
     /// Open the system's browser; without it the address is printed
     #[arg(long, default_value_t = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set)]
     sso_launch_browser: bool,
-}
-
-/// What the provider gives.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub struct Tokens {
-    #[serde(deserialize_with = "or_empty")]
-    pub id_token: String,
-    #[serde(deserialize_with = "or_empty")]
-    pub refresh_token: String,
-    #[serde(deserialize_with = "or_empty")]
-    error: String,
-    #[serde(deserialize_with = "or_empty")]
-    error_description: String,
-}
-
-/// Some servers send null for what they leave out.
-fn or_empty<'de, D: serde::Deserializer<'de>>(value: D) -> Result<String, D::Error> {
-    Ok(Option::deserialize(value)?.unwrap_or_default())
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Discovery {
-    issuer: String,
-    authorization_endpoint: String,
-    token_endpoint: String,
-    scopes_supported: Vec<String>,
 }
 
 /// The provider, and what this program is to it.
@@ -100,21 +68,21 @@ pub async fn sign_in(connection: Connection, args: &SsoArgs) -> Result<Tokens, F
     let redirect = args.callback.clone().filter(|c| !c.is_empty());
     let redirect = redirect.unwrap_or_else(own);
     let redirect = format!("{}{CALLBACK}", redirect.trim_end_matches('/'));
-    let (state, verifier) = (letters(24), letters(64));
+    let (state, verifier) = (letters(24), oidc::verifier());
     let url = provider.authorization(&redirect, &state, &verifier)?;
     output::print(&format!(
         "Performing authorization_code flow login: {url}\n"
     ));
     show(url.as_str(), args.sso_launch_browser);
     let code = code(listener, state).await?;
-    let mut form = vec![
+    let form = [
         ("grant_type", "authorization_code"),
         ("code", &code),
         ("redirect_uri", &redirect),
         ("client_id", &provider.client_id),
         ("code_verifier", &verifier),
     ];
-    let tokens = provider.tokens(&mut form).await?;
+    let tokens = provider.tokens(&form).await?;
     output::print("Authentication successful\n");
     Ok(tokens)
 }
@@ -122,12 +90,12 @@ pub async fn sign_in(connection: Connection, args: &SsoArgs) -> Result<Tokens, F
 /// New tokens for a refresh token. The provider may keep the refresh token as it is.
 async fn refresh(connection: Connection, refresh_token: &str) -> Result<Tokens, Failure> {
     let provider = provider(connection).await?;
-    let mut form = vec![
+    let form = [
         ("grant_type", "refresh_token"),
         ("refresh_token", refresh_token),
         ("client_id", &provider.client_id),
     ];
-    let mut tokens = provider.tokens(&mut form).await?;
+    let mut tokens = provider.tokens(&form).await?;
     if tokens.refresh_token.is_empty() {
         refresh_token.clone_into(&mut tokens.refresh_token);
     }
@@ -212,19 +180,9 @@ async fn provider(connection: Connection) -> Result<Provider, Failure> {
         .tls_danger_accept_invalid_certs(insecure && is_server)
         .build()
         .map_err(|e| Failure::error(e.to_string()))?;
-    let issuer = issuer.trim_end_matches('/');
-    let url = format!("{issuer}/.well-known/openid-configuration");
-    let failed =
-        |why: String| Failure::error(format!("failed to query provider {issuer:?}: {why}"));
-    let (status, content) = fetch(client.get(&url)).await.map_err(failed)?;
-    if !status.is_success() {
-        return Err(failed(format!("{url}: {status}")));
-    }
-    let discovery: Discovery =
-        serde_json::from_slice(&content).map_err(|e| failed(format!("{url}: {e}")))?;
-    if discovery.issuer.trim_end_matches('/') != issuer {
-        return Err(failed(format!("it says that it is {:?}", discovery.issuer)));
-    }
+    let discovery = oidc::metadata(&client, &issuer)
+        .await
+        .map_err(|e| Failure::error(format!("failed to query provider {issuer:?}: {e}")))?;
     if discovery
         .scopes_supported
         .iter()
@@ -252,16 +210,14 @@ impl Provider {
                 "authorization_endpoint {endpoint:?} is not a web address"
             )));
         }
-        let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
         url.query_pairs_mut()
             .append_pair("access_type", "offline")
             .append_pair("client_id", &self.client_id)
-            .append_pair("code_challenge", &challenge)
-            .append_pair("code_challenge_method", "S256")
             .append_pair("redirect_uri", redirect)
             .append_pair("response_type", "code")
             .append_pair("scope", &self.scopes.join(" "))
             .append_pair("state", state);
+        oidc::add_challenge(&mut url, verifier);
         if !self.claims.is_empty() {
             let claims = serde_json::json!({"id_token": self.claims});
             url.query_pairs_mut()
@@ -270,56 +226,16 @@ impl Provider {
         Ok(url)
     }
 
-    async fn tokens(&self, form: &mut Vec<(&str, &str)>) -> Result<Tokens, Failure> {
-        let body = Url::parse_with_params("http://form.invalid/", form.iter())
-            .ok()
-            .and_then(|url| url.query().map(str::to_owned))
-            .unwrap_or_default();
-        let request = self
-            .client
-            .post(&self.discovery.token_endpoint)
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(body);
-        let (status, content) = fetch(request).await.map_err(Failure::error)?;
-        let tokens: Tokens = match serde_json::from_slice(&content) {
-            Err(e) if status.is_success() => {
-                return Err(Failure::fatal(format!("oauth2: cannot parse json: {e}")));
-            }
-            tokens => tokens.unwrap_or_default(),
-        };
-        if !tokens.error.is_empty() {
-            return Err(Failure::fatal(format!(
-                "oauth2: {:?} {:?}",
-                tokens.error, tokens.error_description
-            )));
-        }
-        if !status.is_success() {
-            return Err(Failure::fatal(format!(
-                "oauth2: cannot fetch token: {status}"
-            )));
-        }
+    async fn tokens(&self, form: &[(&str, &str)]) -> Result<Tokens, Failure> {
+        let url = &self.discovery.token_endpoint;
+        let tokens = oidc::tokens(self.client.post(url), url, form)
+            .await
+            .map_err(|e| Failure::fatal(e.to_string()))?;
         if tokens.id_token.is_empty() {
             return Err(Failure::fatal("no id_token in token response"));
         }
         Ok(tokens)
     }
-}
-
-async fn fetch(request: reqwest::RequestBuilder) -> Result<(StatusCode, Vec<u8>), String> {
-    let mut answer = request.send().await.map_err(|e| e.to_string())?;
-    let mut content = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|e| e.to_string())? {
-        content.extend_from_slice(&chunk);
-        if content.len() > MAX_ANSWER {
-            return Err(format!("the answer has more than {MAX_ANSWER} bytes"));
-        }
-    }
-    Ok((answer.status(), content))
-}
-
-fn letters(count: usize) -> String {
-    let letters = rand::rng().sample_iter(Alphanumeric).take(count);
-    letters.map(char::from).collect()
 }
 
 /// Opens the browser, or says where to go.

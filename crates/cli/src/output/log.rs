@@ -82,6 +82,21 @@ pub fn error(message: &str) {
     say("error", message);
 }
 
+/// The line of a warning, for output that has lines of a log in it.
+pub fn warning(message: &str) -> String {
+    let format = match FORMAT.get().copied() {
+        Some(format) => format,
+        None => chosen("", std::io::stdout().is_terminal()),
+    };
+    line("warning", message, &time::rfc3339(Timestamp::now()), format) + "\n"
+}
+
+/// A warning before the format of the log is known.
+pub fn warn_as_text(message: &str) {
+    let now = time::rfc3339(Timestamp::now());
+    eprintln!("{}", line("warning", message, &now, Format::Text));
+}
+
 pub fn warn(message: &str) {
     say("warning", message);
 }

@@ -3,21 +3,19 @@
 
 use super::{
     config::SsoConfig,
-    provider::{Provider, encoded},
+    oidc::{add_challenge, encoded, letters, verifier},
+    provider::Provider,
     state::LoginState,
 };
 use crate::{role::COOKIE, server::State};
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::{
     HeaderMap, HeaderValue, Request, Response, StatusCode,
     header::{COOKIE as COOKIES, HOST, SET_COOKIE},
 };
 use http_body_util::{BodyExt as _, Limited};
 use jiff::Timestamp;
-use rand::{Rng as _, distr::Alphanumeric};
 use reqwest::Url;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use tiphys_rpc::{set_cookies, text};
 use tonic::body::Body;
@@ -119,11 +117,6 @@ fn redirect(to: &str) -> Answer {
     tiphys_rpc::redirect(StatusCode::SEE_OTHER, to)
 }
 
-fn letters(count: usize) -> String {
-    let letters = rand::rng().sample_iter(Alphanumeric).take(count);
-    letters.map(char::from).collect()
-}
-
 /// A cookie that comes along when the provider sends the browser back; below this path only. None:
 /// it is over.
 fn state_cookie(value: Option<&str>, only_https: bool) -> Option<HeaderValue> {
@@ -167,7 +160,7 @@ pub async fn login(state: Arc<State>, request: Request<Body>) -> Answer {
     let begun = LoginState {
         state: letters(32),
         return_url,
-        verifier: config.uses_pkce.then(|| letters(64)),
+        verifier: config.uses_pkce.then(verifier),
         ends: Timestamp::now().as_second() + PATIENCE,
     };
     let Ok(mut url) = Url::parse(&discovery.authorization_endpoint) else {
@@ -191,12 +184,9 @@ pub async fn login(state: Arc<State>, request: Request<Body>) -> Answer {
         if !config.domain_hint.is_empty() {
             query.append_pair("domain_hint", &config.domain_hint);
         }
-        if let Some(verifier) = &begun.verifier {
-            let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
-            query
-                .append_pair("code_challenge", &challenge)
-                .append_pair("code_challenge_method", "S256");
-        }
+    }
+    if let Some(verifier) = &begun.verifier {
+        add_challenge(&mut url, verifier);
     }
     let Some(sealed) = begun.seal(&signing_key) else {
         let why = "argocd-secret has no server.secretkey\n";

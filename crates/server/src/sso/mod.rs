@@ -5,6 +5,7 @@
 
 mod config;
 mod flow;
+pub mod oidc;
 mod provider;
 mod state;
 

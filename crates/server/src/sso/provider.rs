@@ -3,13 +3,16 @@
 //! Main type: [`Provider`]. Its answers are bounded, nothing is sent on to where it redirects, and
 //! strangers cannot have it asked often.
 
-use super::config::{DEX_PATH, SsoConfig};
+use super::{
+    config::{DEX_PATH, SsoConfig},
+    oidc::{self, Discovery, OidcError, Tokens, encoded},
+};
 use crate::server::DexTls;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, jwk::JwkSet};
-use reqwest::{Client, Url, redirect::Policy};
-use serde::{Deserialize, de::DeserializeOwned};
+use reqwest::{Client, redirect::Policy};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::{
     sync::Arc,
@@ -18,7 +21,6 @@ use std::{
 use tokio::sync::Mutex;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-const MAX_ANSWER: usize = 1 << 20;
 const MAX_TOKEN: usize = 64 * 1024;
 /// How long what the provider says about itself is used.
 const LIFETIME: Duration = Duration::from_secs(600);
@@ -43,49 +45,12 @@ const ALGORITHMS: [Algorithm; 9] = [
 /// Why the provider could not be used, or does not vouch for a token. Never has a token in it.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    #[error("{url}: {why}")]
-    Request { url: String, why: String },
-    #[error("its discovery document names the issuer {found:?}, not {expected:?}")]
-    Issuer { found: String, expected: String },
+    #[error(transparent)]
+    Oidc(#[from] OidcError),
     #[error("{0}")]
     Token(String),
-    /// As the OAuth 2 library of the reference prints it.
-    #[error("oauth2: {code:?} {description:?}")]
-    Refused { code: String, description: String },
     #[error("the token is expired")]
     Expired,
-}
-
-/// `/.well-known/openid-configuration`.
-#[derive(Clone, Deserialize, Default)]
-#[serde(default)]
-pub struct Discovery {
-    pub issuer: String,
-    pub authorization_endpoint: String,
-    pub token_endpoint: String,
-    pub jwks_uri: String,
-    pub userinfo_endpoint: String,
-    pub token_endpoint_auth_methods_supported: Vec<String>,
-}
-
-/// The answer of the token endpoint.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub struct Tokens {
-    #[serde(deserialize_with = "or_empty")]
-    pub id_token: String,
-    #[serde(deserialize_with = "or_empty")]
-    pub access_token: String,
-    pub expires_in: Option<u64>,
-    #[serde(deserialize_with = "or_empty")]
-    error: String,
-    #[serde(deserialize_with = "or_empty")]
-    error_description: String,
-}
-
-/// Some servers send null for what they leave out.
-fn or_empty<'de, D: serde::Deserializer<'de>>(value: D) -> Result<String, D::Error> {
-    Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
 struct Known<T> {
@@ -157,15 +122,15 @@ impl Provider {
     }
 
     pub async fn discovery(&self) -> Result<Arc<Discovery>, ProviderError> {
-        let issuer = self.config.issuer.trim_end_matches('/');
-        let url = format!("{issuer}/.well-known/openid-configuration");
+        let url = oidc::metadata_url(&self.config.issuer);
         let found = self.known(&self.discovery, &url, LIFETIME).await?;
         // Otherwise another provider's document could name keys of its own.
         if !self.config.is_issuer(&found.issuer) {
-            return Err(ProviderError::Issuer {
+            let error = OidcError::Issuer {
                 found: found.issuer.clone(),
                 expected: self.config.issuer.clone(),
-            });
+            };
+            return Err(error.into());
         }
         Ok(found)
     }
@@ -185,55 +150,16 @@ impl Provider {
             return Ok(value.clone());
         }
         if asked.is_some_and(|asked| asked < PAUSE) {
-            return Err(ProviderError::Request {
+            let error = OidcError::Request {
                 url: url.to_owned(),
                 why: "it did not answer a moment ago".to_owned(),
-            });
+            };
+            return Err(error.into());
         }
         known.asked = Some(Instant::now());
-        let value = Arc::new(self.json(self.client.get(self.address(url)), url).await?);
+        let value = Arc::new(oidc::json(self.client.get(self.address(url)), url).await?);
         known.value = Some(Arc::clone(&value));
         Ok(value)
-    }
-
-    async fn json<T: DeserializeOwned>(
-        &self,
-        request: reqwest::RequestBuilder,
-        url: &str,
-    ) -> Result<T, ProviderError> {
-        let (status, content) = self.send(request, url).await?;
-        let failed = |why: String| ProviderError::Request {
-            url: url.to_owned(),
-            why,
-        };
-        if !status.is_success() {
-            return Err(failed(status.to_string()));
-        }
-        serde_json::from_slice(&content).map_err(|e| {
-            let place = format!("line {}, column {}", e.line(), e.column());
-            failed(format!("the answer is not the expected JSON ({place})"))
-        })
-    }
-
-    async fn send(
-        &self,
-        request: reqwest::RequestBuilder,
-        url: &str,
-    ) -> Result<(reqwest::StatusCode, Vec<u8>), ProviderError> {
-        let failed = |why: String| ProviderError::Request {
-            url: url.to_owned(),
-            why,
-        };
-        let reason = |e: reqwest::Error| failed(e.without_url().to_string());
-        let mut answer = request.send().await.map_err(reason)?;
-        let (status, mut content) = (answer.status(), Vec::new());
-        while let Some(chunk) = answer.chunk().await.map_err(reason)? {
-            if content.len() + chunk.len() > MAX_ANSWER {
-                return Err(failed(format!("more than {MAX_ANSWER} bytes")));
-            }
-            content.extend_from_slice(&chunk);
-        }
-        Ok((status, content))
     }
 
     /// Exchanges a code for tokens.
@@ -261,11 +187,7 @@ impl Provider {
             form.push(("client_secret", &config.client_secret));
         }
         let url = &discovery.token_endpoint;
-        let mut request = self
-            .client
-            .post(self.address(url))
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(encoded(&form));
+        let mut request = self.client.post(self.address(url));
         if !posts && !config.client_secret.is_empty() {
             let pair = format!(
                 "{}:{}",
@@ -275,32 +197,7 @@ impl Provider {
             let basic = format!("Basic {}", BASE64_STANDARD.encode(pair));
             request = request.header("authorization", basic);
         }
-        let (status, content) = self.send(request, url).await?;
-        let tokens: Tokens = match serde_json::from_slice(&content) {
-            Err(e) if status.is_success() => {
-                return Err(ProviderError::Request {
-                    url: url.clone(),
-                    why: format!(
-                        "the answer is not the expected JSON (column {})",
-                        e.column()
-                    ),
-                });
-            }
-            tokens => tokens.unwrap_or_default(),
-        };
-        if !tokens.error.is_empty() {
-            return Err(ProviderError::Refused {
-                code: tokens.error,
-                description: tokens.error_description,
-            });
-        }
-        if !status.is_success() {
-            return Err(ProviderError::Request {
-                url: url.clone(),
-                why: status.to_string(),
-            });
-        }
-        Ok(tokens)
+        Ok(oidc::tokens(request, url, &form).await?)
     }
 
     /// The claims that the provider vouches for.
@@ -411,7 +308,7 @@ impl Provider {
             .client
             .get(self.address(&url))
             .bearer_auth(access_token);
-        self.json(request, &url).await
+        Ok(oidc::json(request, &url).await?)
     }
 
     /// Passes a request for Dex on to it.
@@ -428,10 +325,11 @@ impl Provider {
             .request(method, &url)
             .headers(headers)
             .body(body);
-        request.send().await.map_err(|e| ProviderError::Request {
+        let answer = request.send().await.map_err(|e| OidcError::Request {
             url,
             why: e.without_url().to_string(),
-        })
+        })?;
+        Ok(answer)
     }
 }
 
@@ -443,14 +341,6 @@ pub fn whole_seconds(value: &Value) -> Option<i64> {
     )]
     let of_float = |f: f64| f as i64;
     value.as_i64().or_else(|| value.as_f64().map(of_float))
-}
-
-/// A query, which is also the body of a form.
-pub fn encoded(pairs: &[(&str, &str)]) -> String {
-    // Any base does: only the query is used.
-    let url = Url::parse_with_params("http://form.invalid/", pairs);
-    let query = url.ok().and_then(|u| u.query().map(str::to_owned));
-    query.unwrap_or_default()
 }
 
 fn encoded_value(value: &str) -> String {

@@ -60,17 +60,19 @@ pub fn output(
         // Records are kept without them on purpose: they are half of an Application.
         wanted_lines.retain(|line| !line.contains(MANAGED));
     }
-    if wanted_lines == got_lines || parsed(wanted, &got).is_some_and(|differs| differs.is_empty()) {
+    let parsed = parsed(wanted, &got, has("unordered"));
+    if wanted_lines == got_lines || parsed.as_ref().is_some_and(String::is_empty) {
         return None;
     }
-    Some(match parsed(wanted, &got) {
+    Some(match parsed {
         Some(difference) => format!("{stream}: {difference}"),
         None => format!("{stream}: {}", lines(&wanted_lines, &got_lines)),
     })
 }
 
 /// The first difference of two documents; empty: they are equal. `None`: one is no document.
-fn parsed(wanted: &str, got: &str) -> Option<String> {
+/// `unordered`: lists of objects have no order.
+fn parsed(wanted: &str, got: &str, unordered: bool) -> Option<String> {
     let is_document = |text: &str| text.starts_with(['{', '[', '-']) || text.contains(":\n");
     if !is_document(wanted) || wanted.contains("\n===") {
         return None;
@@ -84,9 +86,28 @@ fn parsed(wanted: &str, got: &str) -> Option<String> {
             (!all.is_empty() && all.iter().all(is_it)).then(|| all.into())
         })
     };
-    let (mut wanted, got) = (read(wanted)?, read(got)?);
+    let (mut wanted, mut got) = (read(wanted)?, read(got)?);
+    if unordered {
+        sort(&mut wanted);
+        sort(&mut got);
+    }
     relax(&mut wanted, &got);
     Some(first_difference(&wanted, &got, ""))
+}
+
+/// Puts lists of resources in the order of their identities.
+fn sort(value: &mut Value) {
+    let identity = |value: &Value| {
+        ["group", "kind", "namespace", "name"].map(|key| value[key].as_str().map(str::to_owned))
+    };
+    match value {
+        Value::Array(list) => {
+            list.iter_mut().for_each(sort);
+            list.sort_by_cached_key(identity);
+        }
+        Value::Object(fields) => fields.values_mut().for_each(sort),
+        _ => {}
+    }
 }
 
 /// Takes from what was recorded what is missing on purpose: fields of managers, of which records

@@ -1,19 +1,50 @@
 //! Scenarios that differ from the recorded ones on purpose. Main function: [`reason`].
 
 /// By id.
-const INTENDED: [(&str, &str); 8] = [
+const INTENDED: [(&str, &str); 26] = [
+    ("account-password-errors", PIPED),
+    ("appset-create-dry", WHOLE),
+    ("core-mode", CORE),
+    ("get-missing", TREE),
+    ("gpg-errors", TOOLS),
+    ("login-name", LOGOUT),
+    ("login-tls", TLS),
+    ("login-tls-insecure", TLS),
+    ("logout", LOGOUT),
     ("logs", LOGS),
+    ("notifications-get", OTHERS),
+    ("rbac-can-files", LINE),
+    ("rbac-validate", LINE),
+    ("repo-declared", TOOLS),
+    ("resources", TREE),
     ("rollback-no-id", UNCHANGED),
+    ("sync-outputs-tree", EARLY),
     ("sync-plain", UNCHANGED),
     ("sync-revision", UNCHANGED),
     ("sync-strategy", UNCHANGED),
     ("version", BUILD),
     ("version-no-server", BUILD),
     ("version-unreachable", BUILD),
+    ("wait", EARLY),
+    ("notifications-live", CODE),
+    ("login-twice", KEPT),
 ];
 const LOGS: &str = "simulated pods log other lines";
 const UNCHANGED: &str = "a Secret with stringData that is applied again has not changed";
 const BUILD: &str = "our program is not built by Go, and says how it was";
+const PIPED: &str = "a password may be piped";
+const WHOLE: &str = "a document without apiVersion and kind could not be applied";
+const CORE: &str = "the recorded one did not find Redis; ours refuses the flag, with a hint";
+const TREE: &str =
+    "resources that do not exist yet have no UID, by which the recorded tree loses them";
+const TOOLS: &str = "words of git or gpg, which do not run here";
+const LOGOUT: &str = "a logout goes to the context's server, as the context says to connect";
+const TLS: &str = "the TLS library names another fault of the same certificate";
+const OTHERS: &str = "a trigger that cannot be read does not hide the others";
+const LINE: &str = "a broken policy line is named by its number, and a file needs no cluster";
+const EARLY: &str = "an unknown output format is refused before anything is done";
+const CODE: &str = "a command that could not do what it was asked for does not exit with 0";
+const KEPT: &str = "the deletion of a context leaves another one of the same server";
 
 pub fn reason(id: &str) -> Option<&'static str> {
     let found = INTENDED.iter().find(|(known, _)| *known == id);

@@ -28,11 +28,7 @@ pub fn run(world: &World, case: &Value) -> anyhow::Result<Vec<String>> {
     let rules = case["normalize"].as_array().into_iter().flatten();
     let spaces = rules.into_iter().any(|rule| rule == "spaces");
     for (number, step) in case["steps"].as_array().into_iter().flatten().enumerate() {
-        if step["tty"].as_bool() == Some(true) {
-            found.push(format!(
-                "step {number}: needs a terminal, which this suite lacks"
-            ));
-        } else if step["args"].is_array() {
+        if step["args"].is_array() {
             let ran = command(world, step, &saved, spaces);
             let ran = ran.with_context(|| format!("step {number} {}", step["args"]))?;
             let name = || format!("step {number} {}", step["args"]);
@@ -73,7 +69,10 @@ fn command(
         world.write(&real(name), &real(text(content)))?;
     }
     let words = step["args"].as_array().into_iter().flatten();
-    let mut command = world.command();
+    let mut command = match step["tty"].as_bool() {
+        Some(true) => at_a_terminal(&world.command()),
+        _ => world.command(),
+    };
     command.args(words.map(|word| real(text(word))));
     for (name, value) in step["env"].as_object().into_iter().flatten() {
         command.env(name, real(text(value)));
@@ -111,6 +110,38 @@ fn command(
             .insert(name.to_owned(), kept.unwrap_or_default());
     }
     Ok(found)
+}
+
+/// Runs a command whose standard output is a terminal of 200 columns, and passes on what it prints.
+const TERMINAL: &str = r"
+import fcntl, os, pty, struct, subprocess, sys, termios, tty
+master, slave = pty.openpty()
+tty.setraw(slave)
+fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 50, 200, 0, 0))
+child = subprocess.Popen(sys.argv[1:], stdout=slave)
+os.close(slave)
+try:
+    while part := os.read(master, 65536):
+        os.write(1, part)
+except OSError:
+    pass
+sys.exit(child.wait())
+";
+
+/// The same command at a terminal.
+fn at_a_terminal(command: &Command) -> Command {
+    let mut outer = Command::new("python3");
+    outer.args(["-c", TERMINAL]).arg(command.get_program());
+    outer.args(command.get_args()).env_clear();
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            outer.env(name, value);
+        }
+    }
+    if let Some(folder) = command.get_current_dir() {
+        outer.current_dir(folder);
+    }
+    outer
 }
 
 struct Ended {

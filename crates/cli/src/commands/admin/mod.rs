@@ -3,13 +3,22 @@
 
 mod audit;
 mod backup;
+mod clusters;
 mod generate;
 mod notifications;
 mod overrides;
 mod password;
 mod rbac;
+mod redis;
+mod settings;
 
-use crate::client::Failure;
+use crate::{
+    client::Failure,
+    commands::apply::{
+        HintedError,
+        kube::{KubeArgs, Target},
+    },
+};
 
 #[derive(clap::Subcommand)]
 pub enum AdminCommand {
@@ -19,6 +28,9 @@ pub enum AdminCommand {
     /// Manage applications configuration
     #[command(subcommand)]
     App(generate::AppSpecCommand),
+    /// Manage clusters configuration
+    #[command(subcommand)]
+    Cluster(Box<clusters::ClustersCommand>),
     /// Manage projects configuration
     #[command(subcommand)]
     Proj(generate::ProjSpecCommand),
@@ -29,12 +41,14 @@ pub enum AdminCommand {
     #[command(subcommand)]
     Audit(audit::AuditCommand),
     InitialPassword(password::InitialPassword),
+    RedisInitialPassword(redis::RedisInitialPassword),
     Export(backup::Export),
     Import(Box<backup::Import>),
 }
 
 #[derive(clap::Subcommand)]
 pub enum SettingsCommand {
+    Validate(Box<settings::Validate>),
     /// Troubleshoot resource overrides
     #[command(subcommand)]
     ResourceOverrides(overrides::OverridesCommand),
@@ -48,6 +62,9 @@ impl AdminCommand {
         match self {
             Self::Settings(SettingsCommand::ResourceOverrides(command)) => command.run(),
             Self::Settings(SettingsCommand::Rbac(command)) => command.run().await,
+            Self::Settings(SettingsCommand::Validate(command)) => command.run().await,
+            Self::Cluster(command) => command.run().await,
+            Self::RedisInitialPassword(command) => command.run().await,
             Self::App(command) => command.run(),
             Self::Proj(command) => command.run().await,
             Self::Notifications(command) => command.run().await,
@@ -57,4 +74,20 @@ impl AdminCommand {
             Self::Import(command) => command.run().await,
         }
     }
+}
+
+/// Connects to the cluster. Without any configuration it says so in Go's words.
+async fn connect(kube: &KubeArgs) -> Result<Target, HintedError> {
+    use crate::commands::apply::failure::Trouble;
+    if !kube.has_configuration() {
+        let why = "invalid configuration: no configuration has been provided, try setting \
+                   KUBERNETES_MASTER environment variable";
+        return Err(Trouble::text(why).into());
+    }
+    Ok(kube.connect().await?)
+}
+
+/// A request to the cluster that failed, as Argo CD's commands report it.
+fn failed(error: &HintedError) -> Failure {
+    Failure::error(error.trouble.to_string())
 }

@@ -99,16 +99,13 @@ fn parameter(text: &str) -> Result<(String, String), Failure> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn document(path: &PathBuf) -> Result<Value, Failure> {
-    let failure = |why: String| Failure::error(format!("{}: {why}", path.display()));
-    let text = fs::read_to_string(path).map_err(|e| failure(e.to_string()))?;
-    let documents = yaml::parse_documents(&text, &yaml::Limits::default())
-        .map_err(|e| failure(e.to_string()))?;
-    documents
-        .into_iter()
-        .next()
-        .map(|d| d.value)
-        .ok_or_else(|| failure("it is empty".into()))
+/// The first document of a file.
+pub fn document(path: &PathBuf) -> Result<Value, Failure> {
+    let text = fs::read_to_string(path).map_err(|e| Failure::file(path, &e))?;
+    let documents = yaml::parse_documents(&text, &yaml::Limits::default());
+    let documents = documents.map_err(|e| Failure::error(e.json_text()))?;
+    let first = documents.into_iter().next().map(|d| d.value);
+    first.ok_or_else(|| Failure::error(format!("{}: it is empty", path.display())))
 }
 
 impl Files {

@@ -3,7 +3,7 @@
 
 use crate::{
     client::Failure,
-    commands::apply::{finish, kube::KubeArgs},
+    commands::apply::{HintedError, kube::KubeArgs},
     output,
     roles::up::{bootstrap::INITIAL_PASSWORD, kubeconfig_of_default},
 };
@@ -27,7 +27,7 @@ impl InitialPassword {
         let kube = where_up_is(self.kube).await;
         let mut found = None;
         let read = async {
-            let target = kube.connect().await?;
+            let target = super::connect(&kube).await?;
             let path = format!(
                 "/api/v1/namespaces/{}/secrets/{INITIAL_PASSWORD}",
                 super::backup::namespace(&kube, &target)
@@ -45,7 +45,7 @@ impl InitialPassword {
                 .and_then(|bytes| String::from_utf8(bytes).ok());
             Ok(())
         };
-        finish(read.await, 20)?;
+        read.await.map_err(|e: HintedError| super::failed(&e))?;
         if let Some(password) = found.filter(|p| !p.is_empty()) {
             output::print(&format!(
                 "{password}\n\n This password must be only used for first time login. We strongly recommend you update the password using \

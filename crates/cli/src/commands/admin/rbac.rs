@@ -1,8 +1,8 @@
 //! `admin settings rbac`: tries a policy without a server. Main type: [`RbacCommand`].
 
 use crate::{
-    client::Failure,
-    commands::apply::{finish, kube::KubeArgs},
+    client::{Failure, exit},
+    commands::apply::{HintedError, kube::KubeArgs},
     output,
 };
 use serde_json::Value;
@@ -89,14 +89,19 @@ impl RbacCommand {
 impl PolicyArgs {
     /// The data of the ConfigMap; of a plain policy, as if it were its only key.
     async fn data(self) -> Result<BTreeMap<String, String>, Failure> {
+        if self.policy_file.is_some() == self.kube.namespace().is_some() {
+            let why = "please provide exactly one of --policy-file or --namespace";
+            return Err(Failure {
+                is_misuse: true,
+                ..Failure::fatal(why)
+            });
+        }
         let Some(file) = self.policy_file else {
             return from_cluster(self.kube).await;
         };
         let text = fs::read_to_string(&file).map_err(|e| {
-            Failure::fatal(format!(
-                "error opening policy file: {}: {e}",
-                file.display()
-            ))
+            let why = Failure::file(&file, &e).message;
+            Failure::fatal(format!("error opening policy file: {why}"))
         })?;
         let document = yaml::parse_document(&text, &Limits::default(), Duplicates::LastWins);
         Ok(match document {
@@ -104,6 +109,13 @@ impl PolicyArgs {
             _ => BTreeMap::from([("policy.csv".to_owned(), text)]),
         })
     }
+}
+
+fn unknown_roles(roles: &[String]) -> String {
+    format!(
+        "user defined roles not found in policies: {}",
+        roles.join(",")
+    )
 }
 
 fn data_of(data: Option<&Value>) -> BTreeMap<String, String> {
@@ -116,7 +128,7 @@ fn data_of(data: Option<&Value>) -> BTreeMap<String, String> {
 async fn from_cluster(kube: KubeArgs) -> Result<BTreeMap<String, String>, Failure> {
     let mut data = BTreeMap::new();
     let read = async {
-        let target = kube.connect().await?;
+        let target = super::connect(&kube).await?;
         let namespace = super::backup::namespace(&kube, &target);
         let path = format!("/api/v1/namespaces/{namespace}/configmaps/{CONFIG_MAP}");
         let http = target.discovery.cluster().http();
@@ -127,7 +139,11 @@ async fn from_cluster(kube: KubeArgs) -> Result<BTreeMap<String, String>, Failur
         data = data_of(record.into_value().get("data"));
         Ok(())
     };
-    finish(read.await, 20)?;
+    let ended: Result<(), HintedError> = read.await;
+    ended.map_err(|e| {
+        let why = super::failed(&e).message;
+        Failure::fatal(format!("could not get configmap: {why}"))
+    })?;
     Ok(data)
 }
 
@@ -143,6 +159,11 @@ impl Can {
         };
         let mut settings = Settings::new(&self.policy.data().await?)
             .map_err(|e| Failure::fatal(format!("could not read the settings: {e}")))?;
+        if let Ok(findings) = check(&settings.policy)
+            && !findings.roles_without_permissions.is_empty()
+        {
+            output::log::warn(&unknown_roles(&findings.roles_without_permissions));
+        }
         if let Some(role) = self.default_role {
             settings.default_role = role;
         }
@@ -151,16 +172,20 @@ impl Can {
         let yes = rbac.permits_subject(&self.subject, request);
         if yes && is_unbound_group(&self.subject, rbac.is_member(&self.subject)) {
             let subject = &self.subject;
-            eprintln!(
-                "warning: subject {subject:?} is a group with a direct 'p,' policy but no 'g, \
+            output::log::warn(&format!(
+                "subject {subject:?} is a group with a direct 'p,' policy but no 'g, \
                  {subject}, role:...' binding; the API server ignores such grants at runtime, so \
                  this permission will NOT take effect. Bind the group to a role instead."
-            );
+            ));
         }
         if !self.quiet {
             output::print(if yes { "Yes\n" } else { "No\n" });
         }
-        if yes { Ok(()) } else { Err(Failure::exit(1)) }
+        if yes {
+            Ok(())
+        } else {
+            Err(Failure::exit(exit::FAILED))
+        }
     }
 }
 
@@ -175,10 +200,7 @@ impl Validate {
             Ok(findings) => {
                 let roles = findings.roles_without_permissions;
                 if !roles.is_empty() {
-                    eprintln!(
-                        "warning: user defined roles not found in policies: {}",
-                        roles.join(",")
-                    );
+                    output::log::warn(&unknown_roles(&roles));
                 }
                 output::print("Policy is valid.\n");
                 Ok(())
@@ -188,7 +210,7 @@ impl Validate {
                     "Policy is invalid: line {}: {fault}\n",
                     fault.number
                 ));
-                Err(Failure::exit(1))
+                Err(Failure::exit(exit::FAILED))
             }
         }
     }

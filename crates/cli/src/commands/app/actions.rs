@@ -2,7 +2,7 @@
 
 use super::AppRef;
 use crate::{
-    client::{Client, ConnectArgs, Failure},
+    client::{Client, ConnectArgs, Failure, exit},
     output::{self, log, table},
 };
 use serde::Serialize;
@@ -164,7 +164,7 @@ impl Run {
                 "Ambiguous resource group. Use flag --group to specify resource group explicitly.",
                 "",
             );
-            return Err(Failure::exit(1));
+            return Err(Failure::exit(exit::FAILED));
         }
         for object in objects {
             let request = ResourceActionRunRequestV2 {

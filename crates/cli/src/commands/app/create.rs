@@ -121,9 +121,7 @@ impl Create {
             }
             (Some(name), _) | (None, Some(name)) => name,
             (None, None) => {
-                return Err(Failure::fatal(
-                    "the name of the application is missing: app create APPNAME",
-                ));
+                return Err(Failure::misuse());
             }
         };
         let app_ref = AppRef::new(name, None);

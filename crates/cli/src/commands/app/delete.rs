@@ -45,6 +45,9 @@ impl Delete {
         let mut ask = self.cascade.unwrap_or(true) && !self.yes && std::io::stdout().is_terminal();
         for name in &names {
             if ask {
+                // Nobody is asked about what is not there.
+                let app = AppRef::new(name, self.app_namespace.as_deref());
+                super::get(&client, &app, None).await?;
                 match question(name, names.len())? {
                     Answer::Yes => {}
                     Answer::All => ask = false,

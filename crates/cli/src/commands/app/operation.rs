@@ -109,6 +109,7 @@ impl Rollback {
         };
         let app_ref = AppRef::new(&summary::qualified_name(&app), None);
         let wait = Wait {
+            of_operation: true,
             app: &app_ref,
             timeout: self.timeout,
             conditions,

@@ -25,7 +25,7 @@ impl Set {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         if self.options.is_empty() {
             log::error("Please set at least one option to update");
-            return Err(Failure::exit(1));
+            return Err(Failure::misuse());
         }
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
         let client = super::super::connect(args).await?;

@@ -11,7 +11,7 @@ use super::{
     wait::{self, Conditions, Wait},
 };
 use crate::{
-    client::{Client, ConnectArgs, Failure},
+    client::{Client, ConnectArgs, Failure, exit},
     commands::prompt,
     output::{self, summary, table},
 };
@@ -196,7 +196,7 @@ impl Sync {
         self.how.retry()?;
         self.revisions
             .check()
-            .map_err(|e| Failure { code: 1, ..e })?;
+            .map_err(|e| e.with_code(exit::FAILED))?;
         if self.apps.len() > 1 && self.selector.as_deref().is_some_and(|s| !s.is_empty()) {
             return Err(Failure::fatal(
                 "Cannot use selector option when application name(s) passed as argument(s)",
@@ -354,6 +354,7 @@ impl Sync {
             ..Default::default()
         };
         let asked = Wait {
+            of_operation: true,
             app: app_ref,
             timeout: self.timeout,
             conditions,
@@ -403,7 +404,7 @@ impl Sync {
             false,
         )
         .await;
-        let objects = objects.map_err(|e| Failure { code: 1, ..e })?;
+        let objects = objects.map_err(|e| e.with_code(exit::FAILED))?;
         output::print(&format!("The name of the app is  {}\n", app.name));
         for object in objects
             .into_iter()
@@ -456,7 +457,7 @@ impl Sync {
         if self.assume_yes || prompt::proceed(&question)? {
             Ok(true)
         } else {
-            Err(Failure::exit(0))
+            Err(Failure::exit(exit::DONE))
         }
     }
 

@@ -173,6 +173,7 @@ impl WaitCommand {
                 conditions,
                 selected: &selected,
                 output: &self.output,
+                of_operation: false,
             };
             wait(&client, &asked).await?;
         }
@@ -191,6 +192,8 @@ pub struct Wait<'a> {
     pub conditions: Conditions,
     pub selected: &'a [Selected],
     pub output: &'a str,
+    /// An operation was just requested. Its table is shown even if it is over already.
+    pub of_operation: bool,
 }
 
 /// The Application's final state; empty if it was deleted.
@@ -354,6 +357,9 @@ impl Follower<'_> {
     }
 
     async fn done(&mut self, app: Application) -> Result<Waited, Failure> {
+        if self.header && self.asked.of_operation {
+            self.print_changes(&app);
+        }
         let operation = app.status.operation_state.as_deref().cloned();
         Ok(Waited {
             app: Some(self.final_status(app).await?),

@@ -115,6 +115,14 @@ impl KubeArgs {
         .contains(&true)
     }
 
+    /// Whether there is anything that could say where a cluster is.
+    pub fn has_configuration(&self) -> bool {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let usual = home.is_some_and(|home| home.join(".kube/config").is_file());
+        let is_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+        self.names_cluster() || usual || is_pod
+    }
+
     /// The same, with another file.
     pub fn with_kubeconfig(self, path: PathBuf) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! `cluster add`: hands a cluster of the kubeconfig over to the control plane.
 
 use crate::{
-    client::{ConnectArgs, Failure},
+    client::{ConnectArgs, Failure, exit},
     commands::{app::pairs, connect, prompt},
     output,
 };
@@ -165,7 +165,7 @@ impl Add {
             });
         let header = ["CURRENT", "NAME", "CLUSTER", "SERVER"];
         output::print(&output::table::table(&header, rows));
-        Err(Failure::exit(1))
+        Err(Failure::exit(exit::FAILED))
     }
 
     async fn connect(&self, context: &str) -> Result<Connection, Failure> {
@@ -241,7 +241,7 @@ impl Add {
                          privileges. Do you want to continue [y/N]? "
                     );
                     if !prompt::proceed(&warning)? {
-                        return Err(Failure::exit(1));
+                        return Err(Failure::exit(exit::FAILED));
                     }
                 }
                 manager.install(&self.namespaces).await

@@ -58,7 +58,7 @@ impl Set {
         let mut project = get(&client, self.name).await?;
         if self.options.is_empty() {
             log::error("Please set at least one option to update");
-            return Err(Failure::exit(1));
+            return Err(Failure::misuse());
         }
         self.options.apply(&mut project.spec)?;
         save(&client, project).await.map(drop)

@@ -5,7 +5,7 @@
 
 use super::keys::short_id;
 use crate::{
-    client::{Client, ConnectArgs, Failure},
+    client::{Client, ConnectArgs, Failure, exit},
     commands::{connect, prompt},
     output::{self, table},
 };
@@ -121,7 +121,7 @@ impl IntegrityCommand {
             Wrong::Ended(failure) => failure,
             Wrong::Said(message) => {
                 output::print(&format!("Error: {message}\n"));
-                Failure::exit(1)
+                Failure::exit(exit::FAILED)
             }
         })
     }

@@ -1,7 +1,7 @@
 //! The flags that describe a project, and projects in files. Main type: [`ProjectOptions`].
 
 use super::keys::short_id;
-use crate::client::Failure;
+use crate::client::{Failure, exit};
 use tiphys_api::{
     application::ApplicationDestination,
     constants::API_VERSION,
@@ -61,7 +61,7 @@ pub struct ProjectOptions {
 fn ended(message: &str) -> Failure {
     let now = jiff::Zoned::now();
     eprintln!("{} {message}", now.strftime("%Y/%m/%d %H:%M:%S"));
-    Failure::exit(1)
+    Failure::exit(exit::FAILED)
 }
 
 impl ProjectOptions {
@@ -246,9 +246,7 @@ pub async fn project(
             project
         }
         (None, []) => {
-            return Err(Failure::fatal(
-                "the name of the project is missing: PROJECT, or --file",
-            ));
+            return Err(Failure::misuse());
         }
     };
     API_VERSION.clone_into(&mut project.api_version);

@@ -3,7 +3,7 @@
 use super::{Backup, Part, Place};
 use crate::{
     client::Failure,
-    commands::apply::{HintedError, finish},
+    commands::apply::HintedError,
     output::{self, log},
     private,
 };
@@ -29,7 +29,8 @@ pub struct Export {
 impl Export {
     pub async fn run(self) -> Result<(), Failure> {
         let mut text = String::new();
-        finish(self.documents(&mut text).await, 20)?;
+        let documents = self.documents(&mut text).await;
+        documents.map_err(|e| super::super::failed(&e))?;
         if self.out == "-" {
             output::print(&text);
             return Ok(());
@@ -39,7 +40,7 @@ impl Export {
     }
 
     async fn documents(&self, text: &mut String) -> Result<(), HintedError> {
-        let target = self.place.kube.connect().await?;
+        let target = super::super::connect(&self.place.kube).await?;
         let backup = Backup::new(&target, &self.place).await;
         let backup = backup.map_err(apply::Failure::from)?;
         for part in Part::ALL {

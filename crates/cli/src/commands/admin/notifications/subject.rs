@@ -4,7 +4,7 @@
 
 use crate::{
     client::Failure,
-    commands::apply::{finish, kube::KubeArgs},
+    commands::apply::{HintedError, kube::KubeArgs},
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, fs, io::Read as _, path::Path, rc::Rc};
@@ -83,7 +83,7 @@ impl SourceArgs {
     async fn get(&self, group: &str, resource: &str, name: &str) -> Result<Value, Failure> {
         let mut object = Value::Null;
         let read = async {
-            let target = self.kube.connect().await?;
+            let target = super::super::connect(&self.kube).await?;
             let namespace = super::super::backup::namespace(&self.kube, &target);
             let path = format!("/{group}/namespaces/{namespace}/{resource}/{name}");
             let http = target.discovery.cluster().http();
@@ -94,7 +94,8 @@ impl SourceArgs {
             object = record.into_value();
             Ok(())
         };
-        finish(read.await, 20)?;
+        let ended: Result<(), HintedError> = read.await;
+        ended.map_err(|e| super::super::failed(&e))?;
         Ok(object)
     }
 }
