@@ -23,6 +23,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{metadata::MetadataValue, transport::Channel};
 use tonic_prost::ProstCodec;
 
+/// Names and values.
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
 pub const PASSWORD: &str = "correct horse";
 /// Two ed25519 host keys, and the fingerprint of the first one.
 pub const HOST_KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIAfuCHKVTjquxvt6CM6tdG4SLp1Btn/nOeHHE5UOzRdf";
@@ -127,7 +130,7 @@ impl World {
 
     async fn begun(
         store: Arc<FakeStore>,
-        (config, secrets): (&[(&str, &str)], &[(&str, &str)]),
+        (config, secrets): (Pairs<'_>, Pairs<'_>),
         sources: Arc<dyn Sources>,
         enforcer: Arc<dyn Enforcer>,
         options: Options,
