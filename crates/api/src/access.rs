@@ -100,10 +100,11 @@ pub fn shown_url(url: &str) -> String {
             hide_query(&shown).unwrap_or(shown)
         }
         // It is unknown which part is the password.
-        Err(_) => format!(
-            "{prefix}{}",
-            rest.rsplit_once('@').map_or(rest, |(_, host)| host)
-        ),
+        Err(_) => {
+            let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            let shown = format!("{prefix}{rest}");
+            hide_query(&shown).unwrap_or(shown)
+        }
     }
 }
 

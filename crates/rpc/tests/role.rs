@@ -315,7 +315,7 @@ async fn a_call_is_answered_over_grpc_grpc_web_and_rest() {
             "POST",
             "/counters/api/counter/x",
             "me",
-            json!({"amount": "5"}),
+            json!({"amount": 5}),
         )
         .await;
     let body: Value = serde_json::from_str(&body).expect("JSON");

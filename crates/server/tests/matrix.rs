@@ -150,8 +150,13 @@ async fn everybody_else_gets_what_the_policy_says() {
             assert_eq!(status, 403, "{rpc}, another project: {body}");
             assert!(is_refused(&body), "{rpc}, another project: {body}");
         }
-        // It is for who may create or change the Application that it is asked for.
-        let is_for_writers = rpc == "repository.RepositoryService/ListApps";
+        // They are for who may create or change the Application that is asked for; who may only
+        // read it gets the details of the sources that it has or had.
+        let is_for_writers = [
+            "repository.RepositoryService/ListApps",
+            "repository.RepositoryService/GetAppDetails",
+        ]
+        .contains(&rpc);
         let reads = asks.iter().all(|ask| ask.1 == Action::Get) && !is_for_writers;
         let (status, body) = answer(&mut world, &callers.read_only, call).await;
         match reads {

@@ -75,6 +75,29 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "admin proj generate-spec team -d https://kubernetes.default.svc,shop -s https://git.example.com/team/*",
         ],
     ),
+    (
+        "admin cluster namespaces enable-namespaced-mode",
+        &["admin cluster namespaces enable-namespaced-mode team-*"],
+    ),
+    (
+        "admin cluster namespaces disable-namespaced-mode",
+        &["admin cluster namespaces disable-namespaced-mode team-*"],
+    ),
+    (
+        "admin audit verify",
+        &["admin audit verify /var/log/tiphys/audit.log"],
+    ),
+    (
+        "admin audit list",
+        &[
+            "admin audit list /var/log/tiphys/audit.log --denied",
+            "admin audit list audit.log --user alice -o json",
+        ],
+    ),
+    (
+        "admin redis-initial-password",
+        &["admin redis-initial-password -n argocd"],
+    ),
     ("admin export", &["admin export -n argocd -o backup.yaml"]),
     (
         "admin import",

@@ -251,6 +251,7 @@ async fn refs_follow_the_same_rules_everywhere() {
             .as_object_mut()
             .expect("a spec")
             .remove("source");
+        let first = wanted["spec"]["sources"][0].clone();
         let at = |path: &str| format!("{APPS}{path}");
         let create = world.rest(Method::POST, APPS, Some(wanted.clone())).await;
         let unchecked = at("?validate=false");
@@ -259,7 +260,7 @@ async fn refs_follow_the_same_rules_everywhere() {
             assert_eq!(status, 200, "{stored}");
         }
         let manifests = at(&format!("/{name}/manifests"));
-        let details = json!({"source": source, "appName": name, "appProject": "default"});
+        let details = json!({"source": first, "appName": name, "appProject": "default"});
         let path = "/api/v1/repositories/https%3A%2F%2Fexample.org%2Fr.git/appdetails";
         for ((status, body), doing) in [
             (create, "error getting ref sources: "),

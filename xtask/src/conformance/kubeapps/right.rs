@@ -29,6 +29,7 @@ pub fn intended(id: &str) -> Option<&'static str> {
         "url-userinfo" => "user and password in the URL count for icons at the same place, too",
         "auth-file-redirect" => "credentials do not follow a redirect to another port",
         "filter-keyword" => "there is one pass: a chart is stored with all of its versions",
+        "db-url-scheme" => "a URL of PostgreSQL names the database as well",
         "oci-duplicate-in-list" => "a repository that is listed twice is read once",
         "index-url-absolute" => "an address without a scheme has that of the repository",
         _ => return None,

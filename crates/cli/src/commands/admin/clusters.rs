@@ -24,7 +24,7 @@ const SHOWN: usize = 4;
 
 #[derive(clap::Subcommand)]
 pub enum ClustersCommand {
-    /// Print information namespaces which Argo CD manages in each cluster
+    /// List the namespaces that are managed in each cluster
     #[command(args_conflicts_with_subcommands = true)]
     Namespaces {
         #[command(subcommand)]
@@ -38,7 +38,7 @@ pub enum ClustersCommand {
 
 #[derive(clap::Subcommand)]
 pub enum Change {
-    /// Enable namespaced mode for clusters which name matches to the specified pattern
+    /// Limit the clusters whose names match a pattern to the namespaces that they have
     EnableNamespacedMode {
         /// Glob for the addresses of clusters
         pattern: String,
@@ -53,7 +53,7 @@ pub enum Change {
         #[arg(long, default_value_t = 0)]
         max_namespace_count: usize,
     },
-    /// Disable namespaced mode for clusters which name matches to the specified pattern
+    /// Let the clusters whose names match a pattern have all namespaces again
     DisableNamespacedMode {
         /// Glob for the addresses of clusters
         pattern: String,
