@@ -126,6 +126,8 @@ pub struct RedisArgs {
     insecure_skip_tls_verify: bool,
     /// How values are compressed: gzip or none
     #[arg(
+        // The id of the global flag, which this one replaces here.
+        id = "redis_compress",
         long = "redis-compress",
         value_name = "HOW",
         default_value = "gzip",
