@@ -341,7 +341,10 @@ impl Up {
             (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
             (r"\b[0-9a-f]{40}\b", "SHA"),
             (r"\([0-9a-f]{7}\)", "(SHA)"),
-            (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([+-]\d\d:\d\d|Z)", "TIME"),
+            (
+                r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)",
+                "TIME",
+            ),
             (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} [A-Z]+", "TIME"),
             (r"(?m)^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", "TIME"),
             (r"(?m)^( +resourceVersion: ).*", "${1}ANY"),
