@@ -110,7 +110,7 @@ async fn what_cannot_be_reached_or_read_is_not_stored() {
         (
             json!({"server": FAR, "config": {}, "annotations":
                 {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}),
-            500,
+            400,
             "cannot be set",
         ),
     ] {

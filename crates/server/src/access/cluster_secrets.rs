@@ -75,6 +75,16 @@ pub fn parse(secret: &SecretRecord) -> Result<Cluster, ApiError> {
     })
 }
 
+/// Refuses the annotation that belongs to the Secret itself.
+pub fn check_annotations(cluster: &Cluster) -> Result<(), ApiError> {
+    if cluster.annotations.contains_key(LAST_APPLIED) {
+        return Err(ApiError::invalid(format!(
+            "annotation {LAST_APPLIED} cannot be set"
+        )));
+    }
+    Ok(())
+}
+
 /// The Secret that stores the cluster. Values of an existing Secret that say nothing about the
 /// cluster are kept, and so is who made it.
 ///
@@ -84,11 +94,7 @@ pub fn secret_of(
     cluster: &Cluster,
     existing: Option<SecretRecord>,
 ) -> Result<SecretRecord, ApiError> {
-    if cluster.annotations.contains_key(LAST_APPLIED) {
-        return Err(ApiError::invalid(format!(
-            "annotation {LAST_APPLIED} cannot be set"
-        )));
-    }
+    check_annotations(cluster)?;
     let mut secret = match existing {
         Some(secret) => secret,
         None => SecretRecord {

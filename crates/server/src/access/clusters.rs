@@ -2,7 +2,7 @@
 
 use super::{
     Authorized, Create, Delete, Get, Guard, Reach, Update, Verb,
-    cluster_secrets::{CLUSTER, parse, sanitized, secret_name, secret_of},
+    cluster_secrets::{CLUSTER, check_annotations, parse, sanitized, secret_name, secret_of},
 };
 use crate::{
     ApiError, Code,
@@ -218,14 +218,22 @@ impl Reach {
         Ok(done?)
     }
 
-    /// Connects to a cluster that is about to be stored and asks its version.
+    /// Connects to a cluster that is about to be stored and asks its version. `doing` introduces
+    /// what is wrong with the cluster or its address.
     pub(crate) async fn probe_cluster<A>(
         &self,
         cluster: &Authorized<Cluster, A>,
+        doing: &str,
     ) -> Result<String, ApiError> {
-        let mut secret = secret_of(cluster, None)?;
+        check_annotations(cluster)?;
+        // The codes of a cluster are no codes of this call.
+        let not_reached = |e: ApiError| {
+            let error = ApiError::plain(e.message);
+            error.within("failed to get server version").within(doing)
+        };
+        let mut secret = secret_of(cluster, None).map_err(not_reached)?;
         secret.name = format!("of cluster {:?}", cluster.name);
-        self.live.probe(&secret).await
+        self.live.probe(&secret).await.map_err(not_reached)
     }
 
     /// Another token of the service account that the cluster is managed with.

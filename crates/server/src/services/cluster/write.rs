@@ -3,7 +3,7 @@
 use super::{complete, key};
 use crate::{
     ApiError, Code,
-    access::{Authorized, ClusterKey, Delete, Guard, StoredCluster, Update, sanitized},
+    access::{ClusterKey, Delete, Guard, StoredCluster, Update, sanitized},
     server::State,
 };
 use jiff::Timestamp;
@@ -41,20 +41,6 @@ fn check_program<T>(
             "config.execProviderConfig names a program, which needs the permission for clusters \
              of no project",
         )
-    })
-}
-
-/// The cluster's version.
-async fn probe<A>(
-    state: &State,
-    cluster: &Authorized<Cluster, A>,
-    doing: &str,
-) -> Result<String, ApiError> {
-    let version = state.reach.probe_cluster(cluster).await;
-    // Its codes are those of a cluster, which are no codes of this call.
-    version.map_err(|e| {
-        let error = ApiError::plain(e.message);
-        error.within("failed to get server version").within(doing)
     })
 }
 
@@ -112,7 +98,10 @@ pub async fn create(
         restore_password(&mut complete.config.proxy_url, [known]);
         new = guard.create(complete)?;
     }
-    let version = probe(&state, &new, "error getting server version").await?;
+    let version = state
+        .reach
+        .probe_cluster(&new, "error getting server version")
+        .await?;
     match existing {
         None => state.reach.create_cluster(&new).await?,
         Some(existing) if is_same(&existing.cluster, &new) => {}
@@ -191,7 +180,10 @@ pub async fn update(
     );
     check_program(&new, Some(&stored.cluster), |c| guard.changed_cluster(c))?;
     let new = guard.changed_cluster(new).map_err(|_| ApiError::denied())?;
-    let version = probe(&state, &new, "failed to get server version").await?;
+    let version = state
+        .reach
+        .probe_cluster(&new, "failed to get server version")
+        .await?;
     state.reach.update_cluster(&guard, stored, &new).await?;
     Ok(answer(&state, new.into_inner(), version))
 }
@@ -252,7 +244,10 @@ async fn rotate(
     new.config.tls_client_config.key_data.clear();
     let new = guard.changed_cluster(new)?;
     // The new token must work before the old one is withdrawn.
-    let version = probe(state, &new, "failed to get server version").await?;
+    let version = state
+        .reach
+        .probe_cluster(&new, "failed to get server version")
+        .await?;
     state.reach.update_cluster(guard, stored, &new).await?;
     state.probes.put(&server, reached(version));
     state.reach.retire_token(&new, &old_token, &token).await?;
