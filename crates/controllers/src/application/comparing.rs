@@ -3,10 +3,14 @@
 //! Main function: [`ReconcileContext::refresh`].
 
 use super::{
-    context::ReconcileContext, error::CompareError, error::Error, finalizers, refresh::Refresh,
+    context::ReconcileContext,
+    error::CompareError,
+    error::Error,
+    finalizers,
+    refresh::{Cause, Refresh},
     rollback, status,
 };
-use tiphys_api::{constants, resource::ApplicationTree};
+use tiphys_api::{Shared, constants, resource::ApplicationTree};
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::{
     spec,
@@ -17,8 +21,8 @@ use tiphys_engine::{
 
 impl ReconcileContext<'_> {
     /// Validates the spec, compares, and stores the result in the status. An error of Git or the
-    /// cluster becomes a condition, not an `Err`.
-    pub async fn refresh(&mut self, refresh: &Refresh) -> Result<(), Error> {
+    /// cluster becomes a condition.
+    pub async fn refresh(&mut self, refresh: &Refresh) {
         tracing::info!(
             hard = refresh.hard,
             "Refreshing app status ({}), level ({})",
@@ -38,13 +42,24 @@ impl ReconcileContext<'_> {
                 self.annotate(name, None);
             }
         }
+        let before =
+            (refresh.cause == Cause::NothingKnown).then(|| Shared::clone(&self.app.status));
+        self.compare(refresh).await;
+        if let Some(before) = before.filter(|_| self.memo.comparison.is_none()) {
+            // Still nothing is known. The time alone would be news, and call for the next attempt.
+            status::without_news(&mut self.app.status, &before);
+        }
+    }
+
+    /// Validates the spec, compares, and puts the result into the status.
+    async fn compare(&mut self, refresh: &Refresh) {
         let problems = self.spec_problems();
         status::set_conditions(&mut self.app.status, &problems, &status::BY_SPEC, self.now);
         if !problems.is_empty() {
             self.memo.forget();
             status::apply_unknown(&mut self.app, self.now);
             self.controller.publish_unknown(self.key);
-            return Ok(());
+            return;
         }
         if !spec::is_normal(&self.app.spec) {
             // Before comparing, so that the status refers to the normal form.
@@ -90,7 +105,6 @@ impl ReconcileContext<'_> {
                 status::apply_uncompared(&mut self.app, self.now);
             }
         }
-        Ok(())
     }
 
     /// Remembers the last healthy entry of the history, which a rollback may sync.

@@ -62,7 +62,7 @@ pub async fn run(ctx: &mut ReconcileContext<'_>) -> Result<Next, Error> {
             hard: SignedDuration::ZERO,
         };
         if let Some(refresh) = refresh::needed(&ctx.app, Reason::RECONCILE, never, ctx.now) {
-            ctx.refresh(&refresh).await?;
+            ctx.refresh(&refresh).await;
             ctx.store().await?;
         }
     }
@@ -144,7 +144,7 @@ async fn show(ctx: &mut ReconcileContext<'_>) -> Result<(), Error> {
             cause: Cause::Deletion,
             ..Refresh::default()
         };
-        ctx.refresh(&refresh).await?;
+        ctx.refresh(&refresh).await;
     }
     Ok(())
 }

@@ -135,7 +135,7 @@ pub async fn finish(
             cause: Cause::OperationEnded,
             ..Refresh::default()
         })
-        .await?;
+        .await;
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ impl ReconcileContext<'_> {
                 level = refresh.level as u8,
                 hard = refresh.hard
             );
-            Box::pin(self.refresh(&refresh)).instrument(span).await?;
+            Box::pin(self.refresh(&refresh)).instrument(span).await;
             self.controller.metrics.reconciled(
                 &self.key.namespace,
                 &self.server(),

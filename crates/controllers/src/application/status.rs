@@ -156,9 +156,13 @@ pub fn is_of_sources(compared: &ComparedTo, spec: &ApplicationSpec) -> bool {
     same && spec.sources == compared.sources
 }
 
-/// Whether the status is from a comparison of the sources in the spec.
+/// Whether the status is from a comparison with manifests of the sources in the spec, and so is worth
+/// keeping while they cannot be had.
 pub fn is_compared(app: &Application) -> bool {
-    app.status.reconciled_at.is_some() && is_of_sources(&app.status.sync.compared_to, &app.spec)
+    let status = &app.status;
+    status.reconciled_at.is_some()
+        && status.sync.status != SyncStatus::Unknown.as_str()
+        && is_of_sources(&status.sync.compared_to, &app.spec)
 }
 
 /// The status of an Application that cannot be compared at all. The revision stays that of the last
@@ -196,6 +200,14 @@ fn reconciled(status: &mut ApplicationStatus, now: Timestamp) {
         .and_then(|s| s.finished_at)
         .map(|t| t.timestamp());
     status.reconciled_at = Some(ended.map_or(now, |ended| ended.max(now)).into());
+}
+
+/// Takes the time of the comparison back if nothing else has changed.
+pub fn without_news(status: &mut ApplicationStatus, before: &ApplicationStatus) {
+    let now = std::mem::replace(&mut status.reconciled_at, before.reconciled_at);
+    if status != before {
+        status.reconciled_at = now;
+    }
 }
 
 fn set_health(status: &mut ApplicationStatus, verdict: HealthCode, message: &str, now: Timestamp) {

@@ -315,3 +315,28 @@ fn a_parent_leaves_its_child_in_normal_form() {
         );
     });
 }
+
+/// Its comparison expires every two or three minutes and is written then, and not because that was
+/// written.
+#[test]
+fn what_cannot_be_compared_is_written_when_it_expires() {
+    stage(Plan::default(), async |stage| {
+        let elsewhere = "sourceRepos: ['https://elsewhere.example.org/*']";
+        stage
+            .play(&format!(
+                "commit\n  configmap one\nproject\n  {elsewhere}\napp\n  project: $APP"
+            ))
+            .await;
+        let before = patches(stage);
+        stage.play("pass 20m").await;
+        let app = stage.first().await;
+        assert_eq!(
+            conditions(&app, "InvalidSpecError").len(),
+            1,
+            "{}",
+            app["status"]
+        );
+        let written = patches(stage) - before;
+        assert!((5..=10).contains(&written), "{written}");
+    });
+}
