@@ -169,8 +169,7 @@ async fn waits(stage: &Stage<'_>, case: &Case, text: &str) -> Result<(), String>
         &app["status"]["sync"]["status"],
         &app["status"]["health"]["status"],
     ];
-    if text.contains("resource ")
-        && case.restarted
+    if text.contains("failed to load state of resource")
         && states.iter().any(|s| *s == "Synced" || *s == "Healthy")
     {
         return Err(format!("it is {states:?} although a kind cannot be read"));
@@ -182,6 +181,11 @@ async fn waits(stage: &Stage<'_>, case: &Case, text: &str) -> Result<(), String>
         }
     }
     Ok(())
+}
+
+fn conclude(wrong: &[String]) {
+    let (number, all) = (wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{number} are otherwise:\n{all}");
 }
 
 fn play(case: &Case, deaths: Vec<(usize, Moment)>) -> Result<std::ops::Range<usize>, String> {
@@ -285,12 +289,7 @@ async fn real() {
         played.len(),
         CASES.len()
     );
-    assert!(
-        wrong.is_empty(),
-        "{} are otherwise:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    conclude(&wrong);
 }
 
 #[test]
@@ -319,12 +318,7 @@ fn the_same_with_a_death_at_each_write() {
         cases.len(),
         CASES.len()
     );
-    assert!(
-        wrong.is_empty(),
-        "{} are otherwise:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    conclude(&wrong);
 }
 
 /// An object is deleted in the state in which it was judged: one that is kept at the last moment
