@@ -415,3 +415,30 @@ fn c86_the_finalizer_is_the_policy() {
         });
     }
 }
+
+/// What was read before the deletion began is not shown for what is there now.
+#[test]
+fn a_deletion_that_cannot_read_a_kind_any_more_says_unknown() {
+    stage(Plan::default(), async |stage| {
+        stage
+            .play(
+                "commit\n  configmap held finalizer=example.org/hold\napp finalizer\nsync\ndelete app",
+            )
+            .await;
+        let before = stage.first().await["status"].clone();
+        assert_eq!(before["sync"]["status"], "Synced", "{before}");
+        let text = "configmaps is forbidden";
+        let refused = ("GET /api/v1/configmaps".to_owned(), 403, text.to_owned());
+        stage.wire.plan(|plan| plan.refusals.push(refused));
+        stage.play("restart\npass 30s").await;
+        let app = stage.first().await;
+        let said = conditions(&app, "DeletionError");
+        assert!(said.iter().any(|s| s.contains(text)), "{said:?}");
+        let status = &app["status"];
+        assert_eq!(status["sync"]["status"], "Unknown", "{status}");
+        assert_eq!(status["health"]["status"], "Unknown", "{status}");
+        stage.wire.plan(|plan| plan.refusals.clear());
+        stage.play("edit configmap/held finalizer=\npass 1m").await;
+        assert!(stage.first().await.is_null());
+    });
+}
