@@ -275,3 +275,63 @@ async fn shutting_down_ends_what_is_silent_and_what_does_not_end() {
     tokio::time::timeout(HANGS, ended).await.expect("they end");
     drop(open);
 }
+
+/// A connection from another loopback address.
+async fn from(world: &World, peer: &str, text: &str) -> tokio::net::TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    let address = format!("{peer}:0").parse().expect("an address");
+    socket.bind(address).expect("a loopback address");
+    let mut stream = socket.connect(world.address).await.expect("a connection");
+    stream.write_all(text.as_bytes()).await.expect("it is sent");
+    stream
+}
+
+#[tokio::test]
+async fn one_peer_does_not_take_the_places_of_others() {
+    const QUIET: &str = "GET /quiet HTTP/1.1\r\nhost: a\r\n\r\n";
+    let world = World::start(
+        Limits {
+            per_peer: 3,
+            ..patient()
+        },
+        None,
+    )
+    .await;
+    let silent = join_all((0..10).map(|_| from(&world, "127.0.0.2", ""))).await;
+    world.until_open(3).await;
+    drop(silent);
+    world.until_open(0).await;
+    // Those in use are not closed for more from the same peer.
+    let mut busy = join_all((0..3).map(|_| from(&world, "127.0.0.2", QUIET))).await;
+    for one in &mut busy {
+        one.read_exact(&mut [0; 12]).await.expect("the headers");
+    }
+    let mut more = from(&world, "127.0.0.2", QUIET).await;
+    let mut answer = Vec::new();
+    let ended = tokio::time::timeout(HANGS, more.read_to_end(&mut answer)).await;
+    drop(ended.expect("an end"));
+    assert!(answer.is_empty(), "{answer:?}");
+    world.is_well().await;
+    assert_eq!(world.connections.open(), 3);
+}
+
+#[tokio::test]
+async fn a_client_that_answers_no_ping_is_gone() {
+    // The beginning of HTTP/2 and empty settings.
+    let begin = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    let world = World::start(patient(), None).await;
+    let patiently = world.say(begin).await;
+    let hasty = World::start(
+        Limits {
+            ping: SOON,
+            ..patient()
+        },
+        None,
+    )
+    .await;
+    let silent = join_all((0..5).map(|_| hasty.say(begin))).await;
+    hasty.until_open(0).await;
+    assert_eq!(world.connections.open(), 1);
+    drop((silent, patiently));
+    hasty.is_well().await;
+}
