@@ -438,28 +438,24 @@ pub fn changed_by_others(
     let Some(live) = entry.live.as_ref().map(|live| live.object()) else {
         return true;
     };
-    let text = |entry: &Value, field: &str| {
-        entry
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let wrote = |entry: &Value| {
-        let time = text(entry, "time").parse::<Timestamp>().ok();
-        let other = !OURS.contains(&text(entry, "manager").as_str())
-            && text(entry, "subresource") != "status";
-        other && time.zip(since).is_some_and(|(time, since)| time >= since)
-    };
     let written = live
         .metadata("managedFields")
         .and_then(Value::as_array)
-        .is_some_and(|list| list.iter().any(wrote));
+        .is_some_and(|list| list.iter().any(|entry| wrote_another(entry, since)));
     written
         || diff::why(&entry.diff.read(), &live)
             .iter()
             .flat_map(|reason| &reason.owners)
             .any(|o| !OURS.contains(&o.manager.as_str()))
+}
+
+/// Whether an entry of `managedFields` says that someone else wrote something else than the status
+/// since then.
+fn wrote_another(entry: &Value, since: Option<Timestamp>) -> bool {
+    let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+    let time = text("time").parse::<Timestamp>().ok();
+    let other = !OURS.contains(&text("manager")) && text("subresource") != "status";
+    other && time.zip(since).is_some_and(|(time, since)| time >= since)
 }
 
 fn named(resources: &[&ResourceStatus]) -> String {
@@ -553,6 +549,24 @@ mod tests {
 
     fn run(change: &Value, resources: &[ResourceStatus]) -> AutoSyncDecision {
         run_with(change, &compared(resources))
+    }
+
+    #[test]
+    fn only_what_someone_else_wrote_since_then_is_a_change_by_others() {
+        let since = "2026-01-01T00:00:01Z".parse().ok();
+        let (before, then) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z");
+        for (manager, time, subresource, expected) in [
+            ("autoscaler", then, "", true),
+            ("autoscaler", "2026-01-01T00:00:02Z", "scale", true),
+            ("autoscaler", before, "", false),
+            ("autoscaler", then, "status", false),
+            ("autoscaler", "", "", false),
+            (OURS[0], then, "", false),
+        ] {
+            let entry = json!({"manager": manager, "time": time, "subresource": subresource});
+            assert_eq!(wrote_another(&entry, since), expected, "{entry}");
+            assert!(!wrote_another(&entry, None), "{entry}");
+        }
     }
 
     #[test]

@@ -42,6 +42,7 @@ use script::Script;
 use similar::TextDiff;
 use std::{
     path::{Path, PathBuf},
+    process::Command,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -153,6 +154,34 @@ fn embedded() {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     conclude(outcomes.into_inner().expect("no panic"), began);
+}
+
+/// `TIPHYS_SCRIPTS`: others' scripts are played and compared, with the files next to them.
+#[test]
+fn a_folder_from_outside() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n";
+    std::fs::create_dir(folder.path().join("files")).expect("a folder");
+    std::fs::write(folder.path().join("files/one.yaml"), manifest).expect("a file");
+    let run = |state: &str| {
+        let script = format!(
+            "commit\n  from files NAME=one\n\napp\n| application OutOfSync at commit 1, {state}\n|   ConfigMap/one  OutOfSync  Missing\n"
+        );
+        std::fs::write(folder.path().join("outside.txt"), script).expect("a file");
+        let run = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "scripts::embedded"])
+            .env("TIPHYS_SCRIPTS", folder.path())
+            .env_remove("TIPHYS_SCRIPT")
+            .env_remove("TIPHYS_TRANSCRIPTS")
+            .output()
+            .expect("it starts");
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        (run.status.success(), said)
+    };
+    let (right, said) = run("Missing");
+    assert!(right, "{said}");
+    let (wrong, said) = run("Healthy");
+    assert!(!wrong && said.contains("outside"), "{said}");
 }
 
 /// Plays a script in its own cluster and virtual time.

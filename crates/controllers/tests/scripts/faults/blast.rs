@@ -256,5 +256,17 @@ fn c11_a_kind_that_cannot_be_read_makes_those_who_have_it_unknown() {
             "it has none of that kind: {}",
             other["status"]
         );
+        // A sync does not take what it cannot read for missing.
+        let before = stage.wire.writes().len();
+        stage.play("sync\npass 30s").await;
+        let state = stage.first().await["status"]["operationState"].clone();
+        let told = state["message"].as_str().unwrap_or_default();
+        assert!(
+            state["phase"] == "Error" && told.contains("configmaps is forbidden"),
+            "{state}"
+        );
+        let made = stage.wire.writes().split_off(before);
+        let made: Vec<_> = made.iter().filter(|w| w.what.contains("/ns-")).collect();
+        assert!(made.is_empty(), "{} writes", made.len());
     });
 }
