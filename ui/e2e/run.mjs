@@ -29,6 +29,19 @@ const LIMIT = 2000;
 const WAIT = 30_000;
 
 const CONFIG = (word) => `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: greeting\ndata:\n  word: ${word}\n`;
+const STUCK = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: stuck
+spec:
+  selector: { matchLabels: { app: stuck } }
+  template:
+    metadata:
+      labels: { app: stuck }
+      annotations: { sim.tiphys.dev/behaviour: image-pull-error }
+    spec:
+      containers: [{ name: stuck, image: nobody/has-it }]
+`;
 const greeting = "[data-kind=ConfigMap][data-name=greeting]";
 
 const steps = [];
@@ -154,6 +167,20 @@ async function followsGit({ page, base, api, cluster, repository, spec }) {
     const absent = until("the cluster has no ConfigMap", async () => (await cluster(address)).status === 404);
     await api("GET", "/api/v1/applications/guestbook?refresh=normal");
     return measured(absent, gone);
+  });
+  await step("what keeps a Deployment from being healthy is said", async () => {
+    const file = "guestbook/stuck.yaml";
+    await repository.change("Run an image that nobody has", (folder) => writeFile(join(folder, file), STUCK));
+    await api("GET", "/api/v1/applications/guestbook?refresh=normal");
+    await page.waitForSelector("[data-kind=Deployment][data-name=stuck] [aria-label*=ImagePullBackOff]");
+    await page.waitForSelector(".tiles >> text=Deployment stuck 0/1");
+    await page.click("[data-kind=Deployment][data-name=stuck]");
+    await page.waitForSelector(".panel >> text=ImagePullBackOff");
+    await page.press("body", "Escape");
+    await page.waitForSelector(".panel", { state: "detached" });
+    await repository.change("Do not run it", (folder) => unlink(join(folder, file)));
+    await api("GET", "/api/v1/applications/guestbook?refresh=normal");
+    await page.waitForSelector("[data-name=stuck]", { state: "detached" });
   });
   await step("a node opens its live manifest", async () => {
     await page.click("[data-kind=Deployment]");

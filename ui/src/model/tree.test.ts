@@ -26,6 +26,16 @@ const nodes = [
 ];
 
 describe("buildTree", () => {
+  it("says what keeps a resource from being healthy, and the Application", () => {
+    const why = "Deployment d 0/1: pod p1 ImagePullBackOff";
+    const stuck = { ...node("Deployment", "d"), health: { status: "Progressing", message: "Waiting" }, info: [{ name: "Reason", value: why }] };
+    const told = (live: ResourceNode) => {
+      const root = buildTree(app([]), { nodes: [node("Service", "s"), live] });
+      return [root.healthMessage, root.children.find((n) => n.ref.name === "d")?.healthMessage];
+    };
+    expect(told(stuck)).toEqual([why, why]);
+    expect(told({ ...stuck, info: [] })).toEqual([undefined, "Waiting"]);
+  });
   it("hangs nodes below their owners and joins states", () => {
     const root = buildTree(
       app([

@@ -36,12 +36,15 @@ function bare(ref: ResourceRef): TreeNode {
   };
 }
 
+/** What keeps a resource from being healthy, if that is known to be an object that it owns. */
+const reason = (live: ResourceNode) => live.info?.find((item) => item.name === "Reason")?.value;
+
 /** The tree below the Application. Nodes whose owner is not in the tree hang directly below it. */
 export function buildTree(app: Application, tree: ApplicationTree | undefined): TreeNode {
   const nodes = new Map<string, TreeNode>();
   const byUid = new Map<string, TreeNode>();
   for (const live of tree?.nodes ?? []) {
-    const node = { ...bare(live), live, health: live.health?.status, healthMessage: live.health?.message };
+    const node = { ...bare(live), live, health: live.health?.status, healthMessage: reason(live) ?? live.health?.message };
     nodes.set(node.key, node);
     if (live.uid) byUid.set(live.uid, node);
   }
@@ -62,7 +65,7 @@ export function buildTree(app: Application, tree: ApplicationTree | undefined): 
     isRoot: true,
     sync: app.status?.sync?.status,
     health: app.status?.health?.status,
-    healthMessage: app.status?.health?.message,
+    healthMessage: tree?.nodes?.map(reason).find(Boolean) ?? app.status?.health?.message,
   };
   const parents = new Map<TreeNode, TreeNode>();
   for (const node of nodes.values()) {

@@ -84,7 +84,7 @@ export function ApplicationPage({ id }: { id: AppName }) {
   const shape = { root, now, selected, onSelect: select };
   return (
     <div className={`page page-app${node ? " with-panel" : ""}`}>
-      <Header app={app} id={id} now={now} live={<LiveDot connection={connection === "live" ? treeConnection : connection} error={error ?? treeError} />} />
+      <Header app={app} id={id} now={now} why={root.healthMessage} live={<LiveDot connection={connection === "live" ? treeConnection : connection} error={error ?? treeError} />} />
       <Conditions app={app} />
       <section aria-label="Resources">{wide ? <TreeView {...shape} /> : <TreeList {...shape} />}</section>
       <Operation app={app} now={now} />
@@ -93,7 +93,9 @@ export function ApplicationPage({ id }: { id: AppName }) {
   );
 }
 
-function Header({ app, id, now, live }: { app: Application; id: AppName; now: number; live: React.ReactNode }) {
+type HeaderProps = { app: Application; id: AppName; now: number; why: string | undefined; live: React.ReactNode };
+
+function Header({ app, id, now, why, live }: HeaderProps) {
   const { status, spec } = app;
   const source = sourcesOf(app)[0];
   const operation = status?.operationState;
@@ -117,7 +119,11 @@ function Header({ app, id, now, live }: { app: Application; id: AppName; now: nu
           <dd>
             <Badge word={healthOf(app)} />
           </dd>
-          {status?.health?.message && <dd className="small">{status.health.message}</dd>}
+          {why && (
+            <dd className="small" title={why}>
+              {why}
+            </dd>
+          )}
         </div>
         <div>
           <dt>Sync</dt>
