@@ -34,8 +34,9 @@ test-real:         ## the same scenarios against a real control plane (built on 
 	scripts/control-plane build > /dev/null
 	TIPHYS_ALLOW_SKIP="$${TIPHYS_ALLOW_SKIP-$(if $(ARGOCD_CLI),,argocd)}" scripts/with-skips scripts/test-real
 
-test-kills:        ## the catalogue is killed at 408 moments (`make test` has 24): in SQLite and in PostgreSQL 204 each
+test-kills:        ## the catalogue killed at 408 moments (`make test` has 24), and the controller at each write of each deletion
 	TIPHYS_KILLS=68 $(CARGO) test --workspace --test cli -- --nocapture catalog_kill
+	TIPHYS_FAULTS=all $(CARGO) test --workspace --test controllers -- --nocapture the_same_with_a_death_at_each_write
 
 bench: ui          ## figures of this machine
 	$(CARGO) build --release --package tiphys-cli

@@ -397,7 +397,8 @@ impl Play<'_> {
             .iter()
             .find(|h| h["id"] == id)
             .ok_or("the history has no such id")?;
-        let sync = json!({"revision": entry["revision"], "source": entry["source"], "prune": words.iter().any(|w| w == "prune"),
+        let sync = json!({"revision": entry["revision"], "source": entry["source"], "revisions": entry["revisions"],
+            "sources": entry["sources"], "prune": words.iter().any(|w| w == "prune"),
             "syncOptions": found["spec"]["syncPolicy"]["syncOptions"], "syncStrategy": {"apply": {}}});
         self.operate(
             app,
