@@ -165,11 +165,14 @@ impl Script {
         self.steps.iter().any(|s| s.text.starts_with("project"))
     }
 
-    /// Whether it changes settings that affect all Applications, or has a plugin, which is asked
-    /// about all of them, so that no other script may run concurrently.
+    /// Whether it changes settings or clusters, which affect all Applications, or has a plugin, which
+    /// is asked about all of them, so that no other script may run concurrently.
     pub fn changes_settings(&self) -> bool {
         let of_all = ["settings", "params", "plugin"];
         let affects_all = |text: &str| of_all.iter().any(|verb| text.starts_with(verb));
-        self.steps.iter().any(|s| affects_all(&s.text))
+        let is_cluster = |body: &str| body.contains("argocd.argoproj.io/secret-type");
+        self.steps
+            .iter()
+            .any(|s| affects_all(&s.text) || s.body.iter().any(|line| is_cluster(line)))
     }
 }
