@@ -19,12 +19,12 @@ impl KustomizeVersions {
         Self(Some(Arc::new(names.collect())))
     }
 
-    /// A warning, if a source is rendered by another version than it asks for.
+    /// A warning, if a source is rendered by another version than the one that it asks for: its own
+    /// version, or that of the files which override it.
     ///
     /// # Errors
     /// It asks for a version that is not registered.
-    pub(crate) fn check(&self, source: &ApplicationSource) -> Result<Option<String>, RenderError> {
-        let named = named(source);
+    pub(crate) fn check(&self, named: &str) -> Result<Option<String>, RenderError> {
         let is_own = named.trim_start_matches('v') == VERSION.trim_start_matches('v');
         if named.is_empty() || is_own {
             return Ok(None);
@@ -93,14 +93,14 @@ mod tests {
             ("v4.5.7", Some(replaced("v4.5.7"))),
             ("plain", Some(replaced("plain"))),
         ] {
-            assert_eq!(known.check(&source(version)), Ok(warning), "{version}");
+            assert_eq!(known.check(version), Ok(warning), "{version}");
         }
-        let refused = known.check(&source("v1.2.3")).expect_err("not registered");
+        let refused = known.check("v1.2.3").expect_err("not registered");
         assert_eq!(
             refused.to_string(),
             "kustomize version v1.2.3 is not registered"
         );
-        let unknown = KustomizeVersions::default().check(&source("v1.2.3"));
+        let unknown = KustomizeVersions::default().check("v1.2.3");
         assert_eq!(unknown, Ok(Some(replaced("v1.2.3"))));
     }
 

@@ -275,8 +275,8 @@ impl Renderer {
         let answers = commits.fetched.answers();
         let sources = sources(&files, commits, &answers, request);
         let prepared = prepare(&sources, &request.params(revision.clone()))?;
-        let replaced = match prepared.tool {
-            Tool::Kustomize(_) => request.kustomize_versions.check(&request.source)?,
+        let replaced = match &prepared.tool {
+            Tool::Kustomize(options) => request.kustomize_versions.check(&options.version)?,
             _ => None,
         };
         let charts = ReadyCharts {

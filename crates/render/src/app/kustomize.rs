@@ -18,6 +18,8 @@ use tiphys_api::source::{ApplicationSource, ApplicationSourceKustomize, Kustomiz
 /// All that the objects depend on besides files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KustomizeOptions {
+    /// The version that the source asks for. There is one, so rendering does not look at it.
+    pub version: String,
     pub edits: Vec<Edit>,
     pub build: BuildOptions,
 }
@@ -57,6 +59,7 @@ pub(super) fn options(
         }
     }
     Ok(KustomizeOptions {
+        version: own.version.clone(),
         edits: edits(&own, &environment)?,
         build,
     })
