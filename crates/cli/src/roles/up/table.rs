@@ -364,7 +364,9 @@ mod tests {
             let up = parts.next().map(|part| part.strip_suffix('A').expect("up"));
             let up = up.map_or(0, |up| up.parse().expect("a number"));
             lines.truncate(lines.len() - up);
-            shown = parts.next().map(|part| part.strip_prefix('J').expect("erased"));
+            shown = parts
+                .next()
+                .map(|part| part.strip_prefix('J').expect("erased"));
         }
         lines
     }
