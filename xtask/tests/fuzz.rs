@@ -71,3 +71,36 @@ fn chart_archive() {
 fn index() {
     run(&["index", "--seconds", "2"]);
 }
+
+/// What is nested in manifests and configurations of registries is tested by `json`.
+#[test]
+fn oci_manifest() {
+    run(&["oci-manifest", "--seconds", "2"]);
+}
+
+/// The content of archives is tested by `chart`.
+#[test]
+fn oci_layer() {
+    run(&["oci-layer", "--seconds", "2"]);
+}
+
+#[test]
+fn oci_challenge() {
+    run(&["oci-challenge", "--seconds", "1"]);
+}
+
+/// Every target is run by one of these tests.
+#[test]
+fn no_target_is_forgotten() {
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["fuzz", "no-such-target"])
+        .output()
+        .expect("xtask runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let known = text.split_once("there are ").expect("a list of them").1;
+    let known = known.lines().next().expect("a line");
+    for target in known.split(", ") {
+        let is_run = include_str!("fuzz.rs").contains(&format!("\"{target}\""));
+        assert!(is_run, "{target} is not run");
+    }
+}

@@ -2,6 +2,7 @@
 //! run.
 
 mod catalog_kill;
+mod client;
 mod completion;
 mod helm;
 mod isolation;

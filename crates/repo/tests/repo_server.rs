@@ -10,7 +10,10 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-use tiphys_api::rpc::repo_server::{ManifestRequest, ManifestResponse};
+use tiphys_api::{
+    project::{SourceIntegrityCheckResult, SourceIntegrityCheckResultItem},
+    rpc::repo_server::{ManifestRequest, ManifestResponse},
+};
 use tiphys_repo::{ErrorKind, RepoServer, RepoServerOptions};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -157,6 +160,42 @@ async fn manifests_are_read_once() {
         *fake.asked.lock().expect("no panic"),
         vec![request.clone(), request.clone(), request]
     );
+}
+
+/// Also if the objects are those of an earlier response.
+#[tokio::test]
+async fn what_was_found_of_signatures_is_told() {
+    let fake = Fake::default();
+    let checks = |problems: &[&str]| {
+        let problems = problems.iter().map(|text| (*text).to_owned()).collect();
+        let name = Some("GIT/GPG".to_owned());
+        SourceIntegrityCheckResult {
+            checks: vec![SourceIntegrityCheckResultItem { name, problems }],
+        }
+    };
+    let verdicts = [
+        (Some(checks(&["unsigned"])), ""),
+        (Some(checks(&[])), ""),
+        (None, "gpg: Signature made"),
+        (None, ""),
+    ];
+    let answer = |(integrity, printed): (Option<SourceIntegrityCheckResult>, &str)| {
+        Ok(ManifestResponse {
+            source_integrity_result: integrity,
+            verify_result: printed.to_owned(),
+            ..config_map("a")
+        })
+    };
+    *fake.answers.lock().expect("no panic") = verdicts.clone().map(answer).into();
+    let server = RepoServer::new(options(serve(&fake, None).await)).expect("an address");
+    for (integrity, printed) in verdicts {
+        let manifests = server.manifests(&ManifestRequest::default()).await;
+        let told = &manifests.as_ref().expect("an answer").told;
+        assert_eq!(
+            (&told.integrity, told.verify_result.as_str()),
+            (&integrity, printed)
+        );
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use crate::common::World;
 use http::Method;
 use serde_json::{Value, json};
+use tiphys_api::{cluster::ClusterList, rpc::cluster::ClusterQuery};
 use tiphys_server::ports::{SecretRecord, Store as _};
 
 const PATH: &str = "/api/v1/clusters";
@@ -334,4 +335,110 @@ async fn members_of_a_project_manage_its_clusters_without_programs() {
         assert_eq!(status, code, "{what}: {reply}");
     }
     assert_eq!(secret(&world, "by-hand").await.text("project"), "");
+}
+
+/// The arguments and the environment of the program that gives a token.
+#[tokio::test]
+async fn no_answer_has_what_a_program_is_given() {
+    const DEAD: &str = "https%3A%2F%2Fdead.example";
+    let world = World::start().await;
+    let program = |value: &str| {
+        json!({"tlsClientConfig": {"insecure": false}, "execProviderConfig": {
+            "command": "tokens", "args": ["--key", value], "env": {"KEY": value}}})
+    };
+    let config = program("CANARY");
+    for (name, server) in [("far", FAR), ("dead", "https://dead.example")] {
+        let config = config.to_string();
+        let values = [("server", server), ("name", name), ("config", &config)];
+        world.store_secret(name, "cluster", &values).await;
+    }
+    let is = |server: &str, name: &str, config: &Value| json!({"server": server, "name": name, "config": config});
+    let far = format!("{PATH}/{FAR_ESCAPED}");
+    let dead = format!("{PATH}/{DEAD}");
+    for (method, path, body, code) in [
+        (Method::GET, PATH.to_owned(), None, 200),
+        (Method::GET, far.clone(), None, 200),
+        (Method::GET, format!("{PATH}/far?id.type=name"), None, 200),
+        (
+            Method::POST,
+            PATH.into(),
+            Some(is(FAR, "far", &config)),
+            200,
+        ),
+        // Another specification than the stored one.
+        (
+            Method::POST,
+            PATH.into(),
+            Some(is(FAR, "far", &program("CANARY2"))),
+            400,
+        ),
+        (
+            Method::POST,
+            format!("{PATH}?upsert=true"),
+            Some(is(FAR, "far", &program("CANARY3"))),
+            200,
+        ),
+        (
+            Method::POST,
+            PATH.into(),
+            Some(is("https://dead2.example", "dead2", &config)),
+            500,
+        ),
+        (
+            Method::PUT,
+            format!("{far}?updatedFields=config"),
+            Some(is(FAR, "far", &config)),
+            200,
+        ),
+        (
+            Method::PUT,
+            format!("{dead}?updatedFields=config"),
+            Some(is("https://dead.example", "dead", &config)),
+            500,
+        ),
+        (
+            Method::POST,
+            format!("{far}/rotate-auth"),
+            Some(json!({})),
+            400,
+        ),
+        (
+            Method::POST,
+            format!("{far}/invalidate-cache"),
+            Some(json!({})),
+            200,
+        ),
+    ] {
+        let what = format!("{method} {path}");
+        let (status, reply) = world.rest(method, &path, body).await;
+        assert_eq!(status, code, "{what}: {reply}");
+        assert!(!reply.to_string().contains("CANARY"), "{what}: {reply}");
+    }
+    let stored = secret(&world, "far").await.text("config");
+    assert_eq!(stored.matches("CANARY").count(), 2, "it is kept: {stored}");
+    let list: ClusterList = world
+        .grpc("/cluster.ClusterService/List", ClusterQuery::default())
+        .await
+        .expect("a list");
+    assert!(list.items.iter().any(|cluster| cluster.name == "far"));
+    assert!(!format!("{list:?}").contains("CANARY"), "{list:?}");
+
+    // A parser's message repeats what it does not expect.
+    let broken = json!({"execProviderConfig": {"command": "tokens", "args": "CANARY"}}).to_string();
+    let values = [
+        ("server", "https://broken.example"),
+        ("config", broken.as_str()),
+    ];
+    world.store_secret("broken", "cluster", &values).await;
+    for path in [
+        PATH.to_owned(),
+        far,
+        format!("{PATH}/https%3A%2F%2Fbroken.example"),
+    ] {
+        let (status, reply) = world.rest(Method::GET, &path, None).await;
+        assert!(
+            !reply.to_string().contains("CANARY"),
+            "{path}: {status} {reply}"
+        );
+    }
 }

@@ -196,7 +196,22 @@ async fn no_form_of_a_secret_is_shown() {
             serde_json::from_str::<Value>(last).expect("last-applied stays JSON")["kind"],
             "Secret"
         );
+        let patch = "patchType=application%2Fmerge-patch%2Bjson";
+        let path =
+            format!("{APPS}/a/resource?resourceName=s&namespace=n&kind=Secret&version=v1&{patch}");
+        let (status, patched) = world.rest(Method::POST, &path, Some(json!("{}"))).await;
+        assert_eq!(status, 200, "{patched}");
+        let text = patched.to_string();
+        assert!(
+            !text.contains("CANARY") && !text.contains("Q0FOQVJZ"),
+            "{values}: {text}"
+        );
     }
+    let rendered = get(&world, &format!("{APPS}/a/manifests")).await;
+    let manifest = rendered["manifests"][0].as_str().expect("a manifest");
+    let manifest: Value = serde_json::from_str(manifest).expect("JSON");
+    assert_eq!(manifest["metadata"]["annotations"]["token"], "++++++++");
+    assert_eq!(manifest["data"]["a"], "++++++++");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 use tiphys_api::{
     AppProject,
@@ -12,7 +13,10 @@ use tiphys_api::{
 };
 use tiphys_cluster::Settings;
 use tiphys_engine::integrity::fault;
-use tiphys_repo::{ErrorKind, Manifests, RepoError, RepoOptions, Repos, Since};
+use tiphys_repo::{
+    ErrorKind, Manifests, RemoteVerdict, RepoError, RepoOptions, RepoServer, RepoServerOptions,
+    Repos, Since,
+};
 use tiphys_signatures::key_id;
 use tiphys_sources::{AppRequest, SourceRequest, Sources};
 use tiphys_testkit::Gpg;
@@ -258,5 +262,112 @@ async fn verification_can_be_switched_off_for_a_process() {
     world.demand(serde_json::json!({"signatureKeys": [{"keyID": "0000000000000000"}]}));
     for _ in 0..2 {
         assert_eq!(world.fault(&unsigned).await.expect("an answer"), None);
+    }
+}
+
+/// Sources whose manifests come from a repo-server, which is not asked here, in a project.
+fn remote(spec: &serde_json::Value) -> Sources {
+    let server = RepoServer::new(RepoServerOptions {
+        address: "localhost:1".to_owned(),
+        timeout: Duration::ZERO,
+        plaintext: true,
+        trusted: Vec::new(),
+        identity: None,
+    });
+    let project = serde_json::json!({"metadata": {"name": "team"}, "spec": spec});
+    let project: AppProject = serde_json::from_value(project).expect("a project");
+    let project = Arc::new(project);
+    Sources::with(
+        Repos::with_options("unused", RepoOptions::default()),
+        Some(server.expect("an address")),
+        Arc::default,
+        move |_| Some(project.clone()),
+    )
+}
+
+#[tokio::test]
+async fn what_a_repo_server_found_counts() {
+    const KEY: &str = "4AEE18F83AFDEB23";
+    let keys = serde_json::json!({"signatureKeys": [{"keyID": KEY}]});
+    let strict = serde_json::json!({"sourceIntegrity": {"git": {"policies": [
+        {"repos": [{"url": "*"}], "gpg": {"mode": "strict", "keys": [KEY]}}
+    ]}}});
+    let elsewhere = serde_json::json!({"sourceIntegrity": {"git": {"policies": [
+        {"repos": [{"url": "https://other.example.org/*"}], "gpg": {"mode": "strict", "keys": [KEY]}}
+    ]}}});
+    let nothing = serde_json::json!({});
+    let printed = |key: &str| {
+        format!(
+            "gpg: Signature made Wed Feb 26 23:22:34 2020 CET\ngpg:                using RSA key {key}\n\
+             gpg: Good signature from \"May <may@example.org>\" [ultimate]\n"
+        )
+    };
+    let checks = |problems: &[&[&str]]| {
+        let checks = problems
+            .iter()
+            .map(|problems| serde_json::json!({"name": "GIT/GPG", "problems": problems}));
+        let checks = serde_json::Value::from_iter(checks);
+        serde_json::from_value(serde_json::json!({"checks": checks})).expect("a result")
+    };
+    let unknown =
+        "GIT/GPG: Failed verifying revision abc: the repo-server does not know sourceIntegrity";
+    let unsigned = "Target revision abc in Git is not signed, but a signature is required";
+    let other = "Found good signature made with RSA key 0000000000000000, but this key is not allowed in AppProject";
+    for (spec, integrity, verify_result, expected) in [
+        (&strict, Some(checks(&[&[]])), String::new(), None),
+        (
+            &strict,
+            Some(checks(&[&["b: unsigned"]])),
+            String::new(),
+            Some("GIT/GPG: b: unsigned"),
+        ),
+        // One check that found nothing does not speak for the others.
+        (
+            &strict,
+            Some(checks(&[&[], &["c"]])),
+            printed(KEY),
+            Some("GIT/GPG: c"),
+        ),
+        // No answer is no permission, whatever git printed.
+        (&strict, Some(checks(&[])), String::new(), Some(unknown)),
+        (&strict, None, printed(KEY), Some(unknown)),
+        (&keys, None, String::new(), Some(unsigned)),
+        (&keys, Some(checks(&[])), String::new(), Some(unsigned)),
+        (&keys, None, printed("0000000000000000"), Some(other)),
+        (&keys, None, printed(KEY), None),
+        (
+            &keys,
+            Some(checks(&[&["c"]])),
+            printed(KEY),
+            Some("GIT/GPG: c"),
+        ),
+        (&nothing, None, String::new(), None),
+        (&elsewhere, None, String::new(), None),
+    ] {
+        let sources = remote(spec);
+        let request = SourceRequest {
+            app: Arc::new(AppRequest {
+                project: "team".to_owned(),
+                ..AppRequest::default()
+            }),
+            repository: Repository::default(),
+            source: ApplicationSource {
+                repo_url: "https://git.example.org/r.git".to_owned(),
+                path: ".".to_owned(),
+                ..ApplicationSource::default()
+            },
+            revision: "abc".to_owned(),
+        };
+        let mut manifests = Manifests::empty("abc");
+        let what = format!("{spec} {integrity:?} {verify_result:?}");
+        manifests.told = RemoteVerdict {
+            integrity,
+            verify_result,
+        };
+        let found = sources.integrity(&request, "main", &manifests).await;
+        let found = found
+            .expect("an answer")
+            .and_then(|found| fault(&found, None));
+        assert_eq!(found.as_deref(), expected, "{what}");
     }
 }

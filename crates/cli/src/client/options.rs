@@ -63,28 +63,28 @@ pub struct ConnectArgs {
 /// finds parts of a server in a cluster, and how it repeats requests.
 #[derive(clap::Args, Clone, Debug, Default)]
 struct WithoutEffect {
-    /// No effect
+    /// (no effect)
     #[arg(long, global = true, hide = true)]
     server_name: Option<String>,
-    /// No effect
+    /// (no effect)
     #[arg(long, global = true, hide = true)]
     controller_name: Option<String>,
-    /// No effect
+    /// (no effect)
     #[arg(long, global = true, hide = true)]
     redis_name: Option<String>,
-    /// No effect
+    /// (no effect)
     #[arg(long, global = true, hide = true)]
     redis_haproxy_name: Option<String>,
-    /// No effect
+    /// (no effect)
     #[arg(long, global = true, hide = true)]
     redis_compress: Option<String>,
-    /// No effect
+    /// (no effect)
     #[arg(long, global = true, hide = true)]
     repo_server_name: Option<String>,
-    /// No effect
+    /// (no effect)
     #[arg(long, global = true, hide = true)]
     kube_context: Option<String>,
-    /// No effect
+    /// (no effect)
     #[arg(long, global = true, hide = true)]
     http_retry_max: Option<i64>,
     /// Refused: there is always a server

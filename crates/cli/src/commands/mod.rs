@@ -290,6 +290,7 @@ fn go_bool(text: &str) -> Result<bool, String> {
 mod tests {
     use super::*;
     use clap::{FromArgMatches as _, Parser};
+    use std::collections::BTreeSet;
 
     #[derive(Parser)]
     struct Program {
@@ -331,6 +332,58 @@ mod tests {
         check(&program, &global, &mut found);
         // `login` reads the flag itself.
         assert!(found.is_empty(), "{found:?}");
+    }
+
+    /// What is accepted because scripts pass it. Flags of Helm are listed where they are.
+    const WITHOUT_EFFECT: &[&str] = &[
+        "--controller-name",
+        "--http-retry-max",
+        "--kube-context",
+        "--redis-compress",
+        "--redis-haproxy-name",
+        "--redis-name",
+        "--repo-server-name",
+        "--server-name",
+        "admin settings resource-overrides health --argocd-secret-path",
+        "admin settings resource-overrides ignore-differences --argocd-secret-path",
+        "admin settings resource-overrides list-actions --argocd-secret-path",
+        "admin settings resource-overrides run-action --argocd-secret-path",
+        "app sync --ignore-normalizer-jq-execution-timeout",
+        "apply --wait",
+        "helm lint --debug",
+    ];
+
+    #[test]
+    fn flags_without_effect_say_so() {
+        fn collect(command: &Command, path: &str, found: &mut BTreeSet<String>) {
+            let own = command
+                .get_arguments()
+                .filter(|arg| path.is_empty() || !arg.is_global_set());
+            for arg in own {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                if help.contains("(no effect") {
+                    let long = arg.get_long().expect("only flags have none");
+                    found.insert(format!("{path} --{long}").trim_start().to_owned());
+                }
+            }
+            for sub in command.get_subcommands() {
+                collect(
+                    sub,
+                    format!("{path} {}", sub.get_name()).trim_start(),
+                    found,
+                );
+            }
+        }
+        let mut found = BTreeSet::new();
+        collect(
+            &adapt(<Program as clap::CommandFactory>::command()),
+            "",
+            &mut found,
+        );
+        let of_helm = helm::flags_without_effect();
+        let expected = WITHOUT_EFFECT.iter().map(|flag| (*flag).to_owned());
+        let expected: BTreeSet<String> = expected.chain(of_helm).collect();
+        assert_eq!(found, expected);
     }
 
     const ACCEPTED: &[&[&str]] = &[

@@ -439,6 +439,16 @@ mod tests {
                 &["https://a/b", "--type", "helm"],
                 "Must specify --name for repos of type 'helm'",
             ),
+            // A port is not the path of an ssh address.
+            (
+                &[
+                    "registry.example.org:5000/x",
+                    "--enable-oci",
+                    "--ssh-private-key-path",
+                    "k",
+                ],
+                "--ssh-private-key-path is only supported for SSH repositories.",
+            ),
             (
                 &["git@a:b", "--bearer-token", "t"],
                 "--bearer-token is only supported for HTTPS repositories",
@@ -455,6 +465,19 @@ mod tests {
             None
         );
         assert_eq!(check(&["HTTPS://a/b", "--bearer-token", "t"]), None);
+        let registry = ["registry.example.org:5000/x", "--enable-oci"];
+        let of_charts = ["--type", "helm", "--name", "n"];
+        assert_eq!(check(&registry), None);
+        assert_eq!(check(&[&registry[..], &of_charts[..]].concat()), None);
+        for (url, is) in [
+            (registry[0], false),
+            ("registry.example.org:5000", false),
+            ("git@host.example.com:repo", true),
+            ("ssh://git@host.example.com:22/repo", true),
+            ("https://me@host.example.com:8443/repo", false),
+        ] {
+            assert_eq!(is_ssh(url), is, "{url}");
+        }
     }
 
     #[test]

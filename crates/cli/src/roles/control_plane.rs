@@ -207,3 +207,34 @@ pub fn tls_of(plane: &ControlPlane) -> Tls {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roles::repositories::check_local;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ControlPlaneArgs,
+    }
+
+    fn of(words: &[&str]) -> ControlPlaneArgs {
+        Line::parse_from([&["x"], words].concat()).args
+    }
+
+    #[test]
+    fn the_ports_are_argo_cds() {
+        let args = of(&[]);
+        assert_eq!(args.port, 8080);
+        assert_eq!(args.api_metrics_port, 8083);
+        assert_eq!(args.notifications_metrics_port, 9001);
+        assert_eq!(of(&["--api-metrics-port", "0"]).api_metrics_port, 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn repositories_of_this_machine_are_refused() {
+        check_local(|words| of(words).controller.repo_options()).await;
+    }
+}

@@ -145,10 +145,7 @@ impl ControllerArgs {
             overrides,
             ..RecordsOptions::new(namespace)
         };
-        let options = RepoOptions {
-            allow_local: self.repositories.are_local_allowed(),
-            ..self.git.options()
-        };
+        let options = self.repo_options();
         let repositories = self.repositories.folder()?;
         let mut plane =
             ControlPlane::start(cluster, records, repositories.path.clone(), options).await?;
@@ -181,6 +178,10 @@ impl ControllerArgs {
             hydrator,
             stop,
         })
+    }
+
+    pub fn repo_options(&self) -> RepoOptions {
+        self.repositories.options(&self.git)
     }
 
     /// An empty variable, as in Argo CD's manifests, counts as unset.

@@ -70,10 +70,7 @@ impl GitServiceArgs {
     }
 
     pub fn repo_options(&self) -> RepoOptions {
-        RepoOptions {
-            allow_local: self.repositories.are_local_allowed(),
-            ..self.git.options()
-        }
+        self.repositories.options(&self.git)
     }
 
     /// Runs the server that `make` makes until stopped.

@@ -284,3 +284,122 @@ async fn metrics(report: Arc<Report>) -> impl IntoResponse {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roles::up::bootstrap;
+    use clap::Parser;
+    use std::{collections::BTreeMap, time::Duration};
+    use tiphys_api::constants::IN_CLUSTER;
+    use tiphys_cluster::{AppStates, Cluster, RecordsOptions, clusters::Clusters};
+    use tiphys_embedded_kube::{EmbeddedKube, Options};
+    use tiphys_testkit::{PATIENCE, free_port};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        sync::watch,
+        time::{sleep, timeout},
+    };
+    use tower::Service as _;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        metrics: MetricsArgs,
+    }
+
+    /// How an API server answers about Applications.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Api {
+        NotYet,
+        Broken,
+        Good,
+    }
+
+    /// Status and text of a path.
+    async fn get(port: u16, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("open");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("text");
+        let (head, text) = answer.split_once("\r\n\r\n").expect("an answer");
+        let code = head.split(' ').nth(1).expect("a status");
+        (code.parse().expect("a number"), text.to_owned())
+    }
+
+    async fn becomes(port: u16, path: &str, code: u16, begins: &str) {
+        let becomes = async {
+            loop {
+                let (status, text) = get(port, path).await;
+                assert_eq!(status == 200, text == "ok\n", "{status} {text}");
+                if status == code && text.starts_with(begins) {
+                    return;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let waited = timeout(PATIENCE, becomes).await;
+        assert!(waited.is_ok(), "{path} is {:?}", get(port, path).await);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_controller_is_ready_while_it_can_read_the_records() {
+        let kube = EmbeddedKube::start(Options::default())
+            .await
+            .expect("it starts");
+        let router = kube.router();
+        let own = Cluster::connect_in_process(router.clone(), IN_CLUSTER).await;
+        bootstrap::run(&own.expect("it answers"), "argocd")
+            .await
+            .expect("made");
+        let (turn, api) = watch::channel(Api::NotYet);
+        let service = Router::new().fallback(move |request: axum::extract::Request| {
+            let (mut router, mut api) = (router.clone(), api.clone());
+            async move {
+                if request.uri().path().ends_with("/applications") {
+                    let known = api.wait_for(|api| *api != Api::NotYet).await;
+                    if known.is_ok_and(|api| *api == Api::Broken) {
+                        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+                    }
+                }
+                router.call(request).await.into_response()
+            }
+        });
+        let cluster = Cluster::connect_in_process(service, IN_CLUSTER).await;
+        let cluster = cluster.expect("it answers");
+        let records = Records::start(cluster.clone(), RecordsOptions::new("argocd"));
+        let report = Report {
+            metrics: tiphys_controllers::metrics::Metrics::default(),
+            records: records.clone(),
+            clusters: Clusters::new(cluster, records.clone()),
+            states: AppStates::new(),
+            choice: Choice::default(),
+            sets: Arc::default(),
+        };
+        let stop = CancellationToken::new();
+        let (of_controller, of_sets) = (free_port(), free_port());
+        let words = ["x".to_owned(), format!("--metrics-port={of_controller}")];
+        let local = Ipv4Addr::LOCALHOST.into();
+        let args = Line::parse_from(words).metrics;
+        args.start(local, report, stop.clone()).await.expect("open");
+        let address = SocketAddr::new(local, of_sets);
+        probes(address, records.clone(), stop.clone())
+            .await
+            .expect("open");
+
+        let paths = BTreeMap::from([(of_controller, "/healthz"), (of_sets, "/readyz")]);
+        for (api, code, begins) in [
+            (Api::NotYet, 503, "applications are not listed yet"),
+            (Api::Broken, 503, "applications cannot be followed: "),
+            (Api::Good, 200, "ok\n"),
+        ] {
+            turn.send(api).expect("it is asked");
+            for (port, path) in &paths {
+                becomes(*port, path, code, begins).await;
+            }
+        }
+        assert_eq!(get(of_sets, "/healthz").await.0, 200);
+        stop.cancel();
+    }
+}

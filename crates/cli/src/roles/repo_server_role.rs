@@ -287,6 +287,20 @@ pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roles::repositories::check_local;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Role {
+        #[command(flatten)]
+        args: RepoServerRoleArgs,
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn repositories_of_this_machine_are_refused() {
+        let of = |words: &[&str]| Role::parse_from([&["x"], words].concat()).args;
+        check_local(|words| of(words).repo_options().expect("valid")).await;
+    }
 
     fn args(client_ca_path: Option<PathBuf>) -> TlsArgs {
         TlsArgs {

@@ -1,8 +1,10 @@
 //! The folder for copies of repositories. Main type: [`RepositoryArgs`].
 
+use super::git::GitArgs;
 use anyhow::Context;
 use clap::Args;
 use std::{os::unix::fs::DirBuilderExt, path::PathBuf};
+use tiphys_repo::RepoOptions;
 
 #[derive(Args, Debug)]
 pub struct RepositoryArgs {
@@ -33,8 +35,12 @@ impl Drop for Repositories {
 }
 
 impl RepositoryArgs {
-    pub fn are_local_allowed(&self) -> bool {
-        self.allow_file_repositories
+    /// The limits of repositories, and whether those of this machine may be used.
+    pub fn options(&self, git: &GitArgs) -> RepoOptions {
+        RepoOptions {
+            allow_local: self.allow_file_repositories,
+            ..git.options()
+        }
     }
 
     /// The given folder, else a new one that no one else can have created before.
@@ -60,5 +66,31 @@ impl RepositoryArgs {
             path,
             temporary: self.folder.is_none(),
         })
+    }
+}
+
+/// What a role says about repositories of this machine, by the options that it has with some flags.
+///
+/// # Panics
+/// If it uses them without being told to, or does not although it was.
+#[cfg(test)]
+pub async fn check_local(options: impl Fn(&[&str]) -> RepoOptions) {
+    use tiphys_repo::{RepoAccess, Repos, Since};
+    let repository = tiphys_testkit::Repo::with(&[("a.yaml", "")]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let resolve = async |flags: &[&str], url: &str| {
+        let repos = Repos::with_options(folder.path(), options(flags));
+        let access = RepoAccess::public(url);
+        let found = repos.resolve(&access, "HEAD", Since::now()).await;
+        found.map(|found| found.sha).map_err(|e| e.to_string())
+    };
+    for url in [repository.url(), repository.bare().display().to_string()] {
+        let refusal = format!(
+            "repository URL {url:?} is refused: repositories of the local file system are not \
+             allowed here"
+        );
+        assert_eq!(resolve(&[], &url).await, Err(refusal));
+        let allowed = resolve(&["--allow-file-repositories"], &url).await;
+        assert_eq!(allowed, Ok(repository.head()));
     }
 }

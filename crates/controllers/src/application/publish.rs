@@ -186,3 +186,63 @@ fn text(object: Option<&Object>) -> String {
         |o| serde_json::to_string(o).expect("a JSON map can be written as JSON"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use tiphys_engine::types::Diff;
+
+    const LAST: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+    /// A Secret with a value and with three annotations, the last of which repeats all of it.
+    fn secret(value: &str) -> Value {
+        let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"k": value},
+            "metadata": {"name": "s", "namespace": "n", "annotations": {"token": value, "kept": "yes"}}});
+        let last = secret.to_string();
+        secret["metadata"]["annotations"][LAST] = last.into();
+        secret
+    }
+
+    #[test]
+    fn no_state_of_a_secret_is_published_as_it_is() {
+        let [desired, live] = [secret("CANARY-1"), secret("CANARY-2")];
+        let kept = |object: &Value| {
+            let object: Object = serde_json::from_value(object.clone()).expect("an object");
+            Some(Arc::new(Kept::from(object)))
+        };
+        let object: Object = serde_json::from_value(live.clone()).expect("an object");
+        let mut entry = Entry::new(object.key(), object.gvk(), kept(&desired), kept(&live));
+        entry.diff = Diff {
+            modified: true,
+            normalized_live: Arc::new(live.clone()),
+            predicted_live: Arc::new(desired.clone()),
+        }
+        .into();
+        let published = resource_diff(&entry, &diff::hidden_annotations("other, token"));
+        let states = [
+            &published.target_state,
+            &published.live_state,
+            &published.normalized_live_state,
+            &published.predicted_live_state,
+        ];
+        let mut tokens = Vec::new();
+        for state in states {
+            assert!(!state.contains("CANARY"), "{state}");
+            let state: Value = serde_json::from_str(state).expect("JSON");
+            let annotations = &state["metadata"]["annotations"];
+            assert_eq!(annotations["kept"], "yes");
+            let last = annotations[LAST].as_str().expect("text");
+            let last: Value = serde_json::from_str(last).expect("it stays JSON");
+            tokens.push((
+                annotations["token"].clone(),
+                last["metadata"]["annotations"]["token"].clone(),
+            ));
+        }
+        // Whether the values differ can be seen.
+        assert_ne!(tokens[0], tokens[1]);
+        assert_ne!(tokens[2], tokens[3]);
+        assert_eq!(tokens[0].0, "++++++++");
+        assert_eq!(tokens[0].0, tokens[0].1);
+    }
+}

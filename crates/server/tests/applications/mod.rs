@@ -3,6 +3,7 @@
 mod projects;
 mod resources;
 mod server_side_diff;
+mod values;
 
 use crate::common::{SHA, World, app};
 use futures::StreamExt as _;

@@ -285,3 +285,64 @@ async fn refs_follow_the_same_rules_everywhere() {
         }
     }
 }
+
+/// Such a project can be stored with kubectl.
+#[tokio::test]
+async fn a_broken_sync_window_stops_syncs_and_nothing_else() {
+    let world = World::start().await;
+    create(&world, "other").await;
+    let mut project = world
+        .store
+        .get_project("default")
+        .await
+        .expect("it is there");
+    project.metadata.name = "p".into();
+    let broken = json!({"kind": "allow", "schedule": "0 24 * * *", "duration": "1h", "applications": ["*"], "manualSync": true});
+    let good =
+        json!({"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]});
+    project.spec.sync_windows = serde_json::from_value(json!([broken, good])).expect("two windows");
+    world.store.update_project(&project).await.expect("stored");
+    let mut wanted = app("a");
+    wanted["spec"]["project"] = "p".into();
+    let (status, created) = world.rest(Method::POST, APPS, Some(wanted)).await;
+    assert_eq!(status, 200, "{created}");
+
+    let get = |path: &str| {
+        let (world, path) = (&world, format!("{APPS}{path}"));
+        async move { world.rest(Method::GET, &path, None).await }
+    };
+    let (status, shown) = get("/a").await;
+    assert_eq!((status, &shown["spec"]["project"]), (200, &json!("p")));
+    let (_, all) = get("").await;
+    assert_eq!(names(all), ["argocd/a", "argocd/other"]);
+    let (status, windows) = get("/a/syncwindows").await;
+    assert_eq!(status, 200, "{windows}");
+    assert_eq!(windows["canSync"], false, "{windows}");
+    let schedules = |list: &str| -> Vec<Value> {
+        let list = windows[list].as_array().cloned().unwrap_or_default();
+        list.iter()
+            .map(|window| window["schedule"].clone())
+            .collect()
+    };
+    assert_eq!(schedules("assignedWindows"), ["0 24 * * *", "* * * * *"]);
+    assert_eq!(schedules("activeWindows"), ["* * * * *"]);
+    let of_project = "/api/v1/projects/p/syncwindows";
+    let (status, state) = world.rest(Method::GET, of_project, None).await;
+    assert_eq!(status, 200, "{state}");
+    assert_eq!(state["windows"][0]["schedule"], "* * * * *", "{state}");
+
+    let sync = |name: &str| {
+        let (world, path) = (&world, format!("{APPS}/{name}/sync"));
+        async move { world.rest(Method::POST, &path, Some(json!({}))).await }
+    };
+    let (status, refused) = sync("a").await;
+    let why = refused["error"].as_str().unwrap_or_default();
+    assert_eq!(status, 403, "{refused}");
+    assert!(
+        why.starts_with("cannot sync: invalid sync window: ") && why.contains("'0 24 * * *'"),
+        "{why}"
+    );
+    let (status, started) = sync("other").await;
+    assert_eq!(status, 200, "{started}");
+    assert_eq!(get("/other/syncwindows").await.1["canSync"], true);
+}

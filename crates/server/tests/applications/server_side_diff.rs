@@ -8,8 +8,10 @@ use tiphys_api::{
     resource::ResourceDiff,
     rpc::application::{ApplicationServerSideDiffQuery, ApplicationServerSideDiffResponse},
 };
+use tiphys_apimachinery::patch::json_merge;
 use tonic::Code;
 
+const LAST: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const RPC: &str = "/application.ApplicationService/ServerSideDiff";
 
 fn object(kind: &str, name: &str, data: &Value) -> Value {
@@ -27,7 +29,8 @@ fn managed(kind: &str, name: &str, live: &Value) -> ResourceDiff {
 }
 
 async fn world() -> World {
-    let world = World::start().await;
+    let hidden = ("resource.sensitive.mask.annotations", "token");
+    let world = World::start_with(&[hidden], &[]).await;
     let created = world
         .rest(Method::POST, "/api/v1/applications", Some(app("web")))
         .await;
@@ -105,13 +108,26 @@ async fn what_would_change_is_predicted() {
 #[tokio::test]
 async fn values_of_secrets_are_not_shown() {
     let world = world().await;
-    let secret = |name: &str, value: &str| object("Secret", name, &json!({"k": value}));
+    let secret = |name: &str, value: &str| {
+        let mut secret = object("Secret", name, &json!({"k": value}));
+        secret["metadata"]["annotations"] = json!({"token": value, "kept": "yes"});
+        let last = json!({LAST: secret.to_string()});
+        json_merge::apply(&secret, &json!({"metadata": {"annotations": last}})).expect("a patch")
+    };
     let live = vec![managed("Secret", "s", &secret("s", "Q0FOQVJZMQ=="))];
     let targets = [secret("s", "Q0FOQVJZMg=="), secret("new", "Q0FOQVJZMw==")];
     let found = ask(&world, live, &targets).await.expect("an answer");
     assert!(found.items.iter().all(|item| item.modified));
     assert!(!format!("{found:?}").contains("Q0FOQVJZ"), "{found:?}");
-    assert_ne!(found.items[0].live_state, found.items[0].target_state);
+    let item = &found.items[0];
+    assert_ne!(item.live_state, item.target_state);
+    for state in [&item.live_state, &item.target_state] {
+        let state: Value = serde_json::from_str(state).expect("JSON");
+        let annotations = &state["metadata"]["annotations"];
+        assert_eq!(annotations["kept"], "yes");
+        let token = annotations["token"].as_str().expect("it is still there");
+        assert!(token.starts_with("++++++++"), "{token}");
+    }
 }
 
 /// The dry run returns the whole live object, so it is made for nobody else's.

@@ -696,7 +696,7 @@ impl Sources for FakeSources {
                 "values file glob \"no/*.yaml\" matched no files",
             ));
         }
-        let object = serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"of": request.app.instance}}, "data": {"a": "dmFsdWU="}});
+        let object = serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"of": request.app.instance}, "annotations": {"token": "HIDDEN"}}, "data": {"a": "dmFsdWU="}});
         Ok(RenderedManifests {
             revision: request.revision,
             source_type: "Directory".into(),

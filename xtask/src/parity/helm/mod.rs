@@ -191,3 +191,98 @@ impl Verdict {
         matches!(self, Self::Identical | Self::SameFailure)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(words: &[&str]) -> Result<Flags, clap::Error> {
+        let line = Line::try_parse_from([&["helm", "charts"], words].concat());
+        line.map(|line| line.args.flags)
+    }
+
+    fn flags(words: &[&str]) -> Flags {
+        parse(words).unwrap_or_else(|e| panic!("{words:?}: {e}"))
+    }
+
+    #[test]
+    fn what_both_programs_are_told() {
+        let none = flags(&[]);
+        assert!(!none.lint && none.kube_version.is_none() && none.api_versions.is_empty());
+        assert_eq!(none.namespace, "default");
+        let lint = flags(&["--lint", "--kube-version", "1.31.4", "--namespace", "n"]);
+        assert!(lint.lint);
+        assert_eq!(lint.kube_version.as_deref(), Some("1.31.4"));
+        let versions = [
+            "--api-versions",
+            "a.example.org/v1,v1/Pod",
+            "--api-versions",
+            "b/v2",
+        ];
+        assert_eq!(
+            flags(&versions).api_versions,
+            ["a.example.org/v1", "v1/Pod", "b/v2"]
+        );
+        // `helm lint` has none of these.
+        for other in [&versions[..], &["--include-crds"], &["--is-upgrade"]] {
+            assert!(parse(other).is_ok(), "{other:?}");
+            assert!(parse(&[&["--lint"], other].concat()).is_err(), "{other:?}");
+        }
+    }
+
+    /// The real program is told what ours is.
+    #[test]
+    fn the_real_program_is_told_the_same() {
+        let case = Case {
+            name: "web".into(),
+            chart: "charts/web".into(),
+            values: Some("ci/a.yaml".into()),
+        };
+        for (words, expected) in [
+            (
+                &["--lint", "--kube-version", "1.31.4", "--set", "a=b"][..],
+                "lint . --namespace default -f ci/a.yaml --set a=b --kube-version 1.31.4",
+            ),
+            (
+                &[
+                    "--api-versions",
+                    "a/v1,b/v2",
+                    "--kube-version",
+                    "1.31.4",
+                    "--is-upgrade",
+                ],
+                "template release-name . --namespace default -f ci/a.yaml --kube-version 1.31.4 \
+                 --api-versions a/v1 --api-versions b/v2 --is-upgrade",
+            ),
+        ] {
+            assert_eq!(real::arguments(&case, &flags(words)).join(" "), expected);
+        }
+    }
+
+    #[test]
+    fn versions_of_kubernetes_may_have_three_parts() {
+        for (text, normalized) in [
+            ("1.32", "v1.32"),
+            ("1.32.3", "v1.32.3"),
+            ("v1.32.3", "v1.32.3"),
+            ("1.32.3-gke.100", "v1.32.3"),
+        ] {
+            let found = ours::kube_version(&flags(&["--kube-version", text]));
+            let found = found.expect(text).expect("one is given");
+            assert_eq!(
+                (found.normalized.as_str(), found.minor.as_str()),
+                (normalized, "32")
+            );
+        }
+        let unknown = ours::kube_version(&flags(&["--kube-version", "latest"]));
+        assert!(unknown.is_err_and(|why| why.starts_with("invalid kube version 'latest': ")));
+        assert!(matches!(ours::kube_version(&flags(&[])), Ok(None)));
+    }
+}

@@ -54,7 +54,7 @@ fn user(case: &Case, flags: &Flags, limits: &Limits) -> Result<Values, String> {
     user_values(&settings, &|_| Err("no files here".to_owned()), limits).map_err(|e| e.to_string())
 }
 
-fn kube_version(flags: &Flags) -> Result<Option<KubeVersion>, String> {
+pub(super) fn kube_version(flags: &Flags) -> Result<Option<KubeVersion>, String> {
     let invalid = |text: &String, why: String| format!("invalid kube version '{text}': {why}");
     flags
         .kube_version

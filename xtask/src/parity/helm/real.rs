@@ -141,7 +141,7 @@ impl Helm {
     }
 }
 
-fn arguments(case: &Case, flags: &Flags) -> Vec<String> {
+pub(super) fn arguments(case: &Case, flags: &Flags) -> Vec<String> {
     let command: &[&str] = if flags.lint {
         &["lint", "."]
     } else {

@@ -38,7 +38,7 @@ pub struct Files {
     /// Path to local argocd-cm.yaml file
     #[arg(long, value_name = "FILE")]
     argocd_cm_path: Option<PathBuf>,
-    /// Path to local argocd-secret.yaml file; customizations are not in it
+    /// Path to local argocd-secret.yaml file (no effect: customizations are not in it)
     #[arg(long, value_name = "FILE", hide = true)]
     argocd_secret_path: Option<PathBuf>,
 }
@@ -55,7 +55,7 @@ pub struct RunAction {
     /// Path to local argocd-cm.yaml file
     #[arg(long, value_name = "FILE")]
     argocd_cm_path: Option<PathBuf>,
-    /// Path to local argocd-secret.yaml file; customizations are not in it
+    /// Path to local argocd-secret.yaml file (no effect: customizations are not in it)
     #[arg(long, value_name = "FILE", hide = true)]
     argocd_secret_path: Option<PathBuf>,
 }

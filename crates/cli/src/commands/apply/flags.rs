@@ -65,7 +65,7 @@ pub struct ApplyFlags {
     /// How long --force waits until an object is gone
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     pub timeout: String,
-    /// Accepted as kubectl does; --force always waits
+    /// Accepted as kubectl does (no effect: --force always waits)
     #[arg(long)]
     pub wait: bool,
     /// Delete what was applied before and is no longer in the files; with -l, --all or --applyset

@@ -52,7 +52,7 @@ pub struct Lint {
     /// Namespace of the release [env: HELM_NAMESPACE] [default: default]
     #[arg(long, short = 'n', value_name = "NAME")]
     namespace: Option<String>,
-    /// Helm's verbose output; here it changes nothing
+    /// Helm's verbose output (no effect)
     #[arg(long, hide = true)]
     debug: bool,
     #[command(flatten)]

@@ -35,6 +35,26 @@ impl HelmCommand {
     }
 }
 
+/// The flags that are accepted and change nothing, behind their commands.
+#[cfg(test)]
+pub fn flags_without_effect() -> Vec<String> {
+    use unused::{OfCharts, OfHelm, OfInstall};
+    fn of<A: clap::Args>(command: &str) -> Vec<String> {
+        let flags = A::augment_args(clap::Command::new("helm"));
+        let names = flags.get_arguments().filter_map(clap::Arg::get_long);
+        names
+            .map(|name| format!("helm {command} --{name}"))
+            .collect()
+    }
+    [
+        of::<OfInstall>("template"),
+        of::<OfCharts>("template"),
+        of::<OfHelm>("template"),
+        of::<OfHelm>("lint"),
+    ]
+    .concat()
+}
+
 /// Reports an error like Helm, and returns its exit code.
 fn failed(message: &str) -> Exit {
     if let Some(line) = log::failure(message) {

@@ -57,6 +57,7 @@ pub async fn run(said: Said, logs: Logs) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::{super::controller_flags, *};
+    use crate::roles::repositories::check_local;
 
     fn of(words: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<Role> {
         let said = super::super::tests::said(&controller_flags::CONTROLLER, words, variables);
@@ -108,5 +109,10 @@ mod tests {
             .is_err()
         );
         assert!(of(&["--status-processors", "-1"], &[]).is_err());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn repositories_of_this_machine_are_refused() {
+        check_local(|words| Role::parse_from(words).controller.repo_options()).await;
     }
 }

@@ -42,6 +42,10 @@ impl PlaneArgs {
         Ok((cluster, namespace))
     }
 
+    pub fn repo_options(&self) -> RepoOptions {
+        self.repositories.options(&self.git)
+    }
+
     /// `others` are the namespaces beside the control plane's: of Applications, or of sets.
     pub async fn begin(
         &self,
@@ -56,10 +60,7 @@ impl PlaneArgs {
         };
         let repositories = self.repositories.folder()?;
         let folder = repositories.path.clone();
-        let options = RepoOptions {
-            allow_local: self.repositories.are_local_allowed(),
-            ..self.git.options()
-        };
+        let options = self.repo_options();
         let mut plane = ControlPlane::start(cluster, records, folder, options).await?;
         plane.repo_server = self.repo_server.client()?;
         Ok(Begun {

@@ -296,3 +296,32 @@ async fn of_secret(plane: &ControlPlane) -> anyhow::Result<Option<(String, Strin
     };
     Ok(text("tls.crt").zip(text("tls.key")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roles::repositories::check_local;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Role {
+        #[command(flatten)]
+        args: ServerArgs,
+    }
+
+    fn of(words: &[&str]) -> ServerArgs {
+        Role::parse_from([&["x"], words].concat()).args
+    }
+
+    #[test]
+    fn the_ports_are_argo_cds() {
+        let args = of(&[]);
+        assert_eq!((args.port, args.metrics_port), (8080, 8083));
+        assert_eq!(of(&["--metrics-port", "0"]).metrics_port, 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn repositories_of_this_machine_are_refused() {
+        check_local(|words| of(words).plane.repo_options()).await;
+    }
+}

@@ -162,13 +162,20 @@ pub struct Table {
 impl Table {
     /// Shows the rows if they, or the size of the terminal, have changed.
     pub fn show(&mut self, rows: &[Row]) -> std::io::Result<()> {
-        let size = size();
+        self.draw(rows, size(), &mut std::io::stdout().lock())
+    }
+
+    fn draw(
+        &mut self,
+        rows: &[Row],
+        size: Option<Size>,
+        out: &mut impl Write,
+    ) -> std::io::Result<()> {
         if rows == self.last && size == self.size {
             return Ok(());
         }
-        let mut out = std::io::stdout().lock();
         if let Some(size) = size {
-            self.erase(&mut out)?;
+            self.erase(out)?;
             let lines = render(rows, size);
             for line in &lines {
                 writeln!(out, "{line}")?;
@@ -343,6 +350,62 @@ mod tests {
         assert_eq!(
             lines.last().map(String::as_str),
             Some("… and 34 more, 34 of them Synced and Healthy")
+        );
+    }
+
+    /// The lines on a terminal after this output, which moves only up to what it erases.
+    fn screen(output: &[u8]) -> Vec<String> {
+        let text = std::str::from_utf8(output).expect("text");
+        let mut lines: Vec<String> = Vec::new();
+        let mut parts = text.split("\x1b[");
+        let mut shown = parts.next();
+        while let Some(text) = shown {
+            lines.extend(text.lines().map(str::to_owned));
+            let up = parts.next().map(|part| part.strip_suffix('A').expect("up"));
+            let up = up.map_or(0, |up| up.parse().expect("a number"));
+            lines.truncate(lines.len() - up);
+            shown = parts
+                .next()
+                .map(|part| part.strip_prefix('J').expect("erased"));
+        }
+        lines
+    }
+
+    #[test]
+    fn what_has_changed_is_drawn_in_place() {
+        let (mut table, mut out) = (Table::default(), Vec::new());
+        let rows = |health: &str| [row("a", "Healthy", "-", ""), row("b", health, "-", "")];
+        let mut show = |rows: &[Row], size| {
+            let before = out.len();
+            table.draw(rows, Some(size), &mut out).expect("written");
+            (out.len() > before, screen(&out))
+        };
+        for health in ["Progressing", "Degraded", "Healthy"] {
+            let (drawn, screen) = show(&rows(health), WIDE);
+            assert!(drawn);
+            assert_eq!(screen, render(&rows(health), WIDE), "nothing else is left");
+            assert!(!show(&rows(health), WIDE).0, "nothing has changed");
+        }
+        let fewer = &rows("Healthy")[..1];
+        assert_eq!(show(fewer, WIDE).1, render(fewer, WIDE));
+        let narrow = Size { width: 20, ..WIDE };
+        assert_eq!(show(fewer, narrow).1, render(fewer, narrow));
+    }
+
+    #[test]
+    fn without_a_terminal_only_what_has_changed_is_printed() {
+        let (mut table, mut out) = (Table::default(), Vec::new());
+        let mut rows = [
+            row("a", "Healthy", "-", ""),
+            row("b", "Progressing", "-", ""),
+        ];
+        table.draw(&rows, None, &mut out).expect("written");
+        table.draw(&rows, None, &mut out).expect("written");
+        rows[1] = row("b", "Healthy", "Succeeded", "");
+        table.draw(&rows, None, &mut out).expect("written");
+        assert_eq!(
+            String::from_utf8(out).expect("text"),
+            "a: Synced Healthy -\nb: Synced Progressing -\nb: Synced Healthy Succeeded\n"
         );
     }
 
