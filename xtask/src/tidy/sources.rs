@@ -22,6 +22,8 @@ const WORDS: [(&str, &[&str], &str); 8] = [
             // The browser.
             "crates/cli/src/commands/sso.rs",
             "crates/cli/tests/",
+            // This program again.
+            "crates/controllers/tests/scripts/mod.rs",
             "crates/testkit/",
             "crates/embedded-kube/tests/",
             "crates/repo/tests/",

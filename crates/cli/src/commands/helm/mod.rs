@@ -40,7 +40,7 @@ impl HelmCommand {
 pub fn flags_without_effect() -> Vec<String> {
     use unused::{OfCharts, OfHelm, OfInstall};
     fn of<A: clap::Args>(command: &str) -> Vec<String> {
-        let flags = A::augment_args(clap::Command::new("helm"));
+        let flags = A::augment_args(clap::Command::default());
         let names = flags.get_arguments().filter_map(clap::Arg::get_long);
         names
             .map(|name| format!("helm {command} --{name}"))
