@@ -422,7 +422,11 @@ fn ours(name: &str, steps: &[&str]) {
         .filter(|(e, f)| e != f)
         .collect();
     for (expected, found) in &differing {
-        println!("=== committed\n{expected}\n=== ours\n{found}\n");
+        // The lines in which they differ, since the whole is longer than what a log shows of it.
+        let command = expected.lines().next().unwrap_or_default();
+        let lines = similar::TextDiff::from_lines(expected.as_str(), found.as_str());
+        let lines = lines.unified_diff().header("committed", "ours").to_string();
+        println!("=== {command}\n{lines}\n");
     }
     println!(
         "{} of {} commands agree to the byte after normalising",
