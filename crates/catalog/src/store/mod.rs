@@ -24,6 +24,7 @@ pub use kept::Kept;
 pub use postgres::PostgresOptions;
 pub use read::VersionOf;
 pub use repos::{RepoState, RepoStatus};
+pub(crate) use tags::KnownTag;
 pub use tls::{Ssl, SslMode};
 
 use crate::CatalogError;
