@@ -63,12 +63,16 @@ async function repository() {
     else response.writeHead(404).end();
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const stop = async () => {
+    server.closeAllConnections();
+    if (server.listening) await new Promise((resolve) => server.close(resolve));
+  };
   return {
     url: `http://127.0.0.1:${server.address().port}`,
     publish: (versions) => (count = versions),
+    stop,
     close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await stop();
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -145,6 +149,16 @@ export async function catalogScenario({ page, base, api, cluster, step, until, p
       await page.click("text=Roll back…");
       await page.click("dialog button[type=submit]:not([disabled])");
       await page.waitForSelector("dialog", { state: "detached" });
+      await has({ colour: "blue", size: "1", version: "1.0.0" });
+    });
+    await step("the origin is gone: what was fetched is still shown, and what failed is told", async () => {
+      await charts.stop();
+      await api("POST", "/api/v1/catalog/repositories/default/team/sync", {});
+      await until("the failure is told", async () => Boolean(((await api("GET", "/api/v1/catalog/repositories")).items ?? [])[0]?.error), 100);
+      await page.goto(`${base}/catalog`);
+      await page.waitForSelector("text=failed");
+      await page.click("[data-chart=web] .cover");
+      await page.waitForSelector(".chart-panel >> text=Web 1.1.0");
       await has({ colour: "blue", size: "1", version: "1.0.0" });
     });
     await step("a repository that is gone takes its chart along, and the Application stays", async () => {

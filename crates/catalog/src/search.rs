@@ -6,11 +6,11 @@
 use crate::{
     CatalogError, RepoId, Store,
     model::Chart,
-    store::{Row, Value},
+    store::{Row, Sql, Value},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 
 /// Words of a query that count.
@@ -120,9 +120,14 @@ pub(crate) fn searched_text(chart: &Chart) -> String {
     text
 }
 
-const COLUMNS: &str = "t.repo_namespace, t.repo_name, t.chart_id, t.name, t.version, t.app_version,
-    t.description, t.category, t.keywords, t.deprecated, t.versions, t.folded_name,
-    t.folded_keywords";
+/// What decides the order and the numbers.
+const COLUMNS: &str =
+    "t.repo_namespace, t.repo_name, t.chart_id, t.name, t.category, t.keywords, t.deprecated";
+/// The same, where it matters how well a word was found.
+const RANKED: &str = "t.folded_name, t.folded_keywords";
+/// What only charts of the page are read for.
+const SHOWN: &str =
+    "repo_namespace, repo_name, chart_id, version, app_version, description, versions";
 
 impl Store {
     /// # Errors
@@ -130,7 +135,7 @@ impl Store {
     pub fn search(&self, query: &Query) -> Result<Page, CatalogError> {
         let text = folded(&query.text);
         let words: Vec<&str> = text.split_whitespace().take(WORDS).collect();
-        let rows = self.transaction(|sql| {
+        self.read(|sql| {
             let find = match sql.dialect() {
                 crate::store::Dialect::Sqlite => "instr",
                 crate::store::Dialect::Postgres => "strpos",
@@ -176,27 +181,65 @@ impl Store {
                 };
                 let any: Vec<String> = only.iter().map(&mut place).collect();
                 if any.is_empty() {
-                    return Ok(Vec::new());
+                    return Ok(Page::default());
                 }
                 wanted.push_str(&format!(" AND ({})", any.join(" OR ")));
             }
+            let ranked = if words.is_empty() { "" } else { RANKED };
+            let comma = if words.is_empty() { "" } else { ", " };
             let statement = format!(
-                "SELECT {COLUMNS} FROM tiphys_charts t JOIN charts c
+                "SELECT {COLUMNS}{comma}{ranked} FROM tiphys_charts t JOIN charts c
                 ON c.repo_namespace = t.repo_namespace AND c.repo_name = t.repo_name
                     AND c.chart_id = t.chart_id
                 WHERE true{wanted}"
             );
-            sql.query(&statement, &values)
-        })?;
-        Ok(page(&rows, &words, query))
+            let rows = sql.query(&statement, &values)?;
+            let mut page = page(&rows, &words, query);
+            describe(sql, &mut page.charts)?;
+            Ok(page)
+        })
     }
+}
+
+/// Reads what is shown of charts.
+fn describe(sql: &mut dyn Sql, charts: &mut [Found]) -> Result<(), CatalogError> {
+    if charts.is_empty() {
+        return Ok(());
+    }
+    let places = |n: usize| format!("(${}, ${}, ${})", 3 * n + 1, 3 * n + 2, 3 * n + 3);
+    let all: Vec<String> = (0..charts.len()).map(places).collect();
+    let keys = charts
+        .iter()
+        .flat_map(|c| [&c.namespace, &c.repository, &c.id]);
+    let values: Vec<Value> = keys.map(Value::from).collect();
+    let statement = format!(
+        "SELECT {SHOWN} FROM (VALUES {}) wanted JOIN tiphys_charts t
+        ON t.repo_namespace = wanted.column1 AND t.repo_name = wanted.column2
+            AND t.chart_id = wanted.column3",
+        all.join(", ")
+    );
+    let rows = sql.query(&statement, &values)?;
+    let by_key: HashMap<[&str; 3], &Row> = rows
+        .iter()
+        .map(|row| ([row.text(0), row.text(1), row.text(2)], row))
+        .collect();
+    for chart in charts {
+        let key = [&*chart.namespace, &*chart.repository, &*chart.id];
+        let Some(row) = by_key.get(&key) else {
+            continue;
+        };
+        let text = |column| row.text(column).to_owned();
+        (chart.version, chart.app_version, chart.description) = (text(3), text(4), text(5));
+        chart.versions = row.int(6);
+    }
+    Ok(())
 }
 
 fn page(rows: &[Row], words: &[&str], query: &Query) -> Page {
     let mut facets = Facets::default();
     let mut found: Vec<(Token, &Row, Vec<String>)> = Vec::with_capacity(rows.len());
     for row in rows {
-        let keywords: Vec<String> = serde_json::from_str(row.text(8)).unwrap_or_default();
+        let keywords: Vec<String> = serde_json::from_str(row.text(5)).unwrap_or_default();
         let permitted = query.keywords.is_empty()
             || query
                 .keywords
@@ -213,13 +256,13 @@ fn page(rows: &[Row], words: &[&str], query: &Query) -> Page {
             }
         };
         count(&mut facets.repositories, row.text(1));
-        count(&mut facets.categories, row.text(7));
+        count(&mut facets.categories, row.text(4));
         for keyword in &keywords {
             count(&mut facets.keywords, keyword);
         }
         let token = Token {
-            deprecated: row.int(9) != 0,
-            rank: rank(row.text(11), row.text(12), words),
+            deprecated: row.int(6) != 0,
+            rank: rank(row.text(7), row.text(8), words),
             name: row.text(3).to_owned(),
             namespace: row.text(0).to_owned(),
             repository: row.text(1).to_owned(),
@@ -246,13 +289,10 @@ fn page(rows: &[Row], words: &[&str], query: &Query) -> Page {
             repository: token.repository,
             id: row.text(2).to_owned(),
             name: token.name,
-            version: row.text(4).to_owned(),
-            app_version: row.text(5).to_owned(),
-            description: row.text(6).to_owned(),
-            category: row.text(7).to_owned(),
+            category: row.text(4).to_owned(),
             keywords,
             deprecated: token.deprecated,
-            versions: row.int(10),
+            ..Found::default()
         });
     Page {
         charts: charts.collect(),

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod postgres;
+mod registries;
 mod release;
 mod reports;
 mod schemas;

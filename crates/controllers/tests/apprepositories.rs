@@ -16,7 +16,10 @@ use tiphys_cluster::{
     Cluster,
     request::{Call, JSON, MERGE_PATCH},
 };
-use tiphys_controllers::apprepository::in_process::{self, InProcessOptions};
+use tiphys_controllers::{
+    apprepository::in_process::{self, InProcessOptions},
+    metrics::charts::ChartMetrics,
+};
 use tiphys_embedded_kube::{EmbeddedKube, Options};
 use tiphys_gocompat::yaml;
 use tokio::{task::JoinHandle, time::sleep};
@@ -117,6 +120,7 @@ struct World {
     hosts: Vec<Host>,
     /// Seconds by which the clock is ahead.
     ahead: Arc<AtomicI64>,
+    metrics: ChartMetrics,
     running: Vec<(JoinHandle<()>, CancellationToken)>,
 }
 
@@ -136,6 +140,7 @@ impl World {
             hosts: (0..HOSTS).map(|_| Host::start(&asked)).collect(),
             asked,
             ahead: Arc::default(),
+            metrics: ChartMetrics::default(),
             running: Vec::new(),
         };
         let crd = yaml::parse_document(CRD, &yaml::Limits::default(), yaml::Duplicates::LastWins);
@@ -171,6 +176,7 @@ impl World {
             concurrency: CONCURRENCY,
             per_host: PER_HOST,
             clock: Arc::new(clock),
+            metrics: self.metrics.clone(),
             ..InProcessOptions::new(Arc::clone(&self.store), holder)
         };
         let run = in_process::run(self.cluster.clone(), options, stop.clone());
@@ -261,6 +267,16 @@ async fn a_hundred_repositories() {
         assert_eq!(times, 1, "{path}");
     }
 
+    let name = done[0]["metadata"]["name"].as_str().expect("a name");
+    let syncs = |metrics: &ChartMetrics, name: &str, result: &str| {
+        let labels = format!("{{namespace=\"kubeapps\",name=\"{name}\",result=\"{result}\"}}");
+        let start = format!("tiphys_catalog_syncs_total{labels} ");
+        let text = metrics.text().expect("metrics");
+        let line = text.lines().find_map(|line| line.strip_prefix(&start));
+        line.map(str::to_owned)
+    };
+    assert_eq!(syncs(&world.metrics, name, "changed").as_deref(), Some("1"));
+
     // Another restart within the interval: nothing but what is asked for.
     world.stop().await;
     world.run("three");
@@ -295,6 +311,10 @@ async fn a_hundred_repositories() {
         requests.len() as u64,
         wanted("conditional_requests_when_unchanged")
     );
+    assert_eq!(
+        syncs(&world.metrics, "r-000", "unchanged").as_deref(),
+        Some("1")
+    );
     let bodies = requests.iter().filter(|(_, is_sent)| *is_sent).count();
     assert_eq!(bodies as u64, wanted("bodies_when_unchanged"));
     let mut paths: Vec<&str> = requests.iter().map(|(path, _)| path.as_str()).collect();
@@ -319,5 +339,7 @@ async fn a_hundred_repositories() {
     let left = world.store.repos().expect("the database");
     assert_eq!(left.len(), COUNT - 1);
     assert!(left.iter().all(|status| status.id.name != "r-008"));
+    let text = world.metrics.text().expect("metrics");
+    assert!(text.contains("r-009") && !text.contains("r-008"), "{text}");
     drop(world.kube);
 }

@@ -20,6 +20,7 @@ use tiphys_controllers::{
     application::{self, Dependencies},
     metrics::{
         Metrics,
+        charts::ChartMetrics,
         report::{Choice, Report},
     },
 };
@@ -269,6 +270,7 @@ async fn every_metric_has_its_name_its_kind_and_its_labels() {
         states,
         choice,
         sets: Arc::default(),
+        charts: ChartMetrics::default(),
     }
     .text()
     .expect("a text");

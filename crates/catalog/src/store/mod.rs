@@ -24,9 +24,11 @@ pub use kept::Kept;
 pub use postgres::PostgresOptions;
 pub use read::VersionOf;
 pub use repos::{RepoState, RepoStatus};
+pub(crate) use tags::KnownTag;
 pub use tls::{Ssl, SslMode};
 
 use crate::CatalogError;
+use rusqlite::TransactionBehavior;
 pub(crate) use sql::{Dialect, Row, Sql, Value};
 use std::{
     path::Path,
@@ -125,12 +127,27 @@ impl Store {
         &self,
         work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
     ) -> Result<T, CatalogError> {
+        // Without this, two processes that both read first would both be refused.
+        self.begin(TransactionBehavior::Immediate, work)
+    }
+
+    /// For work that writes nothing: it does not wait for another process that does.
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
+    ) -> Result<T, CatalogError> {
+        self.begin(TransactionBehavior::Deferred, work)
+    }
+
+    fn begin<T>(
+        &self,
+        behaviour: TransactionBehavior,
+        work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
+    ) -> Result<T, CatalogError> {
         match &self.0 {
             Database::Sqlite(connection) => {
                 let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-                // Without this, two processes that both read first would both be refused.
-                let begun = connection
-                    .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+                let begun = connection.transaction_with_behavior(behaviour)?;
                 let mut running = sqlite::Running(begun);
                 let done = work(&mut running)?;
                 running.0.commit()?;

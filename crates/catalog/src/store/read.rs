@@ -16,7 +16,7 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn chart(&self, id: &RepoId, chart_id: &str) -> Result<Option<Chart>, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT info FROM charts
                 WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
@@ -33,7 +33,7 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn icon(&self, id: &RepoId, chart_id: &str) -> Result<Option<String>, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT info->>'raw_icon' FROM charts
                 WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
@@ -49,7 +49,7 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn named(&self, name: &str) -> Result<Vec<VersionOf>, CatalogError> {
-        let rows = self.transaction(|sql| {
+        let rows = self.read(|sql| {
             sql.query(
                 "SELECT repo_namespace, repo_name, chart_id FROM charts
                 WHERE info->>'name' = $1 ORDER BY repo_namespace, repo_name",
@@ -94,7 +94,7 @@ impl Store {
         for (table, columns) in TABLES {
             let (names, order) = (columns.join(", "), columns[..2].join(", "));
             let statement = format!("SELECT {names} FROM {table} ORDER BY {order}");
-            let rows = self.transaction(|sql| sql.query(&statement, &[]))?;
+            let rows = self.read(|sql| sql.query(&statement, &[]))?;
             let row = |row: &Row| {
                 let cells = columns.iter().enumerate().map(|(place, name)| {
                     let value = match row.optional_text(place) {

@@ -119,6 +119,10 @@ CREATE TABLE tiphys_kept (
     PRIMARY KEY (address, version)
 );
 ",
+    "
+ALTER TABLE tiphys_tags ADD COLUMN digest varchar NOT NULL DEFAULT '';
+ALTER TABLE tiphys_tags ADD COLUMN looked_at bigint NOT NULL DEFAULT 0;
+",
 ];
 
 /// Creates what is missing.

@@ -1,8 +1,21 @@
 //! Tags of charts in registries: which of them were read, and which version each has.
+//!
+//! Main type: [`KnownTag`].
 
 use super::{Row, Store, sql::values};
 use crate::{CatalogError, repository::RepoId};
 use std::collections::BTreeMap;
+
+/// A tag that was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KnownTag {
+    /// As the chart says it.
+    pub version: String,
+    /// Of the manifest that the tag named; empty: it is not known.
+    pub digest: String,
+    /// When the registry was asked for the digest; milliseconds since 1970.
+    pub looked_at: i64,
+}
 
 impl Store {
     /// Whether a repository is one of a registry: its charts have tags.
@@ -20,20 +33,27 @@ impl Store {
         Ok(!rows.is_empty())
     }
 
-    /// The versions of a chart by tag.
+    /// What was read of a chart, by tag.
     pub(crate) fn tags(
         &self,
         id: &RepoId,
         chart_id: &str,
-    ) -> Result<BTreeMap<String, String>, CatalogError> {
+    ) -> Result<BTreeMap<String, KnownTag>, CatalogError> {
         let rows = self.transaction(|sql| {
             sql.query(
-                "SELECT tag, version FROM tiphys_tags
+                "SELECT tag, version, digest, looked_at FROM tiphys_tags
                 WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
                 values![&id.namespace, &id.name, chart_id],
             )
         })?;
-        let pair = |row: &Row| (row.text(0).to_owned(), row.text(1).to_owned());
+        let pair = |row: &Row| {
+            let known = KnownTag {
+                version: row.text(1).to_owned(),
+                digest: row.text(2).to_owned(),
+                looked_at: row.int(3),
+            };
+            (row.text(0).to_owned(), known)
+        };
         Ok(rows.iter().map(pair).collect())
     }
 
@@ -42,7 +62,7 @@ impl Store {
         &self,
         id: &RepoId,
         chart_id: &str,
-        tags: &BTreeMap<String, String>,
+        tags: &BTreeMap<String, KnownTag>,
     ) -> Result<(), CatalogError> {
         self.transaction(|sql| {
             sql.execute(
@@ -50,11 +70,20 @@ impl Store {
                 WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
                 values![&id.namespace, &id.name, chart_id],
             )?;
-            for (tag, version) in tags {
+            for (tag, known) in tags {
                 sql.execute(
-                    "INSERT INTO tiphys_tags (repo_namespace, repo_name, chart_id, tag, version)
-                    VALUES ($1, $2, $3, $4, $5)",
-                    values![&id.namespace, &id.name, chart_id, tag, version],
+                    "INSERT INTO tiphys_tags (repo_namespace, repo_name, chart_id, tag, version,
+                        digest, looked_at)
+                    VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                    values![
+                        &id.namespace,
+                        &id.name,
+                        chart_id,
+                        tag,
+                        &known.version,
+                        &known.digest,
+                        known.looked_at
+                    ],
                 )?;
             }
             Ok(())

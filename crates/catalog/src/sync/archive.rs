@@ -47,7 +47,11 @@ impl CatalogSync {
         let tags = self
             .with_store(move |store, repository| store.tags(&repository.id, &chart_id))
             .await?;
-        let tag = tags.iter().find(|(_, of)| **of == version.version);
+        let mut of_version = tags.iter().filter(|(_, of)| of.version == version.version);
+        let tag = of_version
+            .clone()
+            .find(|(_, of)| of.digest == version.digest);
+        let tag = tag.or_else(|| of_version.next());
         let tag = tag.map_or(&version.version, |(tag, _)| tag);
         let name = chart.path();
         let pulled = patiently(|| source.remote.chart(&name, tag)).await?;

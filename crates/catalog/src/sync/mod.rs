@@ -40,6 +40,8 @@ pub struct SyncReport {
     pub failed_files: usize,
     /// Entries of the index that are not in the catalogue.
     pub skipped: i64,
+    /// Tags of a registry that name another digest than before.
+    pub replaced: usize,
 }
 
 /// Reads one repository into a store.

@@ -16,10 +16,13 @@ use tiphys_catalog::{
     sync::CatalogSync,
 };
 use tiphys_cluster::Cluster;
-use tiphys_controllers::apprepository::{
-    in_process::{self, InProcessError, InProcessOptions},
-    jobs::{self, JobsOptions},
-    programs,
+use tiphys_controllers::{
+    apprepository::{
+        in_process::{self, InProcessError, InProcessOptions},
+        jobs::{self, JobsOptions},
+        programs,
+    },
+    metrics::charts::ChartMetrics,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -50,6 +53,8 @@ type Tasks = JoinSet<anyhow::Result<()>>;
 pub struct Charts {
     cluster: Cluster,
     store: Arc<OnceLock<Arc<Store>>>,
+    /// Of the repositories that this process reads.
+    pub metrics: ChartMetrics,
 }
 
 impl Charts {
@@ -57,6 +62,7 @@ impl Charts {
         Self {
             cluster,
             store: Arc::default(),
+            metrics: ChartMetrics::default(),
         }
     }
 
@@ -135,7 +141,7 @@ pub async fn start(
             } else {
                 unique_holder()
             };
-            in_this_process(cluster, (store, holder), tasks, stop);
+            in_this_process(charts, (store, holder), tasks, stop);
         }
         Mode::Jobs if is_embedded => {
             let options = Options {
@@ -169,13 +175,16 @@ fn unique_holder() -> String {
 }
 
 fn in_this_process(
-    cluster: &Cluster,
+    charts: &Charts,
     (store, holder): (Arc<Store>, String),
     tasks: &mut Tasks,
     stop: &CancellationToken,
 ) {
-    let options = InProcessOptions::new(store, holder);
-    let run = in_process::run(cluster.clone(), options, stop.clone());
+    let options = InProcessOptions {
+        metrics: charts.metrics.clone(),
+        ..InProcessOptions::new(store, holder)
+    };
+    let run = in_process::run(charts.cluster.clone(), options, stop.clone());
     tasks.spawn(ending(run));
 }
 
@@ -224,7 +233,7 @@ impl CatalogArgs {
         let store = store.context("the catalogue's database cannot be used")?;
         let store = Arc::new(store);
         charts.opened(&store);
-        in_this_process(&charts.cluster, (store, unique_holder()), tasks, stop);
+        in_this_process(charts, (store, unique_holder()), tasks, stop);
         Ok(())
     }
 }

@@ -223,6 +223,7 @@ impl ControlPlane {
             states,
             choice,
             sets: Arc::clone(&self.sets),
+            charts: self.charts.metrics.clone(),
         }
     }
 

@@ -4,6 +4,7 @@
 //! An Application's counters are removed with it, so that memory does not grow.
 
 mod caches;
+pub mod charts;
 mod clients;
 pub mod report;
 mod requests;

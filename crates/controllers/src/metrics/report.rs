@@ -1,5 +1,6 @@
 //! Prints the metrics in OpenMetrics format. Main type: [`Report`].
 
+use super::charts::ChartMetrics;
 use super::sets::SetReport;
 use super::{Labels, Metrics, caches::Caches, clients::Servers};
 use prometheus_client::{
@@ -37,6 +38,7 @@ pub struct Report {
     pub choice: Choice,
     /// Set once ApplicationSets are watched.
     pub sets: Arc<OnceLock<SetReport>>,
+    pub charts: ChartMetrics,
 }
 
 pub(super) type Gauges = Family<Labels, Gauge>;
@@ -53,6 +55,7 @@ impl Report {
         if let Some(sets) = self.sets.get() {
             sets.register(&mut registry);
         }
+        self.charts.register(&mut registry);
         let help = "Application reconciliation performance in seconds";
         registry.register(
             "argocd_app_reconcile",

@@ -92,18 +92,29 @@ impl OciRemote {
 
     /// The chart that a tag names; `None`: there is none.
     pub async fn chart(&self, repository: &str, tag: &str) -> Result<Option<OciChart>, RepoError> {
+        match self.digest(repository, tag).await? {
+            Some(digest) => self.chart_at(repository, digest).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The digest of the manifest that a tag names now; `None`: there is no such tag.
+    pub async fn digest(&self, repository: &str, tag: &str) -> Result<Option<String>, RepoError> {
         let place = Place::of(&self.access, Some(repository))?;
         if !is_tag(tag) {
             return Ok(None);
         }
-        let Some(digest) = self.registry.digest(&place, tag).await? else {
-            return Ok(None);
-        };
+        self.registry.digest(&place, tag).await
+    }
+
+    /// The chart whose manifest has a digest.
+    pub async fn chart_at(&self, repository: &str, digest: String) -> Result<OciChart, RepoError> {
+        let place = Place::of(&self.access, Some(repository))?;
         let manifest = self.manifest(&place, &digest).await?;
         let unfit = |reason| RepoError::Artifact { reason };
         let layer = manifest.chart().map_err(unfit)?;
         let archive = self.registry.blob(&place, layer, LAYER_BYTES).await?;
-        Ok(Some(OciChart { digest, archive }))
+        Ok(OciChart { digest, archive })
     }
 
     /// The repositories below the path: as VMware's registries, Harbor or Docker Hub list them.

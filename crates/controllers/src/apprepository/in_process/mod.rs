@@ -17,6 +17,7 @@ use super::{
     events::Events,
     object,
 };
+use crate::metrics::charts::ChartMetrics;
 use crate::runtime::{self, Clock, Merge, Queue, Seats, pause};
 use hosts::Hosts;
 use serde_json::Value;
@@ -51,6 +52,7 @@ pub struct InProcessOptions {
     /// read at once.
     pub jitter: f64,
     pub clock: Clock,
+    pub metrics: ChartMetrics,
 }
 
 impl InProcessOptions {
@@ -63,6 +65,7 @@ impl InProcessOptions {
             per_host: 2,
             jitter: 0.1,
             clock: Arc::new(jiff::Timestamp::now),
+            metrics: ChartMetrics::default(),
         }
     }
 }
@@ -273,8 +276,7 @@ impl Controller {
             return Ok(Some(ELSEWHERE));
         }
         self.remove_rows(key).await?;
-        // The next one with this name is new.
-        lock(&self.memos).remove(key);
+        self.forget(key);
         object::drop_finalizer(&self.cluster, repository, FINALIZER).await?;
         self.release(key).await?;
         self.events.forget(&repository.metadata.uid);
@@ -283,7 +285,7 @@ impl Controller {
 
     /// The AppRepository is not there; someone else may have removed the finalizer.
     async fn gone(&self, key: &Key) -> Result<Option<Duration>, InProcessError> {
-        lock(&self.memos).remove(key);
+        self.forget(key);
         let id = key.clone();
         let status = self.with_store(move |store| store.repo(&id)).await?;
         // Others were entered on the command line.
@@ -296,6 +298,12 @@ impl Controller {
         self.remove_rows(key).await?;
         self.release(key).await?;
         Ok(None)
+    }
+
+    /// The next one with this name is new.
+    fn forget(&self, key: &Key) {
+        lock(&self.memos).remove(key);
+        self.options.metrics.gone(key);
     }
 
     async fn remove_rows(&self, key: &Key) -> Result<(), InProcessError> {

@@ -7,7 +7,7 @@ use super::{
 use crate::runtime::standing;
 use jiff::Timestamp;
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tiphys_api::AppRepository;
 use tiphys_catalog::{
     CatalogError,
@@ -58,7 +58,9 @@ impl Controller {
             return Ok(Some(wait));
         }
         self.tell_running(repository, now).await?;
+        let began = Instant::now();
         let ended = self.sync(key, repository, &stop).await;
+        self.count(key, &ended, began.elapsed());
         drop(turn);
         self.memo(key, |memo| memo.running = None);
         let told = self.tell(key, (repository, spec), ended).await;
@@ -107,6 +109,15 @@ impl Controller {
         // Whoever comes next must not meet a thread that still writes.
         lease::idle(&at_work).await;
         ended
+    }
+
+    fn count(&self, key: &Key, ended: &Ended, took: Duration) {
+        let report = match ended {
+            Ended::Done(report) => Some(report),
+            Ended::Failed(_) => None,
+            Ended::Outdated | Ended::Elsewhere => return,
+        };
+        self.options.metrics.synced(key, report, took);
     }
 
     async fn open(

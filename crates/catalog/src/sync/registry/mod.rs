@@ -1,29 +1,27 @@
 //! Reading charts from a registry, which has no index: every tag is a version.
 //!
-//! Main type: [`Source`]. A tag is pulled as it is written, and only once; what it parses to is for
-//! sorting.
+//! Main type: [`Source`]. A tag is pulled as it is written, and each digest only once; what it parses
+//! to is for sorting. Some tags that were read are asked for in each sync: one that names another
+//! digest by now is pulled again.
+
+mod known;
+mod pull;
 
 use super::{CatalogSync, SyncReport, files::patiently};
 use crate::{
-    CatalogError, blocking,
-    files::{Extracted, extract},
+    CatalogError,
     index::{Note, newest_first},
-    model::{Chart, ChartFiles, ChartVersion, Maintainer, RepoRef},
+    model::{Chart, ChartFiles, ChartVersion, RepoRef},
     repository::{Form, sha256},
     store::{FilesOutcome, FilesRow, RepoState, StoredSection},
 };
-use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
-use serde::Deserialize;
+use known::{Known, Wanted};
+use pull::{Found, Pulled, looked_again, pull_all};
 use std::collections::{BTreeMap, HashSet};
-use tiphys_gocompat::{
-    semver::Version,
-    yaml::{self, Duplicates},
-};
+use tiphys_gocompat::semver::Version;
 use tiphys_repo::{OciRemote, version_of_tag};
 
-/// Tags that are pulled at the same time.
-const CONCURRENCY: usize = 5;
 /// Tags after which what was pulled is stored.
 const BATCH: usize = 20;
 
@@ -32,31 +30,6 @@ pub struct Source {
     pub remote: OciRemote,
     /// Repositories below its path; empty: those that the registry lists.
     pub repositories: Vec<String>,
-}
-
-/// The fields of Chart.yaml that are shown.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Metadata {
-    name: String,
-    version: String,
-    app_version: String,
-    description: String,
-    home: String,
-    icon: String,
-    deprecated: bool,
-    keywords: Option<Vec<String>>,
-    sources: Option<Vec<String>>,
-    maintainers: Option<Vec<Maintainer>>,
-    annotations: Option<BTreeMap<String, String>>,
-}
-
-/// A tag that was pulled.
-struct Pulled {
-    tag: String,
-    digest: String,
-    metadata: Metadata,
-    files: Extracted,
 }
 
 impl CatalogSync {
@@ -123,32 +96,25 @@ impl CatalogSync {
             }
         };
         let chart_id = id.to_owned();
-        let (before, mut known) = self
+        let (before, known) = self
             .with_store(move |store, repository| {
                 let chart = store.chart(&repository.id, &chart_id)?;
                 Ok((chart, store.tags(&repository.id, &chart_id)?))
             })
             .await?;
-        let (mut wanted, other): (Vec<(Version, String)>, Vec<String>) = sorted(&listed);
+        let (mut wanted, other) = sorted(&listed);
         let mut chart = before.unwrap_or_default();
-        // kubeapps keeps no tags: what it read is known by its version.
-        for (_, tag) in &wanted {
-            let version = version_of_tag(tag);
-            if !known.contains_key(tag) && chart.versions.iter().any(|v| v.version == version) {
-                known.insert(tag.clone(), version);
-            }
-        }
-        known.retain(|tag, _| wanted.iter().any(|(_, listed)| listed == tag));
-        let still: HashSet<&String> = known.values().collect();
-        chart
-            .versions
-            .retain(|version| still.contains(&version.version));
-        wanted.retain(|(_, tag)| !known.contains_key(tag));
+        let mut known = Known::new(known, &chart, &wanted);
+        let address = self.address(name);
+        known.keep(&mut chart, address.as_deref());
+        let mut digests = looked_again(source, name, &mut known).await;
+        wanted.retain(|(_, tag)| !known.0.contains_key(tag) || digests.contains_key(tag));
         let mut notes: Vec<Note> = other
             .into_iter()
             .map(|tag| note(&tag, "the tag is no version"))
             .collect();
         report.skipped += i64::try_from(notes.len()).unwrap_or(i64::MAX);
+        report.replaced += digests.len();
         let tags: Vec<String> = wanted.into_iter().map(|(_, tag)| tag).collect();
         let (mut is_first, mut is_kept) = (true, false);
         let mut batches: Vec<&[String]> = tags.chunks(BATCH).collect();
@@ -156,39 +122,50 @@ impl CatalogSync {
             batches.push(&[]);
         }
         for batch in batches {
-            let pulls = stream::iter(batch.iter().cloned()).map(|tag| async move {
-                let pulled = pull(source, name, &tag).await;
-                (tag, pulled)
-            });
-            let pulled: Vec<_> = pulls.buffered(CONCURRENCY).collect().await;
-            let mut rows = Vec::new();
-            for (tag, pulled) in pulled {
-                match pulled {
-                    Ok(pulled) => {
-                        known.insert(tag.clone(), pulled.metadata.version.clone());
-                        let row = self.add(&mut chart, id, name, pulled, is_first);
-                        is_first = false;
-                        rows.push(row);
+            let found = pull_all(source, name, batch, (&mut digests, &known)).await;
+            let (mut rows, now) = (Vec::new(), Timestamp::now().as_millisecond());
+            for (tag, digest, found) in found {
+                match found {
+                    Ok(Found::Same(version)) => known.add(&tag, version, &digest, now),
+                    Ok(Found::Pulled(pulled)) => {
                         report.files += 1;
+                        let version = pulled.metadata.version.clone();
+                        let is_taken = known.is_taken(&chart, &tag, (&version, &digest));
+                        known.add(&tag, version, &digest, now);
+                        if !is_taken {
+                            rows.push(self.add(&mut chart, id, name, *pulled, is_first));
+                            is_first = false;
+                        }
                     }
                     Err(e) => {
+                        // The first to be asked for again.
+                        known
+                            .0
+                            .entry(tag.clone())
+                            .and_modify(|tag| tag.looked_at = 0);
                         notes.push(note(&tag, &e.to_string()));
                         report.failed_files += 1;
                     }
                 }
             }
+            known.keep(&mut chart, address.as_deref());
             is_kept = self.store_chart(&chart, id, &notes, rows, &known).await?;
         }
         report.changed += usize::from(is_kept && !is_first);
         if is_kept {
-            return Ok(Read::Kept(
-                known.into_keys().collect::<Vec<String>>().join(" "),
-            ));
+            let tags: Vec<String> = known.0.into_keys().collect();
+            return Ok(Read::Kept(tags.join(" ")));
         }
         for note in notes {
             self.note(id, &note.version, note.reason).await?;
         }
         Ok(Read::None)
+    }
+
+    /// Of a repository of charts, without a tag; kubeapps shows others.
+    fn address(&self, name: &str) -> Option<String> {
+        let url = self.repository.url.trim_end_matches('/');
+        (self.repository.form != Form::Kubeapps).then(|| format!("{url}/{name}"))
     }
 
     /// Adds a version; `newest`: what the chart says about itself is what this version says.
@@ -232,15 +209,14 @@ impl CatalogSync {
                 versions: std::mem::take(&mut chart.versions),
             };
         }
-        let address = format!("{}/{name}:{tag}", self.repository.url.trim_end_matches('/'));
+        let address = self.address(name);
         let mut version = ChartVersion {
             version: metadata.version.clone(),
             app_version: metadata.app_version,
             digest: digest.clone(),
-            urls: if is_kubeapps {
-                metadata.sources
-            } else {
-                Some(vec![address])
+            urls: match address {
+                None => metadata.sources,
+                Some(address) => Some(vec![format!("{address}:{tag}")]),
             },
             ..ChartVersion::default()
         };
@@ -287,12 +263,13 @@ impl CatalogSync {
         id: &str,
         notes: &[Note],
         rows: Vec<FilesRow>,
-        known: &BTreeMap<String, String>,
+        known: &Known,
     ) -> Result<bool, CatalogError> {
         if chart.versions.is_empty() {
             return Ok(false);
         }
-        let (chart, notes, known) = (chart.clone(), notes.to_vec(), known.clone());
+        let (chart, mut notes, known) = (chart.clone(), notes.to_vec(), known.clone());
+        notes.extend(known.conflicts());
         let (id, now) = (id.to_owned(), Timestamp::now().as_second());
         self.with_store(move |store, repository| {
             if let Some(filter) = repository.filter.compile()?
@@ -300,7 +277,8 @@ impl CatalogSync {
             {
                 return Ok(false);
             }
-            let text = serde_json::to_string(&known)?;
+            let read = known.0.iter().map(|(tag, read)| (tag, &read.version));
+            let text = serde_json::to_string(&read.collect::<BTreeMap<_, _>>())?;
             let stored = StoredSection {
                 chart: Some(chart),
                 key: id.clone(),
@@ -311,7 +289,7 @@ impl CatalogSync {
             store.put_sections(&repository.id, &[stored], now)?;
             store.put_files(&repository.id, &rows, now)?;
             // Last: a tag that is known is not pulled again.
-            store.put_tags(&repository.id, &id, &known)?;
+            store.put_tags(&repository.id, &id, &known.0)?;
             Ok(true)
         })
         .await
@@ -356,7 +334,7 @@ fn note(version: &str, reason: &str) -> Note {
 }
 
 /// The tags that are versions, the newest first, and the others.
-fn sorted(tags: &[String]) -> (Vec<(Version, String)>, Vec<String>) {
+fn sorted(tags: &[String]) -> (Vec<Wanted>, Vec<String>) {
     let (mut versions, mut other) = (Vec::new(), Vec::new());
     for tag in tags {
         match Version::parse(&version_of_tag(tag)) {
@@ -364,32 +342,6 @@ fn sorted(tags: &[String]) -> (Vec<(Version, String)>, Vec<String>) {
             Err(_) => other.push(tag.clone()),
         }
     }
-    versions.sort_by(|a: &(Version, String), b| newest_first(Some(&a.0), Some(&b.0)));
+    versions.sort_by(|a: &Wanted, b| newest_first(Some(&a.0), Some(&b.0)));
     (versions, other)
-}
-
-async fn pull(source: &Source, name: &str, tag: &str) -> Result<Pulled, CatalogError> {
-    let found = patiently(|| source.remote.chart(name, tag)).await?;
-    let absent = || CatalogError::NotFound(format!("{name}:{tag}"));
-    let found = found.ok_or_else(absent)?;
-    let tag = tag.to_owned();
-    blocking(move || {
-        let invalid = |why: String| CatalogError::Invalid(why);
-        let files = extract(&found.archive).map_err(|e| invalid(e.to_string()))?;
-        let limits = yaml::Limits::default();
-        let metadata = yaml::parse_document(&files.chart_yaml, &limits, Duplicates::LastWins);
-        let metadata = metadata.map_err(|e| invalid(format!("Chart.yaml: {e}")))?;
-        let metadata = Metadata::deserialize(&metadata);
-        let metadata = metadata.map_err(|e| invalid(format!("Chart.yaml: {e}")))?;
-        if metadata.name.is_empty() || metadata.version.is_empty() {
-            return Err(invalid("Chart.yaml has no name or no version".to_owned()));
-        }
-        Ok(Pulled {
-            tag,
-            digest: found.digest,
-            metadata,
-            files,
-        })
-    })
-    .await
 }

@@ -1,0 +1,191 @@
+//! Tags of registries that are replaced, and tags that stand for the same chart.
+
+use std::sync::Arc;
+use tiphys_catalog::{RepoId, RepoSpec, Store, model::Chart, store::ProblemKind, sync::SyncReport};
+use tiphys_testkit::charts::plain_chart;
+use tiphys_testkit::registry::{HELM_CONFIG, HELM_LAYER, Registry, manifest};
+
+const PLACE: &str = "acme/web";
+
+struct Catalogue {
+    registry: Registry,
+    store: Arc<Store>,
+    id: RepoId,
+}
+
+impl Catalogue {
+    fn new() -> Self {
+        let (registry, id) = (Registry::start(), RepoId::new("default", "acme"));
+        let store = Arc::new(Store::in_memory().expect("a database"));
+        let spec = RepoSpec {
+            url: format!("oci://{}/acme", registry.host()),
+            oci_repositories: vec!["web".to_owned()],
+            plain_http: true,
+            ..RepoSpec::default()
+        };
+        let text = spec.text().expect("a spec");
+        store.put_spec(&id, &spec.url, &text).expect("stored");
+        Self {
+            registry,
+            store,
+            id,
+        }
+    }
+
+    /// Returns the digest.
+    fn push(&self, tag: &str, version: &str, readme: &str) -> String {
+        let chart = plain_chart("web", version, &[("README.md", readme)]);
+        self.registry.push(PLACE, tag, HELM_LAYER, &chart)
+    }
+
+    /// Returns what was asked for, too.
+    async fn sync(&self) -> (SyncReport, Vec<String>) {
+        self.registry.server.paths();
+        let status = self.store.repos().expect("the database").remove(0);
+        let sync = RepoSpec::sync(Arc::clone(&self.store), &status).expect("a sync");
+        let report = sync.run().await.expect("synced");
+        (report, self.registry.server.paths())
+    }
+
+    fn chart(&self) -> Chart {
+        let chart = self.store.chart(&self.id, "acme/web");
+        chart.expect("the database").expect("a chart")
+    }
+
+    /// Version, digest, and the tag to pull.
+    fn versions(&self) -> Vec<(String, String, String)> {
+        let chart = self.chart();
+        let versions = chart.versions.into_iter().map(|version| {
+            let url = version.urls.unwrap_or_default().remove(0);
+            let (_, tag) = url.rsplit_once(':').expect("a tag");
+            (version.version, version.digest, tag.to_owned())
+        });
+        versions.collect()
+    }
+
+    fn readme(&self, version: &str) -> String {
+        let files = self.store.files(&self.id, "acme/web", version);
+        files.expect("the database").expect("files").readme
+    }
+
+    fn problems(&self) -> Vec<(String, ProblemKind)> {
+        let problems = self.store.problems(&self.id).expect("the database");
+        problems.into_iter().map(|p| (p.version, p.kind)).collect()
+    }
+}
+
+fn blobs(asked: &[String]) -> usize {
+    asked.iter().filter(|path| path.contains("/blobs/")).count()
+}
+
+fn version(version: &str, digest: &str, tag: &str) -> (String, String, String) {
+    (version.to_owned(), digest.to_owned(), tag.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_tag_is_read_again() {
+    let of = Catalogue::new();
+    of.registry.tags(PLACE, &["1.0.0"]);
+    of.push("1.0.0", "1.0.0", "first");
+    let (report, _) = of.sync().await;
+    assert_eq!((report.files, report.replaced), (1, 0));
+    let (report, asked) = of.sync().await;
+    assert_eq!((report.files, report.replaced), (0, 0));
+    assert_eq!(blobs(&asked), 0);
+
+    let digest = of.push("1.0.0", "1.0.0", "second");
+    let (report, _) = of.sync().await;
+    assert_eq!((report.files, report.replaced), (1, 1));
+    assert_eq!(of.versions(), [version("1.0.0", &digest, "1.0.0")]);
+    assert_eq!(of.readme("1.0.0"), "second");
+
+    // Its version is another one now: the one before is gone.
+    let digest = of.push("1.0.0", "1.0.1", "third");
+    let (report, _) = of.sync().await;
+    assert_eq!((report.files, report.replaced), (1, 1));
+    assert_eq!(of.versions(), [version("1.0.1", &digest, "1.0.0")]);
+    assert_eq!(of.readme("1.0.1"), "third");
+
+    // What cannot be read takes nothing away, and is tried again.
+    let absent = manifest(
+        HELM_CONFIG,
+        &[(HELM_LAYER, b"nowhere")],
+        &serde_json::json!({}),
+    );
+    of.registry.push_manifest(PLACE, "1.0.0", &absent);
+    for _ in 0..2 {
+        let (report, _) = of.sync().await;
+        assert_eq!((report.files, report.failed_files), (0, 1));
+        assert_eq!(of.versions(), [version("1.0.1", &digest, "1.0.0")]);
+        assert_eq!(of.problems(), [("1.0.0".to_owned(), ProblemKind::Skipped)]);
+    }
+    let digest = of.push("1.0.0", "1.0.1", "fourth");
+    of.sync().await;
+    assert_eq!(of.versions(), [version("1.0.1", &digest, "1.0.0")]);
+    assert_eq!(of.problems(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_digest_is_downloaded_once() {
+    let of = Catalogue::new();
+    of.registry.tags(PLACE, &["2.0.0", "v2.0.0", "1.0.0"]);
+    let two = of.push("2.0.0", "2.0.0", "two");
+    of.push("v2.0.0", "2.0.0", "two");
+    let one = of.push("1.0.0", "1.0.0", "one");
+    let (report, asked) = of.sync().await;
+    assert_eq!((report.files, report.failed_files), (2, 0));
+    assert_eq!(blobs(&asked), 2);
+    let all = |tag| [version("2.0.0", &two, tag), version("1.0.0", &one, "1.0.0")];
+    assert_eq!(of.versions(), all("2.0.0"));
+
+    // One more name of a chart that is known.
+    of.registry
+        .tags(PLACE, &["2.0.0", "v2.0.0", "1.0.0", "v1.0.0"]);
+    of.push("v1.0.0", "1.0.0", "one");
+    let (report, asked) = of.sync().await;
+    assert_eq!((report.files, report.failed_files), (0, 0));
+    assert_eq!(blobs(&asked), 0);
+
+    // The name that was pulled is gone: the other one leads to the same chart.
+    of.registry.tags(PLACE, &["v2.0.0", "1.0.0", "v1.0.0"]);
+    let (_, asked) = of.sync().await;
+    assert_eq!(blobs(&asked), 0);
+    assert_eq!(of.versions(), all("v2.0.0"));
+    assert_eq!(of.problems(), []);
+
+    // Two names with different charts of one version: the first counts, and the conflict is told.
+    of.push("v1.0.0", "1.0.0", "other");
+    of.sync().await;
+    assert_eq!(of.versions(), all("v2.0.0"));
+    assert_eq!(of.readme("1.0.0"), "one");
+    let conflict = [("1.0.0".to_owned(), ProblemKind::Ambiguous)];
+    assert_eq!(of.problems(), conflict);
+    let (report, asked) = of.sync().await;
+    assert_eq!((report.replaced, blobs(&asked)), (0, 0));
+    assert_eq!(of.problems(), conflict);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn few_tags_are_asked_for_again_in_turn() {
+    let of = Catalogue::new();
+    let tags: Vec<String> = (0..30).map(|n| format!("1.{n}.0")).collect();
+    let names: Vec<&str> = tags.iter().map(String::as_str).collect();
+    of.registry.tags(PLACE, &names);
+    for tag in &tags {
+        of.push(tag, tag, tag);
+    }
+    let (report, _) = of.sync().await;
+    assert_eq!(report.files, 30);
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..2 {
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        let (_, asked) = of.sync().await;
+        let looks: Vec<String> = asked
+            .into_iter()
+            .filter(|path| path.contains("/manifests/"))
+            .collect();
+        assert_eq!(looks.len(), 20);
+        seen.extend(looks);
+    }
+    assert_eq!(seen.len(), 30);
+}
