@@ -1,7 +1,7 @@
 //! Scenarios that differ from the recorded ones on purpose. Main function: [`reason`].
 
 /// By id.
-const INTENDED: [(&str, &str); 30] = [
+const INTENDED: [(&str, &str); 29] = [
     ("account-password-errors", PIPED),
     ("appset-create-dry", WHOLE),
     ("core-mode", CORE),
@@ -31,7 +31,6 @@ const INTENDED: [(&str, &str); 30] = [
     ("tty-list", TREE),
     ("settings-validate", CRASH),
     ("limited-to-project", EARLY),
-    ("gen-cluster", DECLARED),
 ];
 const LOGS: &str = "simulated pods log other lines";
 const UNCHANGED: &str = "a Secret with stringData that is applied again has not changed";
@@ -49,8 +48,6 @@ const LINE: &str = "a broken policy line is named by its number, and a file need
 const EARLY: &str = "an unknown output format is refused before anything is done";
 const CODE: &str = "a command that could not do what it was asked for does not exit with 0";
 const CRASH: &str = "the recorded one crashes at a group that it does not know";
-const DECLARED: &str =
-    "a declared Secret has no managedFields, which the recorded one leaves behind, and its project";
 const KEPT: &str = "the deletion of a context leaves another one of the same server";
 
 pub fn reason(id: &str) -> Option<&'static str> {
