@@ -4,7 +4,7 @@
 
 use crate::{
     client::exit,
-    commands::{ARGO_CD, absent, plugin},
+    commands::{ARGO_CD, plugin},
     output, program_name,
 };
 use clap::{
@@ -22,14 +22,6 @@ pub fn told(e: &clap::Error, program: fn() -> Command) -> ExitCode {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let kind = e.kind();
-    if matches!(
-        kind,
-        ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument
-    ) && let Some(text) = absent::instead(&words, &program())
-    {
-        eprintln!("error: {text}");
-        return ExitCode::from(exit::FAILED);
-    }
     if kind == ErrorKind::InvalidSubcommand {
         if let Some(ended) = plugin::run(env::args_os().skip(1)) {
             return ended;

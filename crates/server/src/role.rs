@@ -17,6 +17,7 @@ use futures::{
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 use std::{net::IpAddr, sync::Arc};
 use tiphys_rpc::{Call, Network, Reply, Role, Table, compressed, set_cookie, text, token};
 use tonic::body::Body;
@@ -83,6 +84,13 @@ impl Role for State {
         access: Option<&Access>,
     ) -> Result<Caller, ApiError> {
         if self.options.auth_disabled {
+            if let Some(only) = &self.options.only_with
+                && !token(headers, COOKIE).is_some_and(|token| {
+                    Sha256::digest(token.as_bytes()) == Sha256::digest(only.as_bytes())
+                })
+            {
+                return Err(ApiError::unauthenticated(NO_SESSION));
+            }
             return Ok(Caller {
                 claims: None,
                 source,

@@ -61,6 +61,8 @@ pub struct Options {
     pub replace_allowed: bool,
     /// Whether nobody has to log in, and everybody may do everything.
     pub auth_disabled: bool,
+    /// The only token that is accepted, where nobody has to log in: for a server of one process.
+    pub only_with: Option<String>,
     /// Whether requests below `/extensions` are passed on to the services of argocd-cm.
     pub proxy_extensions: bool,
     /// Content types of requests that change something; none: any will do, which lets forms of
@@ -98,6 +100,7 @@ impl Default for Options {
             gzip: true,
             replace_allowed: true,
             auth_disabled: false,
+            only_with: None,
             proxy_extensions: false,
             content_types: vec!["application/json".into()],
             frame_options: tiphys_rpc::FRAME_OPTIONS.into(),

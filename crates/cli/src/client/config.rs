@@ -69,6 +69,9 @@ pub struct Server {
     pub client_certificate_key_data: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub plain_text: bool,
+    /// It is the Kubernetes API.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub core: bool,
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }

@@ -55,6 +55,12 @@ pub struct ConnectArgs {
     /// Format of messages and of a role's log: json or text
     #[arg(long, global = true, value_name = "FORMAT")]
     logformat: Option<String>,
+    /// Ask the Kubernetes API of the kubeconfig, without a server
+    #[arg(long, global = true)]
+    core: Option<bool>,
+    /// Context of the kubeconfig, for --core
+    #[arg(long, global = true, value_name = "NAME")]
+    kube_context: Option<String>,
     #[command(flatten)]
     without_effect: WithoutEffect,
 }
@@ -83,13 +89,7 @@ struct WithoutEffect {
     repo_server_name: Option<String>,
     /// (no effect)
     #[arg(long, global = true, hide = true)]
-    kube_context: Option<String>,
-    /// (no effect)
-    #[arg(long, global = true, hide = true)]
     http_retry_max: Option<i64>,
-    /// Refused: there is always a server
-    #[arg(long, global = true, hide = true)]
-    core: Option<bool>,
     /// Refused
     #[arg(long, global = true, hide = true)]
     port_forward: Option<bool>,
@@ -102,11 +102,6 @@ impl WithoutEffect {
     /// What would connect to something else than the caller wants is not ignored.
     fn check(&self) -> Result<(), Failure> {
         let forwards = self.port_forward == Some(true) || self.port_forward_namespace.is_some();
-        if self.core == Some(true) {
-            let hint = "`tiphys up --bare --kubeconfig FILE` serves the API for a cluster; then \
-                        log in there";
-            return Err(Failure::error("--core is not supported").with_hint(hint));
-        }
         if forwards {
             let hint = "`kubectl port-forward svc/argocd-server -n argocd 8080:443`, then \
                         --server localhost:8080";
@@ -179,6 +174,13 @@ fn words(text: &str) -> Result<Vec<String>, Failure> {
     Ok(words)
 }
 
+/// The Kubernetes API in the place of a server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Core {
+    /// The context of the kubeconfig; `None`: the current one.
+    pub context: Option<String>,
+}
+
 /// How to connect to the server.
 #[derive(Clone, Default)]
 pub struct Connection {
@@ -213,6 +215,47 @@ impl ConnectArgs {
     pub fn log_format(&self) -> Option<String> {
         let default = || Self::defaults().ok().and_then(|d| d.text("logformat"));
         self.logformat.clone().or_else(default)
+    }
+
+    /// Whether the command line itself asks for the Kubernetes API.
+    pub fn core_flag(&self) -> Result<bool, Failure> {
+        Ok(match self.core {
+            Some(core) => core,
+            None => Self::defaults()?.is_set("core"),
+        })
+    }
+
+    /// The Kubernetes API, if that is to be asked instead of a server: by the command line, or by
+    /// the context of the config file.
+    ///
+    /// # Errors
+    /// The config file cannot be read, or does not have the context.
+    pub fn core(&self) -> Result<Option<Core>, Failure> {
+        let core = Core {
+            context: self.kube_context.clone().filter(|name| !name.is_empty()),
+        };
+        if self.core_flag()? {
+            return Ok(Some(core));
+        }
+        // A server that is named is meant.
+        if self.core == Some(false) || self.names_server()? {
+            return Ok(None);
+        }
+        let config =
+            LocalConfig::read(&self.config_path()?).map_err(|e| e.with_code(exit::FAILED))?;
+        let Some(config) = config else {
+            return Ok(None);
+        };
+        let name = self.context_name();
+        if name.is_empty() && config.current_context.is_empty() {
+            return Ok(None);
+        }
+        Ok(config.resolve(name)?.server.core.then_some(core))
+    }
+
+    fn names_server(&self) -> Result<bool, Failure> {
+        let variable = env::var("ARGOCD_SERVER").is_ok_and(|server| !server.is_empty());
+        Ok(self.server.is_some() || variable || Self::defaults()?.text("server").is_some())
     }
 
     /// Whether to ask before something is removed.

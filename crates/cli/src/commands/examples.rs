@@ -76,6 +76,64 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "admin app get-reconcile-results",
+        &[
+            "admin app get-reconcile-results before.yaml -n argocd",
+            "admin app get-reconcile-results after.yaml --refresh --l team=shop",
+        ],
+    ),
+    (
+        "admin app diff-reconcile-results",
+        &["admin app diff-reconcile-results before.yaml after.yaml"],
+    ),
+    (
+        "admin proj update-role-policy",
+        &[
+            "admin proj update-role-policy '*' set 'action/*' --role '*deployer*' --resource applications --scope '*' --permission allow",
+            "admin proj update-role-policy '*' remove override --role '*deployer*' --dry-run=false",
+        ],
+    ),
+    (
+        "admin proj generate-allow-list",
+        &["admin proj generate-allow-list clusterrole.yaml team -o team.yaml"],
+    ),
+    (
+        "admin repo generate-spec",
+        &[
+            "admin repo generate-spec git@git.example.com:team/shop --ssh-private-key-path ~/.ssh/id_ed25519",
+            "admin repo generate-spec https://charts.example.com --type helm --name charts -o json",
+        ],
+    ),
+    (
+        "admin cluster generate-spec",
+        &[
+            "admin cluster generate-spec production --bearer-token TOKEN",
+            "admin cluster generate-spec production --in-cluster --label team=shop",
+        ],
+    ),
+    (
+        "admin cluster kubeconfig",
+        &["admin cluster kubeconfig https://10.0.0.1:6443 production.yaml"],
+    ),
+    (
+        "admin dashboard",
+        &[
+            "admin dashboard",
+            "admin dashboard --port 8081 --context production",
+        ],
+    ),
+    (
+        "admin cluster stats",
+        &[
+            "admin cluster stats -n argocd",
+            "admin cluster stats --redis localhost:6379 --shard 1 --replicas 2",
+        ],
+    ),
+    (
+        "admin cluster shards",
+        &["admin cluster shards --replicas 3 --sharding-method round-robin"],
+    ),
+    (
         "admin cluster namespaces enable-namespaced-mode",
         &["admin cluster namespaces enable-namespaced-mode team-*"],
     ),

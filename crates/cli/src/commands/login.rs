@@ -14,11 +14,14 @@ use crate::{
 };
 use tiphys_api::rpc::session::{SessionCreateRequest, SessionResponse};
 
+/// What the server of a context is called that has none.
+const KUBERNETES: &str = "kubernetes";
+
 #[derive(clap::Args)]
 pub struct Login {
     /// Address of the server
     #[arg(value_name = "SERVER")]
-    address: String,
+    address: Option<String>,
     /// Name to use for the context
     #[arg(long)]
     name: Option<String>,
@@ -40,7 +43,12 @@ pub struct Login {
 
 impl Login {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
-        let mut connection = args.for_login(&self.address)?;
+        if args.core_flag()? {
+            let name = self.name.unwrap_or_else(|| KUBERNETES.to_owned());
+            return core(args, name);
+        }
+        let address = self.address.ok_or_else(Failure::misuse)?;
+        let mut connection = args.for_login(&address)?;
         if !self.skip_test_tls {
             settle_tls(&mut connection).await?;
         }
@@ -63,15 +71,15 @@ impl Login {
         let name = self
             .name
             .unwrap_or_else(|| match connection.root_path.trim_matches('/') {
-                "" => self.address.clone(),
-                root => format!("{}/{root}", self.address),
+                "" => address.clone(),
+                root => format!("{address}/{root}"),
             });
         let user = User {
             name: name.clone(),
             auth_token: token,
             refresh_token,
         };
-        store(args, &self.address, user, &connection)?;
+        store(args, &address, user, &connection)?;
         output::print(&format!("Context '{name}' updated\n"));
         Ok(())
     }
@@ -125,6 +133,30 @@ pub async fn settle_tls(connection: &mut Connection) -> Result<(), Failure> {
         }
         _ => {}
     }
+    Ok(())
+}
+
+/// Makes a context for the Kubernetes API, where nobody has to log in.
+fn core(args: &ConnectArgs, name: String) -> Result<(), Failure> {
+    let path = args.config_path()?;
+    let mut config = LocalConfig::read(&path)?.unwrap_or_default();
+    config.upsert_server(Server {
+        server: KUBERNETES.to_owned(),
+        core: true,
+        ..Default::default()
+    });
+    config.upsert_context(ContextRef {
+        name: name.clone(),
+        server: KUBERNETES.to_owned(),
+        user: name.clone(),
+    });
+    config.current_context.clone_from(&name);
+    config.upsert_user(User {
+        name: name.clone(),
+        ..User::default()
+    });
+    config.write(&path)?;
+    output::print(&format!("Context '{name}' updated\n"));
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! The commands that use an API server, one file per command. Main type: [`ClientCommand`]. Names,
 //! flags and output are those of the `argocd` command, so that scripts and habits keep working.
 
-pub mod absent;
 mod account;
 mod admin;
 mod app;
@@ -14,6 +13,7 @@ mod cluster;
 mod completion;
 mod configure;
 mod context;
+mod core;
 mod diff;
 mod edit;
 mod examples;
@@ -25,6 +25,8 @@ mod kustomize;
 mod lifetime;
 mod login;
 mod logout;
+#[cfg(test)]
+mod parity;
 pub mod plugin;
 mod proj;
 mod prompt;
@@ -181,6 +183,9 @@ pub async fn run(
 }
 
 async fn connect(args: &ConnectArgs) -> Result<Client, Failure> {
+    if let Some(core) = args.core()? {
+        return core::connect(core).await;
+    }
     let mut connection = args.resolve()?;
     if let Some(token) = sso::renewed(args, &connection).await {
         connection.token = token;

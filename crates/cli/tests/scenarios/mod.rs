@@ -20,6 +20,7 @@ mod server;
 mod sets;
 mod startup;
 mod takeover;
+mod verbs;
 pub mod world;
 
 /// Each scenario against both kinds of cluster, or the real one alone.
@@ -72,6 +73,8 @@ scenarios!(
     limits::a_newer_revision_takes_the_place_of_a_sync,
     limits::a_dry_run_tells_its_plan,
     admin::what_is_exported_can_be_imported,
+    verbs::commands_of_administrators_read_and_change_the_cluster,
+    verbs::commands_need_no_server,
     admin::an_installation_works_with_the_rights_it_installs,
     dropin::the_controllers_place_is_taken,
     dropin::the_set_controllers_place_is_taken,

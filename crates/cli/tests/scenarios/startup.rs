@@ -735,14 +735,6 @@ fn applications_of_a_selector_are_synced_together_and_all_to_their_end() {
             == 5,
         "{synced:?}"
     );
-    let missing = output_of(&program(), &["admin", "dashboard"]);
-    assert!(
-        missing.code == Some(1)
-            && missing
-                .stderr
-                .contains("argocd admin dashboard does not exist in tiphys. Instead: "),
-        "{missing:?}"
-    );
 }
 
 #[test]

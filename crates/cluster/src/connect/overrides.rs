@@ -18,6 +18,9 @@ pub struct Overrides {
     pub client_certificate: Option<String>,
     pub client_key: Option<String>,
     pub token: Option<String>,
+    /// For basic authentication.
+    pub username: Option<String>,
+    pub password: Option<String>,
     /// Impersonate this user, and these groups.
     pub impersonate: Option<String>,
     pub impersonate_groups: Vec<String>,
@@ -126,6 +129,8 @@ impl Overrides {
 
     fn changes_user(&self) -> bool {
         self.token.is_some()
+            || self.username.is_some()
+            || self.password.is_some()
             || self.client_certificate.is_some()
             || self.client_key.is_some()
             || self.impersonate.is_some()
@@ -142,6 +147,10 @@ impl Overrides {
                 user.auth_provider,
             ) = (None, None, None, None, None);
             user.token = Some(token.clone().into());
+        }
+        set(&mut user.username, &self.username);
+        if let Some(password) = &self.password {
+            user.password = Some(password.clone().into());
         }
         if self.client_certificate.is_some() {
             (user.client_certificate, user.client_certificate_data) =

@@ -72,6 +72,11 @@ impl UpdateRules {
         }
     }
 
+    /// The rules, and which part of the status they ignore.
+    pub fn ignored(&self) -> (&[IgnoreRule], IgnoreStatus) {
+        (&self.ignore, self.ignore_status)
+    }
+
     pub(super) fn run_on(&self, object: &Object) -> bool {
         let is_for = |rule: &IgnoreRule| {
             glob(&rule.group, object.group()) && glob(&rule.kind, object.kind())

@@ -34,8 +34,11 @@ mod trusted;
 mod unasked;
 
 pub use action::{Access, Action, Ask, Resource};
+pub use cluster_secrets::secret_of as cluster_secret;
 pub use enforcer::{AdminOnly, Enforcer, Everybody, Question};
 pub use policy::PolicyEnforcer;
+pub use secrets::secret_of as repository_secret;
+pub use templates::CredentialUse;
 
 pub(crate) use action::{
     Create, Delete, DeleteResource, Get, Override, ReadLogs, Rollback, RunAction, Sync, Update,
@@ -52,7 +55,6 @@ pub(crate) use keys::PublicKeys;
 pub(crate) use projects::{find as find_project, find_for_tokens};
 pub(crate) use repositories::Stored;
 pub(crate) use sets::{find_set, set_to_delete};
-pub(crate) use templates::CredentialUse;
 pub(crate) use trusted::{Trusted, TrustedChange};
 
 use crate::{

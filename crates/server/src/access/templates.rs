@@ -12,7 +12,7 @@ use tiphys_api::{
 
 /// What credentials are for. Policies and Secrets tell these apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum CredentialUse {
+pub enum CredentialUse {
     Read,
     /// To push hydrated manifests.
     Write,

@@ -1,6 +1,6 @@
 //! project.ProjectService.
 
-use super::{application::audit, repository};
+use super::{application::audit, different, repository};
 use crate::{
     ApiError, Code,
     access::{Action, Authorized, Delete, Get, Guard, Resource, Update, find_project as find},
@@ -15,7 +15,7 @@ use std::{
 };
 use tiphys_api::{
     AppProject, Application,
-    project::{AppProjectList, AppProjectSpec},
+    project::AppProjectList,
     rpc::{
         events::EventList,
         project::{
@@ -162,7 +162,7 @@ pub async fn create(
                 return Ok(existing);
             }
             if !q.upsert {
-                return Err(different(&existing.spec, &project.spec));
+                return Err(different("project", &existing.spec, &project.spec));
             }
             let mut updated = AppProject {
                 spec: project.into_inner().spec,
@@ -268,26 +268,6 @@ fn name_zones(project: &mut AppProject) {
             "UTC".clone_into(&mut window.time_zone);
         }
     }
-}
-
-/// The fields that differ are named as in Argo CD's message: with a capital letter.
-fn different(existing: &AppProjectSpec, asked: &AppProjectSpec) -> ApiError {
-    let fields = |spec: &AppProjectSpec| match serde_json::to_value(spec) {
-        Ok(serde_json::Value::Object(fields)) => fields,
-        _ => serde_json::Map::new(),
-    };
-    let (existing, asked) = (fields(existing), fields(asked));
-    let names: BTreeSet<&String> = existing.keys().chain(asked.keys()).collect();
-    let differing: Vec<String> = names
-        .into_iter()
-        .filter(|name| existing.get(*name) != asked.get(*name))
-        .map(|name| name[..1].to_ascii_uppercase() + &name[1..])
-        .collect();
-    ApiError::invalid(format!(
-        "existing project spec is different; use upsert flag to force update; \
-         difference in keys {:?}",
-        differing.join(",")
-    ))
 }
 
 /// A caller who changes a project's destinations must be allowed to update those clusters; likewise
@@ -507,18 +487,6 @@ mod tests {
             .map(|w| w.time_zone.as_str())
             .collect();
         assert_eq!(zones, ["UTC", "UTC", "Europe/Berlin"]);
-    }
-
-    #[test]
-    fn what_differs_is_named() {
-        let spec = |value| project(value).spec;
-        let error = different(
-            &spec(json!({"sourceRepos": ["a"], "description": "d"})),
-            &spec(json!({"sourceRepos": ["a"], "destinations": [{"server": "s"}]})),
-        );
-        let message = "existing project spec is different; use upsert flag to force update; \
-                       difference in keys \"Description,Destinations\"";
-        assert_eq!(error.message, message);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Scenarios that differ from the recorded ones on purpose. Main function: [`reason`].
 
 /// By id.
-const INTENDED: [(&str, &str); 26] = [
+const INTENDED: [(&str, &str); 29] = [
     ("account-password-errors", PIPED),
     ("appset-create-dry", WHOLE),
     ("core-mode", CORE),
@@ -28,13 +28,16 @@ const INTENDED: [(&str, &str); 26] = [
     ("wait", EARLY),
     ("notifications-live", CODE),
     ("login-twice", KEPT),
+    ("tty-list", TREE),
+    ("settings-validate", CRASH),
+    ("limited-to-project", EARLY),
 ];
 const LOGS: &str = "simulated pods log other lines";
 const UNCHANGED: &str = "a Secret with stringData that is applied again has not changed";
 const BUILD: &str = "our program is not built by Go, and says how it was";
 const PIPED: &str = "a password may be piped";
 const WHOLE: &str = "a document without apiVersion and kind could not be applied";
-const CORE: &str = "the recorded one did not find Redis; ours refuses the flag, with a hint";
+const CORE: &str = "the recorded one needs the pod of a repo-server; ours renders in its process";
 const TREE: &str =
     "resources that do not exist yet have no UID, by which the recorded tree loses them";
 const TOOLS: &str = "words of git or gpg, which do not run here";
@@ -44,6 +47,7 @@ const OTHERS: &str = "a trigger that cannot be read does not hide the others";
 const LINE: &str = "a broken policy line is named by its number, and a file needs no cluster";
 const EARLY: &str = "an unknown output format is refused before anything is done";
 const CODE: &str = "a command that could not do what it was asked for does not exit with 0";
+const CRASH: &str = "the recorded one crashes at a group that it does not know";
 const KEPT: &str = "the deletion of a context leaves another one of the same server";
 
 pub fn reason(id: &str) -> Option<&'static str> {

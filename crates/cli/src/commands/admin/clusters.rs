@@ -1,4 +1,4 @@
-//! `admin cluster namespaces`: which namespaces of which cluster the Applications use, and clusters
+//! `admin cluster`, and its command `namespaces`: which namespaces of which cluster the Applications use, and clusters
 //! limited to them. Main type: [`ClustersCommand`].
 
 use crate::{
@@ -24,6 +24,10 @@ const SHOWN: usize = 4;
 
 #[derive(clap::Subcommand)]
 pub enum ClustersCommand {
+    GenerateSpec(Box<super::declared::ClusterSpec>),
+    Kubeconfig(Box<super::kubeconfig::Kubeconfig>),
+    Stats(Box<super::shards::Stats>),
+    Shards(Box<super::shards::Shards>),
     /// List the namespaces that are managed in each cluster
     #[command(args_conflicts_with_subcommands = true)]
     Namespaces {
@@ -32,7 +36,7 @@ pub enum ClustersCommand {
         #[arg(hide = true)]
         ignored: Vec<String>,
         #[command(flatten)]
-        kube: KubeArgs,
+        kube: Box<KubeArgs>,
     },
 }
 
@@ -85,7 +89,13 @@ struct Planned<'a> {
 
 impl ClustersCommand {
     pub async fn run(self) -> Result<(), Failure> {
-        let Self::Namespaces { change, kube, .. } = self;
+        let (change, kube) = match self {
+            Self::GenerateSpec(command) => return command.run().await,
+            Self::Kubeconfig(command) => return command.run().await,
+            Self::Stats(command) => return command.run().await,
+            Self::Shards(command) => return command.run().await,
+            Self::Namespaces { change, kube, .. } => (change, kube),
+        };
         let target = super::connect(&kube).await.map_err(|e| super::failed(&e))?;
         let namespace = super::backup::namespace(&kube, &target);
         let http = target.discovery.cluster().http();
@@ -163,18 +173,35 @@ fn shown(namespaces: &BTreeSet<String>) -> String {
     }
 }
 
-async fn list(http: &Http, path: String) -> Result<Vec<Value>, Failure> {
+/// A value of a Secret as text; empty when absent.
+pub(super) fn text(secret: &Value, key: &str) -> String {
+    let bytes = STANDARD.decode(secret["data"][key].as_str().unwrap_or_default());
+    let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.unwrap_or_default().trim().to_owned()
+}
+
+/// The Secrets of the clusters.
+pub(super) async fn secrets(http: &Http, namespace: &str) -> Result<Vec<Value>, Failure> {
+    let path = format!("/api/v1/namespaces/{namespace}/secrets?labelSelector={SELECTOR}");
+    list(http, path).await
+}
+
+/// The Applications of the control plane's namespace.
+pub(super) async fn applications(http: &Http, namespace: &str) -> Result<Vec<Value>, Failure> {
+    let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications");
+    list(http, path).await
+}
+
+pub(super) async fn list(http: &Http, path: String) -> Result<Vec<Value>, Failure> {
     let found: Result<Value, _> = http.json(&Call::get(path)).await;
     let found = found.map_err(|e| super::failed(&HintedError::from(apply::Failure::from(e))))?;
     Ok(found["items"].as_array().cloned().unwrap_or_default())
 }
 
 async fn read(http: &Http, namespace: &str) -> Result<Vec<Known>, Failure> {
-    let secrets = format!("/api/v1/namespaces/{namespace}/secrets?labelSelector={SELECTOR}");
-    let apps = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications");
     Ok(clusters(
-        &list(http, secrets).await?,
-        &list(http, apps).await?,
+        &secrets(http, namespace).await?,
+        &applications(http, namespace).await?,
     ))
 }
 
@@ -182,11 +209,7 @@ async fn read(http: &Http, namespace: &str) -> Result<Vec<Known>, Failure> {
 fn clusters(secrets: &[Value], apps: &[Value]) -> Vec<Known> {
     let mut known = BTreeMap::new();
     for secret in secrets {
-        let text = |key: &str| {
-            let bytes = STANDARD.decode(secret["data"][key].as_str().unwrap_or_default());
-            let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            text.unwrap_or_default().trim().to_owned()
-        };
+        let text = |key: &str| text(secret, key);
         let cluster = Known {
             server: text("server"),
             name: text("name"),

@@ -1,4 +1,5 @@
-//! `admin app generate-spec` and `admin proj generate-spec`: manifests from flags, for a repository.
+//! `admin app` and `admin proj`, and their commands `generate-spec`: manifests from flags, for a
+//! repository.
 
 use crate::{
     client::Failure,
@@ -14,6 +15,8 @@ use std::fs;
 
 #[derive(clap::Subcommand)]
 pub enum AppSpecCommand {
+    GetReconcileResults(Box<super::reconcile::GetResults>),
+    DiffReconcileResults(super::reconcile::DiffResults),
     /// Generate declarative config for an application
     GenerateSpec {
         #[command(flatten)]
@@ -25,6 +28,8 @@ pub enum AppSpecCommand {
 
 #[derive(clap::Subcommand)]
 pub enum ProjSpecCommand {
+    UpdateRolePolicy(Box<super::project_policies::UpdatePolicy>),
+    GenerateAllowList(Box<super::project_policies::AllowList>),
     /// Generate declarative config for a project
     GenerateSpec {
         /// Name of the project
@@ -52,8 +57,12 @@ pub struct Target {
 }
 
 impl AppSpecCommand {
-    pub fn run(self) -> Result<(), Failure> {
-        let Self::GenerateSpec { create, target } = self;
+    pub async fn run(self) -> Result<(), Failure> {
+        let (create, target) = match self {
+            Self::GetReconcileResults(command) => return command.run().await,
+            Self::DiffReconcileResults(command) => return command.run(),
+            Self::GenerateSpec { create, target } => (create, target),
+        };
         let apps = create.applications()?;
         let [app] = apps.as_slice() else {
             return Err(Failure::error(
@@ -66,12 +75,16 @@ impl AppSpecCommand {
 
 impl ProjSpecCommand {
     pub async fn run(self) -> Result<(), Failure> {
-        let Self::GenerateSpec {
-            names,
-            file,
-            options,
-            target,
-        } = self;
+        let (names, file, options, target) = match self {
+            Self::UpdateRolePolicy(command) => return command.run().await,
+            Self::GenerateAllowList(command) => return command.run().await,
+            Self::GenerateSpec {
+                names,
+                file,
+                options,
+                target,
+            } => (names, file, options, target),
+        };
         let project = project(&names, file.as_deref(), &options).await?;
         target.write(&project, file.as_deref())
     }
@@ -126,7 +139,7 @@ mod tests {
             .try_get_matches_from([&["admin"], words].concat())
             .expect("valid flags");
         let ended = match Program::from_arg_matches(&matches).expect("valid values") {
-            Program::App(c) => c.run(),
+            Program::App(c) => c.run().await,
             Program::Proj(c) => c.run().await,
         };
         ended.map_err(|e| (e.code, e.message))

@@ -4,13 +4,19 @@
 mod audit;
 mod backup;
 mod clusters;
+mod dashboard;
+mod declared;
 mod generate;
+mod kubeconfig;
 mod notifications;
 mod overrides;
 mod password;
+mod project_policies;
 mod rbac;
+mod reconcile;
 mod redis;
 mod settings;
+mod shards;
 
 use crate::{
     client::Failure,
@@ -34,9 +40,13 @@ pub enum AdminCommand {
     /// Manage projects configuration
     #[command(subcommand)]
     Proj(generate::ProjSpecCommand),
+    /// Manage repositories configuration
+    #[command(subcommand)]
+    Repo(declared::RepoSpecCommand),
     /// Set of CLI commands that helps manage notifications settings
     #[command(subcommand)]
     Notifications(Box<notifications::NotificationsCommand>),
+    Dashboard(Box<dashboard::Dashboard>),
     /// Check and show an audit log
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -51,7 +61,7 @@ pub enum SettingsCommand {
     Validate(Box<settings::Validate>),
     /// Troubleshoot resource overrides
     #[command(subcommand)]
-    ResourceOverrides(overrides::OverridesCommand),
+    ResourceOverrides(Box<overrides::OverridesCommand>),
     /// Validate and test RBAC configuration
     #[command(subcommand)]
     Rbac(Box<rbac::RbacCommand>),
@@ -60,14 +70,16 @@ pub enum SettingsCommand {
 impl AdminCommand {
     pub async fn run(self) -> Result<(), Failure> {
         match self {
-            Self::Settings(SettingsCommand::ResourceOverrides(command)) => command.run(),
+            Self::Settings(SettingsCommand::ResourceOverrides(command)) => command.run().await,
             Self::Settings(SettingsCommand::Rbac(command)) => command.run().await,
             Self::Settings(SettingsCommand::Validate(command)) => command.run().await,
             Self::Cluster(command) => command.run().await,
             Self::RedisInitialPassword(command) => command.run().await,
-            Self::App(command) => command.run(),
+            Self::App(command) => command.run().await,
+            Self::Repo(command) => command.run(),
             Self::Proj(command) => command.run().await,
             Self::Notifications(command) => command.run().await,
+            Self::Dashboard(command) => command.run().await,
             Self::Audit(command) => command.run(),
             Self::InitialPassword(command) => command.run().await,
             Self::Export(command) => command.run().await,

@@ -1,20 +1,24 @@
 //! `admin settings resource-overrides`: tries the resource customizations in argocd-cm on a file,
 //! without a server. Main type: [`OverridesCommand`].
 
-use crate::commands::app::difference;
 use crate::{
     client::Failure,
+    commands::{
+        app::difference,
+        apply::{HintedError, kube::KubeArgs},
+    },
     output::{self, table},
 };
 use jiff::Timestamp;
 use serde_json::Value;
 use std::{collections::BTreeMap, fs, path::PathBuf};
 use tiphys_apimachinery::Object;
-use tiphys_cluster::records::Settings;
+use tiphys_cluster::{apply, records::Settings, request::Call};
 use tiphys_engine::{
     actions::{self, Operation},
     customize::{self, Customizations},
     diff, health,
+    types::{IgnoreRule, IgnoreStatus},
 };
 use tiphys_gocompat::yaml;
 
@@ -29,18 +33,38 @@ pub enum OverridesCommand {
     RunAction(RunAction),
     /// Renders fields excluded from diffing
     IgnoreDifferences(Files),
+    /// Renders fields excluded from resource updates
+    IgnoreResourceUpdates {
+        #[command(flatten)]
+        files: Files,
+        /// No effect: expressions are bounded by their work, not by time
+        #[arg(long, hide = true)]
+        ignore_normalizer_jq_execution_timeout: Option<String>,
+    },
 }
 
 #[derive(clap::Args)]
 pub struct Files {
     /// YAML of the resource
     resource: PathBuf,
+    #[command(flatten)]
+    source: Source,
+}
+
+/// Where argocd-cm is.
+#[derive(clap::Args)]
+struct Source {
     /// Path to local argocd-cm.yaml file
     #[arg(long, value_name = "FILE")]
     argocd_cm_path: Option<PathBuf>,
     /// Path to local argocd-secret.yaml file (no effect: customizations are not in it)
     #[arg(long, value_name = "FILE", hide = true)]
     argocd_secret_path: Option<PathBuf>,
+    /// Read argocd-cm from the cluster
+    #[arg(long)]
+    load_cluster_settings: bool,
+    #[command(flatten)]
+    kube: KubeArgs,
 }
 
 #[derive(clap::Args)]
@@ -52,12 +76,8 @@ pub struct RunAction {
     /// Action parameters (e.g. --param key1=value1)
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<String>,
-    /// Path to local argocd-cm.yaml file
-    #[arg(long, value_name = "FILE")]
-    argocd_cm_path: Option<PathBuf>,
-    /// Path to local argocd-secret.yaml file (no effect: customizations are not in it)
-    #[arg(long, value_name = "FILE", hide = true)]
-    argocd_secret_path: Option<PathBuf>,
+    #[command(flatten)]
+    source: Source,
 }
 
 /// A resource, and the settings.
@@ -68,11 +88,14 @@ struct Trial {
 }
 
 impl OverridesCommand {
-    pub fn run(self) -> Result<(), Failure> {
+    pub async fn run(self) -> Result<(), Failure> {
         let text = match self {
-            Self::Health(files) => files.read()?.health()?,
-            Self::ListActions(files) => files.read()?.list_actions()?,
-            Self::IgnoreDifferences(files) => files.read()?.ignore_differences()?,
+            Self::Health(files) => files.read().await?.health()?,
+            Self::ListActions(files) => files.read().await?.list_actions()?,
+            Self::IgnoreDifferences(files) => files.read().await?.ignore_differences()?,
+            Self::IgnoreResourceUpdates { files, .. } => {
+                files.read().await?.ignore_resource_updates()?
+            }
             Self::RunAction(run) => {
                 let parameters: Vec<_> = run
                     .param
@@ -81,10 +104,9 @@ impl OverridesCommand {
                     .collect::<Result<_, _>>()?;
                 let files = Files {
                     resource: run.resource,
-                    argocd_cm_path: run.argocd_cm_path,
-                    argocd_secret_path: run.argocd_secret_path,
+                    source: run.source,
                 };
-                files.read()?.run_action(&run.action, &parameters)?
+                files.read().await?.run_action(&run.action, &parameters)?
             }
         };
         output::print(&text);
@@ -108,16 +130,36 @@ pub fn document(path: &PathBuf) -> Result<Value, Failure> {
     first.ok_or_else(|| Failure::error(format!("{}: it is empty", path.display())))
 }
 
+impl Source {
+    async fn config(&self) -> Result<Value, Failure> {
+        if let Some(path) = &self.argocd_cm_path {
+            return document(path);
+        }
+        if !self.load_cluster_settings {
+            return Err(Failure::error(
+                "either --argocd-cm-path must be provided or --load-cluster-settings must be set \
+                 to true",
+            ));
+        }
+        let target = super::connect(&self.kube).await;
+        let target = target.map_err(|e| super::failed(&e))?;
+        let namespace = super::backup::namespace(&self.kube, &target);
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps/argocd-cm");
+        let found: Result<Value, _> = target
+            .discovery
+            .cluster()
+            .http()
+            .json(&Call::get(path))
+            .await;
+        found.map_err(|e| super::failed(&HintedError::from(apply::Failure::from(e))))
+    }
+}
+
 impl Files {
-    fn read(&self) -> Result<Trial, Failure> {
+    async fn read(&self) -> Result<Trial, Failure> {
+        let map = self.source.config().await?;
         let object = Object::from_value(document(&self.resource)?)
             .map_err(|e| Failure::error(format!("{}: {e}", self.resource.display())))?;
-        let map = self
-            .argocd_cm_path
-            .as_ref()
-            .map(document)
-            .transpose()?
-            .unwrap_or_default();
         let data = map["data"].as_object().into_iter().flatten();
         let config: BTreeMap<String, String> = data
             .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
@@ -207,40 +249,72 @@ impl Trial {
     }
 
     fn ignore_differences(&self) -> Result<String, Failure> {
+        let said = self.customizations.exact(&self.object);
+        let rules = self.customizations.ignore_rules();
+        self.without_ignored(&Ignored {
+            setting: "ignoreDifferences",
+            title: "Ignore differences",
+            said: said.map(|c| &c.ignore_differences),
+            rules: &rules,
+            status: self.settings.config.ignore_status(),
+        })
+    }
+
+    fn ignore_resource_updates(&self) -> Result<String, Failure> {
+        let said = self.customizations.exact(&self.object);
+        let (rules, status) = self.customizations.updates().ignored();
+        self.without_ignored(&Ignored {
+            setting: "ignoreResourceUpdates",
+            title: "Ignore resource updates",
+            said: said.map(|c| &c.ignore_resource_updates),
+            rules,
+            status,
+        })
+    }
+
+    fn without_ignored(&self, ignored: &Ignored<'_>) -> Result<String, Failure> {
         let none = Default::default();
-        let ignored = self
-            .customizations
-            .exact(&self.object)
-            .map_or(&none, |c| &c.ignore_differences);
-        if ignored.json_pointers.is_empty() && ignored.jq_path_expressions.is_empty() {
+        let said = ignored.said.unwrap_or(&none);
+        if said.json_pointers.is_empty() && said.jq_path_expressions.is_empty() {
             return Ok(format!(
-                "Ignore differences are not configured for {}\n",
+                "{} are not configured for {}\n",
+                ignored.title,
                 self.kind()
             ));
         }
-        let rules = self.customizations.ignore_rules();
-        diff::check_rules(&rules).map_err(Failure::error)?;
+        diff::check_rules(ignored.rules).map_err(Failure::error)?;
         let options = diff::Options {
-            ignore: &rules,
-            ignore_status: self.settings.config.ignore_status(),
+            ignore: ignored.rules,
+            ignore_status: ignored.status,
             ..Default::default()
         };
         let mut left = self.object.clone();
         diff::remove_ignored(&mut left, &options);
         if left == self.object {
             let list = |items: &[String]| format!("[{}]", items.join(" "));
-            let (pointers, expressions) = (
-                list(&ignored.json_pointers),
-                list(&ignored.jq_path_expressions),
-            );
-            let managers = list(&ignored.managed_fields_managers);
             return Ok(format!(
-                "No fields are ignored by ignoreDifferences settings: \n{{{pointers} {expressions} {managers}}}\n"
+                "No fields are ignored by {} settings: \n{{{} {} {}}}\n",
+                ignored.setting,
+                list(&said.json_pointers),
+                list(&said.jq_path_expressions),
+                list(&said.managed_fields_managers),
             ));
         }
         let text = difference(&Value::Object(self.object.0.clone()), &left.into_value())?;
         Ok(format!("Following fields are ignored:\n\n{text}"))
     }
+}
+
+/// What argocd-cm says to ignore of a kind.
+struct Ignored<'a> {
+    setting: &'static str,
+    /// As messages begin.
+    title: &'static str,
+    /// Of exactly this kind.
+    said: Option<&'a tiphys_api::resource::OverrideIgnoreDiff>,
+    /// Of all kinds.
+    rules: &'a [IgnoreRule],
+    status: IgnoreStatus,
 }
 
 #[cfg(test)]
@@ -253,6 +327,7 @@ kind: ConfigMap
 data:
   resource.customizations.health.x.io_X: return {status = 'Degraded', message = obj.spec.why}
   resource.customizations.ignoreDifferences.x.io_X: 'jsonPointers: [/spec/why]'
+  resource.customizations.ignoreResourceUpdates.x.io_X: 'jqPathExpressions: [.spec.when]'
   resource.customizations.actions.x.io_X: |
     discovery.lua: return {b = {disabled = true}, a = {}}
     definitions:
@@ -266,7 +341,7 @@ data:
         result.unwrap_or_else(|_| panic!("it must work"))
     }
 
-    fn trial(resource: &str) -> Trial {
+    async fn trial(resource: &str) -> Trial {
         let folder = tempfile::tempdir().expect("a folder");
         let (resource_path, settings_path) =
             (folder.path().join("r.yaml"), folder.path().join("cm.yaml"));
@@ -275,18 +350,25 @@ data:
         good(
             Files {
                 resource: resource_path,
-                argocd_cm_path: Some(settings_path),
-                argocd_secret_path: None,
+                source: Source {
+                    argocd_cm_path: Some(settings_path),
+                    argocd_secret_path: None,
+                    load_cluster_settings: false,
+                    kube: KubeArgs::default(),
+                },
             }
-            .read(),
+            .read()
+            .await,
         )
     }
 
-    #[test]
-    fn answers_are_argo_cd_s() {
-        let configured =
-            trial("apiVersion: x.io/v1\nkind: X\nmetadata: {name: x}\nspec: {why: tired}\n");
-        let other = trial("apiVersion: v1\nkind: ConfigMap\n");
+    #[tokio::test]
+    async fn answers_are_argo_cd_s() {
+        let configured = trial(
+            "apiVersion: x.io/v1\nkind: X\nmetadata: {name: x}\nspec: {why: tired, when: now}\n",
+        )
+        .await;
+        let other = trial("apiVersion: v1\nkind: ConfigMap\n").await;
         let w = [good(parameter("w=new"))];
         let created = "Following resource was created:\nkind: Yak\n\n";
         for (got, expected) in [
@@ -327,6 +409,16 @@ data:
             ignored.starts_with("Following fields are ignored:\n\n")
                 && ignored.contains("<   why: tired"),
             "{ignored}"
+        );
+        let updates = good(configured.ignore_resource_updates());
+        assert!(
+            updates.starts_with("Following fields are ignored:\n\n")
+                && updates.contains("<   when: now"),
+            "{updates}"
+        );
+        assert_eq!(
+            good(other.ignore_resource_updates()),
+            "Ignore resource updates are not configured for '/ConfigMap'\n"
         );
         assert!(configured.run_action("c", &[]).is_err() && parameter("w").is_err());
     }

@@ -70,6 +70,15 @@ pub struct Validate {
 
 #[derive(clap::Args)]
 pub struct PolicyArgs {
+    /// No effect: policies are not in it
+    #[arg(long, value_name = "FILE", hide = true)]
+    argocd_cm_path: Option<PathBuf>,
+    /// No effect: policies are not in it
+    #[arg(long, value_name = "FILE", hide = true)]
+    argocd_secret_path: Option<PathBuf>,
+    /// No effect: without a file, the policy is always read from the cluster
+    #[arg(long, hide = true)]
+    load_cluster_settings: bool,
     /// A policy, or a ConfigMap with one; without it, that of the cluster is read
     #[arg(long, value_name = "FILE")]
     policy_file: Option<PathBuf>,

@@ -67,6 +67,9 @@ pub struct DiffCommand {
     /// it out
     #[arg(long)]
     why: bool,
+    /// No effect: expressions are bounded by their work, not by time
+    #[arg(long, hide = true)]
+    ignore_normalizer_jq_execution_timeout: Option<String>,
     /// Only render the difference in namespace
     #[arg(long, short = 'N', value_name = "NAMESPACE")]
     app_namespace: Option<String>,

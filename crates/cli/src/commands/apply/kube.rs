@@ -1,8 +1,9 @@
 //! kubectl's flags for selecting a cluster, and the resulting connection. Main type: [`KubeArgs`].
 
 use super::failure::Trouble;
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 use tiphys_cluster::{Cluster, ConnectOptions, Discovery, Overrides, Source};
+use tiphys_gocompat::duration;
 
 /// As kubectl's global flags; the environment and the files are its too.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -25,7 +26,7 @@ pub struct KubeArgs {
     #[arg(long, short = 'n', global = true, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// Address and port of the API server
-    #[arg(long, short = 's', value_name = "URL")]
+    #[arg(long, short = 's', global = true, value_name = "URL")]
     server: Option<String>,
     /// Username to impersonate
     #[arg(long = "as", global = true, value_name = "USER")]
@@ -41,6 +42,21 @@ pub struct KubeArgs {
     /// Bearer token
     #[arg(long, global = true, value_name = "TOKEN")]
     token: Option<String>,
+    /// Username for basic authentication
+    #[arg(long, global = true, hide = true, value_name = "NAME")]
+    username: Option<String>,
+    /// Password for basic authentication
+    #[arg(long, global = true, hide = true, value_name = "PASSWORD")]
+    password: Option<String>,
+    /// Connect through this proxy
+    #[arg(long, global = true, value_name = "URL")]
+    proxy_url: Option<String>,
+    /// No effect: compressed answers are never asked for
+    #[arg(long, global = true, hide = true)]
+    disable_compression: bool,
+    /// How long to wait for an answer, such as 5s; 0: as long as usual
+    #[arg(long, global = true, value_name = "TIME", value_parser = patience)]
+    request_timeout: Option<Duration>,
     /// File with the certificate of the authority that signed the server's
     #[arg(long, global = true, value_name = "FILE")]
     certificate_authority: Option<String>,
@@ -56,6 +72,17 @@ pub struct KubeArgs {
     /// Name that the server's certificate must have
     #[arg(long, global = true, value_name = "NAME")]
     tls_server_name: Option<String>,
+}
+
+/// A number of seconds, or a duration as Go writes it.
+fn patience(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let nanos = duration::parse(text).map_err(|e| e.to_string())?;
+    u64::try_from(nanos)
+        .map(Duration::from_nanos)
+        .map_err(|_| "it is negative".to_owned())
 }
 
 /// A cluster, and the namespace to use.
@@ -98,8 +125,13 @@ impl KubeArgs {
             token: self.token.clone(),
             impersonate: self.impersonate.clone(),
             impersonate_groups: self.impersonate_groups.clone(),
-            proxy_url: None,
+            proxy_url: self.proxy_url.clone(),
+            username: self.username.clone(),
+            password: self.password.clone(),
         };
+        if let Some(patience) = self.request_timeout.filter(|time| !time.is_zero()) {
+            options.timeout = patience;
+        }
         options
     }
 
@@ -128,6 +160,14 @@ impl KubeArgs {
         Self {
             kubeconfig: Some(path),
             ..self
+        }
+    }
+
+    /// The current cluster of the kubeconfig, or that of a context.
+    pub fn of_context(context: Option<String>) -> Self {
+        Self {
+            context,
+            ..Self::default()
         }
     }
 

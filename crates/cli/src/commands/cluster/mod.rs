@@ -2,6 +2,9 @@
 
 mod add;
 mod change;
+mod options;
+
+pub(super) use options::{ClusterOptions, Endpoint};
 
 use super::{connect, list_document};
 use crate::{

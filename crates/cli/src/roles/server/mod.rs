@@ -2,6 +2,7 @@
 //! controller and a repo-server of Argo CD or of ours. Main type: [`ServerArgs`], with Argo CD's
 //! flags.
 
+pub mod headless;
 mod published;
 
 use super::{
@@ -207,7 +208,11 @@ pub async fn run(args: ServerArgs, overrides: SettingsOverrides, logs: Logs) -> 
     let place = (cluster, namespace.clone());
     let mut begun = args.plane.begin(place, others, overrides).await?;
     args.traces.begin(SERVICE, &logs.traces)?;
-    begun.plane.without_controller(args.elsewhere(&namespace)?);
+    if args.redis.place(Format::default().keep)?.is_none() {
+        tracing::warn!("{WITHOUT_REDIS}: they are not shown");
+    }
+    let elsewhere = args.elsewhere(&namespace, WITHOUT_REDIS)?;
+    begun.plane.without_controller(elsewhere);
     let listener = TcpListener::bind((args.address, args.port))
         .await
         .with_context(|| {
@@ -245,14 +250,13 @@ impl ServerArgs {
         }))
     }
 
-    /// Where controllers publish.
-    fn elsewhere(&self, namespace: &str) -> anyhow::Result<Elsewhere> {
+    /// Where controllers publish; `missing` is said where that is not known.
+    fn elsewhere(&self, namespace: &str, missing: &'static str) -> anyhow::Result<Elsewhere> {
         // It writes no values of Applications.
         let keep = Format::default().keep;
         let Some(place) = self.redis.place(keep)? else {
-            tracing::warn!("{WITHOUT_REDIS}: they are not shown");
             return Ok(Elsewhere {
-                published: Arc::new(Unpublished(WITHOUT_REDIS)),
+                published: Arc::new(Unpublished(missing)),
                 sessions: None,
             });
         };

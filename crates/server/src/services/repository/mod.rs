@@ -5,6 +5,7 @@ mod connections;
 
 pub(crate) use connections::Connections;
 
+use super::different;
 use crate::{
     ApiError,
     access::{Authorized, CredentialUse, Delete, Get, Guard, Stored, app_in_project, may_write},
@@ -215,8 +216,10 @@ pub(crate) async fn create(
             return Ok(brief(existing));
         }
         if !q.upsert {
-            return Err(ApiError::invalid(
-                "existing repository spec is different, use upsert flag to force update",
+            return Err(different(
+                "repository",
+                &typed(existing),
+                &typed(&repository),
             ));
         }
     }
