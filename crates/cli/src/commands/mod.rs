@@ -343,7 +343,6 @@ mod tests {
     const WITHOUT_EFFECT: &[&str] = &[
         "--controller-name",
         "--http-retry-max",
-        "--kube-context",
         "--redis-compress",
         "--redis-haproxy-name",
         "--redis-name",

@@ -37,7 +37,7 @@ pub enum OverridesCommand {
     IgnoreResourceUpdates {
         #[command(flatten)]
         files: Files,
-        /// No effect: expressions are bounded by their work, not by time
+        /// (no effect: expressions are bounded by their work, not by time)
         #[arg(long, hide = true)]
         ignore_normalizer_jq_execution_timeout: Option<String>,
     },

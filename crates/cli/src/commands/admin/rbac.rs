@@ -70,13 +70,13 @@ pub struct Validate {
 
 #[derive(clap::Args)]
 pub struct PolicyArgs {
-    /// No effect: policies are not in it
+    /// (no effect: policies are not in it)
     #[arg(long, value_name = "FILE", hide = true)]
     argocd_cm_path: Option<PathBuf>,
-    /// No effect: policies are not in it
+    /// (no effect: policies are not in it)
     #[arg(long, value_name = "FILE", hide = true)]
     argocd_secret_path: Option<PathBuf>,
-    /// No effect: without a file, the policy is always read from the cluster
+    /// (no effect: without a file, the policy is always read from the cluster)
     #[arg(long, hide = true)]
     load_cluster_settings: bool,
     /// A policy, or a ConfigMap with one; without it, that of the cluster is read

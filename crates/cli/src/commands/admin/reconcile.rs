@@ -49,10 +49,10 @@ pub struct GetResults {
     /// Let the controller compare the Applications again first
     #[arg(long)]
     refresh: bool,
-    /// No effect: the controller knows its repo-server
+    /// (no effect: the controller knows its repo-server)
     #[arg(long, hide = true)]
     repo_server: Option<String>,
-    /// No effect: the controller's options decide
+    /// (no effect: the controller's options decide)
     #[arg(long, hide = true)]
     ignore_normalizer_jq_execution_timeout: Option<String>,
     /// Refused: an annotation of the Application decides

@@ -70,13 +70,13 @@ struct Options {
         hide_default_value = true
     )]
     sharding_method: String,
-    /// No effect: Redis is read only where --redis says so
+    /// (no effect: Redis is read only where --redis says so)
     #[arg(long, hide = true)]
     port_forward_redis: Option<bool>,
-    /// No effect: nothing is written
+    /// (no effect: nothing is written)
     #[arg(long, hide = true)]
     app_state_cache_expiration: Option<String>,
-    /// No effect: nothing is written
+    /// (no effect: nothing is written)
     #[arg(long, hide = true)]
     default_cache_expiration: Option<String>,
     #[command(flatten)]

@@ -67,7 +67,7 @@ pub struct DiffCommand {
     /// it out
     #[arg(long)]
     why: bool,
-    /// No effect: expressions are bounded by their work, not by time
+    /// (no effect: expressions are bounded by their work, not by time)
     #[arg(long, hide = true)]
     ignore_normalizer_jq_execution_timeout: Option<String>,
     /// Only render the difference in namespace

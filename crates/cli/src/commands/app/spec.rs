@@ -17,7 +17,7 @@ use tiphys_gocompat::duration;
 pub struct AppOptions {
     #[command(flatten)]
     source: SourceOptions,
-    /// No effect: the environment of an application of ksonnet
+    /// (no effect: the environment of an application of ksonnet)
     #[arg(long, hide = true)]
     env: Option<String>,
     /// Name of the source from the list of sources of the app

@@ -51,7 +51,7 @@ pub struct KubeArgs {
     /// Connect through this proxy
     #[arg(long, global = true, value_name = "URL")]
     proxy_url: Option<String>,
-    /// No effect: compressed answers are never asked for
+    /// (no effect: compressed answers are never asked for)
     #[arg(long, global = true, hide = true)]
     disable_compression: bool,
     /// How long to wait for an answer, such as 5s; 0: as long as usual

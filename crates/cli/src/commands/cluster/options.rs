@@ -58,7 +58,7 @@ pub struct ClusterOptions {
     /// Which address the control plane connects to
     #[arg(long, value_name = "ENDPOINT")]
     pub(in crate::commands) cluster_endpoint: Option<Endpoint>,
-    /// No effect: compressed answers are never asked for
+    /// (no effect: compressed answers are never asked for)
     #[arg(long)]
     pub(in crate::commands) disable_compression: bool,
     /// Name of the cluster at AWS, to get tokens from its IAM

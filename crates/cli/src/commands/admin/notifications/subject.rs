@@ -27,10 +27,10 @@ pub struct SourceArgs {
     /// File with argocd-notifications-secret, or `:empty`; without it, that of the cluster is read
     #[arg(long, value_name = "FILE")]
     secret: Option<String>,
-    /// No effect: revisions are described by this process
+    /// (no effect: revisions are described by this process)
     #[arg(long, hide = true)]
     argocd_repo_server: Option<String>,
-    /// No effect
+    /// (no effect)
     #[arg(long, hide = true)]
     argocd_repo_server_plaintext: bool,
     #[command(flatten)]
