@@ -165,6 +165,27 @@ impl World {
         }
     }
 
+    async fn create_repositories(&self) {
+        for i in 0..COUNT {
+            let port = self.hosts[i % HOSTS].port;
+            let object = json!({
+                "apiVersion": "kubeapps.com/v1alpha1", "kind": "AppRepository",
+                "metadata": {"name": format!("r-{i:03}")},
+                "spec": {"type": "helm", "url": format!("http://127.0.0.1:{port}/{i:03}"), "interval": "10m"},
+            });
+            self.create(REPOSITORIES, &object).await;
+        }
+    }
+
+    /// How many syncs of this repository the metrics count with this result.
+    fn syncs(&self, name: &str, result: &str) -> Option<String> {
+        let labels = format!("{{namespace=\"kubeapps\",name=\"{name}\",result=\"{result}\"}}");
+        let start = format!("tiphys_catalog_syncs_total{labels} ");
+        let text = self.metrics.text().expect("metrics");
+        let line = text.lines().find_map(|line| line.strip_prefix(&start));
+        line.map(str::to_owned)
+    }
+
     /// One more process.
     fn run(&mut self, holder: &str) {
         let (stop, ahead) = (CancellationToken::new(), Arc::clone(&self.ahead));
@@ -240,15 +261,7 @@ async fn a_hundred_repositories() {
     let expected: Value = serde_json::from_str(&expected).expect("JSON");
     let wanted = |name: &str| expected[name].as_u64().expect(name);
     let mut world = World::start().await;
-    for i in 0..COUNT {
-        let port = world.hosts[i % HOSTS].port;
-        let object = json!({
-            "apiVersion": "kubeapps.com/v1alpha1", "kind": "AppRepository",
-            "metadata": {"name": format!("r-{i:03}")},
-            "spec": {"type": "helm", "url": format!("http://127.0.0.1:{port}/{i:03}"), "interval": "10m"},
-        });
-        world.create(REPOSITORIES, &object).await;
-    }
+    world.create_repositories().await;
 
     // A restart in the middle: those that were read are not read again.
     world.run("one");
@@ -268,14 +281,7 @@ async fn a_hundred_repositories() {
     }
 
     let name = done[0]["metadata"]["name"].as_str().expect("a name");
-    let syncs = |metrics: &ChartMetrics, name: &str, result: &str| {
-        let labels = format!("{{namespace=\"kubeapps\",name=\"{name}\",result=\"{result}\"}}");
-        let start = format!("tiphys_catalog_syncs_total{labels} ");
-        let text = metrics.text().expect("metrics");
-        let line = text.lines().find_map(|line| line.strip_prefix(&start));
-        line.map(str::to_owned)
-    };
-    assert_eq!(syncs(&world.metrics, name, "changed").as_deref(), Some("1"));
+    assert_eq!(world.syncs(name, "changed").as_deref(), Some("1"));
 
     // Another restart within the interval: nothing but what is asked for.
     world.stop().await;
@@ -311,10 +317,7 @@ async fn a_hundred_repositories() {
         requests.len() as u64,
         wanted("conditional_requests_when_unchanged")
     );
-    assert_eq!(
-        syncs(&world.metrics, "r-000", "unchanged").as_deref(),
-        Some("1")
-    );
+    assert_eq!(world.syncs("r-000", "unchanged").as_deref(), Some("1"));
     let bodies = requests.iter().filter(|(_, is_sent)| *is_sent).count();
     assert_eq!(bodies as u64, wanted("bodies_when_unchanged"));
     let mut paths: Vec<&str> = requests.iter().map(|(path, _)| path.as_str()).collect();

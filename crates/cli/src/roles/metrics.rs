@@ -376,6 +376,7 @@ mod tests {
             states: AppStates::new(),
             choice: Choice::default(),
             sets: Arc::default(),
+            charts: tiphys_controllers::metrics::charts::ChartMetrics::default(),
         };
         let stop = CancellationToken::new();
         let (of_controller, of_sets) = (free_port(), free_port());

@@ -52,7 +52,9 @@ pub async fn start(
     let others = named(&args.application_namespaces);
     let place = (cluster, namespace.clone());
     let mut begun = args.plane.begin(place, others, Default::default()).await?;
-    begun.plane.without_controller(args.elsewhere(&namespace, WITHOUT_REDIS)?);
+    begun
+        .plane
+        .without_controller(args.elsewhere(&namespace, WITHOUT_REDIS)?);
     let options = Options {
         auth_disabled: true,
         only_with: token,
