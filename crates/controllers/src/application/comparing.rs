@@ -10,7 +10,7 @@ use super::{
     refresh::{Cause, Refresh},
     rollback, status,
 };
-use tiphys_api::{Shared, constants, resource::ApplicationTree};
+use tiphys_api::{Application, Shared, constants, resource::ApplicationTree};
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::{
     spec,
@@ -37,7 +37,7 @@ impl ReconcileContext<'_> {
         {
             // If a new request arrives meanwhile, the write fails, so that it is not removed
             // together with this one.
-            for name in [constants::REFRESH, constants::REFRESH_TIMESTAMP] {
+            for &name in answered(&self.app) {
                 self.app.metadata.annotations.remove(name);
                 self.annotate(name, None);
             }
@@ -169,5 +169,20 @@ impl ReconcileContext<'_> {
             }
             (missing, _) => missing.into_iter().collect(),
         }
+    }
+}
+
+/// The annotations that a comparison answers, and so removes. A request to hydrate is the
+/// hydrator's, where there is something for it to do.
+pub(super) fn answered(app: &Application) -> &'static [&'static str] {
+    const ALL: &[&str] = &[
+        constants::REFRESH,
+        constants::REFRESH_TIMESTAMP,
+        constants::HYDRATE,
+        constants::HYDRATE_TIMESTAMP,
+    ];
+    match app.spec.source_hydrator {
+        Some(_) => &ALL[..2],
+        None => ALL,
     }
 }

@@ -5,12 +5,12 @@
 //! [`ReconcileContext::store`] writes the difference in one patch, so that a comparison, an
 //! operation's progress and the next operation need only one request.
 
-use super::{controller::Controller, error::Error, memo::Memo, status};
+use super::{comparing::answered, controller::Controller, error::Error, memo::Memo, status};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{borrow::Cow, sync::Arc};
 use tiphys_api::operation::OperationState;
-use tiphys_api::{Application, access::without_passwords, constants};
+use tiphys_api::{Application, access::without_passwords};
 use tiphys_cluster::{
     app_state::AppKey,
     records::{Event, EventTarget, Record},
@@ -140,7 +140,7 @@ impl<'a> ReconcileContext<'a> {
                 Some(status::without_results(state.into_inner(), self.now).into());
         }
         let (mut from, mut to) = status::difference(&self.before, &app);
-        for name in [constants::REFRESH, constants::REFRESH_TIMESTAMP] {
+        for &name in answered(&self.before) {
             set_annotation(
                 &mut from,
                 name,

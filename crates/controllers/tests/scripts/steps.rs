@@ -298,9 +298,14 @@ impl Play<'_> {
     }
 
     pub async fn refresh(&self, app: &str, how: &str) -> Said {
-        // As Argo CD's server requests it.
+        // As Argo CD's server requests it, whether there is anything to hydrate or not.
         let when = jiff::Timestamp::now().to_string();
-        let asking = json!({"argocd.argoproj.io/refresh": how, "argocd.argoproj.io/refresh-timestamp": when});
+        let asking = json!({
+            "argocd.argoproj.io/refresh": how,
+            "argocd.argoproj.io/refresh-timestamp": when,
+            "argocd.argoproj.io/hydrate": how,
+            "argocd.argoproj.io/hydrate-timestamp": when,
+        });
         let patch = json!({"metadata": {"annotations": asking}});
         let said = self.patch_app(app, &patch).await?;
         let asked = |app: &Value| {
