@@ -88,6 +88,8 @@ fn budgets() -> Vec<Scenario> {
             "eviction-refused",
             vec![
                 create(budget(json!({"minAvailable": 1}))),
+                // Or its Event that there are no pods depends on who is faster.
+                until("poddisruptionbudgets/b", "/status/observedGeneration", 1),
                 create(pod("p", json!({}))),
                 until("poddisruptionbudgets/b", "/status/currentHealthy", 1),
                 Step::Evict("pods/p".into()),
