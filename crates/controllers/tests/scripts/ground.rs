@@ -108,6 +108,12 @@ pub struct Ground {
     controller: JoinHandle<()>,
 }
 
+/// What the controller talks to.
+enum Other {
+    Embedded(Arc<EmbeddedKube>, Wire),
+    Real(Cluster),
+}
+
 impl Ground {
     /// Must be called in a runtime of one thread whose time is paused.
     pub async fn embedded(wire: &Wire) -> Self {
@@ -135,7 +141,7 @@ impl Ground {
         Self::start(
             cluster,
             NAMESPACE,
-            Some((kube, wire.clone())),
+            Other::Embedded(kube, wire.clone()),
             Arc::new(move || clock.now()),
         )
         .await
@@ -143,20 +149,42 @@ impl Ground {
 
     /// A separate control plane in a namespace of the cluster of `KUBECONFIG`.
     pub async fn real(namespace: &str) -> Self {
-        let file =
-            PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"));
-        let cluster = Cluster::connect(ConnectOptions::kubeconfig(Some(file), None))
-            .await
-            .expect("the cluster answers");
-        Self::start(cluster, namespace, None, Arc::new(Timestamp::now)).await
+        let cluster = Self::of_kubeconfig().await;
+        let controllers = cluster.clone();
+        Self::start(
+            cluster,
+            namespace,
+            Other::Real(controllers),
+            Arc::new(Timestamp::now),
+        )
+        .await
     }
 
-    async fn start(
-        cluster: Cluster,
-        namespace: &str,
-        embedded: Option<(Arc<EmbeddedKube>, Wire)>,
-        now: Now,
-    ) -> Self {
+    /// The same, with `wire` between the controller and the API server.
+    pub async fn real_behind(wire: &Wire, namespace: &str) -> Self {
+        let cluster = Self::of_kubeconfig().await;
+        let service = wire.in_front_of(cluster.client(), Self::of_kubeconfig().await.client());
+        let controllers = Cluster::connect_in_process(service, cluster.server())
+            .await
+            .expect("the cluster answers");
+        Self::start(
+            cluster,
+            namespace,
+            Other::Real(controllers),
+            Arc::new(Timestamp::now),
+        )
+        .await
+    }
+
+    async fn of_kubeconfig() -> Cluster {
+        let file =
+            PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"));
+        Cluster::connect(ConnectOptions::kubeconfig(Some(file), None))
+            .await
+            .expect("the cluster answers")
+    }
+
+    async fn start(cluster: Cluster, namespace: &str, other: Other, now: Now) -> Self {
         let discovery = prepare(&cluster, namespace).await;
         let namespace = namespace.to_owned();
         let (fault, stop, states) = (
@@ -180,15 +208,19 @@ impl Ground {
             stop: stop.clone(),
             plugins: Arc::clone(&plugins),
         };
-        let is_external = embedded.is_none()
-            && std::env::var("TIPHYS_SCRIPTS_CONTROLLER").as_deref() == Ok("external");
+        let asked = std::env::var("TIPHYS_SCRIPTS_CONTROLLER");
+        let is_external = matches!(other, Other::Real(_)) && asked.as_deref() == Ok("external");
         let killed = Arc::new(Notify::new());
-        let controller = match &embedded {
-            None if is_external => tokio::spawn(stop.clone().cancelled_owned()),
-            Some((kube, wire)) => {
-                tokio::spawn(process.run_again_and_again(kube.clone(), wire.clone()))
+        let (controller, embedded) = match other {
+            Other::Real(_) if is_external => (tokio::spawn(stop.clone().cancelled_owned()), None),
+            Other::Embedded(kube, wire) => {
+                let run = process.run_again_and_again(kube.clone(), wire.clone());
+                (tokio::spawn(run), Some((kube, wire)))
             }
-            None => tokio::spawn(process.run_until_killed(cluster.clone(), killed.clone())),
+            Other::Real(cluster) => {
+                let run = process.run_until_killed(cluster, killed.clone());
+                (tokio::spawn(run), None)
+            }
         };
         Self {
             cluster,

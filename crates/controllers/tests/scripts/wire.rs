@@ -8,12 +8,12 @@ mod answer;
 mod held;
 mod plan;
 
-use answer::{cut, refusal, status, streamed, whole};
+use answer::{cut, refusal, status, streamed, whole, without_kinds};
 use bytes::{Bytes, BytesMut};
 use held::Held;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
-use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use kube::client::Body;
 pub use plan::{Errors, Fate, Moment, Plan};
 use serde_json::{Value, json};
@@ -25,6 +25,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
+use tiphys_cluster::connect::Client;
 use tiphys_embedded_kube::EmbeddedKube;
 use tokio::{
     sync::{Notify, mpsc},
@@ -150,6 +151,49 @@ impl Wire {
         })
     }
 
+    /// A real API server, at which no process dies. Watches have a connection of their own: one
+    /// carries a limited number of requests at a time.
+    pub fn in_front_of(
+        &self,
+        requests: Client,
+        watches: Client,
+    ) -> impl tower::Service<
+        Request<Body>,
+        Response = Answer,
+        Error = Infallible,
+        Future: Send + 'static,
+    > + Clone
+    + Send
+    + Sync
+    + 'static {
+        let line = Line {
+            wire: self.clone(),
+            process: self.process(),
+        };
+        tower::service_fn(move |request: Request<Body>| {
+            let is_watch = request
+                .uri()
+                .query()
+                .is_some_and(|q| q.contains("watch=true"));
+            let client = if is_watch {
+                watches.clone()
+            } else {
+                requests.clone()
+            };
+            let line = line.clone();
+            let send = async move |request| match client.send(request).await {
+                Ok(answer) => answer.map(|body| body.map_err(BoxError::from).boxed_unsync()),
+                Err(error) => {
+                    let body = Full::from(error.to_string()).map_err(|e| match e {});
+                    let mut answer = Response::new(body.boxed_unsync());
+                    *answer.status_mut() = StatusCode::BAD_GATEWAY;
+                    answer
+                }
+            };
+            async move { Ok(line.carry(send, request).await) }
+        })
+    }
+
     /// Kills the process immediately.
     pub fn kill(&self) {
         self.process.fetch_add(1, Ordering::Relaxed);
@@ -248,6 +292,11 @@ impl Line {
         if method != Method::GET {
             self.note(&what, is_dry_run, parts.status, &bytes);
         }
+        let stale = self.wire.state().plan.stale;
+        let bytes = match stale.filter(|_| path == "/apis") {
+            Some(groups) => without_kinds(&bytes, groups),
+            None => bytes,
+        };
         if let Some(list) = list.filter(|_| parts.status.is_success()) {
             self.wire
                 .state()

@@ -40,11 +40,16 @@ pub fn stage<R>(plan: Plan, act: impl AsyncFnOnce(&mut Stage) -> R) -> R {
     })
 }
 
-/// Plays on a real control plane, where nothing injects faults, and removes what is left over.
-pub async fn real_stage<R>(ground: &Ground, id: &str, act: impl AsyncFnOnce(&mut Stage) -> R) -> R {
+/// Plays on a real control plane behind `wire`, and removes what is left over.
+pub async fn real_stage<R>(
+    ground: &Ground,
+    wire: &Wire,
+    id: &str,
+    act: impl AsyncFnOnce(&mut Stage) -> R,
+) -> R {
     let mut stage = Stage {
         play: Play::begun_as(ground, id).await,
-        wire: Wire::new(Plan::default()),
+        wire: wire.clone(),
     };
     let result = act(&mut stage).await;
     stage.play.end().await;

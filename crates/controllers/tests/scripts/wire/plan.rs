@@ -39,6 +39,9 @@ pub struct Plan {
     /// Requests that are always refused: a part of `METHOD path` (with `$`: its end), and the
     /// response.
     pub refusals: Vec<(String, u16, String)>,
+    /// API groups whose server nobody reaches: discovery still lists those that end like this, but
+    /// not what is in them.
+    pub stale: Option<&'static str>,
     /// Requests that arrive with a delay: a part of `METHOD path`, and the delay.
     pub slow: Vec<(String, Duration)>,
     /// Larger writes, in bytes, are refused as too large.

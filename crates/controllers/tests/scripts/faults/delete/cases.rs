@@ -14,6 +14,9 @@ pub struct Case {
     pub name: &'static str,
     /// Until the Application is synced, in the notation of scripts.
     pub begin: &'static str,
+    /// The end of API groups whose server nobody reaches, after `happens`; refused requests to
+    /// them are in `refused`.
+    pub stale: Option<&'static str>,
     /// What happens then.
     pub happens: &'static str,
     /// Requests that are refused from then on.
@@ -37,6 +40,7 @@ const CASE: Case = Case {
     begin: BEGIN,
     happens: "",
     refused: &[],
+    stale: None,
     restarted: false,
     waits: None,
     meanwhile: &[],
@@ -215,6 +219,17 @@ pub const CASES: &[Case] = &[
         restarted: true,
         waits: Some("resource Deployment.apps: nobody answers"),
         meanwhile: ALL,
+        ..CASE
+    },
+    Case {
+        name: "nobody reaches the server of one API group, after a restart",
+        begin: "commit\n  crd widgets\n  Widget one\n  configmap two\napp finalizer\n  syncPolicy: {syncOptions: [SkipDryRunOnMissingResource=true]}\nsync",
+        stale: Some(".example.org"),
+        refused: &[("example.org/", 503, "nobody is there")],
+        restarted: true,
+        waits: Some("resource Widget.$APP.example.org: the aggregated API server does not answer"),
+        meanwhile: &["Widget/one"],
+        gone: &["Widget/one", "configmap/two"],
         ..CASE
     },
     Case {
