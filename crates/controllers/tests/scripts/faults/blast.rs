@@ -270,3 +270,62 @@ fn c11_a_kind_that_cannot_be_read_makes_those_who_have_it_unknown() {
         assert!(made.is_empty(), "{} writes", made.len());
     });
 }
+
+/// What one process already knows, the next one cannot read.
+async fn restarted_without(stage: &mut Stage<'_>, path: &str, then: &str) {
+    let writes = stage.wire.writes().len();
+    let refusal = (format!("GET {path}"), 403, "it is forbidden".to_owned());
+    stage.wire.plan(|plan| {
+        (plan.refusals, plan.deaths) = (vec![refusal], vec![(writes, Moment::Before)]);
+    });
+    stage.play(then).await;
+}
+
+#[test]
+fn orphans_that_cannot_be_read_are_still_told() {
+    stage(Plan::default(), async |stage| {
+        stage
+            .play("project\n  orphanedResources: {warn: true}\ncommit\n  service one\napp\n  project: $APP\nsync")
+            .await;
+        stage
+            .play("create configmap stranger\nrefresh\npass 10s")
+            .await;
+        let told = async |stage: &Stage<'_>| {
+            super::stage::conditions(&stage.first().await, "OrphanedResourceWarning")
+        };
+        let known = told(stage).await;
+        assert_eq!(known, ["Application has 1 orphaned resources"], "at first");
+        restarted_without(stage, "/api/v1/configmaps", "refresh\npass 30s").await;
+        assert_eq!(told(stage).await, known, "nobody knows better");
+        let app = stage.first().await;
+        assert_eq!(app["status"]["sync"]["status"], "Synced", "{app}");
+
+        stage.wire.plan(|plan| plan.refusals.clear());
+        stage
+            .play("delete configmap/stranger\nrefresh\npass 60s")
+            .await;
+        assert!(told(stage).await.is_empty());
+    });
+}
+
+#[test]
+fn a_hook_that_cannot_be_read_is_not_taken_for_one_that_is_to_be_made() {
+    stage(Plan::default(), async |stage| {
+        stage
+            .play("commit\n  configmap one\n  job before hook=PreSync delete=HookSucceeded sleep=20\napp")
+            .await;
+        stage.act("sync").await;
+        stage.play("pass 2s").await;
+        let hooks = stage.written("POST /apis/batch/v1/").len();
+        assert_eq!(hooks, 1, "it runs");
+        restarted_without(stage, "/apis/batch/v1/jobs", "refresh\npass 60s").await;
+        let state = stage.first().await["status"]["operationState"].clone();
+        let told = state["message"].as_str().unwrap_or_default();
+        assert!(told.contains("it is forbidden"), "{state}");
+        assert_eq!(stage.written("POST /apis/batch/v1/").len(), 1);
+        assert!(
+            stage.written("POST /api/v1/namespaces/ns-").is_empty(),
+            "its phase is not over"
+        );
+    });
+}
