@@ -3,8 +3,10 @@
 //! A statement has `$1`, `$2` … for its parameters, in this order; nothing else is ever put into
 //! its text that came from outside.
 
-use crate::CatalogError;
+use crate::{CatalogError, model::storable};
 
+/// A parameter, or what is in a column. A text has no NUL, which PostgreSQL refuses: it becomes
+/// what the catalogue stores in its place, so that searches find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     Null,
@@ -12,21 +14,25 @@ pub enum Value {
     Text(String),
 }
 
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(if text.contains('\0') {
+            storable(&text)
+        } else {
+            text
+        })
+    }
+}
+
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
+        text.to_owned().into()
     }
 }
 
 impl From<&String> for Value {
     fn from(text: &String) -> Self {
-        Self::Text(text.clone())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text)
+        text.clone().into()
     }
 }
 
@@ -38,7 +44,7 @@ impl From<i64> for Value {
 
 impl From<Option<String>> for Value {
     fn from(text: Option<String>) -> Self {
-        text.map_or(Self::Null, Self::Text)
+        text.map_or(Self::Null, Self::from)
     }
 }
 
