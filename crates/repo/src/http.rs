@@ -12,6 +12,7 @@ use reqwest::{
     },
 };
 use std::{
+    future::Future,
     net::{IpAddr, SocketAddr},
     sync::Arc,
     time::Duration,
@@ -58,13 +59,39 @@ pub(crate) use configured;
 
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A downloaded document, and what identifies this version of it.
+/// A downloaded document.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     pub content: Vec<u8>,
+    pub about: About,
+}
+
+/// What a server said about a document.
+#[derive(Debug, Default)]
+pub(crate) struct About {
     /// Its content type as the server names it, or empty.
     pub kind: String,
+    /// What identifies this version of it.
     pub version: Validators,
+}
+
+/// What receives the content of an answer, part by part.
+pub(crate) trait Sink: Send {
+    /// How many bytes are announced; there may be fewer.
+    fn announce(&mut self, _bytes: usize) {}
+
+    fn receive(&mut self, part: &[u8]) -> impl Future<Output = Result<(), RepoError>> + Send;
+}
+
+impl Sink for Vec<u8> {
+    fn announce(&mut self, bytes: usize) {
+        self.reserve_exact(bytes);
+    }
+
+    async fn receive(&mut self, part: &[u8]) -> Result<(), RepoError> {
+        self.extend_from_slice(part);
+        Ok(())
+    }
 }
 
 /// What a server said about the version of a document.
@@ -215,8 +242,21 @@ impl Clients {
         &self,
         url: &str,
         limit: u64,
-        mut answer: reqwest::Response,
+        answer: reqwest::Response,
     ) -> Result<Vec<u8>, RepoError> {
+        let mut content = Vec::new();
+        self.body_into(url, limit, answer, &mut content).await?;
+        Ok(content)
+    }
+
+    /// The same, part by part.
+    pub async fn body_into(
+        &self,
+        url: &str,
+        limit: u64,
+        mut answer: reqwest::Response,
+        sink: &mut impl Sink,
+    ) -> Result<(), RepoError> {
         let over = || RepoError::OverLimit {
             url: shown_url(url),
             excess: format!("more than {limit} bytes"),
@@ -225,14 +265,13 @@ impl Clients {
         if announced > limit {
             return Err(over());
         }
-        let mut content = Vec::with_capacity(usize::try_from(announced).unwrap_or_default());
+        sink.announce(usize::try_from(announced).unwrap_or_default());
+        let mut left = limit;
         while let Some(chunk) = answer.chunk().await.map_err(|e| self.failed(url, &e))? {
-            if (content.len() + chunk.len()) as u64 > limit {
-                return Err(over());
-            }
-            content.extend_from_slice(&chunk);
+            left = left.checked_sub(chunk.len() as u64).ok_or_else(over)?;
+            sink.receive(&chunk).await?;
         }
-        Ok(content)
+        Ok(())
     }
 
     pub fn failed(&self, url: &str, e: &reqwest::Error) -> RepoError {
@@ -272,13 +311,25 @@ impl Downloads {
         access: &RepoAccess,
         question: &Question<'_>,
     ) -> Result<Option<Document>, RepoError> {
+        let mut content = Vec::new();
+        let about = self.get_into(access, question, &mut content).await?;
+        Ok(about.map(|about| Document { content, about }))
+    }
+
+    /// The same, part by part.
+    pub async fn get_into(
+        &self,
+        access: &RepoAccess,
+        question: &Question<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<Option<About>, RepoError> {
         let url =
             reqwest::Url::parse(question.url).map_err(|e| refuse(question.url, &e.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(refuse(question.url, "it is neither http nor https"));
         }
         let contact = self.0.contact(access, &url).await?;
-        let mut answer = std::pin::pin!(self.ask(access, question, url));
+        let mut answer = std::pin::pin!(self.ask(access, question, url, sink));
         tokio::select! {
             answer = &mut answer => return answer,
             () = contact.slow_down() => {}
@@ -291,7 +342,8 @@ impl Downloads {
         access: &RepoAccess,
         question: &Question<'_>,
         url: reqwest::Url,
-    ) -> Result<Option<Document>, RepoError> {
+        sink: &mut impl Sink,
+    ) -> Result<Option<About>, RepoError> {
         let client = self.0.of(access, question.with_credentials)?;
         let mut request = client.get(url);
         if question.with_credentials {
@@ -328,12 +380,9 @@ impl Downloads {
         let kind = answer.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().to_owned();
-        let content = self.0.body(question.url, question.limit, answer).await?;
-        Ok(Some(Document {
-            content,
-            kind,
-            version,
-        }))
+        let (url, limit) = (question.url, question.limit);
+        self.0.body_into(url, limit, answer, sink).await?;
+        Ok(Some(About { kind, version }))
     }
 }
 
