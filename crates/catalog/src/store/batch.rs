@@ -3,7 +3,7 @@
 use super::{
     FilesOutcome, FilesRow, Sql, Value,
     files::{ids, put_one},
-    sql::values,
+    sql::{list, parts, places, values},
 };
 use crate::{CatalogError, model::ChartFiles, repository::RepoId};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -37,7 +37,9 @@ pub(super) fn put(
     }
     // Charts may have been removed since.
     together.retain(|(row, ..)| there.contains(&row.chart_id));
-    insert(sql, id, &together)?;
+    for part in parts(&together) {
+        insert(sql, id, part)?;
+    }
     for (chart_id, version) in failed(sql, id, rows)? {
         if together
             .iter()
@@ -60,12 +62,6 @@ fn first_id(row: &FilesRow) -> String {
     first
 }
 
-/// `$FROM, $FROM+1, …`
-fn places(from: usize, count: usize) -> String {
-    let places: Vec<String> = (from..from + count).map(|n| format!("${n}")).collect();
-    places.join(", ")
-}
-
 /// The ids that files of other charts have.
 fn taken(
     sql: &mut dyn Sql,
@@ -77,12 +73,11 @@ fn taken(
         .map(|row| (first_id(row), row.chart_id.as_str()))
         .collect();
     let mut values = vec![Value::from(&id.namespace)];
-    values.extend(wanted.keys().map(Value::from));
+    let ids = list(&mut values, wanted.keys().map(String::as_str));
     let found = sql.query(
         &format!(
             "SELECT chart_files_id, repo_name, chart_id FROM files
-            WHERE repo_namespace = $1 AND chart_files_id IN ({})",
-            places(2, wanted.len())
+            WHERE repo_namespace = $1 AND chart_files_id IN ({ids})"
         ),
         &values,
     )?;
@@ -97,11 +92,8 @@ fn taken(
 fn of_charts(id: &RepoId, rows: &[FilesRow]) -> (String, Vec<Value>) {
     let charts: BTreeSet<&str> = rows.iter().map(|row| row.chart_id.as_str()).collect();
     let mut values = vec![Value::from(&id.namespace), Value::from(&id.name)];
-    values.extend(charts.iter().map(|chart| Value::from(*chart)));
-    let condition = format!(
-        "repo_namespace = $1 AND repo_name = $2 AND chart_id IN ({})",
-        places(3, charts.len())
-    );
+    let charts = list(&mut values, charts);
+    let condition = format!("repo_namespace = $1 AND repo_name = $2 AND chart_id IN ({charts})");
     (condition, values)
 }
 
@@ -136,9 +128,6 @@ fn insert(
     id: &RepoId,
     rows: &[(&FilesRow, String, &ChartFiles)],
 ) -> Result<(), CatalogError> {
-    if rows.is_empty() {
-        return Ok(());
-    }
     let (mut tuples, mut values) = (Vec::new(), Vec::new());
     for (row, files_id, files) in rows {
         tuples.push(format!("({})", places(values.len() + 1, 5)));

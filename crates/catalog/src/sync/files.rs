@@ -5,7 +5,7 @@ use crate::{
     CatalogError, Repository, Store, blocking,
     files::extract,
     index::plain_digest,
-    model::{Chart, ChartFiles, ChartVersion, RepoRef},
+    model::{ChartFiles, ChartVersion, RepoRef},
     repository::sha256,
     store::{FilesOutcome, FilesRow},
 };
@@ -15,8 +15,11 @@ use std::{future::Future, time::Duration};
 use tiphys_repo::{Known, RepoError};
 use tokio::sync::mpsc;
 
-/// Files that are stored in one transaction.
+/// Files that are stored in one transaction, and how long they wait for others.
 const BATCH: usize = 64;
+const GATHERING: Duration = Duration::from_millis(100);
+/// Charts whose versions are looked up at once.
+const GROUP: usize = 16;
 /// How long to wait before an archive is asked for again.
 const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1_500)];
 
@@ -41,8 +44,9 @@ impl CatalogSync {
         charts: &[String],
         part: Part,
     ) -> Result<(usize, usize), CatalogError> {
-        let jobs = stream::iter(charts.iter().cloned()).then(|chart_id| {
-            self.with_store(move |store, repository| jobs_of(store, repository, &chart_id, part))
+        let groups: Vec<Vec<String>> = charts.chunks(GROUP).map(<[String]>::to_vec).collect();
+        let jobs = stream::iter(groups).then(|charts| {
+            self.with_store(move |store, repository| jobs_of(store, repository, &charts, part))
         });
         self.work(jobs.map_ok(stream_of).try_flatten().boxed())
             .await
@@ -85,15 +89,15 @@ impl CatalogSync {
         Ok(counted)
     }
 
-    /// Stores what is read, as much at once as has come meanwhile.
+    /// Stores what is read, many at once.
     async fn write(
         &self,
         mut rows: mpsc::Receiver<FilesRow>,
     ) -> Result<(usize, usize), CatalogError> {
         let (mut good, mut bad) = (0, 0);
         loop {
-            let mut batch = Vec::new();
-            if rows.recv_many(&mut batch, BATCH).await == 0 {
+            let batch = gathered(&mut rows).await;
+            if batch.is_empty() {
                 return Ok((good, bad));
             }
             let failed = batch
@@ -211,23 +215,38 @@ fn stream_of(jobs: Vec<Job>) -> impl stream::Stream<Item = Result<Job, CatalogEr
     stream::iter(jobs.into_iter().map(Ok))
 }
 
-/// The versions of a chart whose files are not there, or are of another archive.
+/// What comes within a while; empty: nothing comes any more.
+async fn gathered(rows: &mut mpsc::Receiver<FilesRow>) -> Vec<FilesRow> {
+    let mut batch = Vec::with_capacity(BATCH);
+    if rows.recv_many(&mut batch, BATCH).await == 0 {
+        return batch;
+    }
+    let until = tokio::time::Instant::now() + GATHERING;
+    while batch.len() < BATCH {
+        let left = BATCH - batch.len();
+        let more = tokio::time::timeout_at(until, rows.recv_many(&mut batch, left));
+        if matches!(more.await, Ok(0) | Err(_)) {
+            break;
+        }
+    }
+    batch
+}
+
+/// The versions of charts whose files are not there, or are of another archive.
 fn jobs_of(
     store: &Store,
     repository: &Repository,
-    chart_id: &str,
+    charts: &[String],
     part: Part,
 ) -> Result<Vec<Job>, CatalogError> {
-    let Some(chart) = store.chart(&repository.id, chart_id)? else {
-        return Ok(Vec::new());
-    };
-    let known = store.file_digests(&repository.id, &chart)?;
-    let Chart { versions, .. } = chart;
-    let versions = versions.into_iter().enumerate().filter(|(place, version)| {
-        (*place == 0) == (part == Part::Newest)
-            && known.get(&version.version) != Some(&version.digest)
-    });
-    Ok(versions
-        .map(|(_, version)| job(chart_id, version))
-        .collect())
+    let mut jobs = Vec::new();
+    for (chart, known) in store.with_digests(&repository.id, charts)? {
+        let versions = chart.versions.into_iter().enumerate();
+        let wanted = versions.filter(|(place, version)| {
+            (*place == 0) == (part == Part::Newest)
+                && known.get(&version.version) != Some(&version.digest)
+        });
+        jobs.extend(wanted.map(|(_, version)| job(&chart.id, version)));
+    }
+    Ok(jobs)
 }
