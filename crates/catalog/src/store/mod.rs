@@ -12,18 +12,19 @@ mod postgres;
 mod read;
 mod repos;
 mod schema;
+mod sections;
 mod sql;
 mod sqlite;
 mod tags;
 mod tls;
 
 pub(crate) use address::{is_url, shown};
-pub(crate) use charts::StoredSection;
 pub(crate) use files::{FilesOutcome, FilesRow, IconOutcome, IconState};
 pub use kept::Kept;
 pub use postgres::PostgresOptions;
 pub use read::VersionOf;
 pub use repos::{RepoState, RepoStatus};
+pub(crate) use sections::StoredSection;
 pub(crate) use tags::KnownTag;
 pub use tls::{Ssl, SslMode};
 
