@@ -11,10 +11,11 @@ use reqwest::{
         IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER,
     },
 };
+use sha2::{Digest as _, Sha256};
 use std::{
     future::Future,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 use tiphys_api::access::shown_url;
@@ -22,6 +23,8 @@ use tiphys_api::access::shown_url;
 /// Clients with their idle connections that are kept.
 const CLIENTS: u64 = 64;
 const CLIENT_IDLE: Duration = Duration::from_secs(300);
+/// After this, authorities that the system trusts meanwhile count.
+const CLIENT_LIFE: Duration = Duration::from_secs(3_600);
 const MAX_REDIRECTS: usize = 10;
 
 /// Applies an access to a builder; the blocking and the asynchronous one have the same methods but
@@ -147,15 +150,27 @@ pub(crate) struct Clients {
     redirects: usize,
     /// What the clients call themselves.
     agent: String,
-    clients: moka::sync::Cache<[u8; 32], reqwest::Client>,
+    clients: KeptClients,
 }
+
+/// Clients by all that makes them differ.
+type KeptClients = moka::sync::Cache<[u8; 32], reqwest::Client>;
+
+fn kept_clients() -> KeptClients {
+    moka::sync::Cache::builder()
+        .max_capacity(CLIENTS)
+        .time_to_idle(CLIENT_IDLE)
+        .time_to_live(CLIENT_LIFE)
+        .build()
+}
+
+/// For those who ask seldom and keep nothing: making a client means to read all authorities that
+/// the system trusts, which takes longer than a question.
+static COMMON_CLIENTS: LazyLock<KeptClients> = LazyLock::new(kept_clients);
 
 impl Clients {
     pub fn new(timeout: Duration, common: Arc<Common>, redirects: usize) -> Self {
-        let clients = moka::sync::Cache::builder()
-            .max_capacity(CLIENTS)
-            .time_to_idle(CLIENT_IDLE)
-            .build();
+        let clients = kept_clients();
         Self {
             timeout,
             common,
@@ -169,6 +184,21 @@ impl Clients {
     pub fn named(mut self, agent: String) -> Self {
         self.agent = agent;
         self
+    }
+
+    /// Uses the clients that others of this process left, and leaves them its own.
+    pub fn with_common_clients(mut self) -> Self {
+        self.clients = COMMON_CLIENTS.clone();
+        self
+    }
+
+    fn key(&self, access: &RepoAccess) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(access.fingerprint());
+        hash.update(self.timeout.as_nanos().to_le_bytes());
+        hash.update(self.redirects.to_le_bytes());
+        hash.update(&self.agent);
+        hash.finalize().into()
     }
 
     pub fn timeout(&self) -> Duration {
@@ -209,7 +239,7 @@ impl Clients {
                 ..access.clone()
             }
         };
-        let key = access.fingerprint();
+        let key = self.key(&access);
         if let Some(client) = self.clients.get(&key) {
             return Ok(client);
         }
@@ -303,6 +333,11 @@ impl Downloads {
     /// With another User-Agent.
     pub fn named(self, agent: String) -> Self {
         Self(self.0.named(agent))
+    }
+
+    /// With the clients that others of this process left.
+    pub fn with_common_clients(self) -> Self {
+        Self(self.0.with_common_clients())
     }
 
     /// A document; `None` if the server says that it is the known version.

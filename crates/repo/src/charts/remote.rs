@@ -72,7 +72,7 @@ impl ChartRemote {
             contacts: ContactWatch::default(),
             look_ups: no_look_ups(),
         });
-        let mut downloads = Downloads::new(options.timeout, common);
+        let mut downloads = Downloads::new(options.timeout, common).with_common_clients();
         if !options.agent.is_empty() {
             downloads = downloads.named(options.agent);
         }
