@@ -114,7 +114,7 @@ impl Store {
         rows: &[FilesRow],
         now: i64,
     ) -> Result<(), CatalogError> {
-        self.transaction(|sql| {
+        self.repeatable(|sql| {
             let mut parts = rows.chunks(batch::ROWS);
             parts.try_for_each(|part| batch::put(sql, id, part, now))
         })

@@ -132,6 +132,18 @@ impl Store {
         self.begin(TransactionBehavior::Immediate, work)
     }
 
+    /// For work that is done again if it gets lost: in a crash of the server, the last transactions
+    /// may be missing, and all before them is there.
+    pub(crate) fn repeatable<T>(
+        &self,
+        work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
+    ) -> Result<T, CatalogError> {
+        match &self.0 {
+            Database::Sqlite(_) => self.transaction(work),
+            Database::Postgres(postgres) => postgres.repeatable(work),
+        }
+    }
+
     /// For work that writes nothing: it does not wait for another process that does.
     pub(crate) fn read<T>(
         &self,

@@ -62,7 +62,7 @@ impl Store {
             .iter()
             .filter_map(|stored| Some((stored, stored.chart.as_ref()?)))
             .collect();
-        self.transaction(|sql| {
+        self.repeatable(|sql| {
             sql.execute(
                 "INSERT INTO repos (namespace, name) VALUES ($1, $2)
                 ON CONFLICT (namespace, name) DO NOTHING",
