@@ -23,7 +23,7 @@ fn parse(index: &str, form: Form) -> Vec<(String, Parsed)> {
     all(Index::read(Cursor::new(index), form), form)
 }
 
-fn all<'t>(index: Result<Index<Cursor<&'t str>>, IndexFault>, form: Form) -> Vec<(String, Parsed)> {
+fn all(index: Result<Index<Cursor<&str>>, IndexFault>, form: Form) -> Vec<(String, Parsed)> {
     let sections = index.expect("an index").map(|section| {
         let section = section.expect("a section");
         let parsed = section.parse(&repository(form)).expect("parsed");
