@@ -1,41 +1,71 @@
 //! Reads the index of a repository chart by chart. Pure.
 //!
-//! Main types: [`Index`], whose [`Section`]s are the text of one chart each, and [`Parsed`]. Only
-//! sections that changed need to be parsed, and only one is in memory as a tree at a time. An index
-//! that cannot be divided is parsed as a whole.
+//! Main types: [`Index`], which gives one [`Section`] after the other, and [`Parsed`]. Only sections
+//! that changed need to be parsed, and only one is in memory at a time. An index that cannot be
+//! divided is parsed as a whole.
+
+mod lines;
 
 use crate::{
     model::{Chart, ChartVersion, Maintainer, NEVER, RepoRef, storable},
     repository::{Form, Repository, sha256},
 };
+use lines::Lines;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, HashMap},
+    io::{Read, Seek, SeekFrom},
+    vec,
 };
 use tiphys_gocompat::{
     semver::Version,
     yaml::{self, Duplicates},
 };
-use tiphys_repo::{index_limits, index_sections};
+use tiphys_repo::{Place, index_limits};
 
-/// The charts of an index, not parsed yet.
-pub struct Index<'t> {
-    pub sections: Vec<Section<'t>>,
+/// Why an index cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexFault {
+    #[error("{0}")]
+    Content(String),
+    /// What was read alone means something else in its place: the index must be read as a whole.
+    #[error("{0}")]
+    Undivided(String),
+    /// Nothing is known about the index.
+    #[error("{0}")]
+    Unread(#[from] std::io::Error),
+}
+
+impl IndexFault {
+    fn content(reason: impl ToString) -> Self {
+        Self::Content(reason.to_string())
+    }
+}
+
+/// The charts of an index by key, not parsed yet; of two with the same key the last.
+pub struct Index<R> {
+    source: R,
+    charts: vec::IntoIter<(String, Source)>,
+}
+
+enum Source {
+    Lines(Place),
+    Tree(Value),
 }
 
 /// One chart of an index.
-pub struct Section<'t> {
+pub struct Section {
     /// The key in the index.
     pub key: String,
     /// Differs when anything about the chart differs.
     pub sha: String,
-    body: Body<'t>,
+    body: Body,
 }
 
-enum Body<'t> {
-    Text(&'t str),
+enum Body {
+    Text(String),
     Tree(Value),
 }
 
@@ -59,96 +89,125 @@ pub struct Note {
     pub is_shown: bool,
 }
 
-impl<'t> Index<'t> {
+impl<R: Read + Seek> Index<R> {
     /// Divides an index.
     ///
     /// # Errors
-    /// Why it cannot be read.
-    pub fn read(content: &'t [u8], form: Form) -> Result<Self, String> {
-        let text = std::str::from_utf8(content).map_err(|_| "it is not UTF-8".to_owned())?;
-        let divided = index_sections(text).and_then(|sections| divided(text, &sections, form));
-        match divided {
-            Some(index) => Ok(index),
-            None => Self::read_whole(text, form),
+    /// It cannot be read.
+    pub fn read(mut source: R, form: Form) -> Result<Self, IndexFault> {
+        match divided(&mut source, form)? {
+            Some(places) => {
+                let charts = places.into_iter();
+                let charts = charts.map(|place| (place.key.clone(), Source::Lines(place)));
+                Ok(Self::sorted(source, charts.collect()))
+            }
+            None => Self::read_whole(source, form),
         }
     }
 
     /// The same for an index in any style.
     ///
     /// # Errors
-    /// Why it cannot be read.
-    pub fn read_whole(text: &str, form: Form) -> Result<Self, String> {
-        let parsed = yaml::parse_document(text, &index_limits(), Duplicates::LastWins);
-        let entries = entries_of(parsed.map_err(|e| e.to_string())?, form)?;
-        let section = |(key, value): (String, Value)| Section {
-            key,
-            sha: sha256(value.to_string().as_bytes()),
-            body: Body::Tree(value),
-        };
-        let sections = entries.into_iter().map(section).collect();
-        Ok(Self { sections })
+    /// It cannot be read.
+    pub fn read_whole(mut source: R, form: Form) -> Result<Self, IndexFault> {
+        source.rewind()?;
+        let mut content = Vec::new();
+        source.read_to_end(&mut content)?;
+        let entries = entries_of(parsed(&text_of(content)?)?, form)?;
+        let charts = entries.into_iter();
+        let charts = charts.map(|(key, value)| (key, Source::Tree(value)));
+        Ok(Self::sorted(source, charts.collect()))
     }
-}
 
-/// The sections, if all around them can be read. Of two with the same name the last one counts.
-fn divided<'t>(text: &'t str, sections: &[(String, &'t str)], form: Form) -> Option<Index<'t>> {
-    let around = match (sections.first(), sections.last()) {
-        (Some((_, first)), Some((_, last))) => {
-            let offset = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
-            let (from, to) = (offset(first), offset(last) + last.len());
-            format!("{}\n{}", text.get(..from)?, text.get(to..)?)
-        }
-        _ => text.to_owned(),
-    };
-    let around = yaml::parse_document(&around, &index_limits(), Duplicates::LastWins).ok()?;
-    entries_of(around, form).ok()?;
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    let mut kept: Vec<Section<'t>> = Vec::with_capacity(sections.len());
-    for (key, text) in sections {
-        let section = Section {
-            key: key.clone(),
-            sha: sha256(text.as_bytes()),
-            body: Body::Text(text),
-        };
-        match places.get(key.as_str()) {
-            Some(place) => kept[*place] = section,
-            None => {
-                places.insert(key, kept.len());
-                kept.push(section);
+    fn sorted(source: R, mut charts: Vec<(String, Source)>) -> Self {
+        charts.sort_by(|a, b| a.0.cmp(&b.0));
+        let charts = charts.into_iter();
+        Self { source, charts }
+    }
+
+    fn section(&mut self, key: String, source: Source) -> Result<Section, IndexFault> {
+        let (sha, body) = match source {
+            Source::Tree(value) => (sha256(value.to_string().as_bytes()), Body::Tree(value)),
+            Source::Lines(place) => {
+                let text = text_of(bytes(&mut self.source, &place)?)?;
+                (sha256(text.as_bytes()), Body::Text(text))
             }
-        }
+        };
+        Ok(Section { key, sha, body })
     }
-    Some(Index { sections: kept })
 }
 
-fn entries_of(index: Value, form: Form) -> Result<serde_json::Map<String, Value>, String> {
+impl<R: Read + Seek> Iterator for Index<R> {
+    type Item = Result<Section, IndexFault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, source) = self.charts.next()?;
+        Some(self.section(key, source))
+    }
+}
+
+fn bytes(source: &mut (impl Read + Seek), place: &Place) -> Result<Vec<u8>, std::io::Error> {
+    source.seek(SeekFrom::Start(place.bytes.start))?;
+    let mut content = Vec::new();
+    let length = place.bytes.end.saturating_sub(place.bytes.start);
+    source.take(length).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+fn text_of(content: Vec<u8>) -> Result<String, IndexFault> {
+    String::from_utf8(content).map_err(|_| IndexFault::content("it is not UTF-8"))
+}
+
+fn parsed(text: &str) -> Result<Value, IndexFault> {
+    let parsed = yaml::parse_document(text, &index_limits(), Duplicates::LastWins);
+    parsed.map_err(IndexFault::content)
+}
+
+/// The charts, if all around them can be read. Of two with the same key the last one counts.
+fn divided(source: &mut (impl Read + Seek), form: Form) -> Result<Option<Vec<Place>>, IndexFault> {
+    let Some(Lines { places, around }) = lines::read(source)? else {
+        return Ok(None);
+    };
+    let around = parsed(&around).and_then(|around| entries_of(around, form));
+    if around.is_err() {
+        return Ok(None);
+    }
+    let last: HashMap<String, Place> = places
+        .into_iter()
+        .map(|place| (place.key.clone(), place))
+        .collect();
+    Ok(Some(last.into_values().collect()))
+}
+
+fn entries_of(index: Value, form: Form) -> Result<serde_json::Map<String, Value>, IndexFault> {
     let Value::Object(mut index) = index else {
-        return Err("it is not a map".to_owned());
+        return Err(IndexFault::content("it is not a map"));
     };
     let version = index.get("apiVersion").and_then(Value::as_str);
     if form == Form::Helm && version.unwrap_or_default().is_empty() {
-        return Err("no API version specified".to_owned());
+        return Err(IndexFault::content("no API version specified"));
     }
     match index.remove("entries") {
         Some(Value::Object(entries)) => Ok(entries),
         None | Some(Value::Null) => Ok(serde_json::Map::new()),
-        Some(_) => Err("entries is not a map".to_owned()),
+        Some(_) => Err(IndexFault::content("entries is not a map")),
     }
 }
 
-impl Section<'_> {
+impl Section {
     /// # Errors
-    /// The section alone is no YAML: the index must be read as a whole.
-    pub fn parse(&self, repository: &Repository) -> Result<Parsed, String> {
-        let parsed;
+    /// [`IndexFault::Undivided`]
+    pub fn parse(&self, repository: &Repository) -> Result<Parsed, IndexFault> {
+        let whole;
         let entries = match &self.body {
             Body::Tree(entries) => Some(entries),
             Body::Text(text) => {
-                parsed = yaml::parse_document(text, &index_limits(), Duplicates::LastWins)
-                    .map_err(|e| e.to_string())?;
-                let entries = parsed.as_object().and_then(|map| map.get(&self.key));
+                let undivided = |e: IndexFault| IndexFault::Undivided(e.to_string());
+                whole = parsed(text).map_err(undivided)?;
+                let entries = whole.as_object().and_then(|map| map.get(&self.key));
                 // What follows the name is read otherwise than it was divided.
-                Some(entries.ok_or_else(|| "the chart is not where it was found".to_owned())?)
+                let elsewhere = "the chart is not where it was found";
+                Some(entries.ok_or_else(|| IndexFault::Undivided(elsewhere.to_owned()))?)
             }
         };
         match entries {

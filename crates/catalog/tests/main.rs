@@ -6,5 +6,6 @@ mod registries;
 mod release;
 mod reports;
 mod schemas;
+mod search;
 mod sync;
 mod world;

@@ -8,7 +8,7 @@ use tiphys_catalog::{
 };
 use tiphys_testkit::postgres::{Postgres, USER};
 
-async fn open(postgres: &Postgres, database: &str) -> Arc<Store> {
+pub async fn open(postgres: &Postgres, database: &str) -> Arc<Store> {
     let options = PostgresOptions {
         host: "127.0.0.1".to_owned(),
         port: postgres.port(),
@@ -20,7 +20,7 @@ async fn open(postgres: &Postgres, database: &str) -> Arc<Store> {
     Arc::new(opened.expect("a thread").expect("a database"))
 }
 
-async fn on<T: Send + 'static>(
+pub async fn on<T: Send + 'static>(
     store: &Arc<Store>,
     work: impl FnOnce(&Store) -> T + Send + 'static,
 ) -> T {

@@ -11,9 +11,11 @@ use reqwest::{
         IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER,
     },
 };
+use sha2::{Digest as _, Sha256};
 use std::{
+    future::Future,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 use tiphys_api::access::shown_url;
@@ -21,6 +23,8 @@ use tiphys_api::access::shown_url;
 /// Clients with their idle connections that are kept.
 const CLIENTS: u64 = 64;
 const CLIENT_IDLE: Duration = Duration::from_secs(300);
+/// After this, authorities that the system trusts meanwhile count.
+const CLIENT_LIFE: Duration = Duration::from_secs(3_600);
 const MAX_REDIRECTS: usize = 10;
 
 /// Applies an access to a builder; the blocking and the asynchronous one have the same methods but
@@ -58,13 +62,39 @@ pub(crate) use configured;
 
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A downloaded document, and what identifies this version of it.
+/// A downloaded document.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     pub content: Vec<u8>,
+    pub about: About,
+}
+
+/// What a server said about a document.
+#[derive(Debug, Default)]
+pub(crate) struct About {
     /// Its content type as the server names it, or empty.
     pub kind: String,
+    /// What identifies this version of it.
     pub version: Validators,
+}
+
+/// What receives the content of an answer, part by part.
+pub(crate) trait Sink: Send {
+    /// How many bytes are announced; there may be fewer.
+    fn announce(&mut self, _bytes: usize) {}
+
+    fn receive(&mut self, part: &[u8]) -> impl Future<Output = Result<(), RepoError>> + Send;
+}
+
+impl Sink for Vec<u8> {
+    fn announce(&mut self, bytes: usize) {
+        self.reserve_exact(bytes);
+    }
+
+    async fn receive(&mut self, part: &[u8]) -> Result<(), RepoError> {
+        self.extend_from_slice(part);
+        Ok(())
+    }
 }
 
 /// What a server said about the version of a document.
@@ -120,15 +150,27 @@ pub(crate) struct Clients {
     redirects: usize,
     /// What the clients call themselves.
     agent: String,
-    clients: moka::sync::Cache<[u8; 32], reqwest::Client>,
+    clients: KeptClients,
 }
+
+/// Clients by all that makes them differ.
+type KeptClients = moka::sync::Cache<[u8; 32], reqwest::Client>;
+
+fn kept_clients() -> KeptClients {
+    moka::sync::Cache::builder()
+        .max_capacity(CLIENTS)
+        .time_to_idle(CLIENT_IDLE)
+        .time_to_live(CLIENT_LIFE)
+        .build()
+}
+
+/// For those who ask seldom and keep nothing: making a client means to read all authorities that
+/// the system trusts, which takes longer than a question.
+static COMMON_CLIENTS: LazyLock<KeptClients> = LazyLock::new(kept_clients);
 
 impl Clients {
     pub fn new(timeout: Duration, common: Arc<Common>, redirects: usize) -> Self {
-        let clients = moka::sync::Cache::builder()
-            .max_capacity(CLIENTS)
-            .time_to_idle(CLIENT_IDLE)
-            .build();
+        let clients = kept_clients();
         Self {
             timeout,
             common,
@@ -142,6 +184,21 @@ impl Clients {
     pub fn named(mut self, agent: String) -> Self {
         self.agent = agent;
         self
+    }
+
+    /// Uses the clients that others of this process left, and leaves them its own.
+    pub fn with_common_clients(mut self) -> Self {
+        self.clients = COMMON_CLIENTS.clone();
+        self
+    }
+
+    fn key(&self, access: &RepoAccess) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(access.fingerprint());
+        hash.update(self.timeout.as_nanos().to_le_bytes());
+        hash.update(self.redirects.to_le_bytes());
+        hash.update(&self.agent);
+        hash.finalize().into()
     }
 
     pub fn timeout(&self) -> Duration {
@@ -182,7 +239,7 @@ impl Clients {
                 ..access.clone()
             }
         };
-        let key = access.fingerprint();
+        let key = self.key(&access);
         if let Some(client) = self.clients.get(&key) {
             return Ok(client);
         }
@@ -215,8 +272,21 @@ impl Clients {
         &self,
         url: &str,
         limit: u64,
-        mut answer: reqwest::Response,
+        answer: reqwest::Response,
     ) -> Result<Vec<u8>, RepoError> {
+        let mut content = Vec::new();
+        self.body_into(url, limit, answer, &mut content).await?;
+        Ok(content)
+    }
+
+    /// The same, part by part.
+    pub async fn body_into(
+        &self,
+        url: &str,
+        limit: u64,
+        mut answer: reqwest::Response,
+        sink: &mut impl Sink,
+    ) -> Result<(), RepoError> {
         let over = || RepoError::OverLimit {
             url: shown_url(url),
             excess: format!("more than {limit} bytes"),
@@ -225,14 +295,13 @@ impl Clients {
         if announced > limit {
             return Err(over());
         }
-        let mut content = Vec::with_capacity(usize::try_from(announced).unwrap_or_default());
+        sink.announce(usize::try_from(announced).unwrap_or_default());
+        let mut left = limit;
         while let Some(chunk) = answer.chunk().await.map_err(|e| self.failed(url, &e))? {
-            if (content.len() + chunk.len()) as u64 > limit {
-                return Err(over());
-            }
-            content.extend_from_slice(&chunk);
+            left = left.checked_sub(chunk.len() as u64).ok_or_else(over)?;
+            sink.receive(&chunk).await?;
         }
-        Ok(content)
+        Ok(())
     }
 
     pub fn failed(&self, url: &str, e: &reqwest::Error) -> RepoError {
@@ -266,19 +335,36 @@ impl Downloads {
         Self(self.0.named(agent))
     }
 
+    /// With the clients that others of this process left.
+    pub fn with_common_clients(self) -> Self {
+        Self(self.0.with_common_clients())
+    }
+
     /// A document; `None` if the server says that it is the known version.
     pub async fn get(
         &self,
         access: &RepoAccess,
         question: &Question<'_>,
     ) -> Result<Option<Document>, RepoError> {
+        let mut content = Vec::new();
+        let about = self.get_into(access, question, &mut content).await?;
+        Ok(about.map(|about| Document { content, about }))
+    }
+
+    /// The same, part by part.
+    pub async fn get_into(
+        &self,
+        access: &RepoAccess,
+        question: &Question<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<Option<About>, RepoError> {
         let url =
             reqwest::Url::parse(question.url).map_err(|e| refuse(question.url, &e.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(refuse(question.url, "it is neither http nor https"));
         }
         let contact = self.0.contact(access, &url).await?;
-        let mut answer = std::pin::pin!(self.ask(access, question, url));
+        let mut answer = std::pin::pin!(self.ask(access, question, url, sink));
         tokio::select! {
             answer = &mut answer => return answer,
             () = contact.slow_down() => {}
@@ -291,7 +377,8 @@ impl Downloads {
         access: &RepoAccess,
         question: &Question<'_>,
         url: reqwest::Url,
-    ) -> Result<Option<Document>, RepoError> {
+        sink: &mut impl Sink,
+    ) -> Result<Option<About>, RepoError> {
         let client = self.0.of(access, question.with_credentials)?;
         let mut request = client.get(url);
         if question.with_credentials {
@@ -328,12 +415,9 @@ impl Downloads {
         let kind = answer.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().to_owned();
-        let content = self.0.body(question.url, question.limit, answer).await?;
-        Ok(Some(Document {
-            content,
-            kind,
-            version,
-        }))
+        let (url, limit) = (question.url, question.limit);
+        self.0.body_into(url, limit, answer, sink).await?;
+        Ok(Some(About { kind, version }))
     }
 }
 

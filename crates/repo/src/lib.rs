@@ -44,7 +44,8 @@ mod web;
 
 pub use access::{RepoAccess, Trust};
 pub use charts::{
-    ChartRemote, Fetched, Known, RemoteOptions, index_limits, index_sections, whole_index,
+    ChartRemote, Divider, Fetched, Known, Place, RemoteOptions, Seekable, Spooled, Undivided,
+    index_limits, whole_index,
 };
 #[doc(hidden)]
 pub use charts::{index_versions, read_index};

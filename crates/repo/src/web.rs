@@ -96,7 +96,7 @@ impl WebFiles {
                 });
                 Known {
                     asked,
-                    version: document.version,
+                    version: document.about.version,
                     epoch,
                     commit: commit.await?,
                 }

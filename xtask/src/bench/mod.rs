@@ -45,6 +45,9 @@ pub enum Bench {
     Render(RenderArgs),
     /// A large chart repository read into the catalogue, and searched
     Catalog(CatalogArgs),
+    /// What `catalog` starts to sync inside one process
+    #[command(hide = true)]
+    CatalogSyncs(CatalogSyncsArgs),
 }
 
 #[derive(Args)]
@@ -99,6 +102,13 @@ pub struct CatalogArgs {
     program: Option<PathBuf>,
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+}
+
+#[derive(Args)]
+pub struct CatalogSyncsArgs {
+    /// A file, or the URL of a PostgreSQL
+    database: String,
+    url: String,
 }
 
 #[derive(Args)]
@@ -295,6 +305,7 @@ pub fn run(root: &Path, bench: Bench) -> anyhow::Result<()> {
         Bench::Helm(args) => helm::run(root, &args),
         Bench::Render(args) => render::run(root, &args),
         Bench::Catalog(args) => catalog::run(root, &args),
+        Bench::CatalogSyncs(args) => catalog::inside::serve(&args),
     }
 }
 

@@ -39,6 +39,11 @@ pub fn peak_mebibytes(id: u32) -> anyhow::Result<f64> {
     mebibytes(id, "VmHWM:")
 }
 
+/// From now on the peak is that of what comes.
+pub fn forget_peak(id: u32) -> anyhow::Result<()> {
+    fs::write(format!("/proc/{id}/clear_refs"), "5").context("the peak cannot be forgotten")
+}
+
 /// Current memory, in MiB.
 pub fn resident_mebibytes(id: u32) -> anyhow::Result<f64> {
     mebibytes(id, "VmRSS:")

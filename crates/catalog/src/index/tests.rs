@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::RepoId;
+use std::io::Cursor;
 
 fn repository(form: Form) -> Repository {
     Repository {
@@ -19,12 +20,16 @@ fn versions(parsed: &Parsed) -> Vec<&str> {
 }
 
 fn parse(index: &str, form: Form) -> Vec<(String, Parsed)> {
-    let index = Index::read(index.as_bytes(), form).expect("an index");
-    let parsed = index.sections.iter().map(|section| {
-        let parsed = section.parse(&repository(form)).expect("a section");
-        (section.key.clone(), parsed)
+    all(Index::read(Cursor::new(index), form), form)
+}
+
+fn all(index: Result<Index<Cursor<&str>>, IndexFault>, form: Form) -> Vec<(String, Parsed)> {
+    let sections = index.expect("an index").map(|section| {
+        let section = section.expect("a section");
+        let parsed = section.parse(&repository(form)).expect("parsed");
+        (section.key, parsed)
     });
-    parsed.collect()
+    sections.collect()
 }
 
 #[test]
@@ -87,18 +92,8 @@ fn of_the_same_version_the_first_counts() {
 fn a_divided_index_reads_as_the_whole_one() {
     let index = "apiVersion: v1\nentries:\n  a:\n  - {name: a, version: 1.0.0}\n  b: null\n  a:\n  - {name: a, version: 2.0.0}\n  \"c\":\n  - name: c\n    version: 0.1.0\ngenerated: x\n";
     let divided = parse(index, Form::Helm);
-    let whole = Index::read_whole(index, Form::Helm).expect("an index");
-    let mut whole: Vec<(String, Parsed)> = whole
-        .sections
-        .iter()
-        .map(|s| {
-            (
-                s.key.clone(),
-                s.parse(&repository(Form::Helm)).expect("parsed"),
-            )
-        })
-        .collect();
-    whole.sort_by(|a, b| a.0.cmp(&b.0));
+    let whole = Index::read_whole(Cursor::new(index), Form::Helm);
+    let whole = all(whole, Form::Helm);
     assert_eq!(divided, whole);
     assert_eq!(versions(&divided[0].1), ["2.0.0"]);
 }
@@ -110,13 +105,22 @@ fn what_is_no_index_is_an_error() {
         ("entries: {}\n", "no API version specified"),
         ("apiVersion: v1\nentries: [1]\n", "entries is not a map"),
     ] {
-        let read = Index::read(index.as_bytes(), Form::Helm);
-        assert_eq!(read.err().as_deref(), Some(why), "{index}");
+        let read = Index::read(Cursor::new(index), Form::Helm);
+        let reason = read.err().map(|fault| fault.to_string());
+        assert_eq!(reason.as_deref(), Some(why), "{index}");
     }
-    assert!(Index::read(b"\xff", Form::Helm).is_err());
+    let is_read = |index: &[u8], form| Index::read(Cursor::new(index), form).is_ok();
+    assert!(!is_read(b"\xff", Form::Helm));
     // Around the charts, too.
-    assert!(Index::read(b"a: [\nentries:\n  a:\n  - {name: a}\n", Form::Helm).is_err());
-    assert!(Index::read(b"entries: {}\n", Form::Kubeapps).is_ok());
+    assert!(!is_read(
+        b"a: [\nentries:\n  a:\n  - {name: a}\n",
+        Form::Helm
+    ));
+    assert!(!is_read(
+        b"apiVersion: v1\nentries:\n  a:\n  - {name: \xff}\n",
+        Form::Helm
+    ));
+    assert!(is_read(b"entries: {}\n", Form::Kubeapps));
 }
 
 #[test]

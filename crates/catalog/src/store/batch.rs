@@ -3,7 +3,7 @@
 use super::{
     FilesOutcome, FilesRow, Sql, Value,
     files::{ids, put_one},
-    sql::values,
+    sql::{list, parts, places, values},
 };
 use crate::{CatalogError, model::ChartFiles, repository::RepoId};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -23,13 +23,12 @@ pub(super) fn put(
     for row in rows {
         *often.entry(first_id(row)).or_default() += 1;
     }
-    let taken = taken(sql, id, rows)?;
     let there = there(sql, id, rows)?;
     let (mut together, mut single) = (Vec::new(), Vec::new());
     for row in rows {
         let files_id = first_id(row);
         match &row.outcome {
-            FilesOutcome::Read(files) if often[&files_id] == 1 && !taken.contains(&files_id) => {
+            FilesOutcome::Read(files) if often[&files_id] == 1 => {
                 together.push((row, files_id, files.as_ref()));
             }
             _ => single.push(row),
@@ -37,7 +36,14 @@ pub(super) fn put(
     }
     // Charts may have been removed since.
     together.retain(|(row, ..)| there.contains(&row.chart_id));
-    insert(sql, id, &together)?;
+    let mut stored = HashSet::new();
+    for part in parts(&together) {
+        stored.extend(insert(sql, id, part)?);
+    }
+    let (together, taken): (Vec<_>, Vec<_>) = together
+        .into_iter()
+        .partition(|(_, files_id, _)| stored.contains(files_id));
+    single.extend(taken.into_iter().map(|(row, ..)| row));
     for (chart_id, version) in failed(sql, id, rows)? {
         if together
             .iter()
@@ -60,48 +66,12 @@ fn first_id(row: &FilesRow) -> String {
     first
 }
 
-/// `$FROM, $FROM+1, …`
-fn places(from: usize, count: usize) -> String {
-    let places: Vec<String> = (from..from + count).map(|n| format!("${n}")).collect();
-    places.join(", ")
-}
-
-/// The ids that files of other charts have.
-fn taken(
-    sql: &mut dyn Sql,
-    id: &RepoId,
-    rows: &[FilesRow],
-) -> Result<HashSet<String>, CatalogError> {
-    let wanted: HashMap<String, &str> = rows
-        .iter()
-        .map(|row| (first_id(row), row.chart_id.as_str()))
-        .collect();
-    let mut values = vec![Value::from(&id.namespace)];
-    values.extend(wanted.keys().map(Value::from));
-    let found = sql.query(
-        &format!(
-            "SELECT chart_files_id, repo_name, chart_id FROM files
-            WHERE repo_namespace = $1 AND chart_files_id IN ({})",
-            places(2, wanted.len())
-        ),
-        &values,
-    )?;
-    let is_other = |row: &&super::Row| {
-        row.text(1) != id.name || wanted.get(row.text(0)).is_none_or(|of| *of != row.text(2))
-    };
-    let taken = found.iter().filter(is_other);
-    Ok(taken.map(|row| row.text(0).to_owned()).collect())
-}
-
 /// The statement's condition and values for the charts of rows.
 fn of_charts(id: &RepoId, rows: &[FilesRow]) -> (String, Vec<Value>) {
     let charts: BTreeSet<&str> = rows.iter().map(|row| row.chart_id.as_str()).collect();
     let mut values = vec![Value::from(&id.namespace), Value::from(&id.name)];
-    values.extend(charts.iter().map(|chart| Value::from(*chart)));
-    let condition = format!(
-        "repo_namespace = $1 AND repo_name = $2 AND chart_id IN ({})",
-        places(3, charts.len())
-    );
+    let charts = list(&mut values, charts);
+    let condition = format!("repo_namespace = $1 AND repo_name = $2 AND chart_id IN ({charts})");
     (condition, values)
 }
 
@@ -131,14 +101,12 @@ fn failed(
     Ok(found.iter().map(pair).collect())
 }
 
+/// Returns the ids that were stored. The others are those of files of other charts.
 fn insert(
     sql: &mut dyn Sql,
     id: &RepoId,
     rows: &[(&FilesRow, String, &ChartFiles)],
-) -> Result<(), CatalogError> {
-    if rows.is_empty() {
-        return Ok(());
-    }
+) -> Result<Vec<String>, CatalogError> {
     let (mut tuples, mut values) = (Vec::new(), Vec::new());
     for (row, files_id, files) in rows {
         tuples.push(format!("({})", places(values.len() + 1, 5)));
@@ -151,14 +119,16 @@ fn insert(
         values.extend(key.map(Value::from));
         values.push(Value::from(text));
     }
-    sql.execute(
+    let stored = sql.query(
         &format!(
             "INSERT INTO files (chart_id, repo_name, repo_namespace, chart_files_id, info)
             VALUES {}
-            ON CONFLICT (repo_namespace, chart_files_id) DO UPDATE SET info = excluded.info",
+            ON CONFLICT (repo_namespace, chart_files_id) DO UPDATE SET info = excluded.info
+            WHERE files.repo_name = excluded.repo_name AND files.chart_id = excluded.chart_id
+            RETURNING chart_files_id",
             tuples.join(", ")
         ),
         &values,
     )?;
-    Ok(())
+    Ok(stored.iter().map(|row| row.text(0).to_owned()).collect())
 }

@@ -1,13 +1,7 @@
 //! Charts: writing them, and what was known when they were written.
 
 use super::{Problem, ProblemKind, Row, Sql, Store, sql::values};
-use crate::{
-    CatalogError,
-    index::Note,
-    model::Chart,
-    repository::RepoId,
-    search::{folded, searched_text},
-};
+use crate::{CatalogError, index::Note, repository::RepoId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What was stored of a section of an index.
@@ -18,16 +12,6 @@ pub struct ChartMark {
     /// All files of the chart were tried.
     pub files_done: bool,
     pub skipped: i64,
-}
-
-/// A section of an index with what belongs to it in our tables.
-pub struct StoredSection {
-    /// `None`: only the notes, why it has no usable entry.
-    pub chart: Option<Chart>,
-    pub key: String,
-    pub sha: String,
-    pub deprecated: bool,
-    pub notes: Vec<Note>,
 }
 
 /// Notes of one chart that are kept; they are counted all the same.
@@ -62,27 +46,6 @@ impl Store {
             (row.text(0).to_owned(), mark)
         };
         Ok(rows.iter().map(mark).collect())
-    }
-
-    /// Stores sections of an index, in one transaction. An icon stays as long as its address does.
-    /// Files of versions that a chart does not have any more are removed.
-    pub(crate) fn put_sections(
-        &self,
-        id: &RepoId,
-        sections: &[StoredSection],
-        now: i64,
-    ) -> Result<(), CatalogError> {
-        self.transaction(|sql| {
-            sql.execute(
-                "INSERT INTO repos (namespace, name) VALUES ($1, $2)
-                ON CONFLICT (namespace, name) DO NOTHING",
-                values![&id.namespace, &id.name],
-            )?;
-            for section in sections {
-                put_section(sql, id, section, now)?;
-            }
-            Ok(())
-        })
     }
 
     /// Remembers why a chart has no usable entry.
@@ -149,139 +112,7 @@ impl Store {
     }
 }
 
-/// The document as kubeapps reads it. A row that would not change is not written.
-fn put_document(sql: &mut dyn Sql, id: &RepoId, chart: &Chart) -> Result<(), CatalogError> {
-    let mut document = chart.clone();
-    let before = sql.query(
-        "SELECT info->>'icon', info->>'raw_icon', info->>'icon_content_type' FROM charts
-        WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
-        values![&id.namespace, &id.name, &chart.id],
-    )?;
-    if let Some(before) = before.first()
-        && before.text(0) == chart.icon
-    {
-        document.raw_icon = before.optional_text(1);
-        document.icon_content_type = before.text(2).to_owned();
-    }
-    let text = serde_json::to_string(&document)?;
-    sql.execute(
-        "INSERT INTO charts (repo_namespace, repo_name, chart_id, info) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (repo_name, repo_namespace, chart_id) DO UPDATE SET info = $5
-        WHERE charts.info IS DISTINCT FROM $6",
-        values![&id.namespace, &id.name, &chart.id, &text, &text, &text],
-    )?;
-    Ok(())
-}
-
-fn put_section(
-    sql: &mut dyn Sql,
-    id: &RepoId,
-    stored: &StoredSection,
-    now: i64,
-) -> Result<(), CatalogError> {
-    let Some(chart) = &stored.chart else {
-        let would_be = format!("{}/{}", id.name, stored.key);
-        return put_notes(sql, id, &would_be, &stored.notes, now);
-    };
-    put_document(sql, id, chart)?;
-    put_row(sql, id, stored, chart)?;
-    remove_old_files(sql, id, chart)?;
-    sql.execute(
-        "DELETE FROM tiphys_problems
-        WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
-        values![&id.namespace, &id.name, &chart.id],
-    )?;
-    put_notes(sql, id, &chart.id, &stored.notes, now)
-}
-
-fn put_row(
-    sql: &mut dyn Sql,
-    id: &RepoId,
-    stored: &StoredSection,
-    chart: &Chart,
-) -> Result<(), CatalogError> {
-    let newest = chart.versions.first();
-    let of_newest = |field: fn(&crate::model::ChartVersion) -> &String| {
-        newest
-            .map(|version| field(version).clone())
-            .unwrap_or_default()
-    };
-    let keywords = chart.keywords.clone().unwrap_or_default();
-    let skipped = stored.notes.iter().filter(|note| !note.is_shown).count();
-    sql.execute(
-        "DELETE FROM tiphys_charts
-        WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3 AND icon_url <> $4",
-        values![&id.namespace, &id.name, &chart.id, &chart.icon],
-    )?;
-    let columns: &[(&str, super::Value)] = &[
-        ("repo_namespace", (&id.namespace).into()),
-        ("repo_name", (&id.name).into()),
-        ("chart_id", (&chart.id).into()),
-        ("entry_key", (&stored.key).into()),
-        ("entry_sha", (&stored.sha).into()),
-        ("skipped", i64::try_from(skipped).unwrap_or(i64::MAX).into()),
-        ("name", (&chart.name).into()),
-        ("folded_name", folded(&chart.name).into()),
-        ("folded_keywords", folded(&keywords.join("\n")).into()),
-        ("folded_text", folded(&searched_text(chart)).into()),
-        ("category", (&chart.category).into()),
-        ("keywords", serde_json::to_string(&keywords)?.into()),
-        ("deprecated", i64::from(stored.deprecated).into()),
-        ("version", of_newest(|v| &v.version).into()),
-        ("app_version", of_newest(|v| &v.app_version).into()),
-        ("description", (&chart.description).into()),
-        (
-            "versions",
-            i64::try_from(chart.versions.len())
-                .unwrap_or(i64::MAX)
-                .into(),
-        ),
-        ("icon_url", (&chart.icon).into()),
-    ];
-    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let places: Vec<String> = (1..=columns.len()).map(|n| format!("${n}")).collect();
-    let updates: Vec<String> = names
-        .iter()
-        .map(|name| format!("{name} = excluded.{name}"))
-        .collect();
-    let statement = format!(
-        "INSERT INTO tiphys_charts ({}) VALUES ({})
-        ON CONFLICT (repo_namespace, repo_name, chart_id) DO UPDATE SET {}",
-        names.join(", "),
-        places.join(", "),
-        updates.join(", ")
-    );
-    let values: Vec<super::Value> = columns.iter().map(|(_, value)| value.clone()).collect();
-    sql.execute(&statement, &values)?;
-    Ok(())
-}
-
-fn remove_old_files(sql: &mut dyn Sql, id: &RepoId, chart: &Chart) -> Result<(), CatalogError> {
-    let key = values![&id.name, &id.namespace, &chart.id];
-    let rows = sql.query(
-        "SELECT chart_files_id FROM files
-        WHERE repo_name = $1 AND repo_namespace = $2 AND chart_id = $3",
-        key,
-    )?;
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let now: HashSet<String> = chart
-        .versions
-        .iter()
-        .flat_map(|version| super::files::ids(&chart.id, &version.version))
-        .collect();
-    for row in rows.iter().filter(|row| !now.contains(row.text(0))) {
-        sql.execute(
-            "DELETE FROM files WHERE repo_namespace = $1 AND chart_files_id = $2 AND repo_name = $3
-            AND chart_id = $4",
-            values![&id.namespace, row.text(0), &id.name, &chart.id],
-        )?;
-    }
-    Ok(())
-}
-
-fn put_notes(
+pub(super) fn put_notes(
     sql: &mut dyn Sql,
     id: &RepoId,
     chart_id: &str,

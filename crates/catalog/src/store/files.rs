@@ -1,6 +1,10 @@
 //! Files of versions and icons of charts: what is there, and what an attempt gave.
 
-use super::{ProblemKind, Row, Sql, Store, batch, charts::put_problem, sql::values};
+use super::{
+    ProblemKind, Row, Sql, Store, batch,
+    charts::put_problem,
+    sql::{list, values},
+};
 use crate::{
     CatalogError,
     model::{Chart, ChartFiles},
@@ -56,6 +60,9 @@ pub enum IconOutcome {
     },
 }
 
+/// A chart, and the digests of its files that are there, by version.
+pub(crate) type WithDigests = (Chart, HashMap<String, String>);
+
 /// The ids that the files of a version may have. kubeapps knows the first; it is the same for two
 /// versions of two charts where a name ends like a version, and the second one of them gets the
 /// other.
@@ -67,27 +74,37 @@ pub(super) fn ids(chart_id: &str, version: &str) -> [String; 2] {
 }
 
 impl Store {
-    /// The digests of the files that are there, by version id.
-    pub(crate) fn file_digests(
+    /// Charts with the digests of their files that are there, by version.
+    pub(crate) fn with_digests(
         &self,
         id: &RepoId,
-        chart: &Chart,
-    ) -> Result<HashMap<String, String>, CatalogError> {
-        let rows = self.transaction(|sql| {
-            sql.query(
-                "SELECT chart_files_id, info->>'Digest' FROM files
-                WHERE repo_name = $1 AND repo_namespace = $2 AND chart_id = $3",
-                values![&id.name, &id.namespace, &chart.id],
-            )
+        charts: &[String],
+    ) -> Result<Vec<WithDigests>, CatalogError> {
+        let mut values = values![&id.namespace, &id.name].to_vec();
+        let of = list(&mut values, charts.iter().map(String::as_str));
+        let condition = format!("repo_namespace = $1 AND repo_name = $2 AND chart_id IN ({of})");
+        let (charts, digests) = self.read(|sql| {
+            let charts = format!("SELECT info FROM charts WHERE {condition} ORDER BY chart_id");
+            let digests = format!(
+                "SELECT chart_id, chart_files_id, info->>'Digest' FROM files WHERE {condition}"
+            );
+            Ok((sql.query(&charts, &values)?, sql.query(&digests, &values)?))
         })?;
-        let by_id: HashMap<&str, &str> =
-            rows.iter().map(|row| (row.text(0), row.text(1))).collect();
-        let versions = chart.versions.iter().filter_map(|version| {
-            let ids = ids(&chart.id, &version.version);
-            let found = ids.iter().find_map(|id| by_id.get(id.as_str()));
-            found.map(|digest| (version.version.clone(), (*digest).to_owned()))
-        });
-        Ok(versions.collect())
+        let by_id: HashMap<(&str, &str), &str> = digests
+            .iter()
+            .map(|row| ((row.text(0), row.text(1)), row.text(2)))
+            .collect();
+        let with_digests = |row: &Row| {
+            let chart: Chart = serde_json::from_str(row.text(0))?;
+            let known = chart.versions.iter().filter_map(|version| {
+                let ids = ids(&chart.id, &version.version);
+                let found = ids.iter().find_map(|id| by_id.get(&(&*chart.id, &**id)));
+                found.map(|digest| (version.version.clone(), (*digest).to_owned()))
+            });
+            let known = known.collect();
+            Ok((chart, known))
+        };
+        charts.iter().map(with_digests).collect()
     }
 
     /// Stores what attempts gave, in one transaction.
@@ -97,7 +114,7 @@ impl Store {
         rows: &[FilesRow],
         now: i64,
     ) -> Result<(), CatalogError> {
-        self.transaction(|sql| {
+        self.repeatable(|sql| {
             let mut parts = rows.chunks(batch::ROWS);
             parts.try_for_each(|part| batch::put(sql, id, part, now))
         })

@@ -12,18 +12,19 @@ mod postgres;
 mod read;
 mod repos;
 mod schema;
+mod sections;
 mod sql;
 mod sqlite;
 mod tags;
 mod tls;
 
 pub(crate) use address::{is_url, shown};
-pub(crate) use charts::StoredSection;
 pub(crate) use files::{FilesOutcome, FilesRow, IconOutcome, IconState};
 pub use kept::Kept;
 pub use postgres::PostgresOptions;
 pub use read::VersionOf;
 pub use repos::{RepoState, RepoStatus};
+pub(crate) use sections::StoredSection;
 pub(crate) use tags::KnownTag;
 pub use tls::{Ssl, SslMode};
 
@@ -129,6 +130,18 @@ impl Store {
     ) -> Result<T, CatalogError> {
         // Without this, two processes that both read first would both be refused.
         self.begin(TransactionBehavior::Immediate, work)
+    }
+
+    /// For work that is done again if it gets lost: in a crash of the server, the last transactions
+    /// may be missing, and all before them is there.
+    pub(crate) fn repeatable<T>(
+        &self,
+        work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
+    ) -> Result<T, CatalogError> {
+        match &self.0 {
+            Database::Sqlite(_) => self.transaction(work),
+            Database::Postgres(postgres) => postgres.repeatable(work),
+        }
     }
 
     /// For work that writes nothing: it does not wait for another process that does.

@@ -24,6 +24,9 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// Prepared statements that are kept.
 const STATEMENTS: usize = 128;
 
+/// A plan that was made while a table was empty would go on reading all of it when it is large.
+const PLANS: &str = "SET plan_cache_mode = force_custom_plan";
+
 /// Where a server is, and who asks.
 #[derive(Clone, Debug, Default)]
 pub struct PostgresOptions {
@@ -84,6 +87,10 @@ impl Postgres {
                 tracing::warn!(error = %CatalogError::from(e), "the database closed the connection");
             }
         });
+        // Servers before 12 do not know it.
+        if let Err(e) = client.batch_execute(PLANS).await {
+            tracing::debug!(error = %CatalogError::from(e), "statements keep their plans");
+        }
         Ok(Open {
             client,
             statements: HashMap::new(),
@@ -95,15 +102,31 @@ impl Postgres {
         &self,
         work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
     ) -> Result<T, CatalogError> {
+        self.run("BEGIN", work)
+    }
+
+    /// The same without waiting for the disk. A later transaction that waits, waits for this, too.
+    pub fn repeatable<T>(
+        &self,
+        work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
+    ) -> Result<T, CatalogError> {
+        self.run("BEGIN; SET LOCAL synchronous_commit = off", work)
+    }
+
+    fn run<T>(
+        &self,
+        begin: &str,
+        work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
+    ) -> Result<T, CatalogError> {
         let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // A connection that was lost meanwhile may show that only when it is used.
         let begun = kept.as_ref().is_some_and(|open| {
-            let begin = open.client.batch_execute("BEGIN");
+            let begin = open.client.batch_execute(begin);
             self.runtime.block_on(begin).is_ok()
         });
         if !begun {
             let open = self.runtime.block_on(self.connect())?;
-            self.runtime.block_on(open.client.batch_execute("BEGIN"))?;
+            self.runtime.block_on(open.client.batch_execute(begin))?;
             *kept = Some(open);
         }
         let open = kept.as_mut();

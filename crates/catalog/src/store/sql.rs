@@ -3,8 +3,10 @@
 //! A statement has `$1`, `$2` … for its parameters, in this order; nothing else is ever put into
 //! its text that came from outside.
 
-use crate::CatalogError;
+use crate::{CatalogError, model::storable};
 
+/// A parameter, or what is in a column. A text has no NUL, which PostgreSQL refuses: it becomes
+/// what the catalogue stores in its place, so that searches find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     Null,
@@ -12,21 +14,25 @@ pub enum Value {
     Text(String),
 }
 
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(if text.contains('\0') {
+            storable(&text)
+        } else {
+            text
+        })
+    }
+}
+
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
+        text.to_owned().into()
     }
 }
 
 impl From<&String> for Value {
     fn from(text: &String) -> Self {
-        Self::Text(text.clone())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text)
+        text.clone().into()
     }
 }
 
@@ -38,7 +44,7 @@ impl From<i64> for Value {
 
 impl From<Option<String>> for Value {
     fn from(text: Option<String>) -> Self {
-        text.map_or(Self::Null, Self::Text)
+        text.map_or(Self::Null, Self::from)
     }
 }
 
@@ -101,8 +107,69 @@ pub trait Sql {
     fn script(&mut self, sql: &str) -> Result<(), CatalogError>;
 }
 
+/// Adds texts to the values of a statement; returns their places, as `$3, $4`. The last text is
+/// repeated until there are as many as a power of two: a list of any length then makes few
+/// statements, which stay prepared.
+pub fn list<'t>(values: &mut Vec<Value>, texts: impl IntoIterator<Item = &'t str>) -> String {
+    let first = values.len() + 1;
+    values.extend(texts.into_iter().map(Value::from));
+    let count = values.len() + 1 - first;
+    let last = values.last().cloned().filter(|_| count > 0);
+    let padded = count.next_power_of_two();
+    values.extend(std::iter::repeat_n(
+        last.unwrap_or(Value::Null),
+        padded - count,
+    ));
+    places(first, padded)
+}
+
+/// `$FIRST, $FIRST+1, …`
+pub fn places(first: usize, count: usize) -> String {
+    let places: Vec<String> = (first..first + count).map(|n| format!("${n}")).collect();
+    places.join(", ")
+}
+
+/// Divides rows into parts whose lengths are powers of two, the longest first.
+pub fn parts<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let length = 1 << rows.len().checked_ilog2()?;
+        let part;
+        (part, rows) = rows.split_at(length);
+        Some(part)
+    })
+}
+
 /// Values of several types, as parameters.
 macro_rules! values {
     ($($value:expr),* $(,)?) => { &[$($crate::store::sql::Value::from($value)),*] };
 }
 pub(crate) use values;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_many_lengths_are_few_statements() {
+        for (texts, wanted) in [
+            (0, "$2"),
+            (1, "$2"),
+            (2, "$2, $3"),
+            (3, "$2, $3, $4, $5"),
+            (4, "$2, $3, $4, $5"),
+        ] {
+            let mut values = vec![Value::Int(1)];
+            let texts: Vec<String> = (0..texts).map(|n| n.to_string()).collect();
+            let found = list(&mut values, texts.iter().map(String::as_str));
+            assert_eq!(found, wanted);
+            assert_eq!(values.len(), 1 + wanted.split(", ").count());
+            let last = texts.last().map_or(Value::Null, Value::from);
+            assert_eq!(values.last(), Some(&last));
+        }
+        let rows: Vec<usize> = (0..77).collect();
+        let lengths: Vec<usize> = parts(&rows).map(<[usize]>::len).collect();
+        assert_eq!(lengths, [64, 8, 4, 1]);
+        assert!(parts(&rows).flatten().eq(&rows));
+        assert_eq!(parts(&[0; 0]).count(), 0);
+    }
+}

@@ -5,18 +5,23 @@ use crate::{
     CatalogError, Repository, Store, blocking,
     files::extract,
     index::plain_digest,
-    model::{Chart, ChartFiles, ChartVersion, RepoRef},
+    model::{ChartFiles, ChartVersion, RepoRef},
     repository::sha256,
     store::{FilesOutcome, FilesRow},
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
-use std::{future::Future, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 use tiphys_repo::{Known, RepoError};
 use tokio::sync::mpsc;
 
-/// Files that are stored in one transaction.
+/// Files that are stored in one transaction, and how long they wait for others.
 const BATCH: usize = 64;
+const GATHERING: Duration = Duration::from_millis(100);
+/// The largest archive that waits to be unpacked with others; changing threads for each costs more.
+const SMALL: usize = 64 << 10;
+/// Charts whose versions are looked up at once.
+const GROUP: usize = 16;
 /// How long to wait before an archive is asked for again.
 const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1_500)];
 
@@ -33,6 +38,20 @@ struct Job {
     version: ChartVersion,
 }
 
+/// A version whose archive was asked for.
+struct Answer {
+    chart_id: String,
+    version: String,
+    /// As the index writes it.
+    digest: String,
+    content: Content,
+}
+
+enum Content {
+    Packed(Vec<u8>),
+    Read(FilesOutcome),
+}
+
 impl CatalogSync {
     /// Reads the files of charts that are not there yet. Returns how many were read, and how many
     /// could not be.
@@ -41,8 +60,9 @@ impl CatalogSync {
         charts: &[String],
         part: Part,
     ) -> Result<(usize, usize), CatalogError> {
-        let jobs = stream::iter(charts.iter().cloned()).then(|chart_id| {
-            self.with_store(move |store, repository| jobs_of(store, repository, &chart_id, part))
+        let groups: Vec<Vec<String>> = charts.chunks(GROUP).map(<[String]>::to_vec).collect();
+        let jobs = stream::iter(groups).then(|charts| {
+            self.with_store(move |store, repository| jobs_of(store, repository, &charts, part))
         });
         self.work(jobs.map_ok(stream_of).try_flatten().boxed())
             .await
@@ -69,70 +89,60 @@ impl CatalogSync {
         &self,
         jobs: stream::BoxStream<'_, Result<Job, CatalogError>>,
     ) -> Result<(usize, usize), CatalogError> {
-        let (send, rows) = mpsc::channel(BATCH);
+        let (send, answers) = mpsc::channel(BATCH);
         let reading = async move {
             let read = jobs.map_ok(|job| async move { Ok(self.read(job).await) });
             let mut read = std::pin::pin!(read.try_buffer_unordered(CONCURRENCY));
-            while let Some(row) = read.try_next().await? {
+            while let Some(answer) = read.try_next().await? {
                 // Nobody receives any more when a write failed, which is what is told.
-                if send.send(row).await.is_err() {
+                if send.send(answer).await.is_err() {
                     break;
                 }
             }
             Ok(())
         };
-        let ((), counted) = futures::try_join!(reading, self.write(rows))?;
+        let ((), counted) = futures::try_join!(reading, self.write(answers))?;
         Ok(counted)
     }
 
-    /// Stores what is read, as much at once as has come meanwhile.
+    /// Stores what is read, many at once.
     async fn write(
         &self,
-        mut rows: mpsc::Receiver<FilesRow>,
+        mut answers: mpsc::Receiver<Answer>,
     ) -> Result<(usize, usize), CatalogError> {
         let (mut good, mut bad) = (0, 0);
         loop {
-            let mut batch = Vec::new();
-            if rows.recv_many(&mut batch, BATCH).await == 0 {
+            let batch = gathered(&mut answers).await;
+            if batch.is_empty() {
                 return Ok((good, bad));
             }
-            let failed = batch
-                .iter()
-                .filter(|row| matches!(row.outcome, FilesOutcome::Failed { .. }));
-            let failed = failed.count();
-            good += batch.len() - failed;
-            bad += failed;
-            let now = Timestamp::now().as_second();
-            self.with_store(move |store, repository| store.put_files(&repository.id, &batch, now))
+            let (read, failed) = self
+                .with_store(move |store, repository| put(store, repository, batch))
                 .await?;
+            good += read;
+            bad += failed;
         }
     }
 
-    async fn read(&self, job: Job) -> FilesRow {
+    async fn read(&self, job: Job) -> Answer {
         let Job { chart_id, version } = job;
+        let digest = version.digest.clone();
         let name = version.version.clone();
-        let outcome = match self.fetch(&chart_id, version).await {
-            Ok(outcome) => outcome,
-            Err(e) => FilesOutcome::Failed {
-                reason: e.to_string(),
-                is_other: false,
-            },
-        };
-        if let FilesOutcome::Failed { reason, .. } = &outcome {
-            tracing::warn!(chart = chart_id, version = name, "no files: {reason}");
-        }
-        FilesRow {
+        let content = self.fetch(&chart_id, version).await;
+        Answer {
             chart_id,
             version: name,
-            outcome,
+            digest,
+            content: content.unwrap_or_else(|e| {
+                Content::Read(FilesOutcome::Failed {
+                    reason: e.to_string(),
+                    is_other: false,
+                })
+            }),
         }
     }
 
-    async fn fetch(
-        &self,
-        chart_id: &str,
-        version: ChartVersion,
-    ) -> Result<FilesOutcome, CatalogError> {
+    async fn fetch(&self, chart_id: &str, version: ChartVersion) -> Result<Content, CatalogError> {
         let urls = version.urls.unwrap_or_default();
         let Some(url) = urls.into_iter().next() else {
             let why = format!("chart {chart_id:?} has no downloadable URLs");
@@ -141,15 +151,41 @@ impl CatalogSync {
         let nothing = Known::default();
         let fetched = patiently(|| self.remote.archive(&url, &nothing)).await?;
         let archive = fetched.unwrap_or_default().content;
-        let id = &self.repository.id;
-        let repo = RepoRef {
-            namespace: id.namespace.clone(),
-            name: id.name.clone(),
-            url: self.repository.url.clone(),
-            form: String::new(),
-        };
-        blocking(move || Ok(read_archive(&archive, version.digest, repo))).await
+        if archive.len() <= SMALL {
+            return Ok(Content::Packed(archive));
+        }
+        let repository = Arc::clone(&self.repository);
+        let outcome =
+            blocking(move || Ok(read_archive(&archive, version.digest, &repository))).await;
+        outcome.map(Content::Read)
     }
+}
+
+/// Returns how many were read, and how many could not be.
+fn put(
+    store: &Store,
+    repository: &Repository,
+    batch: Vec<Answer>,
+) -> Result<(usize, usize), CatalogError> {
+    let (mut failed, mut rows) = (0, Vec::with_capacity(batch.len()));
+    for answer in batch {
+        let (chart_id, version) = (answer.chart_id, answer.version);
+        let outcome = match answer.content {
+            Content::Read(outcome) => outcome,
+            Content::Packed(archive) => read_archive(&archive, answer.digest, repository),
+        };
+        if let FilesOutcome::Failed { reason, .. } = &outcome {
+            tracing::warn!(chart = chart_id, version, "no files: {reason}");
+            failed += 1;
+        }
+        rows.push(FilesRow {
+            chart_id,
+            version,
+            outcome,
+        });
+    }
+    store.put_files(&repository.id, &rows, Timestamp::now().as_second())?;
+    Ok((rows.len() - failed, failed))
 }
 
 /// Whether an archive has the digest that the index says, if it says one; else what differs.
@@ -163,7 +199,7 @@ pub(super) fn checked(archive: &[u8], digest: &str) -> Result<(), String> {
     ))
 }
 
-fn read_archive(archive: &[u8], digest: String, repo: RepoRef) -> FilesOutcome {
+fn read_archive(archive: &[u8], digest: String, repository: &Repository) -> FilesOutcome {
     if let Err(reason) = checked(archive, &digest) {
         return FilesOutcome::Failed {
             reason,
@@ -181,7 +217,12 @@ fn read_archive(archive: &[u8], digest: String, repo: RepoRef) -> FilesOutcome {
             values: files.values,
             additional_values: files.additional_values,
             schema: files.schema,
-            repo,
+            repo: RepoRef {
+                namespace: repository.id.namespace.clone(),
+                name: repository.id.name.clone(),
+                url: repository.url.clone(),
+                form: String::new(),
+            },
             digest,
         })),
     }
@@ -211,23 +252,38 @@ fn stream_of(jobs: Vec<Job>) -> impl stream::Stream<Item = Result<Job, CatalogEr
     stream::iter(jobs.into_iter().map(Ok))
 }
 
-/// The versions of a chart whose files are not there, or are of another archive.
+/// What comes within a while; empty: nothing comes any more.
+async fn gathered<T>(rows: &mut mpsc::Receiver<T>) -> Vec<T> {
+    let mut batch = Vec::with_capacity(BATCH);
+    if rows.recv_many(&mut batch, BATCH).await == 0 {
+        return batch;
+    }
+    let until = tokio::time::Instant::now() + GATHERING;
+    while batch.len() < BATCH {
+        let left = BATCH - batch.len();
+        let more = tokio::time::timeout_at(until, rows.recv_many(&mut batch, left));
+        if matches!(more.await, Ok(0) | Err(_)) {
+            break;
+        }
+    }
+    batch
+}
+
+/// The versions of charts whose files are not there, or are of another archive.
 fn jobs_of(
     store: &Store,
     repository: &Repository,
-    chart_id: &str,
+    charts: &[String],
     part: Part,
 ) -> Result<Vec<Job>, CatalogError> {
-    let Some(chart) = store.chart(&repository.id, chart_id)? else {
-        return Ok(Vec::new());
-    };
-    let known = store.file_digests(&repository.id, &chart)?;
-    let Chart { versions, .. } = chart;
-    let versions = versions.into_iter().enumerate().filter(|(place, version)| {
-        (*place == 0) == (part == Part::Newest)
-            && known.get(&version.version) != Some(&version.digest)
-    });
-    Ok(versions
-        .map(|(_, version)| job(chart_id, version))
-        .collect())
+    let mut jobs = Vec::new();
+    for (chart, known) in store.with_digests(&repository.id, charts)? {
+        let versions = chart.versions.into_iter().enumerate();
+        let wanted = versions.filter(|(place, version)| {
+            (*place == 0) == (part == Part::Newest)
+                && known.get(&version.version) != Some(&version.digest)
+        });
+        jobs.extend(wanted.map(|(_, version)| job(&chart.id, version)));
+    }
+    Ok(jobs)
 }

@@ -3,12 +3,16 @@
 use crate::{
     CatalogError, Repository, Store,
     filter::Compiled,
-    index::{Index, Note, Parsed, Section},
+    index::{Index, IndexFault, Note, Parsed, Section},
     repository::Form,
     store::StoredSection,
 };
 use jiff::Timestamp;
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    io::{Read, Seek},
+};
+use tiphys_repo::Seekable;
 
 /// Sections, and versions of charts, that are stored in one transaction.
 const SECTIONS: usize = 64;
@@ -29,12 +33,15 @@ pub(super) struct Imported {
 pub(super) fn run(
     store: &Store,
     repository: &Repository,
-    content: &[u8],
+    content: &mut dyn Seekable,
     use_marks: bool,
 ) -> Result<Imported, CatalogError> {
-    let unreadable = |reason: String| CatalogError::Index {
-        url: super::shown(&repository.url),
-        reason,
+    let unreadable = |fault: IndexFault| match fault {
+        IndexFault::Content(reason) | IndexFault::Undivided(reason) => CatalogError::Index {
+            url: super::shown(&repository.url),
+            reason,
+        },
+        IndexFault::Unread(e) => CatalogError::Internal(format!("the index was lost: {e}")),
     };
     let mut import = Import {
         store,
@@ -48,33 +55,36 @@ pub(super) fn run(
         versions: 0,
         imported: Imported::default(),
     };
-    let index = Index::read(content, repository.form).map_err(unreadable)?;
-    match import.sections(index) {
-        Ok(()) => {}
-        Err(Stopped::Failed(e)) => return Err(e),
-        Err(Stopped::Undivided(reason)) => {
-            tracing::debug!(reason, "an index is read as a whole");
-            let text = std::str::from_utf8(content).map_err(|e| unreadable(e.to_string()))?;
-            let index = Index::read_whole(text, repository.form).map_err(unreadable)?;
-            import.begin_again();
-            import.sections(index).map_err(|stopped| match stopped {
-                Stopped::Undivided(reason) => unreadable(reason),
-                Stopped::Failed(e) => e,
-            })?;
-        }
+    let index = Index::read(&mut *content, repository.form).map_err(unreadable)?;
+    let mut ended = import.sections(index);
+    if let Err(Stopped::Unreadable(IndexFault::Undivided(reason))) = ended {
+        tracing::debug!(reason, "an index is read as a whole");
+        let index = Index::read_whole(content, repository.form).map_err(unreadable)?;
+        import.begin_again();
+        ended = import.sections(index);
     }
+    ended.map_err(|stopped| match stopped {
+        Stopped::Unreadable(fault) => unreadable(fault),
+        Stopped::Failed(e) => e,
+    })?;
     import.finish()
 }
 
 /// Why the sections were not imported.
 enum Stopped {
-    Undivided(String),
+    Unreadable(IndexFault),
     Failed(CatalogError),
 }
 
 impl From<CatalogError> for Stopped {
     fn from(e: CatalogError) -> Self {
         Self::Failed(e)
+    }
+}
+
+impl From<IndexFault> for Stopped {
+    fn from(fault: IndexFault) -> Self {
+        Self::Unreadable(fault)
     }
 }
 
@@ -103,10 +113,10 @@ impl Import<'_> {
         self.imported = Imported::default();
     }
 
-    fn sections(&mut self, mut index: Index<'_>) -> Result<(), Stopped> {
+    fn sections(&mut self, index: Index<impl Read + Seek>) -> Result<(), Stopped> {
         let marks = self.store.marks(&self.repository.id)?;
-        index.sections.sort_by(|a, b| a.key.cmp(&b.key));
-        for section in &index.sections {
+        for section in index {
+            let section = section?;
             let mark = marks.get(&section.key).filter(|_| self.use_marks);
             match mark.filter(|mark| mark.sha == section.sha) {
                 Some(mark) => {
@@ -118,16 +128,15 @@ impl Import<'_> {
                     }
                 }
                 None => {
-                    let parsed = section.parse(self.repository);
-                    let parsed = parsed.map_err(Stopped::Undivided)?;
-                    self.section(section, parsed)?;
+                    let parsed = section.parse(self.repository)?;
+                    self.section(&section, parsed)?;
                 }
             }
         }
         Ok(self.flush()?)
     }
 
-    fn section(&mut self, section: &Section<'_>, parsed: Parsed) -> Result<(), CatalogError> {
+    fn section(&mut self, section: &Section, parsed: Parsed) -> Result<(), CatalogError> {
         let skipped = parsed.notes.iter().filter(|note| !note.is_shown).count();
         self.imported.skipped += i64::try_from(skipped).unwrap_or(i64::MAX);
         let Some(chart) = parsed.chart else {
@@ -163,7 +172,7 @@ impl Import<'_> {
         })
     }
 
-    fn note(&mut self, section: &Section<'_>, notes: Vec<Note>) -> Result<(), CatalogError> {
+    fn note(&mut self, section: &Section, notes: Vec<Note>) -> Result<(), CatalogError> {
         if notes.is_empty() {
             return Ok(());
         }

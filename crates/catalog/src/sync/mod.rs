@@ -13,11 +13,11 @@ mod registry;
 
 pub use registry::Source;
 
-use crate::{CatalogError, Repository, Store, blocking, repository::sha256, store::RepoState};
+use crate::{CatalogError, Repository, Store, blocking, store::RepoState};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::{Arc, Weak};
-use tiphys_repo::{ChartRemote, Fetched, Known};
+use tiphys_repo::{ChartRemote, Known, Spooled};
 
 /// Files and icons that are read at the same time.
 const CONCURRENCY: usize = 10;
@@ -123,10 +123,11 @@ impl CatalogSync {
         let Some(fetched) = self.remote.index(&known).await? else {
             return self.retry(before).await;
         };
-        let Fetched {
-            content, version, ..
+        let Spooled {
+            mut content,
+            sha256: checksum,
+            version,
         } = fetched;
-        let (checksum, content) = blocking(move || Ok((sha256(&content), content))).await?;
         let mut state = RepoState {
             our_checksum: checksum.clone(),
             checksum,
@@ -139,7 +140,9 @@ impl CatalogSync {
             return self.retry(state).await;
         }
         let imported = self
-            .with_store(move |store, repository| import::run(store, repository, &content, is_ours))
+            .with_store(move |store, repository| {
+                import::run(store, repository, &mut *content, is_ours)
+            })
             .await?;
         state.skipped = imported.skipped;
         let mut report = SyncReport {

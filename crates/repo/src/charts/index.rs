@@ -5,6 +5,7 @@
 //! without being parsed. That is possible in the form that Helm writes; an index in any other form
 //! is parsed as a whole.
 
+use super::divide::sections;
 use serde_json::Value;
 use std::{
     cmp::Ordering,
@@ -233,83 +234,6 @@ fn entry_of(entry: &Value) -> Result<Entry, String> {
             .collect(),
         digest: text("digest"),
     })
-}
-
-/// The charts of an index and their lines. `None` if the index is not in the block style that Helm
-/// writes, so that it cannot be divided by indentation.
-pub fn sections(text: &str) -> Option<Vec<(String, &str)>> {
-    // To YAML a lone carriage return ends a line, too.
-    if text
-        .split('\r')
-        .skip(1)
-        .any(|after| !after.starts_with('\n'))
-    {
-        return None;
-    }
-    let start = if text.starts_with("entries:") {
-        0
-    } else {
-        text.find("\nentries:")? + 1
-    };
-    let body = text.get(start..)?;
-    let first_line = body.split('\n').next()?;
-    if first_line.trim_end() != "entries:" {
-        return None;
-    }
-    let mut sections: Vec<(String, usize, usize)> = Vec::new();
-    let (mut at, mut indent) = (start + first_line.len() + 1, 0);
-    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        let line = rest.split('\n').next().unwrap_or(rest);
-        let end = at + line.len() + 1;
-        let blanks = line.len() - line.trim_start_matches(' ').len();
-        let content = line.get(blanks..).unwrap_or_default().trim_end();
-        if content.is_empty() || content.starts_with('#') {
-            at = end;
-            continue;
-        }
-        if content.starts_with('\t') {
-            return None;
-        }
-        if blanks == 0 {
-            break;
-        }
-        if indent == 0 {
-            indent = blanks;
-        }
-        if blanks < indent {
-            return None;
-        }
-        if blanks == indent && !content.starts_with("- ") && content != "-" {
-            sections.push((name_of(content)?, at, at));
-        }
-        let last = sections.last_mut()?;
-        last.2 = end.min(text.len());
-        at = end;
-    }
-    // The last of two keys counts, and only the first was looked at.
-    let is_again = |line: &str| name_of(line.trim_end()).is_some_and(|key| key == "entries");
-    if text.get(at..).unwrap_or_default().lines().any(is_again) {
-        return None;
-    }
-    sections
-        .into_iter()
-        .map(|(name, from, to)| Some((name, text.get(from..to)?)))
-        .collect()
-}
-
-/// The key of a line such as `demo:`; `None` if it is not plain or quoted text.
-fn name_of(content: &str) -> Option<String> {
-    let (key, rest) = match content.as_bytes().first()? {
-        quote @ (b'"' | b'\'') => {
-            let quote = char::from(*quote);
-            let (key, rest) = content.get(1..)?.split_once(quote)?;
-            (key, rest.strip_prefix(':')?)
-        }
-        first if first.is_ascii_alphanumeric() => content.split_once(':')?,
-        _ => return None,
-    };
-    let is_end = rest.is_empty() || rest.starts_with(' ');
-    (is_end && !key.contains(['\\', '#', ' '])).then(|| key.to_owned())
 }
 
 /// The lines of a chart that hold the fields that are read; those of entries in any other form are

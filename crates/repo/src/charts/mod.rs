@@ -4,11 +4,15 @@
 //! than [`INDEX_TTL`], and then downloaded only when they changed; archives are kept unpacked, by
 //! what identifies them in the index.
 
+mod divide;
 mod index;
 mod remote;
+mod spool;
 
-pub use index::{limits as index_limits, sections as index_sections, whole as whole_index};
+pub use divide::{Divider, Place, Undivided};
+pub use index::{limits as index_limits, whole as whole_index};
 pub use remote::{ChartRemote, Fetched, Known, RemoteOptions};
+pub use spool::{Seekable, Spooled};
 
 pub use index::{index_versions, read_index};
 
@@ -342,7 +346,7 @@ impl Charts {
                     file.persist(&to).map_err(|e| failed(e.error))?;
                     Ok(Index {
                         asked,
-                        version: document.version,
+                        version: document.about.version,
                         path: to,
                     })
                 })

@@ -4,11 +4,14 @@
 //! Main type: [`ChartRemote`]. The addresses, limits and the rule who receives credentials are
 //! those of [`super::Charts`].
 
-use super::{ARCHIVE_BYTES, INDEX_BYTES, archive_url, index_url, is_same_origin};
+use super::{
+    ARCHIVE_BYTES, INDEX_BYTES, archive_url, index_url, is_same_origin,
+    spool::{Spool, Spooled},
+};
 use crate::{
     ContactWatch, RepoAccess, RepoError, Secret,
     common::{Common, no_look_ups},
-    http::{Document, Downloads, Question, Validators},
+    http::{About, Downloads, Question, Validators},
     shares::Shares,
     url::{percent_decode, refuse},
 };
@@ -69,7 +72,7 @@ impl ChartRemote {
             contacts: ContactWatch::default(),
             look_ups: no_look_ups(),
         });
-        let mut downloads = Downloads::new(options.timeout, common);
+        let mut downloads = Downloads::new(options.timeout, common).with_common_clients();
         if !options.agent.is_empty() {
             downloads = downloads.named(options.agent);
         }
@@ -81,9 +84,21 @@ impl ChartRemote {
     }
 
     /// The index; `None` if the server says that it is the known one.
-    pub async fn index(&self, known: &Known) -> Result<Option<Fetched>, RepoError> {
+    pub async fn index(&self, known: &Known) -> Result<Option<Spooled>, RepoError> {
         let url = index_url(&self.access.url)?;
-        self.get(&url, true, INDEX_BYTES, known).await
+        let validators = validators(known);
+        let question = Question {
+            url: &url,
+            with_credentials: true,
+            limit: INDEX_BYTES,
+            known: validators.as_ref(),
+        };
+        let mut spool = Spool::new().await?;
+        let found = self.downloads.get_into(&self.access, &question, &mut spool);
+        match found.await? {
+            None => Ok(None),
+            Some(about) => Ok(Some(spool.finish(version(&about)).await?)),
+        }
     }
 
     /// The address of an archive or a picture that the index writes so.
@@ -131,24 +146,28 @@ impl ChartRemote {
         limit: u64,
         known: &Known,
     ) -> Result<Option<Fetched>, RepoError> {
-        let is_known = *known != Known::default();
-        let known = Validators::new(&known.etag, &known.modified);
+        let validators = validators(known);
         let question = Question {
             url,
             with_credentials,
             limit,
-            known: is_known.then_some(&known),
+            known: validators.as_ref(),
         };
         let found = self.downloads.get(&self.access, &question).await?;
-        Ok(found.map(fetched))
+        Ok(found.map(|document| Fetched {
+            version: version(&document.about),
+            kind: document.about.kind,
+            content: document.content,
+        }))
     }
 }
 
-fn fetched(document: Document) -> Fetched {
-    let (etag, modified) = document.version.texts();
-    Fetched {
-        content: document.content,
-        kind: document.kind,
-        version: Known { etag, modified },
-    }
+fn validators(known: &Known) -> Option<Validators> {
+    let is_known = *known != Known::default();
+    is_known.then(|| Validators::new(&known.etag, &known.modified))
+}
+
+fn version(about: &About) -> Known {
+    let (etag, modified) = about.version.texts();
+    Known { etag, modified }
 }

@@ -115,9 +115,9 @@ mod tests {
         let made = Charts::new(7, 3, 12);
         assert_eq!(made.archives.len(), 37);
         let read = |text: &'static str| {
-            let index = Index::read(text.as_bytes(), Form::Helm).expect("an index");
-            let sections = index.sections.iter();
-            let pairs = sections.map(|section| (section.key.clone(), section.sha.clone()));
+            let index = Index::read(std::io::Cursor::new(text), Form::Helm).expect("an index");
+            let sections = index.map(|section| section.expect("a section"));
+            let pairs = sections.map(|section| (section.key, section.sha));
             pairs.collect::<Vec<_>>()
         };
         let before = read(made.index.clone().leak());

@@ -1,16 +1,20 @@
 //! The chart catalogue: a large generated repository on loopback is read for the first time,
-//! unchanged, and with one version more; then it is searched. Another asset-syncer can be measured
-//! in the same run, on the same PostgreSQL.
+//! unchanged, and with one version more; then it is searched. Syncs are measured inside a process
+//! that goes on, as the control plane makes them, and as programs, as Jobs start them. Another
+//! asset-syncer can be measured in the same run, on the same PostgreSQL.
 //!
 //! Main function: [`run`].
 
 mod charts;
+pub mod inside;
 mod search;
 mod server;
 
 use super::{CatalogArgs, Output, process, subject::times};
 use anyhow::{Context, ensure};
 use charts::Charts;
+use inside::Inside;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use server::Server;
 use std::{
@@ -28,12 +32,19 @@ const NAMESPACE: &str = "bench";
 const LOOK: Duration = Duration::from_millis(2);
 
 /// The resources of one run of a program. Not those of the database.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Used {
     seconds: f64,
     cpu: f64,
+    /// At its peak.
     mebibytes: f64,
+    /// What the process had before.
+    before: f64,
 }
+
+/// Runs of an unchanged repository whose average counts: of a program, and inside a process.
+const PROGRAMS: u32 = 10;
+const INSIDE: u32 = 100;
 
 /// The three runs of one program.
 struct Figures {
@@ -64,13 +75,18 @@ pub fn run(root: &Path, args: &CatalogArgs) -> anyhow::Result<()> {
     for name in [MEASURED, MORE] {
         once(local(&["repos", "add", name, &server.url(name)]))?;
     }
-    let mut figures = vec![three("tiphys, SQLite", &server, || {
-        local(&["sync", MEASURED])
-    })?];
+    let file = folder.path().join("inside.db").display().to_string();
+    let mut figures = vec![
+        inside("tiphys in process, SQLite", &server, &file)?,
+        three("tiphys, SQLite", &server, || local(&["sync", MEASURED]))?,
+    ];
     let postgres = Postgres::start();
     match &postgres {
         None => eprintln!("no PostgreSQL is here: only SQLite is measured"),
         Some(postgres) => {
+            let (port, name) = (postgres.port(), postgres.database());
+            let url = format!("postgres://{USER}:none@127.0.0.1:{port}/{name}?sslmode=disable");
+            figures.push(inside("tiphys in process, PostgreSQL", &server, &url)?);
             let others = args.asset_syncer.iter();
             let others = others.map(|other| (other.as_path(), "asset-syncer", false));
             let ours = (program.as_path(), "tiphys, PostgreSQL", true);
@@ -145,7 +161,7 @@ fn three(subject: &str, server: &Server, command: impl Fn() -> Command) -> anyho
     server.change(MEASURED, false)?;
     eprintln!("{subject}: first sync");
     let first = once(command())?;
-    let unchanged = once(command())?;
+    let unchanged = average(PROGRAMS, || once(command()))?;
     server.change(MEASURED, true)?;
     eprintln!("{subject}: one version more");
     let changed = once(command())?;
@@ -155,6 +171,36 @@ fn three(subject: &str, server: &Server, command: impl Fn() -> Command) -> anyho
         unchanged,
         changed,
     })
+}
+
+/// The same inside one process.
+fn inside(subject: &str, server: &Server, database: &str) -> anyhow::Result<Figures> {
+    server.change(MEASURED, false)?;
+    eprintln!("{subject}: first sync");
+    let mut syncs = Inside::start(database, &server.url(MEASURED))?;
+    let first = syncs.syncs(1)?;
+    let unchanged = syncs.syncs(INSIDE)?;
+    server.change(MEASURED, true)?;
+    eprintln!("{subject}: one version more");
+    let changed = syncs.syncs(1)?;
+    Ok(Figures {
+        subject: subject.to_owned(),
+        first,
+        unchanged,
+        changed,
+    })
+}
+
+/// The times of one run, and the largest peak.
+fn average(runs: u32, run: impl Fn() -> anyhow::Result<Used>) -> anyhow::Result<Used> {
+    let mut all = Used::default();
+    for _ in 0..runs {
+        let used = run()?;
+        all.seconds += used.seconds / f64::from(runs);
+        all.cpu += used.cpu / f64::from(runs);
+        all.mebibytes = all.mebibytes.max(used.mebibytes);
+    }
+    Ok(all)
 }
 
 /// Runs a program to its end.
@@ -182,6 +228,7 @@ fn once(mut command: Command) -> anyhow::Result<Used> {
         seconds: start.elapsed().as_secs_f64(),
         cpu: process::children_cpu_seconds()? - before,
         mebibytes,
+        before: 0.0,
     })
 }
 
@@ -197,7 +244,7 @@ impl Figures {
 
 fn show(output: Output, figures: &[Figures], found: &[search::Found]) {
     if output == Output::Json {
-        let used = |used: Used| json!({"seconds": used.seconds, "cpu_s": used.cpu, "peak_mib": used.mebibytes});
+        let used = |used: Used| json!({"seconds": used.seconds, "cpu_s": used.cpu, "peak_mib": used.mebibytes, "before_mib": used.before});
         let syncs: Vec<Value> = figures
             .iter()
             .map(|f| json!({"subject": f.subject, "first": used(f.first), "unchanged": used(f.unchanged), "changed": used(f.changed)}))
@@ -218,16 +265,18 @@ fn show(output: Output, figures: &[Figures], found: &[search::Found]) {
             let beside = beside.map(|others| {
                 let other = others[number].1;
                 format!(
-                    "   asset-syncer takes {} as long, {} the memory",
+                    "   asset-syncer takes {} as long, {} the CPU, {} the memory",
                     times(used.seconds, other.seconds),
+                    times(used.cpu, other.cpu),
                     times(used.mebibytes, other.mebibytes)
                 )
             });
             println!(
-                "  {run:17} {:8.2} s {:8.2} CPU-s {:7.1} MiB{}",
+                "  {run:17} {:9.4} s {:9.4} CPU-s {:7.1} MiB (before {:.1}){}",
                 used.seconds,
                 used.cpu,
                 used.mebibytes,
+                used.before,
                 beside.unwrap_or_default()
             );
         }

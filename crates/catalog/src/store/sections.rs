@@ -1,0 +1,269 @@
+//! Storing sections of an index: what is new of many at once, because a statement costs a round trip
+//! to a server, and what is there already chart by chart.
+
+use super::{
+    Row, Sql, Store, Value,
+    charts::put_notes,
+    sql::{list, parts, places, values},
+};
+use crate::{
+    CatalogError,
+    index::Note,
+    model::{Chart, ChartVersion},
+    repository::RepoId,
+    search::{folded, searched_text},
+};
+use std::collections::{HashMap, HashSet};
+
+/// A section of an index with what belongs to it in our tables.
+pub struct StoredSection {
+    /// `None`: only the notes, why it has no usable entry.
+    pub chart: Option<Chart>,
+    pub key: String,
+    pub sha: String,
+    pub deprecated: bool,
+    pub notes: Vec<Note>,
+}
+
+type WithChart<'s> = (&'s StoredSection, &'s Chart);
+
+/// Our columns, without those that say what was read of icons and files.
+const COLUMNS: [&str; 18] = [
+    "repo_namespace",
+    "repo_name",
+    "chart_id",
+    "entry_key",
+    "entry_sha",
+    "skipped",
+    "name",
+    "folded_name",
+    "folded_keywords",
+    "folded_text",
+    "category",
+    "keywords",
+    "deprecated",
+    "version",
+    "app_version",
+    "description",
+    "versions",
+    "icon_url",
+];
+
+impl Store {
+    /// Stores sections of an index, in one transaction. An icon stays as long as its address does.
+    /// Files of versions that a chart does not have any more are removed.
+    pub(crate) fn put_sections(
+        &self,
+        id: &RepoId,
+        sections: &[StoredSection],
+        now: i64,
+    ) -> Result<(), CatalogError> {
+        let charts: Vec<WithChart<'_>> = sections
+            .iter()
+            .filter_map(|stored| Some((stored, stored.chart.as_ref()?)))
+            .collect();
+        self.repeatable(|sql| {
+            sql.execute(
+                "INSERT INTO repos (namespace, name) VALUES ($1, $2)
+                ON CONFLICT (namespace, name) DO NOTHING",
+                values![&id.namespace, &id.name],
+            )?;
+            put_charts(sql, id, &charts)?;
+            for stored in sections {
+                let chart_id = match &stored.chart {
+                    Some(chart) => chart.id.clone(),
+                    None => format!("{}/{}", id.name, stored.key),
+                };
+                put_notes(sql, id, &chart_id, &stored.notes, now)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn put_charts(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    charts: &[WithChart<'_>],
+) -> Result<(), CatalogError> {
+    if charts.is_empty() {
+        return Ok(());
+    }
+    let (condition, values) = of_charts(id, charts);
+    sql.execute(
+        &format!("DELETE FROM tiphys_problems WHERE {condition}"),
+        &values,
+    )?;
+    let before = sql.query(
+        &format!(
+            "SELECT chart_id, info->>'icon', info->>'raw_icon', info->>'icon_content_type'
+            FROM charts WHERE {condition}"
+        ),
+        &values,
+    )?;
+    let before: HashMap<&str, &Row> = before.iter().map(|row| (row.text(0), row)).collect();
+    let mut seen = HashSet::new();
+    let (new, there): (Vec<_>, Vec<_>) = charts
+        .iter()
+        .copied()
+        .partition(|(_, chart)| !before.contains_key(&*chart.id) && seen.insert(&*chart.id));
+    put_new(sql, id, &new)?;
+    for with_chart @ (_, chart) in there {
+        put_document(sql, id, chart, before.get(&*chart.id).copied())?;
+        forget_icon(sql, id, chart)?;
+        put_rows(sql, id, &[with_chart])?;
+        remove_old_files(sql, id, chart)?;
+    }
+    Ok(())
+}
+
+/// A statement's condition and values.
+fn of_charts(id: &RepoId, charts: &[WithChart<'_>]) -> (String, Vec<Value>) {
+    let mut values = values![&id.namespace, &id.name].to_vec();
+    let ids = list(&mut values, charts.iter().map(|(_, chart)| &*chart.id));
+    let condition = format!("repo_namespace = $1 AND repo_name = $2 AND chart_id IN ({ids})");
+    (condition, values)
+}
+
+/// Charts that have no document.
+fn put_new(sql: &mut dyn Sql, id: &RepoId, new: &[WithChart<'_>]) -> Result<(), CatalogError> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    // What is known of an icon is not known any more: there is none.
+    let (condition, values) = of_charts(id, new);
+    sql.execute(
+        &format!("DELETE FROM tiphys_charts WHERE {condition}"),
+        &values,
+    )?;
+    for part in parts(new) {
+        let mut values = Vec::with_capacity(part.len() * 4);
+        for (_, chart) in part {
+            values.extend([&id.namespace, &id.name, &chart.id].map(Value::from));
+            values.push(serde_json::to_string(chart)?.into());
+        }
+        sql.execute(
+            &format!(
+                "INSERT INTO charts (repo_namespace, repo_name, chart_id, info) VALUES {}",
+                tuples(part.len(), 4)
+            ),
+            &values,
+        )?;
+        put_rows(sql, id, part)?;
+    }
+    Ok(())
+}
+
+/// `($1, $2), ($3, $4)`
+fn tuples(rows: usize, columns: usize) -> String {
+    let row = |row| format!("({})", places(row * columns + 1, columns));
+    let rows: Vec<String> = (0..rows).map(row).collect();
+    rows.join(", ")
+}
+
+/// The document as kubeapps reads it. A row that would not change is not written.
+fn put_document(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    chart: &Chart,
+    before: Option<&Row>,
+) -> Result<(), CatalogError> {
+    let mut document = chart.clone();
+    if let Some(before) = before.filter(|before| before.text(1) == chart.icon) {
+        document.raw_icon = before.optional_text(2);
+        document.icon_content_type = before.text(3).to_owned();
+    }
+    let text = serde_json::to_string(&document)?;
+    sql.execute(
+        "INSERT INTO charts (repo_namespace, repo_name, chart_id, info) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (repo_name, repo_namespace, chart_id) DO UPDATE SET info = $5
+        WHERE charts.info IS DISTINCT FROM $6",
+        values![&id.namespace, &id.name, &chart.id, &text, &text, &text],
+    )?;
+    Ok(())
+}
+
+fn forget_icon(sql: &mut dyn Sql, id: &RepoId, chart: &Chart) -> Result<(), CatalogError> {
+    sql.execute(
+        "DELETE FROM tiphys_charts
+        WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3 AND icon_url <> $4",
+        values![&id.namespace, &id.name, &chart.id, &chart.icon],
+    )?;
+    Ok(())
+}
+
+fn put_rows(sql: &mut dyn Sql, id: &RepoId, charts: &[WithChart<'_>]) -> Result<(), CatalogError> {
+    let mut values = Vec::with_capacity(charts.len() * COLUMNS.len());
+    for (stored, chart) in charts {
+        values.extend(row(id, stored, chart)?);
+    }
+    let updates = COLUMNS.map(|name| format!("{name} = excluded.{name}"));
+    sql.execute(
+        &format!(
+            "INSERT INTO tiphys_charts ({}) VALUES {}
+            ON CONFLICT (repo_namespace, repo_name, chart_id) DO UPDATE SET {}",
+            COLUMNS.join(", "),
+            tuples(charts.len(), COLUMNS.len()),
+            updates.join(", ")
+        ),
+        &values,
+    )?;
+    Ok(())
+}
+
+fn row(
+    id: &RepoId,
+    stored: &StoredSection,
+    chart: &Chart,
+) -> Result<[Value; COLUMNS.len()], CatalogError> {
+    let newest = chart.versions.first();
+    let of_newest = |field: fn(&ChartVersion) -> &String| newest.map(field).cloned();
+    let keywords = chart.keywords.clone().unwrap_or_default();
+    let skipped = stored.notes.iter().filter(|note| !note.is_shown).count();
+    let number = |count: usize| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
+    Ok([
+        (&id.namespace).into(),
+        (&id.name).into(),
+        (&chart.id).into(),
+        (&stored.key).into(),
+        (&stored.sha).into(),
+        number(skipped),
+        (&chart.name).into(),
+        folded(&chart.name).into(),
+        folded(&keywords.join("\n")).into(),
+        folded(&searched_text(chart)).into(),
+        (&chart.category).into(),
+        serde_json::to_string(&keywords)?.into(),
+        i64::from(stored.deprecated).into(),
+        of_newest(|v| &v.version).unwrap_or_default().into(),
+        of_newest(|v| &v.app_version).unwrap_or_default().into(),
+        (&chart.description).into(),
+        number(chart.versions.len()),
+        (&chart.icon).into(),
+    ])
+}
+
+fn remove_old_files(sql: &mut dyn Sql, id: &RepoId, chart: &Chart) -> Result<(), CatalogError> {
+    let key = values![&id.name, &id.namespace, &chart.id];
+    let rows = sql.query(
+        "SELECT chart_files_id FROM files
+        WHERE repo_name = $1 AND repo_namespace = $2 AND chart_id = $3",
+        key,
+    )?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let now: HashSet<String> = chart
+        .versions
+        .iter()
+        .flat_map(|version| super::files::ids(&chart.id, &version.version))
+        .collect();
+    for row in rows.iter().filter(|row| !now.contains(row.text(0))) {
+        sql.execute(
+            "DELETE FROM files WHERE repo_namespace = $1 AND chart_files_id = $2 AND repo_name = $3
+            AND chart_id = $4",
+            values![&id.namespace, row.text(0), &id.name, &chart.id],
+        )?;
+    }
+    Ok(())
+}
