@@ -48,7 +48,7 @@ mod tests {
                     revision: "x".to_owned(),
                 },
                 Code::Unknown,
-                "unable to resolve 'x' to a commit SHA",
+                "unable to resolve 'x' to a commit SHA: revision not found",
             ),
             (
                 glob.into(),

@@ -76,7 +76,7 @@ async fn only_the_paths_of_an_application_matter() {
     let e = client.update_revision(&gone).await.expect_err("missing");
     assert_eq!(
         e.to_string(),
-        "rpc error: code = Internal desc = unable to resolve git revision gone: unable to resolve 'gone' to a commit SHA"
+        "rpc error: code = Internal desc = unable to resolve git revision gone: unable to resolve 'gone' to a commit SHA: revision not found"
     );
 }
 

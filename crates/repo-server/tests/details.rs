@@ -85,7 +85,7 @@ async fn each_type_has_its_own() {
         gone,
         (
             "3".to_owned(),
-            "unable to resolve 'gone' to a commit SHA".to_owned()
+            "unable to resolve 'gone' to a commit SHA: revision not found".to_owned()
         )
     );
 }

@@ -184,7 +184,7 @@ async fn values_come_from_another_source() {
         ..target.clone()
     };
     let unknown = format!(
-        "Unknown desc = failed to get git client for repo {}: unable to resolve 'gone' to a commit SHA",
+        "Unknown desc = failed to get git client for repo {}: unable to resolve 'gone' to a commit SHA: revision not found",
         text(&values)
     );
     for (file, refs, expected) in [
@@ -254,7 +254,7 @@ async fn what_cannot_be_rendered_is_told() {
         ),
         (
             unknown,
-            "Unknown desc = unable to resolve 'nope' to a commit SHA",
+            "Unknown desc = unable to resolve 'nope' to a commit SHA: revision not found",
         ),
         (
             request(&path, "broken"),

@@ -38,6 +38,6 @@ async fn revisions_are_resolved() {
     let e = client.resolve(&resolve("nope")).await.expect_err("missing");
     assert_eq!(
         e.to_string(),
-        "rpc error: code = Unknown desc = unable to resolve 'nope' to a commit SHA"
+        "rpc error: code = Unknown desc = unable to resolve 'nope' to a commit SHA: revision not found"
     );
 }

@@ -70,7 +70,7 @@ pub enum RepoError {
     /// What a registry has is nothing that can be rendered.
     #[error("{reason}")]
     Artifact { reason: String },
-    #[error("unable to resolve '{revision}' to a commit SHA")]
+    #[error("unable to resolve '{revision}' to a commit SHA: revision not found")]
     RevisionNotFound { revision: String },
     /// A constraint that no tag satisfies.
     #[error("unable to resolve '{revision}' to a commit SHA: {reason}")]

@@ -249,7 +249,10 @@ mod tests {
             "a branch is not the remote's HEAD"
         );
         let error = resolve(&refs, "nope").expect_err("missing").to_string();
-        assert_eq!(error, "unable to resolve 'nope' to a commit SHA");
+        assert_eq!(
+            error,
+            "unable to resolve 'nope' to a commit SHA: revision not found"
+        );
     }
 
     #[test]
@@ -285,7 +288,7 @@ mod tests {
             (
                 "1.3.0",
                 "a/",
-                Err("unable to resolve 'a/1.3.0' to a commit SHA"),
+                Err("unable to resolve 'a/1.3.0' to a commit SHA: revision not found"),
             ),
             (
                 "^3",
@@ -297,7 +300,7 @@ mod tests {
             (
                 "nope",
                 "a/",
-                Err("unable to resolve 'nope' to a commit SHA"),
+                Err("unable to resolve 'nope' to a commit SHA: revision not found"),
             ),
         ] {
             let got = resolve_target(&refs, revision, tag_prefix);

@@ -149,7 +149,7 @@ async fn revisions_resolve() {
         .expect_err("missing");
     assert_eq!(
         error.to_string(),
-        "unable to resolve 'nope' to a commit SHA"
+        "unable to resolve 'nope' to a commit SHA: revision not found"
     );
     let refs = repos
         .refs(&access(dir.path()), Since::Recently)

@@ -538,7 +538,7 @@ async fn failures_are_told_apart() {
         .expect_err("no commit");
     assert_eq!(
         error.to_string(),
-        "unable to resolve 'HEAD' to a commit SHA"
+        "unable to resolve 'HEAD' to a commit SHA: revision not found"
     );
 }
 

@@ -22,7 +22,7 @@ pub enum GpgCommand {
     /// Get the GPG public key with ID <KEYID> from the server
     Get {
         #[arg(value_name = "KEYID")]
-        id: String,
+        id: Option<String>,
         /// Output format. One of: json|yaml|wide
         #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
         output: String,
@@ -36,7 +36,7 @@ pub enum GpgCommand {
     /// Removes a GPG public key from the server's keyring
     Rm {
         #[arg(value_name = "KEYID")]
-        id: String,
+        id: Option<String>,
     },
 }
 
@@ -74,7 +74,12 @@ async fn list(args: &ConnectArgs, format: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn get(args: &ConnectArgs, id: String, format: &str) -> Result<(), Failure> {
+fn key_id(id: Option<String>) -> Result<String, Failure> {
+    id.ok_or_else(|| Failure::error("Missing KEYID argument"))
+}
+
+async fn get(args: &ConnectArgs, id: Option<String>, format: &str) -> Result<(), Failure> {
+    let id = key_id(id)?;
     let client = connect(args).await?;
     let key: GnuPGPublicKey = client
         .unary(
@@ -121,7 +126,8 @@ async fn add(args: &ConnectArgs, key_data: String) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn remove(args: &ConnectArgs, id: String) -> Result<(), Failure> {
+async fn remove(args: &ConnectArgs, id: Option<String>) -> Result<(), Failure> {
+    let id = key_id(id)?;
     let question = format!("Are you sure you want to remove '{id}'? [y/n]");
     if args.prompts()? && !prompt::proceed(&question)? {
         output::print(&format!(

@@ -96,13 +96,17 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
         None => ConnectOptions::new(Source::InCluster),
     };
     let cluster = Cluster::connect(options).await?;
-    if args.bootstrap && bootstrap::run(&cluster, &args.namespace).await?.is_some() {
-        // Not the password itself, because others may read this log.
-        println!(
-            "The password of admin is in Secret {}: tiphys admin initial-password -n {}",
-            bootstrap::INITIAL_PASSWORD,
-            args.namespace
-        );
+    if args.bootstrap {
+        let made = bootstrap::run(&cluster, &args.namespace).await?;
+        bootstrap::known_hosts(&cluster, &args.namespace).await?;
+        if made.is_some() {
+            // Not the password itself, because others may read this log.
+            println!(
+                "The password of admin is in Secret {}: tiphys admin initial-password -n {}",
+                bootstrap::INITIAL_PASSWORD,
+                args.namespace
+            );
+        }
     }
     let ready = args
         .controller

@@ -323,6 +323,21 @@ fn log_in(kubeconfig: &Path, place: &str, port: u16, folder: &Path) {
         }
     });
     assert!(!log(folder).contains(&password), "a log is read by others");
+    let known = [
+        "cert",
+        "list",
+        "--hostname-pattern",
+        "git*.com",
+        "--config",
+        config,
+    ];
+    let known = output_of(&program(), &known).stdout;
+    for host in ["github.com", "gitlab.com"] {
+        assert!(
+            known.contains(host),
+            "as in an installation of Argo CD: {known}"
+        );
+    }
 }
 
 fn metrics_show_the_application(ports: &Ports, place: &str) {

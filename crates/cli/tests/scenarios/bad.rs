@@ -223,7 +223,7 @@ pub fn bad_sources_are_named_and_cost_nothing(world: &mut World) {
         &json!({"source": {"targetRevision": "v9.9"}}),
         &[
             "ComparisonError",
-            "unable to resolve 'v9.9' to a commit SHA",
+            "unable to resolve 'v9.9' to a commit SHA: revision not found",
         ],
     );
     bad.suffers(

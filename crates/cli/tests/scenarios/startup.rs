@@ -409,7 +409,7 @@ fn an_error_that_waiting_cannot_help_ends_once() {
         ),
         (
             &["--repo", &url, "--path", "app", "--revision", "gone"],
-            "unable to resolve 'gone' to a commit SHA",
+            "unable to resolve 'gone' to a commit SHA: revision not found",
         ),
         (
             &["--repo", "file:///nowhere/r.git", "--path", "app"],

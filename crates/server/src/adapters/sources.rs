@@ -34,12 +34,9 @@ pub(super) fn of_repo(e: RepoError) -> ApiError {
         RepoError::Unsupported(_) => Code::Unimplemented,
         RepoError::AuthFailed { .. } | RepoError::NotPermitted { .. } => Code::PermissionDenied,
         RepoError::BadUrl { .. } => Code::InvalidArgument,
-        RepoError::NotFound { .. }
-        | RepoError::RevisionNotFound { .. }
-        | RepoError::NoTag { .. }
-        | RepoError::CommitMissing { .. }
-        | RepoError::NoChart { .. }
-        | RepoError::NoProject { .. } => Code::NotFound,
+        RepoError::NotFound { .. } | RepoError::NoProject { .. } => Code::NotFound,
+        // What a source lacks has no code, as from a repo-server; but a glob of values files may
+        // match later.
         RepoError::Render(RenderError::NoValuesFile(_)) => Code::NotFound,
         RepoError::Unreachable { .. } | RepoError::Timeout { .. } | RepoError::Busy { .. } => {
             Code::Unavailable

@@ -255,7 +255,7 @@ async fn revisions_are_resolved_or_refused() {
     assert!(
         unknown
             .message()
-            .contains("unable to resolve 'nothing' to a commit SHA"),
+            .contains("unable to resolve 'nothing' to a commit SHA: revision not found"),
         "{}",
         unknown.message()
     );

@@ -679,7 +679,7 @@ impl Sources for FakeSources {
         match name {
             "HEAD" | "main" => Ok((super::SHA.into(), format!("{name} ({})", super::SHA))),
             other => Err(ApiError::not_found(format!(
-                "unable to resolve '{other}' to a commit SHA"
+                "unable to resolve '{other}' to a commit SHA: revision not found"
             ))),
         }
     }

@@ -1,12 +1,16 @@
 //! Scenarios that differ from the recorded ones on purpose. Main function: [`reason`].
 
 /// By id.
-const INTENDED: [(&str, &str); 29] = [
+const INTENDED: [(&str, &str); 33] = [
     ("account-password-errors", PIPED),
+    ("account-can-i-admin", ACTIONS),
     ("appset-create-dry", WHOLE),
+    ("cert-list", FINGERPRINT),
+    ("cert-ssh", FINGERPRINT),
     ("core-mode", CORE),
     ("get-missing", TREE),
     ("gpg-errors", TOOLS),
+    ("group-only", LISTS),
     ("login-name", LOGOUT),
     ("login-tls", TLS),
     ("login-tls-insecure", TLS),
@@ -32,6 +36,9 @@ const INTENDED: [(&str, &str); 29] = [
     ("settings-validate", CRASH),
     ("limited-to-project", EARLY),
 ];
+const ACTIONS: &str = "the rights to run actions can be asked for, too";
+const FINGERPRINT: &str = "the fingerprints of host keys are shown, not only how they are made";
+const LISTS: &str = "`context` alone lists the contexts";
 const LOGS: &str = "simulated pods log other lines";
 const UNCHANGED: &str = "a Secret with stringData that is applied again has not changed";
 const BUILD: &str = "our program is not built by Go, and says how it was";

@@ -35,6 +35,8 @@ const CONFIG_MAPS: [&str; 6] = [
     "argocd-tls-certs-cm",
     "argocd-ssh-known-hosts-cm",
 ];
+/// Those of a new installation.
+const KNOWN_HOSTS: &str = include_str!("../../../../deploy/ssh_known_hosts");
 /// What a scenario does not add to argocd-secret.
 const OWN_KEYS: [&str; 5] = [
     "admin.password",
@@ -49,7 +51,6 @@ pub struct World {
     kube: Api,
     /// Placeholders with what they stand for.
     real: Vec<(&'static str, String)>,
-    known_hosts: String,
     password_hash: String,
     /// The settings of the last scenario.
     settings: Value,
@@ -113,9 +114,6 @@ impl World {
             (secured.clone(), "<TLSSERVER>".to_owned()),
             (address.clone(), "<KUBEAPI>".to_owned()),
         ];
-        let shared = fs::read_to_string(dir.join("api-fixtures/world.json"))?;
-        let shared: Value = serde_json::from_str(&shared)?;
-        let hosts = &shared["settings"]["argocd-ssh-known-hosts-cm"]["ssh_known_hosts"];
         let hashed = Command::new(&named)
             .args(["account", "bcrypt", "--password", PASSWORD])
             .output()?;
@@ -128,7 +126,6 @@ impl World {
                 ("<KUBEAPI>", address),
                 ("<KUBECONFIG>", kubeconfig.display().to_string()),
             ],
-            known_hosts: hosts.as_str().unwrap_or_default().to_owned(),
             password_hash: String::from_utf8(hashed.stdout)?.trim().to_owned(),
             settings: Value::Null,
             folder: TempDir::new()?,
@@ -282,10 +279,7 @@ impl World {
         for name in CONFIG_MAPS {
             let mut data = over[name].as_object().cloned().unwrap_or_default();
             if name == "argocd-ssh-known-hosts-cm" {
-                data.insert(
-                    "ssh_known_hosts".to_owned(),
-                    self.known_hosts.clone().into(),
-                );
+                data.insert("ssh_known_hosts".to_owned(), KNOWN_HOSTS.into());
             }
             self.replace_data("ConfigMap", name, data)?;
         }

@@ -3,13 +3,14 @@
 use crate::client::Failure;
 use std::{fs, path::PathBuf};
 use tiphys_api::{
-    meta::IntOrString,
+    meta::{IntOrString, Json},
     source::{
         ApplicationSource, ApplicationSourceDirectory, ApplicationSourceHelm,
         ApplicationSourceKustomize, ApplicationSourcePlugin, EnvEntry, HelmFileParameter,
         HelmParameter, JsonnetVar, KustomizeReplica,
     },
 };
+use tiphys_gocompat::yaml::{self, Duplicates, Limits};
 
 #[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 pub struct SourceOptions {
@@ -320,8 +321,16 @@ impl HelmOptions {
         }
         if let Some(file) = &self.values_literal_file {
             let text = fs::read_to_string(file).map_err(|e| Failure::file(file, &e))?;
-            helm.values = text;
-            helm.values_object = None;
+            // As an object, which is how Argo CD's command line stores it.
+            let value =
+                yaml::parse_document(text.as_bytes(), &Limits::default(), Duplicates::LastWins)
+                    .map_err(|e| Failure::error(format!("{}: {e}", file.display())))?;
+            if !value.is_object() && !value.is_null() {
+                let text = format!("{}: the values are not an object", file.display());
+                return Err(Failure::error(text));
+            }
+            helm.values = String::new();
+            helm.values_object = value.is_object().then(|| Json::from(&value));
         }
         if !self.helm_api_versions.is_empty() {
             helm.api_versions.clone_from(&self.helm_api_versions);

@@ -8,6 +8,7 @@ use http::Method;
 use jiff::Timestamp;
 use rand::{Rng, distr::Alphanumeric};
 use serde_json::{Value, json};
+use tiphys_api::constants::KNOWN_HOSTS_CM;
 use tiphys_apimachinery::Object;
 use tiphys_cluster::{
     Cluster, Error,
@@ -21,6 +22,14 @@ const CRDS: [&str; 4] = [
     include_str!("../../../../../deploy/crds/appproject-crd.yaml"),
     include_str!("../../../../../deploy/crds/apprepository-crd.yaml"),
 ];
+const CONFIG_MAPS: [&str; 5] = [
+    "argocd-cm",
+    "argocd-rbac-cm",
+    "argocd-cmd-params-cm",
+    "argocd-gpg-keys-cm",
+    "argocd-tls-certs-cm",
+];
+const KNOWN_HOSTS: &str = include_str!("../../../../../deploy/ssh_known_hosts");
 /// The same length as Argo CD's.
 const PASSWORD_LENGTH: usize = 16;
 /// The Secret with the first password of `admin`.
@@ -48,10 +57,20 @@ pub async fn run(cluster: &Cluster, namespace: &str) -> anyhow::Result<Option<St
     )
     .await?;
     let core = |plural: &str| format!("/api/v1/namespaces/{namespace}/{plural}");
-    for name in ["argocd-cm", "argocd-rbac-cm", "argocd-cmd-params-cm"] {
+    for name in CONFIG_MAPS {
         create(cluster, &core("configmaps"), &labelled("ConfigMap", name)).await?;
     }
     own_records(cluster, namespace).await
+}
+
+/// Has an installation trust the public Git hosts, as one of Argo CD does. Where there is a user with
+/// known hosts of their own, those count instead.
+pub async fn known_hosts(cluster: &Cluster, namespace: &str) -> anyhow::Result<()> {
+    let mut map = labelled("ConfigMap", KNOWN_HOSTS_CM);
+    map["data"] = json!({"ssh_known_hosts": KNOWN_HOSTS});
+    let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
+    create(cluster, &collection, &map).await?;
+    Ok(())
 }
 
 /// What an API server makes in an installation that has the rest: its keys and the password of
@@ -208,4 +227,33 @@ async fn wait_for_kinds(cluster: &Cluster, namespace: &str) -> anyhow::Result<()
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_known_hosts_are_the_public_ones_with_keys_of_the_types_they_say() {
+        let mut hosts = std::collections::BTreeSet::new();
+        for line in KNOWN_HOSTS.lines().filter(|line| !line.starts_with('#')) {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [host, kind, key] = words[..] else {
+                panic!("{line}");
+            };
+            let key = STANDARD.decode(key).expect("base64");
+            let length = usize::from(key[3]);
+            assert_eq!(key[4..4 + length], *kind.as_bytes(), "{line}");
+            hosts.insert(host);
+        }
+        let public = [
+            "[ssh.github.com]:443",
+            "bitbucket.org",
+            "github.com",
+            "gitlab.com",
+            "ssh.dev.azure.com",
+            "vs-ssh.visualstudio.com",
+        ];
+        assert!(hosts.into_iter().eq(public));
+    }
 }
