@@ -363,7 +363,7 @@ mod tests {
                 .object
                 .object()
                 .annotation(track::TRACKING_ID),
-            Some("app:/Namespace:prod/c")
+            Some("app:/Namespace:wrong/c")
         );
         assert!(targets.warnings.is_empty());
     }
