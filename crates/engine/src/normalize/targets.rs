@@ -122,20 +122,13 @@ impl Target {
         unstored::prepare(&mut object);
         let kind = object.gvk().group_kind();
         let namespaced = kinds.is_namespaced(&kind);
-        let in_manifest = object.namespace().to_owned();
         fill_namespace(&mut object, rules, namespaced);
         let fault = track::obstacle(&object, &rules.tracking).map(|why| {
             let label =
                 "Failed to normalize target state: failed to set app instance label on resource";
             format!("{label} {}/{}: {why}", object.kind(), object.name())
         });
-        // A cluster-scoped object is tracked by the namespace in its manifest, where there is one:
-        // as before its kind was known, and as Argo CD does.
-        let namespace = match in_manifest.as_str() {
-            "" => &rules.dest_namespace,
-            own => own,
-        };
-        track::set(&mut object, &rules.tracking, namespace);
+        track::set(&mut object, &rules.tracking, &rules.dest_namespace);
         let mut key = object.key();
         if key.name.is_empty() && !object.generate_name().is_empty() {
             key.name = format!("{}{index}", object.generate_name());
@@ -363,7 +356,7 @@ mod tests {
                 .object
                 .object()
                 .annotation(track::TRACKING_ID),
-            Some("app:/Namespace:wrong/c")
+            Some("app:/Namespace:prod/c")
         );
         assert!(targets.warnings.is_empty());
     }
@@ -384,10 +377,7 @@ mod tests {
             keys(&targets),
             ["/Job/prod/run-2", "/Job/prod/run-3", "/Namespace//a"]
         );
-        let last = targets.all[2].object.object();
-        assert_eq!(last.label("last"), Some("yes"));
-        let id = track::mark(&last, &rules().tracking).expect("it is tracked");
-        assert_eq!((id.namespace, last.namespace()), ("y", ""));
+        assert_eq!(targets.all[2].object.object().label("last"), Some("yes"));
         let message = "Resource /Namespace//a appeared 2 times among application resources.";
         assert_eq!(
             targets.warnings,
