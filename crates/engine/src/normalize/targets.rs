@@ -6,12 +6,16 @@
 
 use crate::{
     marks,
-    normalize::unstored,
+    normalize::{crd, unstored},
     permit, track,
     types::{CompareRules, Condition, ConditionType, KindInfo},
 };
-use std::{cell::LazyCell, collections::HashMap, sync::Arc};
-use tiphys_apimachinery::{Kept, Object, ResourceKey};
+use std::{
+    cell::LazyCell,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+use tiphys_apimachinery::{GroupKind, Kept, Object, ResourceKey};
 
 /// One desired object.
 #[derive(Debug)]
@@ -47,6 +51,8 @@ pub struct Targets {
     /// The rendered objects that they were prepared from, in the original order.
     rendered: Vec<Arc<Kept>>,
     all: Vec<Arc<Target>>,
+    /// Whether those kinds are namespaced that only the objects themselves define.
+    expected: BTreeMap<GroupKind, bool>,
     /// Warnings about objects that were left out or could not be prepared.
     pub warnings: Vec<Condition>,
 }
@@ -117,12 +123,19 @@ impl Targets {
 }
 
 impl Target {
-    fn new(index: usize, rendered: Arc<Kept>, rules: &CompareRules, kinds: &dyn KindInfo) -> Self {
+    fn new(
+        index: usize,
+        rendered: Arc<Kept>,
+        rules: &CompareRules,
+        kinds: &dyn KindInfo,
+        expected: &BTreeMap<GroupKind, bool>,
+    ) -> Self {
         let mut object = Object::clone(&rendered.object());
         unstored::prepare(&mut object);
         let kind = object.gvk().group_kind();
         let namespaced = kinds.is_namespaced(&kind);
-        fill_namespace(&mut object, rules, namespaced);
+        let scope = namespaced.or_else(|| expected.get(&kind).copied());
+        fill_namespace(&mut object, rules, scope);
         let fault = track::obstacle(&object, &rules.tracking).map(|why| {
             let label =
                 "Failed to normalize target state: failed to set app instance label on resource";
@@ -219,8 +232,10 @@ pub fn prepare(
     {
         return known.clone();
     }
+    let expected = crd::expected_scopes(&rendered, kinds);
     let prepared: HashMap<*const Kept, &Arc<Target>> = known
         .iter()
+        .filter(|k| k.expected == expected)
         .flat_map(|k| &k.all)
         .map(|t| (Arc::as_ptr(&t.rendered), t))
         .collect();
@@ -230,7 +245,7 @@ pub fn prepare(
             .get(&Arc::as_ptr(object))
             .filter(|t| !t.object.name().is_empty());
         ready.map_or_else(
-            || Arc::new(Target::new(index, object.clone(), rules, kinds)),
+            || Arc::new(Target::new(index, object.clone(), rules, kinds, &expected)),
             |t| Arc::clone(t),
         )
     };
@@ -273,12 +288,12 @@ pub fn prepare(
     Arc::new(Targets {
         rendered,
         all,
+        expected,
         warnings,
     })
 }
 
-/// A kind that the cluster does not know yet is assumed to be namespaced: its CRD may be part of
-/// the same Application.
+/// A kind that neither the cluster nor a CRD among the objects defines is assumed to be namespaced.
 fn fill_namespace(object: &mut Object, rules: &CompareRules, namespaced: Option<bool>) {
     if namespaced == Some(false) {
         object.set_namespace("");
@@ -302,6 +317,10 @@ mod tests {
                 "Namespace" => Some(false),
                 _ => None,
             }
+        }
+
+        fn failure(&self, gk: &GroupKind) -> Option<String> {
+            (gk.group == "unreachable.io").then(|| "503".into())
         }
     }
 
@@ -359,6 +378,62 @@ mod tests {
             Some("app:/Namespace:prod/c")
         );
         assert!(targets.warnings.is_empty());
+    }
+
+    #[test]
+    fn the_scope_of_a_kind_that_comes_with_its_crd_is_the_one_in_git() {
+        let listed = |group: &str, scope: &str, with_crd: bool| -> Vec<Arc<Kept>> {
+            let widget = |namespace: &str| json!({"apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "w", "namespace": namespace}});
+            let names = json!({"kind": "Widget", "plural": "widgets"});
+            let crd = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": format!("widgets.{group}")},
+                "spec": {"group": group, "names": names, "scope": scope, "versions": [{"name": "v1", "served": true}]},
+            });
+            [widget("a"), widget("b")]
+                .into_iter()
+                .chain(with_crd.then_some(crd))
+                .map(|o| Arc::new(Object::from_value(o).expect("a map").into()))
+                .collect()
+        };
+        let widgets = |targets: &Targets| -> Vec<(String, Option<String>)> {
+            let id = |t: &Target| {
+                let object = t.object.object();
+                object.annotation(track::TRACKING_ID).map(str::to_owned)
+            };
+            targets
+                .resources()
+                .filter(|t| t.key.kind == "Widget")
+                .map(|t| (t.key.to_string(), id(t)))
+                .collect()
+        };
+        let one = |key: &str, id: &str| (key.to_owned(), Some(id.to_owned()));
+        let cluster = prepare(listed("own.io", "Cluster", true), &rules(), &Kinds, None);
+        assert_eq!(
+            widgets(&cluster),
+            [one("own.io/Widget//w", "app:own.io/Widget:prod/w")]
+        );
+        assert_eq!(cluster.warnings.len(), 1, "{:?}", cluster.warnings);
+        // Nothing that was prepared for another scope is used again.
+        let both = [
+            one("own.io/Widget/a/w", "app:own.io/Widget:a/w"),
+            one("own.io/Widget/b/w", "app:own.io/Widget:b/w"),
+        ];
+        for objects in [
+            listed("own.io", "Namespaced", true),
+            listed("own.io", "Cluster", false),
+        ] {
+            let targets = prepare(objects, &rules(), &Kinds, Some(&cluster));
+            assert_eq!(widgets(&targets), both);
+        }
+        // The cluster may have a kind that could not be discovered, with another scope.
+        let unsure = prepare(
+            listed("unreachable.io", "Cluster", true),
+            &rules(),
+            &Kinds,
+            None,
+        );
+        assert_eq!(widgets(&unsure).len(), 2);
     }
 
     #[test]

@@ -1,28 +1,19 @@
 //! Kinds that the cluster does not have, or not in the requested version: which of them this sync
 //! defines, and the error for the others.
 
-use super::{
-    order,
-    step::{Invalid, Step},
+use super::step::{Invalid, Step};
+use crate::{
+    normalize::crd,
+    types::{Comparison, KindInfo},
 };
-use crate::types::{Comparison, KindInfo};
-use serde_json::Value;
-use std::{collections::BTreeMap, sync::Arc};
-use tiphys_apimachinery::{GroupKind, Gvk, Kept};
+use std::collections::BTreeMap;
+use tiphys_apimachinery::{GroupKind, Gvk};
 
 /// A kind that a CRD among the targets defines.
 pub(super) struct Defined {
-    pub namespaced: bool,
+    pub crd: crd::Defined,
     /// The cluster does not have the CRD.
     pub is_created: bool,
-    /// The served versions. Empty: the CRD does not list any.
-    versions: Vec<String>,
-}
-
-impl Defined {
-    pub fn serves(&self, version: &str) -> bool {
-        self.versions.is_empty() || self.versions.iter().any(|v| v == version)
-    }
 }
 
 /// The kinds defined by CRDs among the targets, hooks included.
@@ -32,29 +23,12 @@ pub(super) fn defined(comparison: &Comparison) -> BTreeMap<GroupKind, Defined> {
         .iter()
         .filter_map(|e| Some((e.desired.as_ref()?, e.live.is_none())));
     let targets = resources.chain(comparison.hooks.iter().map(|hook| (hook, false)));
-    let defined = |(kept, is_created): (&Arc<Kept>, bool)| {
-        let object = kept.object();
-        let (group, kind) = order::defined_kind(&object)
-            .filter(|_| object.gvk().group == "apiextensions.k8s.io")?;
-        let served = |v: &Value| v["served"] != Value::Bool(false);
-        let versions = object
-            .pointer("/spec/versions")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter(|v| served(v));
-        let defined = Defined {
-            namespaced: object.str_at("/spec/scope") != "Cluster",
-            is_created,
-            versions: versions
-                .filter_map(|v| Some(v["name"].as_str()?.to_owned()))
-                .collect(),
-        };
-        Some((GroupKind::new(group, kind), defined))
-    };
     targets
         .filter(|(kept, _)| kept.kind() == "CustomResourceDefinition")
-        .filter_map(defined)
+        .filter_map(|(kept, is_created)| {
+            let crd = crd::defined(&kept.object())?;
+            Some((crd.kind.clone(), Defined { crd, is_created }))
+        })
         .collect()
 }
 

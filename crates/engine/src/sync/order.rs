@@ -2,6 +2,7 @@
 //! before the steps that need them.
 
 use super::step::Step;
+use crate::normalize::crd;
 use std::collections::BTreeMap;
 use tiphys_apimachinery::Object;
 
@@ -74,13 +75,7 @@ pub fn sort(steps: &mut Vec<Step>) {
 
 /// Group and kind that a CRD step defines.
 pub fn crd_of<'a>(step: &Step, target: &'a Object) -> Option<(&'a str, &'a str)> {
-    defined_kind(target).filter(|_| step.is_crd())
-}
-
-/// Group and kind that a CRD defines.
-pub fn defined_kind(crd: &Object) -> Option<(&str, &str)> {
-    let (group, kind) = (crd.str_at("/spec/group"), crd.str_at("/spec/names/kind"));
-    (!group.is_empty() && !kind.is_empty()).then_some((group, kind))
+    crd::kind(target).filter(|_| step.is_crd())
 }
 
 /// Moves each step that provides something before the first step that needs it, into that step's

@@ -262,7 +262,7 @@ impl Planner<'_> {
         let namespaced = self
             .kinds
             .is_namespaced(&gk)
-            .or_else(|| self.crds.get(&gk).map(|kind| kind.namespaced))
+            .or_else(|| self.crds.get(&gk).map(|kind| kind.crd.namespaced))
             .unwrap_or(true);
         let namespace = if target.namespace().is_empty() {
             self.request.dest_namespace.clone()
@@ -345,7 +345,7 @@ impl Planner<'_> {
             || self
                 .crds
                 .get(&gk)
-                .is_some_and(|kind| kind.serves(&step.gvk.version));
+                .is_some_and(|kind| kind.crd.serves(&step.gvk.version));
         (!expected).then(|| missing::invalid(step, self.kinds))
     }
 
@@ -353,7 +353,7 @@ impl Planner<'_> {
     /// either, one of the two scopes must be permitted.
     fn permit_expected(&self, target: &Object, gk: &GroupKind) -> Result<(), String> {
         match self.crds.get(gk) {
-            Some(kind) => (self.permit)(target, kind.namespaced),
+            Some(kind) => (self.permit)(target, kind.crd.namespaced),
             None => (self.permit)(target, true)
                 .or_else(|why| (self.permit)(target, false).map_err(|_| why)),
         }
