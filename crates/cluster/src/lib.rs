@@ -19,6 +19,7 @@ pub mod manager;
 pub mod records;
 pub mod request;
 pub mod scripts;
+pub mod streams;
 pub mod taps;
 pub mod traffic;
 pub mod watch;

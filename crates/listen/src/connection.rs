@@ -104,7 +104,7 @@ impl Setting {
             }
         });
         let io = TokioIo::new(Counted::new(stream, place.clone()));
-        let mut connection = pin!(self.builder.serve_connection(io, service));
+        let mut connection = pin!(self.builder.serve_connection_with_upgrades(io, service));
         let mut goodbye: Option<Instant> = None;
         loop {
             let end = goodbye.unwrap_or_else(|| self.next_check(place));

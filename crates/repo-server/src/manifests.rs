@@ -282,9 +282,6 @@ impl Server {
         manifests: Arc<Manifests>,
         request: ManifestRequest,
     ) -> Result<ManifestResponse, ApiError> {
-        for warning in manifests.warnings.iter() {
-            tracing::warn!(application = request.app_name, "{warning}");
-        }
         if let Some(broken) = broken(&manifests) {
             return Err(ApiError::plain(broken));
         }

@@ -48,7 +48,10 @@ async fn our_controllers_push_through_it() {
     let again = server.commit(request(&url, "web")).await;
     assert_eq!(again.expect("the same commit"), sha);
     let refused = server.commit(request(&url, "../web")).await;
-    let Err(RepoError::RepoServer { message, retryable }) = refused else {
+    let Err(RepoError::RepoServer {
+        message, retryable, ..
+    }) = refused
+    else {
         panic!("{refused:?}");
     };
     assert!(

@@ -210,8 +210,10 @@ async fn values_come_from_another_source() {
             "NotFound desc = error resolving helm value files: values file glob \"envs/*.yaml\" matched no files",
         ),
     ] {
-        let e = refused(&client, &with(file, &refs)).await;
-        assert_eq!(e, format!("rpc error: code = {expected}"));
+        let refused = client.manifests(&with(file, &refs)).await;
+        let e = refused.expect_err("refused");
+        assert_eq!(e.to_string(), format!("rpc error: code = {expected}"));
+        assert_eq!(e.awaits_values(), expected.starts_with("NotFound"));
     }
     // A source that only has files for others is resolved, nothing more.
     let only_ref = ManifestRequest {

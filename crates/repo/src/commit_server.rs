@@ -38,6 +38,7 @@ impl CommitServer {
             return Err(RepoError::RepoServer {
                 message: "the commit server named no commit".to_owned(),
                 retryable: false,
+                awaits_values: false,
             });
         }
         Ok(answer.hydrated_sha)

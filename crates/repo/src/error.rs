@@ -101,7 +101,12 @@ pub enum RepoError {
     Render(#[from] RenderError),
     /// The error of a repo-server, or that it did not respond.
     #[error("{message}")]
-    RepoServer { message: String, retryable: bool },
+    RepoServer {
+        message: String,
+        retryable: bool,
+        /// A glob of values files matches nothing: what its code NotFound means.
+        awaits_values: bool,
+    },
     /// A plugin could not be found, failed, or did not answer as it should.
     #[error("{message}")]
     Plugin { message: String, retryable: bool },
@@ -114,6 +119,19 @@ pub enum RepoError {
 }
 
 impl RepoError {
+    /// Whether only a glob of values files matches nothing, which may change without a change of
+    /// the source.
+    pub fn awaits_values(&self) -> bool {
+        matches!(
+            self,
+            Self::Render(RenderError::NoValuesFile(_))
+                | Self::RepoServer {
+                    awaits_values: true,
+                    ..
+                }
+        )
+    }
+
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::RevisionNotFound { .. }

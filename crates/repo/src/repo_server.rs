@@ -139,10 +139,7 @@ impl RepoServer {
         (archive, checksum): (File, &str),
     ) -> Result<Arc<Manifests>, RepoError> {
         let answer = self.send(messages(request, archive, checksum)).await;
-        let answer = answer.map_err(|status| RepoError::RepoServer {
-            message: shown(&status),
-            retryable: is_of_moment(status.code()),
-        })?;
+        let answer = answer.map_err(|status| failed(&status))?;
         self.read(answer).await
     }
 
@@ -268,10 +265,7 @@ impl RepoServer {
             if tries == TRIES
                 || !matches!(status.code(), Code::Unavailable | Code::ResourceExhausted)
             {
-                return Err(RepoError::RepoServer {
-                    message: shown(&status),
-                    retryable: is_of_moment(status.code()),
-                });
+                return Err(failed(&status));
             }
             tries += 1;
             tokio::time::sleep(PAUSE).await;
@@ -422,6 +416,7 @@ fn objects(manifests: &[String]) -> Result<Arc<[Arc<Kept>]>, RepoError> {
         let failed = |e: String| RepoError::RepoServer {
             message: format!("manifest {} of {}: {e}", i + 1, manifests.len()),
             retryable: false,
+            awaits_values: false,
         };
         let value = serde_json::from_str(text).map_err(|e| failed(e.to_string()))?;
         Ok(Arc::new(
@@ -431,6 +426,14 @@ fn objects(manifests: &[String]) -> Result<Arc<[Arc<Kept>]>, RepoError> {
         ))
     };
     manifests.iter().enumerate().map(read).collect()
+}
+
+fn failed(status: &Status) -> RepoError {
+    RepoError::RepoServer {
+        message: shown(status),
+        retryable: is_of_moment(status.code()),
+        awaits_values: status.code() == Code::NotFound,
+    }
 }
 
 /// A status as Go's gRPC prints it.

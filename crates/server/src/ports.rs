@@ -21,6 +21,7 @@ use tiphys_api::{
 use tiphys_apimachinery::Object;
 use tiphys_appset::Followed;
 use tiphys_catalog::{CatalogError, RepoId, model::RepoRef, sync::CatalogSync};
+pub use tiphys_cluster::streams::{Ended, Shell};
 use tiphys_engine::{spec::Destination, types::Diff};
 
 /// An error of the store.
@@ -321,6 +322,14 @@ pub trait Live: Send + Sync + 'static {
         pod: &LiveRef,
         options: &LogOptions,
     ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError>;
+    /// Runs a command on a terminal in a container of a pod.
+    async fn shell(
+        &self,
+        app: &Application,
+        pod: &LiveRef,
+        container: &str,
+        command: &str,
+    ) -> Result<Shell, ApiError>;
     async fn facts(&self, app: &Application) -> Result<ClusterVersions, ApiError>;
     /// The cluster that the Application is deployed to, referenced by server or by name.
     ///
@@ -372,6 +381,23 @@ pub struct RenderedManifests {
     pub errors: Vec<String>,
 }
 
+/// Why a source could not be rendered.
+#[derive(Clone, Debug)]
+pub enum NotRendered {
+    /// A glob of values files matches nothing. That may change without a change of the
+    /// Application.
+    AwaitsValues(ApiError),
+    Failed(ApiError),
+}
+
+impl From<NotRendered> for ApiError {
+    fn from(why: NotRendered) -> Self {
+        match why {
+            NotRendered::AwaitsValues(e) | NotRendered::Failed(e) => e,
+        }
+    }
+}
+
 /// Access to Git. Error messages are written for the user.
 #[async_trait]
 pub trait Sources: Send + Sync + 'static {
@@ -383,7 +409,7 @@ pub trait Sources: Send + Sync + 'static {
         source: &ApplicationSource,
         revision: &str,
     ) -> Result<(String, String), ApiError>;
-    async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError>;
+    async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, NotRendered>;
     /// The same of the files of an archive (tar, packed with gzip), with its SHA-256.
     async fn render_files(
         &self,

@@ -22,6 +22,7 @@ mod secrets;
 mod sessions;
 mod sso;
 mod templates;
+mod terminal;
 mod traces;
 mod webhook;
 mod webhook_sets;

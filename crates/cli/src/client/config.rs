@@ -223,6 +223,24 @@ impl LocalConfig {
         })
     }
 
+    /// The context whose server this is: the one with this name (or the current one if the name is
+    /// empty) if it fits, else, without a name, another that does. Tokens and settings belong to
+    /// their server; no other one gets them.
+    pub fn of_server(&self, name: &str, server: &str) -> Result<Option<Context>, Failure> {
+        let fits = |address: &str| with_port(address).eq_ignore_ascii_case(&with_port(server));
+        if !name.is_empty() || !self.current_context.is_empty() {
+            let context = self.resolve(name)?;
+            if fits(&context.server.server) {
+                return Ok(Some(context));
+            }
+            if !name.is_empty() {
+                return Ok(None);
+            }
+        }
+        let other = self.contexts.iter().find(|c| fits(&c.server));
+        other.map(|c| self.resolve(&c.name)).transpose()
+    }
+
     pub fn upsert_server(&mut self, server: Server) {
         let name = server.server.clone();
         upsert(&mut self.servers, server, |s| s.server == name);
@@ -281,6 +299,16 @@ fn check_mode(path: &Path) -> Result<(), Failure> {
 #[cfg(not(unix))]
 fn check_mode(_: &Path) -> Result<(), Failure> {
     Ok(())
+}
+
+/// Adds the most likely port if there is none.
+pub fn with_port(server: &str) -> String {
+    let after_address = server.rsplit_once(']').map_or(server, |(_, rest)| rest);
+    if after_address.contains(':') {
+        server.to_owned()
+    } else {
+        format!("{server}:443")
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod web;
 pub use config::{ContextRef, LocalConfig, Server, User};
 pub use failure::{Failure, exit};
 pub use net::{TlsProbe, probe};
-pub use options::{ConnectArgs, Connection, Core};
+pub use options::{ConnectArgs, Connection, Core, FORWARDED};
 
 pub use tiphys_repo::net::reason;
 

@@ -3,10 +3,17 @@
 
 use super::{
     Failure,
-    config::{Context, LocalConfig, default_folder},
+    config::{Context, LocalConfig, default_folder, with_port},
     exit, reason,
 };
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
+
+/// The server's name in the config file where a port is forwarded to it, as Argo CD writes it: its
+/// port is another one each time.
+pub const FORWARDED: &str = "port-forward";
+
+/// What the pods of an Argo CD server and of ours are called.
+const SERVERS: [&str; 2] = ["argocd-server", "tiphys"];
 
 /// The flags of every command that asks a server.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -61,6 +68,15 @@ pub struct ConnectArgs {
     /// Context of the kubeconfig, for --core
     #[arg(long, global = true, value_name = "NAME")]
     kube_context: Option<String>,
+    /// Connect to a pod of the server, through the Kubernetes API of the kubeconfig
+    #[arg(long, global = true)]
+    port_forward: Option<bool>,
+    /// The same, with the namespace of the pod
+    #[arg(long, global = true, value_name = "NAMESPACE")]
+    port_forward_namespace: Option<String>,
+    /// Name of the server, as its pods' label app.kubernetes.io/name says [env: ARGOCD_SERVER_NAME]
+    #[arg(long, global = true, value_name = "NAME")]
+    server_name: Option<String>,
     #[command(flatten)]
     without_effect: WithoutEffect,
 }
@@ -69,9 +85,6 @@ pub struct ConnectArgs {
 /// finds parts of a server in a cluster, and how it repeats requests.
 #[derive(clap::Args, Clone, Debug, Default)]
 struct WithoutEffect {
-    /// (no effect)
-    #[arg(long, global = true, hide = true)]
-    server_name: Option<String>,
     /// (no effect)
     #[arg(long, global = true, hide = true)]
     controller_name: Option<String>,
@@ -90,25 +103,6 @@ struct WithoutEffect {
     /// (no effect)
     #[arg(long, global = true, hide = true)]
     http_retry_max: Option<i64>,
-    /// Refused
-    #[arg(long, global = true, hide = true)]
-    port_forward: Option<bool>,
-    /// Refused
-    #[arg(long, global = true, hide = true)]
-    port_forward_namespace: Option<String>,
-}
-
-impl WithoutEffect {
-    /// What would connect to something else than the caller wants is not ignored.
-    fn check(&self) -> Result<(), Failure> {
-        let forwards = self.port_forward == Some(true) || self.port_forward_namespace.is_some();
-        if forwards {
-            let hint = "`kubectl port-forward svc/argocd-server -n argocd 8080:443`, then \
-                        --server localhost:8080";
-            return Err(Failure::error("--port-forward is not supported").with_hint(hint));
-        }
-        Ok(())
-    }
 }
 
 /// Values of flags from the variable `ARGOCD_OPTS`.
@@ -181,6 +175,17 @@ pub struct Core {
     pub context: Option<String>,
 }
 
+/// A way to a server's pod, through the Kubernetes API.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forward {
+    /// The context of the kubeconfig; `None`: the current one.
+    pub context: Option<String>,
+    /// `None`: that of the context.
+    pub namespace: Option<String>,
+    /// What the pods may be called, the preferred name first.
+    pub servers: Vec<String>,
+}
+
 /// How to connect to the server.
 #[derive(Clone, Default)]
 pub struct Connection {
@@ -196,6 +201,41 @@ pub struct Connection {
     /// PEM of the certificate chain and its key.
     pub client_certificate: Option<(Vec<u8>, Vec<u8>)>,
     pub headers: Vec<(String, String)>,
+}
+
+impl Connection {
+    /// What the config file says of a server and its user.
+    fn of_context(context: Context) -> Result<Self, Failure> {
+        let Context { server, user } = context;
+        let pem = |text: &str| {
+            use base64::{Engine as _, engine::general_purpose::STANDARD};
+            STANDARD.decode(text).map_err(|e| {
+                Failure::fatal(format!("client-certificate-data in the config file: {e}"))
+            })
+        };
+        let client_certificate = match (
+            server.client_certificate_data.as_str(),
+            server.client_certificate_key_data.as_str(),
+        ) {
+            ("", "") => None,
+            ("", _) | (_, "") => {
+                return Err(Failure::fatal(
+                    "ClientCertificateData and ClientCertificateKeyData must always be specified together",
+                ));
+            }
+            (certificate, key) => Some((pem(certificate)?, pem(key)?)),
+        };
+        Ok(Self {
+            server: server.server,
+            plaintext: server.plain_text,
+            insecure: server.insecure,
+            grpc_web: server.grpc_web || !server.grpc_web_root_path.is_empty(),
+            root_path: server.grpc_web_root_path,
+            token: user.auth_token,
+            client_certificate,
+            ..Self::default()
+        })
+    }
 }
 
 impl ConnectArgs {
@@ -238,7 +278,7 @@ impl ConnectArgs {
             return Ok(Some(core));
         }
         // A server that is named is meant.
-        if self.core == Some(false) || self.names_server()? {
+        if self.core == Some(false) || self.names_server()? || self.forward()?.is_some() {
             return Ok(None);
         }
         let config =
@@ -253,9 +293,60 @@ impl ConnectArgs {
         Ok(config.resolve(name)?.server.core.then_some(core))
     }
 
+    /// The way to the server's pod, if the command line wants one.
+    pub fn forward(&self) -> Result<Option<Forward>, Failure> {
+        let defaults = Self::defaults()?;
+        let is_asked = self
+            .port_forward
+            .unwrap_or_else(|| defaults.is_set("port-forward"));
+        let namespace = self
+            .port_forward_namespace
+            .clone()
+            .or_else(|| defaults.text("port-forward-namespace"))
+            .filter(|namespace| !namespace.is_empty());
+        if !is_asked && namespace.is_none() {
+            return Ok(None);
+        }
+        let named = self
+            .server_name
+            .clone()
+            .or_else(|| defaults.text("server-name"))
+            .or_else(|| env::var("ARGOCD_SERVER_NAME").ok())
+            .filter(|name| !name.is_empty());
+        let servers = named.map_or_else(|| SERVERS.map(str::to_owned).to_vec(), |name| vec![name]);
+        Ok(Some(Forward {
+            context: self.kube_context.clone().filter(|name| !name.is_empty()),
+            namespace,
+            servers,
+        }))
+    }
+
+    /// The context that the command line means: that of the server that it names, else the one that
+    /// it names, else the current one.
+    ///
+    /// # Errors
+    /// It names a context that the config file does not have.
+    pub fn context_of(&self, config: &LocalConfig) -> Result<Option<Context>, Failure> {
+        let name = self.context_name();
+        let server = match self.forward()? {
+            Some(_) => Some(FORWARDED.to_owned()),
+            None => self.named_server()?,
+        };
+        match server {
+            Some(server) => config.of_server(name, &server),
+            None if name.is_empty() && config.current_context.is_empty() => Ok(None),
+            None => config.resolve(name).map(Some),
+        }
+    }
+
+    fn named_server(&self) -> Result<Option<String>, Failure> {
+        let variable = || env::var("ARGOCD_SERVER").ok().filter(|s| !s.is_empty());
+        let flag = self.server.clone().or(Self::defaults()?.text("server"));
+        Ok(flag.or_else(variable))
+    }
+
     fn names_server(&self) -> Result<bool, Failure> {
-        let variable = env::var("ARGOCD_SERVER").is_ok_and(|server| !server.is_empty());
-        Ok(self.server.is_some() || variable || Self::defaults()?.text("server").is_some())
+        Ok(self.named_server()?.is_some())
     }
 
     /// Whether to ask before something is removed.
@@ -302,44 +393,14 @@ impl ConnectArgs {
 
     /// The connection according to the flags, the variables or the config file.
     pub fn resolve(&self) -> Result<Connection, Failure> {
-        let mut connection = Connection::default();
         let config =
             LocalConfig::read(&self.config_path()?).map_err(|e| e.with_code(exit::FAILED))?;
-        if let Some(config) = config {
-            let name = self.argocd_context.as_deref().unwrap_or_default();
-            if !name.is_empty() || !config.current_context.is_empty() {
-                let context = config.resolve(name)?;
-                let server = context.server;
-                connection.server = server.server;
-                connection.plaintext = server.plain_text;
-                connection.insecure = server.insecure;
-                connection.grpc_web = server.grpc_web || !server.grpc_web_root_path.is_empty();
-                connection.root_path = server.grpc_web_root_path;
-                connection.token = context.user.auth_token;
-                let pem = |text: &str| {
-                    use base64::{Engine as _, engine::general_purpose::STANDARD};
-                    STANDARD.decode(text).map_err(|e| {
-                        Failure::fatal(format!("client-certificate-data in the config file: {e}"))
-                    })
-                };
-                match (
-                    server.client_certificate_data.as_str(),
-                    server.client_certificate_key_data.as_str(),
-                ) {
-                    ("", "") => {}
-                    ("", _) | (_, "") => {
-                        return Err(Failure::fatal(
-                            "ClientCertificateData and ClientCertificateKeyData must always be specified together",
-                        ));
-                    }
-                    (certificate, key) => {
-                        connection.client_certificate = Some((pem(certificate)?, pem(key)?))
-                    }
-                }
-            }
-        }
+        let context = config.map(|config| self.context_of(&config)).transpose()?;
+        let mut connection = context
+            .flatten()
+            .map_or_else(|| Ok(Connection::default()), Connection::of_context)?;
         self.apply_flags(&mut connection)?;
-        if connection.server.is_empty() {
+        if connection.server.is_empty() && self.forward()?.is_none() {
             let hint = "`tiphys login HOST:PORT`, or --server, or ARGOCD_SERVER; `tiphys up` starts a server and prints its address";
             return Err(Failure::fatal("Argo CD server address unspecified").with_hint(hint));
         }
@@ -348,7 +409,6 @@ impl ConnectArgs {
     }
 
     fn apply_flags(&self, c: &mut Connection) -> Result<(), Failure> {
-        self.without_effect.check()?;
         let defaults = Self::defaults()?;
         let variable = |name: &str| env::var(name).ok().filter(|v| !v.is_empty());
         let text = |flag: &Option<String>, name: &str| {
@@ -357,12 +417,7 @@ impl ConnectArgs {
                 .filter(|v| !v.is_empty())
         };
         let is_on = |flag: Option<bool>, name: &str| flag.unwrap_or_else(|| defaults.is_set(name));
-        if let Some(server) = self
-            .server
-            .clone()
-            .or_else(|| defaults.text("server"))
-            .or_else(|| variable("ARGOCD_SERVER"))
-        {
+        if let Some(server) = self.named_server()? {
             c.server = server;
         }
         if let Some(token) = self
@@ -428,16 +483,6 @@ fn read(file: &str, flag: &str) -> Result<Vec<u8>, Failure> {
     fs::read(file).map_err(|e| Failure::fatal(format!("{flag}: open {file}: {}", reason(&e))))
 }
 
-/// Adds the most likely port if there is none.
-fn with_port(server: &str) -> String {
-    let after_address = server.rsplit_once(']').map_or(server, |(_, rest)| rest);
-    if after_address.contains(':') {
-        server.to_owned()
-    } else {
-        format!("{server}:443")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -470,6 +515,69 @@ mod tests {
         ] {
             assert_eq!(with_port(server), expected);
         }
+    }
+
+    /// Two servers, each with its settings; B's context is the current one.
+    const TWO_SERVERS: &str = "\
+current-context: b
+contexts: [{name: a, server: 'a.example', user: a}, {name: b, server: 'b.example:443', user: b}, {name: port-forward, server: port-forward, user: f}]
+servers: [{server: 'a.example', insecure: true}, {server: 'b.example:443', grpc-web: true}, {server: port-forward, plain-text: true}]
+users: [{name: a, auth-token: of-a}, {name: b, auth-token: of-b}, {name: f, auth-token: of-f}]
+";
+
+    #[test]
+    fn a_server_gets_what_the_config_file_says_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("config");
+        fs::write(&file, TWO_SERVERS).expect("written");
+        let own = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(&file, own).expect("it is ours");
+        let resolved = |args: ConnectArgs| {
+            let args = ConnectArgs {
+                config: Some(file.clone()),
+                ..args
+            };
+            let c = args.resolve().expect("valid");
+            (c.server, c.token, c.insecure, c.grpc_web, c.plaintext)
+        };
+        let server = |address: &str| ConnectArgs {
+            server: Some(address.to_owned()),
+            ..ConnectArgs::default()
+        };
+        let row = |server: &str, token: &str, insecure, grpc_web, plaintext| {
+            let (server, token) = (server.to_owned(), token.to_owned());
+            (server, token, insecure, grpc_web, plaintext)
+        };
+        let nothing = ConnectArgs::default();
+        let b = row("b.example:443", "of-b", false, true, false);
+        assert_eq!(resolved(nothing), b);
+        assert_eq!(resolved(server("B.example")), b);
+        let a = row("a.example:443", "of-a", true, false, false);
+        assert_eq!(resolved(server("a.example:443")), a);
+        // Another server gets nothing, a context that is named included.
+        let other = row("c.example:443", "", false, false, false);
+        assert_eq!(resolved(server("c.example")), other);
+        let another_port = row("a.example:8443", "", false, false, false);
+        assert_eq!(resolved(server("a.example:8443")), another_port);
+        let named = ConnectArgs {
+            argocd_context: Some("a".to_owned()),
+            ..server("b.example")
+        };
+        assert_eq!(
+            resolved(named),
+            row("b.example:443", "", false, false, false)
+        );
+        let given = ConnectArgs {
+            auth_token: Some("given".to_owned()),
+            ..server("c.example")
+        };
+        assert_eq!(resolved(given).1, "given");
+        let forwarded = ConnectArgs {
+            port_forward_namespace: Some("argocd".to_owned()),
+            ..ConnectArgs::default()
+        };
+        let (_, token, _, _, plaintext) = resolved(forwarded);
+        assert_eq!((token.as_str(), plaintext), ("of-f", true));
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use super::{
     claims::Claims,
-    prompt,
+    forward, prompt,
     sso::{self, SsoArgs},
 };
 use crate::{
     client::{
-        Client, ConnectArgs, Connection, ContextRef, Failure, LocalConfig, Server, TlsProbe, User,
-        exit, probe,
+        Client, ConnectArgs, Connection, ContextRef, FORWARDED, Failure, LocalConfig, Server,
+        TlsProbe, User, exit, probe,
     },
     output,
 };
@@ -47,8 +47,12 @@ impl Login {
             let name = self.name.unwrap_or_else(|| KUBERNETES.to_owned());
             return core(args, name);
         }
-        let address = self.address.ok_or_else(Failure::misuse)?;
+        let address = match args.forward()? {
+            Some(_) => FORWARDED.to_owned(),
+            None => self.address.ok_or_else(Failure::misuse)?,
+        };
         let mut connection = args.for_login(&address)?;
+        forward::settle(args, &mut connection).await?;
         if !self.skip_test_tls {
             settle_tls(&mut connection).await?;
         }

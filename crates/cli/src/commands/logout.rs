@@ -1,6 +1,6 @@
 //! `logout`: invalidates the token on the server, and removes it from the config file.
 
-use super::prompt;
+use super::{forward, prompt};
 use crate::{
     client::{Client, ConnectArgs, Failure, LocalConfig},
     output::{self, log},
@@ -30,6 +30,7 @@ impl Logout {
             .map_err(|_| Failure::fatal(format!("Context {name} does not exist")))?;
         let mut connection = args.for_context(&context)?;
         connection.token.clone_from(&context.user.auth_token);
+        forward::settle(args, &mut connection).await?;
         match revoke(connection).await {
             Ok(()) => log::info("token successfully invalidated on server"),
             Err(e) => log::warn(&format!("failed to invalidate token on server: {e}.")),

@@ -18,6 +18,7 @@ mod diff;
 mod edit;
 mod examples;
 mod files;
+mod forward;
 mod gpg;
 mod helm;
 mod install;
@@ -187,6 +188,7 @@ async fn connect(args: &ConnectArgs) -> Result<Client, Failure> {
         return core::connect(core).await;
     }
     let mut connection = args.resolve()?;
+    forward::settle(args, &mut connection).await?;
     if let Some(token) = sso::renewed(args, &connection).await {
         connection.token = token;
     }
@@ -347,7 +349,6 @@ mod tests {
         "--redis-haproxy-name",
         "--redis-name",
         "--repo-server-name",
-        "--server-name",
         "admin app generate-spec --env",
         "admin app get-reconcile-results --ignore-normalizer-jq-execution-timeout",
         "admin app get-reconcile-results --repo-server",

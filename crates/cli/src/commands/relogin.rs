@@ -2,6 +2,7 @@
 
 use super::{
     claims::Claims,
+    forward,
     login::{given_or, session},
     prompt,
     sso::{self, SsoArgs},
@@ -76,7 +77,8 @@ impl Stored {
     /// With the provider and the browser.
     async fn sign_in_again(mut self, args: &ConnectArgs, browser: &SsoArgs) -> Result<(), Failure> {
         let context = self.config.resolve(&self.name)?;
-        let connection = args.for_context(&context)?;
+        let mut connection = args.for_context(&context)?;
+        forward::settle(args, &mut connection).await?;
         let tokens = sso::sign_in(connection, browser).await?;
         if let Some(claims) = Claims::read(&tokens.id_token) {
             output::print(&format!(
@@ -98,7 +100,8 @@ impl Stored {
         let subject = self.claims.text("sub");
         let username = subject.split(':').next().unwrap_or_default().to_owned();
         let context = self.config.resolve(&self.name)?;
-        let connection = args.for_context(&context)?;
+        let mut connection = args.for_context(&context)?;
+        forward::settle(args, &mut connection).await?;
         let auth_token = session(connection, username, password).await?;
         self.config.upsert_user(User {
             name: context.user.name,

@@ -107,12 +107,7 @@ async fn refresh(connection: Connection, refresh_token: &str) -> Result<Tokens, 
 pub async fn renewed(args: &ConnectArgs, connection: &Connection) -> Option<String> {
     let path = args.config_path().ok()?;
     let mut config = LocalConfig::read(&path).ok()??;
-    let name = match args.context_name() {
-        "" => config.current_context.clone(),
-        name => name.to_owned(),
-    };
-    let context = config.resolve(&name).ok()?;
-    let user = context.user;
+    let user = args.context_of(&config).ok()??.user;
     let is_theirs = user.auth_token == connection.token && !user.refresh_token.is_empty();
     let is_over = |token: &str| Claims::read(token).is_some_and(|claims| claims.is_over());
     if !is_theirs || !is_over(&user.auth_token) {

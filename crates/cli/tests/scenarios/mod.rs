@@ -14,6 +14,7 @@ mod dropin;
 mod good;
 mod hooks;
 mod limits;
+mod pods;
 mod renderer;
 mod rules;
 mod server;
@@ -87,4 +88,6 @@ scenarios!(
     disturbed::an_api_server_gets_a_new_certificate,
     disturbed::two_clusters_and_one_goes_away,
     catalog::jobs_are_made_for_chart_repositories,
+    pods::a_server_is_reached_through_its_pod,
+    pods::a_shell_runs_in_a_container,
 );

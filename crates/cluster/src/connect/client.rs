@@ -2,9 +2,10 @@
 //!
 //! Main type: [`Client`]. There is no extra task between a request and its connection.
 
+use crate::request::IMPERSONATE_USER;
 use bytes::Bytes;
 use futures::{FutureExt as _, future::BoxFuture};
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use kube::client::Body;
 use tower::{BoxError, Service, ServiceExt, util::BoxCloneSyncService};
@@ -41,6 +42,17 @@ impl Client {
             service: BoxCloneSyncService::new(service),
             default_namespace: default_namespace.to_owned(),
         }
+    }
+
+    /// The same for callers who need kube-rs's own type. `user`: whom to impersonate.
+    pub(super) fn into_kube(self, user: Option<HeaderValue>) -> kube::Client {
+        let service = self.service.map_request(move |mut request: Request<Body>| {
+            if let Some(user) = &user {
+                request.headers_mut().insert(IMPERSONATE_USER, user.clone());
+            }
+            request
+        });
+        kube::Client::new(service, self.default_namespace)
     }
 
     /// Sends a request; the caller reads the response's body.

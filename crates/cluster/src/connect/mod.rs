@@ -24,10 +24,11 @@ use crate::{
     taps::Taps,
     traffic::Traffic,
 };
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use kube::client::Body;
 use proxy::Proxy;
 use serde::Deserialize;
+use stack::Versions;
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -125,10 +126,12 @@ struct Inner {
     taps: Taps,
 }
 
+type Make = dyn Fn(Versions) -> Result<Client, Error> + Send + Sync;
+
 /// Connections for watches.
 struct Lanes {
     /// Creates another connection; `None` if one connection can carry any number of watches.
-    make: Option<Box<dyn Fn() -> Result<Client, Error> + Send + Sync>>,
+    make: Option<Box<Make>>,
     used: Mutex<Vec<(Client, Arc<()>)>>,
 }
 
@@ -188,8 +191,10 @@ impl Cluster {
                 let proxy = Proxy::of(&config.cluster_url, proxy.as_deref())
                     .map_err(|e| Error::config(&origin, format!("proxy URL: {e}"), fix))?;
                 let from = origin.clone();
-                let make = Box::new(move || stack::client(&config, &proxy, tokens.as_ref(), &from));
-                let client = make()?;
+                let make = Box::new(move |versions| {
+                    stack::client(&config, &proxy, tokens.as_ref(), versions, &from)
+                });
+                let client = make(Versions::All)?;
                 (
                     client,
                     server,
@@ -270,6 +275,19 @@ impl Cluster {
         .await
     }
 
+    /// A client for connections that stop speaking HTTP: only HTTP/1.1 lets them. `user`: whom to
+    /// impersonate.
+    pub(crate) fn upgrading(&self, user: Option<&HeaderValue>) -> Result<kube::Client, Error> {
+        let make = self.inner.lanes.make.as_ref().ok_or_else(|| {
+            Error::config(
+                &self.inner.server,
+                "this cluster only simulates containers",
+                "use one whose nodes run them",
+            )
+        })?;
+        Ok(make(Versions::Http1)?.into_kube(user.cloned()))
+    }
+
     /// A connection with room for one more watch.
     pub(crate) fn lane(&self) -> Result<Lane, Error> {
         let (lanes, traffic) = (&self.inner.lanes, self.http().traffic().clone());
@@ -292,7 +310,7 @@ impl Cluster {
                 _room: room.clone(),
             });
         }
-        let (client, room) = (make()?, Arc::new(()));
+        let (client, room) = (make(Versions::All)?, Arc::new(()));
         used.push((client.clone(), room.clone()));
         traffic.connection(false);
         Ok(Lane {

@@ -33,11 +33,20 @@ pub(super) fn install_crypto() {
     }
 }
 
+/// Which versions of HTTP a client speaks.
+#[derive(Clone, Copy)]
+pub(super) enum Versions {
+    /// HTTP/2 if the server supports it.
+    All,
+    Http1,
+}
+
 /// A client that uses a proxy and adds these tokens to its requests.
 pub(super) fn client(
     config: &Config,
     proxy: &Proxy,
     tokens: Option<&Arc<Tokens>>,
+    versions: Versions,
     origin: &str,
 ) -> Result<Client, Error> {
     let mut tcp = HttpConnector::new();
@@ -46,12 +55,18 @@ pub(super) fn client(
     tcp.set_connect_timeout(config.connect_timeout);
     tcp.set_keepalive(Some(Duration::from_secs(30)));
     match proxy.clone() {
-        Proxy::None => over(tcp, config, tokens, origin),
+        Proxy::None => over(tcp, config, tokens, versions, origin),
         Proxy::Http {
             uri,
             auth,
             tls: false,
-        } => over(Proxy::tunnel(uri, auth, tcp), config, tokens, origin),
+        } => over(
+            Proxy::tunnel(uri, auth, tcp),
+            config,
+            tokens,
+            versions,
+            origin,
+        ),
         Proxy::Http {
             uri,
             auth,
@@ -67,10 +82,17 @@ pub(super) fn client(
                 Proxy::tunnel(uri, auth, https.wrap_connector(tcp)),
                 config,
                 tokens,
+                versions,
                 origin,
             )
         }
-        Proxy::Socks { uri, auth } => over(Proxy::socks(uri, auth, tcp), config, tokens, origin),
+        Proxy::Socks { uri, auth } => over(
+            Proxy::socks(uri, auth, tcp),
+            config,
+            tokens,
+            versions,
+            origin,
+        ),
     }
 }
 
@@ -91,6 +113,7 @@ fn over<C>(
     connector: C,
     config: &Config,
     tokens: Option<&Arc<Tokens>>,
+    versions: Versions,
     origin: &str,
 ) -> Result<Client, Error>
 where
@@ -108,6 +131,10 @@ where
         })?;
         https = https.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
     }
+    let https = match versions {
+        Versions::All => https.enable_all_versions().wrap_connector(connector),
+        Versions::Http1 => https.enable_http1().wrap_connector(connector),
+    };
     let hyper: legacy::Client<_, kube::client::Body> =
         legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -117,7 +144,7 @@ where
             .http2_keep_alive_interval(Duration::from_secs(20))
             .http2_keep_alive_timeout(Duration::from_secs(20))
             .http2_keep_alive_while_idle(true)
-            .build(https.enable_all_versions().wrap_connector(connector));
+            .build(https);
     let headers = config
         .extra_headers_layer()
         .map_err(|e| wrong(origin, &e))?;

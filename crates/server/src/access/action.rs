@@ -127,6 +127,8 @@ verbs!(
 
 /// `logs, get` of an Application.
 pub(crate) struct ReadLogs;
+/// `exec, create` of an Application.
+pub(crate) struct OpenShell;
 
 impl Writes for Create {}
 impl Writes for Update {}

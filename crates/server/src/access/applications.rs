@@ -1,7 +1,7 @@
 //! Applications: finding, listing, watching and writing them.
 
 use super::{
-    Action, Ask, Authorized, Create, Delete, Get, Guard, Reach, Resource, Verb, Writes,
+    Action, Ask, Authorized, Create, Delete, Get, Guard, OpenShell, Reach, Resource, Verb, Writes,
     guard::{app_name, scoped},
 };
 use crate::{
@@ -203,6 +203,18 @@ pub(crate) async fn app_of_page(
     }
     let app = reach.store.get_app(namespace, name).await?;
     Ok((spec::project_name(&app) == project).then(|| Authorized::new(app)))
+}
+
+/// The same for the shells of its containers.
+pub(crate) async fn app_of_terminal(
+    state: &State,
+    guard: &Guard,
+    at: (&str, &str),
+    project: &str,
+) -> Result<Option<Authorized<Application, OpenShell>>, ApiError> {
+    let exec = (Ask(Resource::Exec, Action::Create), None);
+    let app = app_of_page(state, guard, at, project, exec).await?;
+    Ok(app.map(|app| Authorized::new(app.into_inner())))
 }
 
 /// Checks that the caller may create or change an Application of this name, which may be qualified.

@@ -3,11 +3,11 @@
 //!
 //! Main type: [`LiveOf`].
 
-use super::{Authorized, DeleteResource, Reach, ReadLogs, RunAction, UpdateResource};
+use super::{Authorized, DeleteResource, OpenShell, Reach, ReadLogs, RunAction, UpdateResource};
 use crate::{
     ApiError,
     audit::{self, Change},
-    ports::{ClusterVersions, DiffPair, Live, LiveRef, LogOptions, Propagation},
+    ports::{ClusterVersions, DiffPair, Live, LiveRef, LogOptions, Propagation, Shell},
 };
 use futures::stream::BoxStream;
 use serde_json::Value;
@@ -89,6 +89,17 @@ impl LiveOf<'_, ReadLogs> {
         options: &LogOptions,
     ) -> Result<BoxStream<'static, Result<LogEntry, ApiError>>, ApiError> {
         self.live.logs(self.app, pod, options).await
+    }
+}
+
+impl LiveOf<'_, OpenShell> {
+    pub async fn shell(
+        &self,
+        pod: &LiveRef,
+        container: &str,
+        command: &str,
+    ) -> Result<Shell, ApiError> {
+        self.live.shell(self.app, pod, container, command).await
     }
 }
 

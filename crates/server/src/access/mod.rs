@@ -41,11 +41,12 @@ pub use secrets::secret_of as repository_secret;
 pub use templates::CredentialUse;
 
 pub(crate) use action::{
-    Create, Delete, DeleteResource, Get, Override, ReadLogs, Rollback, RunAction, Sync, Update,
-    UpdateResource, Verb, Writes,
+    Create, Delete, DeleteResource, Get, OpenShell, Override, ReadLogs, Rollback, RunAction, Sync,
+    Update, UpdateResource, Verb, Writes,
 };
 pub(crate) use applications::{
-    Followed, Seen, SeenEvents, app_in_project, app_of_page, find, find_to, may_write,
+    Followed, Seen, SeenEvents, app_in_project, app_of_page, app_of_terminal, find, find_to,
+    may_write,
 };
 pub(crate) use charts::{read_charts, refused};
 pub(crate) use cluster_secrets::sanitized;

@@ -5,7 +5,7 @@
 use super::{Authorized, Reach};
 use crate::{
     ApiError,
-    ports::{RenderRequest, RenderedManifests, Sources},
+    ports::{NotRendered, RenderRequest, RenderedManifests, Sources},
 };
 use std::{collections::BTreeMap, fs::File};
 use tiphys_api::{
@@ -49,7 +49,7 @@ impl<A> SourcesOf<'_, A> {
     }
 
     /// Renders from this repository, regardless of the repository in the request.
-    pub async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
+    pub async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, NotRendered> {
         self.sources.render(self.of_repository(request)).await
     }
 

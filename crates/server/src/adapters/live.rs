@@ -9,6 +9,7 @@ use crate::{
     ApiError, Code,
     ports::{
         ClusterVersions, DiffPair, Live, LiveRef, LogOptions, NewToken, Propagation, SecretRecord,
+        Shell,
     },
 };
 use async_trait::async_trait;
@@ -37,6 +38,7 @@ use tiphys_cluster::{
         Call, IMPERSONATE_USER, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, encode,
         push_query,
     },
+    streams,
 };
 use tiphys_engine::{
     diff, marks,
@@ -447,6 +449,21 @@ impl Live for ClusterLive {
             .map_err(|e| std::io::Error::other(e.to_string()))
             .boxed();
         Ok(lines(chunks, pod.name.clone()))
+    }
+
+    async fn shell(
+        &self,
+        app: &Application,
+        pod: &LiveRef,
+        container: &str,
+        command: &str,
+    ) -> Result<Shell, ApiError> {
+        let hand = self.hand(app).await?;
+        let cluster = hand.cluster.cache.discovery().cluster();
+        let at = (pod.namespace.as_str(), pod.name.as_str(), container);
+        streams::shell(cluster, at, command, hand.user.as_deref())
+            .await
+            .map_err(|e| ApiError::new(Code::Unavailable, e.to_string()))
     }
 
     fn destinations(&self) -> Vec<Destination> {

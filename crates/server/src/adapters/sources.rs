@@ -2,7 +2,7 @@
 
 use crate::{
     ApiError, Code,
-    ports::{RenderRequest, RenderedManifests, Sources},
+    ports::{NotRendered, RenderRequest, RenderedManifests, Sources},
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -76,9 +76,16 @@ impl Sources for RepoSources {
         Ok((resolved.sha, resolved.display))
     }
 
-    async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
-        let rendered = self.0.manifests(&request, None).await;
-        Ok(rendered_manifests(&*rendered.map_err(of_repo)?))
+    async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, NotRendered> {
+        let failed = |e: RepoError| {
+            if e.awaits_values() {
+                NotRendered::AwaitsValues(of_repo(e))
+            } else {
+                NotRendered::Failed(of_repo(e))
+            }
+        };
+        let rendered = self.0.manifests(&request, None).await.map_err(failed)?;
+        Ok(rendered_manifests(&rendered))
     }
 
     async fn render_files(

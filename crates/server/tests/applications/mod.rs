@@ -512,13 +512,21 @@ async fn a_glob_of_values_files_may_match_nothing_yet() {
     let mut spec = app("a")["spec"].clone();
     spec["source"]["helm"] = json!({"valueFiles": ["no/*.yaml"]});
     let (status, body) = world
-        .rest(Method::PUT, &format!("{APPS}/a/spec"), Some(spec))
+        .rest(Method::PUT, &format!("{APPS}/a/spec"), Some(spec.clone()))
         .await;
     assert_eq!(
         (status, &body["source"]["helm"]["valueFiles"]),
         (200, &json!(["no/*.yaml"])),
         "{body}"
     );
+    // Nothing else that is not found passes.
+    spec["source"]["helm"] = json!({"valueFiles": ["$missing/a.yaml"]});
+    let (status, body) = world
+        .rest(Method::PUT, &format!("{APPS}/a/spec"), Some(spec))
+        .await;
+    assert_eq!(status, 400, "{body}");
+    let message = body["message"].as_str().unwrap_or_default();
+    assert!(message.contains("repository not found"), "{message}");
 }
 
 #[tokio::test]

@@ -41,12 +41,15 @@ use tiphys_engine::{
 use tiphys_server::{
     ApiError,
     ports::{
-        ClusterVersions, ConfigMapRecord, DiffPair, EventRecord, IsFollowed, Live, LiveRef,
-        LogOptions, NewToken, Propagation, RenderRequest, RenderedManifests, SecretRecord,
-        SetEvent, Sets, Sources, Store, StoreError, StoreEvent, StoreResult,
+        ClusterVersions, ConfigMapRecord, DiffPair, Ended, EventRecord, IsFollowed, Live, LiveRef,
+        LogOptions, NewToken, NotRendered, Propagation, RenderRequest, RenderedManifests,
+        SecretRecord, SetEvent, Sets, Shell, Sources, Store, StoreError, StoreEvent, StoreResult,
     },
 };
-use tokio::sync::broadcast;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::broadcast,
+};
 
 #[derive(Default)]
 struct Inner {
@@ -483,6 +486,48 @@ impl Live for FakeLive {
         .boxed()
     }
 
+    /// Every container has `sh`, which says where it runs, and prints what is typed, and the size of
+    /// its terminal.
+    async fn shell(
+        &self,
+        _: &Application,
+        pod: &LiveRef,
+        container: &str,
+        command: &str,
+    ) -> Result<Shell, ApiError> {
+        let (input, mut typed) = tokio::io::duplex(1024);
+        let (mut print, output) = tokio::io::duplex(1024);
+        let (sizes, mut resized) = tokio::sync::mpsc::unbounded_channel();
+        let is_there = command == "sh";
+        let ended = if is_there {
+            Ended::Ran
+        } else {
+            Ended::NotStarted(format!("there is no {command}"))
+        };
+        let greeting = format!("{command} in {}/{container}\r\n", pod.name);
+        tokio::spawn(async move {
+            let (mut buffer, mut shown) = ([0; 1024], greeting.into_bytes());
+            while is_there && shown != b"exit" {
+                print.write_all(&shown).await.expect("the terminal is open");
+                shown = tokio::select! {
+                    read = typed.read(&mut buffer) => match read {
+                        Ok(count) if count > 0 => buffer[..count].to_vec(),
+                        _ => return,
+                    },
+                    Some((columns, rows)) = resized.recv() => format!("{columns}x{rows}\r\n").into_bytes(),
+                };
+            }
+        });
+        Ok(Shell {
+            input: Box::new(input),
+            output: Box::new(output),
+            size: Box::new(move |columns, rows| {
+                let _ = sizes.send((columns, rows));
+            }),
+            ended: Box::pin(std::future::ready(ended)),
+        })
+    }
+
     async fn facts(&self, _: &Application) -> Result<ClusterVersions, ApiError> {
         Ok(ClusterVersions::default())
     }
@@ -684,17 +729,15 @@ impl Sources for FakeSources {
         }
     }
 
-    async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, ApiError> {
-        if request
-            .source
-            .helm
-            .iter()
-            .flat_map(|h| &h.value_files)
-            .any(|file| file.contains('*'))
-        {
-            return Err(ApiError::not_found(
-                "values file glob \"no/*.yaml\" matched no files",
-            ));
+    async fn render(&self, request: RenderRequest) -> Result<RenderedManifests, NotRendered> {
+        let files = request.source.helm.iter().flat_map(|h| &h.value_files);
+        if let Some(file) = files.clone().next() {
+            return Err(if file.contains('*') {
+                let why = format!("values file glob {file:?} matched no files");
+                NotRendered::AwaitsValues(ApiError::not_found(why))
+            } else {
+                NotRendered::Failed(ApiError::not_found("repository not found"))
+            });
         }
         let object = serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"of": request.app.instance}, "annotations": {"token": "HIDDEN"}}, "data": {"a": "dmFsdWU="}});
         Ok(RenderedManifests {

@@ -1,6 +1,9 @@
 //! Requests to token providers: small, with a time limit and a bounded response.
 
-use super::super::{proxy::Proxy, stack};
+use super::super::{
+    proxy::Proxy,
+    stack::{self, Versions},
+};
 use http::{Request, Uri, header::CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Limited};
 use kube::Config;
@@ -35,8 +38,8 @@ async fn exchange(request: Request<Vec<u8>>, here: bool) -> Result<String, Strin
     } else {
         Proxy::of(&server, None)?
     };
-    let client =
-        stack::client(&Config::new(server), &proxy, None, &host).map_err(|e| e.to_string())?;
+    let client = stack::client(&Config::new(server), &proxy, None, Versions::All, &host)
+        .map_err(|e| e.to_string())?;
     let path = parts
         .uri
         .path_and_query()

@@ -1,16 +1,29 @@
-//! `/terminal`: a shell in a container. Main function: [`handle`].
-//!
-//! Whoever asks learns whether they may, and that the cluster is not asked for one: connections to
-//! kubelets are not passed on.
+//! `/terminal`: a shell in a container, over a WebSocket. Main function: [`handle`].
+
+mod session;
 
 use super::{Parameters, guard, is_label, is_subdomain, refused};
 use crate::{
     ApiError, Code,
-    access::{Access, Action, Ask, Guard, Resource, app_of_page},
+    access::{Access, Action, Ask, Guard, Resource, app_of_terminal},
+    ports::LiveRef,
     server::State,
 };
-use http::{Request, Response, StatusCode, request::Parts};
+use http::{HeaderValue, Request, Response, StatusCode, header, request::Parts};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use reqwest::Url;
+use serde_json::Value;
+use session::Session;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        handshake::derive_accept_key,
+        protocol::{Role, WebSocketConfig},
+    },
+};
 use tonic::body::Body;
 
 pub const PATH: &str = "/terminal";
@@ -22,6 +35,15 @@ const ACCESS: Access = Access::Asks {
     sometimes: &[],
 };
 
+/// Terminals are connections that stay, to kubelets too.
+static OPEN: Semaphore = Semaphore::const_new(100);
+
+/// The shells to try if `exec.shells` names none.
+const SHELLS: &str = "bash,sh,powershell,cmd";
+
+/// A page sends what is typed or pasted, in one message.
+const LONGEST: usize = 1 << 20;
+
 /// Whose terminal is asked for.
 struct Asked {
     pod: String,
@@ -30,36 +52,166 @@ struct Asked {
     project: String,
     namespace: String,
     app_namespace: String,
+    /// Tried alone if it is one of the configured shells.
+    shell: String,
+}
+
+impl Asked {
+    /// Namespace and name of the Application.
+    fn at(&self) -> (&str, &str) {
+        (&self.app_namespace, &self.app)
+    }
+
+    fn pod(&self) -> LiveRef {
+        LiveRef {
+            version: "v1".into(),
+            kind: "Pod".into(),
+            namespace: self.namespace.clone(),
+            name: self.pod.clone(),
+            ..LiveRef::default()
+        }
+    }
 }
 
 /// Answers a request, where argocd-cm has `exec.enabled`.
 pub async fn handle(state: Arc<State>, request: Request<Body>) -> Response<Body> {
     let request = request.into_parts().0;
-    let settings = state.settings.get().await;
-    if !settings.is_ok_and(|settings| settings.flag("exec.enabled")) {
-        return refused(StatusCode::NOT_FOUND, "404 page not found");
-    }
-    let answer = match guard(&state, &request, ACCESS).await {
-        Ok(guard) => opened(&state, &guard, &request).await,
+    let settings = match state.settings.fresh().await {
+        Ok(settings) if settings.flag("exec.enabled") => settings,
+        _ => return refused(StatusCode::NOT_FOUND, "404 page not found"),
+    };
+    let checked = match guard(&state, &request, ACCESS).await {
+        Ok(guard) => checked(&state, &guard, &request).await,
         Err(refusal) => Err(refusal),
     };
-    answer.unwrap_or_else(|refusal| refusal)
+    let own = [settings.value("url"), settings.value("additionalUrls")];
+    let shells = settings.value("exec.shells");
+    match checked {
+        Ok(asked) => {
+            let shells = shells_of(&asked, shells);
+            opened(state.clone(), request, asked, shells, &own)
+        }
+        Err(refusal) => refusal,
+    }
 }
 
-async fn opened(
-    state: &State,
-    guard: &Guard,
-    request: &Parts,
-) -> Result<Response<Body>, Response<Body>> {
+/// The shells to try.
+fn shells_of(asked: &Asked, configured: &str) -> Vec<String> {
+    let configured = if configured.is_empty() {
+        SHELLS
+    } else {
+        configured
+    };
+    let all: Vec<String> = configured.split(',').map(str::to_owned).collect();
+    if all.contains(&asked.shell) {
+        vec![asked.shell.clone()]
+    } else {
+        all
+    }
+}
+
+/// Agrees to speak WebSocket, and serves the connection from then on.
+fn opened(
+    state: Arc<State>,
+    mut request: Parts,
+    asked: Asked,
+    shells: Vec<String>,
+    own: &[&str],
+) -> Response<Body> {
+    let is = |name: &str, value: &str| {
+        let values = request.headers.get_all(name).iter();
+        values
+            .filter_map(|v| v.to_str().ok())
+            .flat_map(|v| v.split(','))
+            .any(|v| v.trim().eq_ignore_ascii_case(value))
+    };
+    let key = request.headers.get(header::SEC_WEBSOCKET_KEY).cloned();
+    let upgrade = request.extensions.remove::<OnUpgrade>();
+    let (Some(key), Some(upgrade), true) = (
+        key.filter(|_| is("upgrade", "websocket") && is("sec-websocket-version", "13")),
+        upgrade,
+        is("connection", "upgrade"),
+    ) else {
+        return refused(StatusCode::BAD_REQUEST, "Failed to start terminal session");
+    };
+    // Browsers send cookies along for pages of others, too.
+    if !is_own_page(&request, own) {
+        let why = "the request comes from another site";
+        return refused(StatusCode::FORBIDDEN, why);
+    }
+    let Ok(seat) = OPEN.try_acquire() else {
+        let why = "too many terminals are open";
+        return refused(StatusCode::SERVICE_UNAVAILABLE, why);
+    };
+    tracing::info!(
+        application = asked.app,
+        project = asked.project,
+        namespace = asked.namespace,
+        podName = asked.pod,
+        container = asked.container,
+        "terminal session starting"
+    );
+    let accept = derive_accept_key(key.as_bytes());
+    let session = Session {
+        state,
+        request,
+        asked,
+        shells,
+    };
+    tokio::spawn(async move {
+        let _seat = seat;
+        let Ok(stream) = upgrade.await else { return };
+        let limits = WebSocketConfig::default()
+            .max_message_size(Some(LONGEST))
+            .max_frame_size(Some(LONGEST));
+        let stream = TokioIo::new(stream);
+        session
+            .run(WebSocketStream::from_raw_socket(stream, Role::Server, Some(limits)).await)
+            .await;
+    });
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    let accept = HeaderValue::from_str(&accept).expect("it is base64");
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    answer
+}
+
+/// Whether a browser's page came from this server: by the request's own host, or by the addresses in
+/// the settings, where a proxy changes the host. Clients that are no browsers name no origin.
+fn is_own_page(request: &Parts, own: &[&str]) -> bool {
+    let Some(origin) = request.headers.get(header::ORIGIN) else {
+        return true;
+    };
+    let origin = origin.to_str().ok().and_then(|o| Url::parse(o).ok());
+    let Some(origin) = origin else { return false };
+    let host = request.headers.get(header::HOST);
+    let host = host.and_then(|h| h.to_str().ok()).or_else(|| {
+        let authority = request.uri.authority();
+        authority.map(http::uri::Authority::as_str)
+    });
+    let of_host = host.and_then(|h| Url::parse(&format!("{}://{h}", origin.scheme())).ok());
+    let of_settings = own
+        .iter()
+        .flat_map(|urls| urls.split_whitespace())
+        .filter_map(|url| Url::parse(url).ok());
+    of_host
+        .into_iter()
+        .chain(of_settings)
+        .any(|url| url.origin() == origin.origin())
+}
+
+/// What is asked for, if the caller may have it and it is there.
+async fn checked(state: &State, guard: &Guard, request: &Parts) -> Result<Asked, Response<Body>> {
     let bad = |why: &str| refused(StatusCode::BAD_REQUEST, why);
     let asked = asked(&Parameters::of(request)).map_err(bad)?;
     if !state.reach.permits(&asked.app_namespace) {
         let why = format!("namespace '{}' is not permitted", asked.app_namespace);
         return Err(refused(StatusCode::FORBIDDEN, &why));
     }
-    let at = (asked.app_namespace.as_str(), asked.app.as_str());
-    let exec = (Ask(Resource::Exec, Action::Create), None);
-    let app = app_of_page(state, guard, at, &asked.project, exec)
+    let app = app_of_terminal(state, guard, asked.at(), &asked.project)
         .await
         .map_err(refusal)?
         .ok_or_else(|| bad("The wrong project was specified for the app"))?;
@@ -72,11 +224,21 @@ async fn opened(
     if !is_its {
         return Err(bad("Pod doesn't belong to specified app"));
     }
-    let why = format!(
-        "no terminal for container {}: not supported here",
-        asked.container
-    );
-    Err(refused(StatusCode::NOT_IMPLEMENTED, &why))
+    let pod = state.reach.live(&app).get(&asked.pod()).await;
+    let pod = pod.map_err(|_| bad("Cannot find pod"))?;
+    if !is_running(&pod, &asked.container) {
+        return Err(bad("container find running"));
+    }
+    Ok(asked)
+}
+
+fn is_running(pod: &Value, container: &str) -> bool {
+    ["containerStatuses", "initContainerStatuses"]
+        .iter()
+        .filter_map(|list| pod["status"][list].as_array())
+        .flatten()
+        .find(|status| status["name"] == container)
+        .is_some_and(|status| status["state"]["running"].is_object())
 }
 
 fn refusal(e: ApiError) -> Response<Body> {
@@ -99,6 +261,7 @@ fn asked(parameters: &Parameters) -> Result<Asked, &'static str> {
         project: value("projectName"),
         namespace: value("namespace"),
         app_namespace: value("appNamespace"),
+        shell: value("shell"),
     };
     let needed = [
         &asked.pod,

@@ -76,7 +76,8 @@ pub async fn get(
             .await
             .map_err(failed)?;
         let sources = state.reach.sources(&repository);
-        let rendered = sources.render(request).await.map_err(failed)?;
+        let rendered = sources.render(request).await;
+        let rendered = rendered.map_err(|why| failed(why.into()))?;
         if !rendered.errors.is_empty() {
             return Err(failed(ApiError::plain(rendered.errors.join("; "))));
         }

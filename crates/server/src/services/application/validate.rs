@@ -2,7 +2,7 @@
 //! repository. Also normalises it.
 
 use super::{of_repo_server, render::Asker};
-use crate::{ApiError, Code, access::Authorized, server::State};
+use crate::{ApiError, Code, access::Authorized, ports::NotRendered, server::State};
 use std::{borrow::Cow, collections::BTreeSet};
 use tiphys_api::{AppProject, Application, source::ApplicationSource};
 use tiphys_engine::{permit, spec, types::Condition};
@@ -117,9 +117,8 @@ async fn render<A>(
 ) -> Result<(), ApiError> {
     let (repository, request) = asker.request(source.clone(), false).await?;
     let rendered = match state.reach.sources(&repository).render(request).await {
-        // A glob of values files that matches nothing yet is accepted; the comparison reports it
-        // until there are matches.
-        Err(e) if e.code == Code::NotFound => return Ok(()),
+        // Accepted; the comparison reports it until there are matches.
+        Err(NotRendered::AwaitsValues(_)) => return Ok(()),
         other => other?,
     };
     if rendered.errors.is_empty() {

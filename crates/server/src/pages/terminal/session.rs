@@ -1,0 +1,266 @@
+//! A terminal's connection: what the page types goes to a shell, and what the shell prints goes to
+//! the page, in the messages of Argo CD's page. Main type: [`Session`].
+
+use super::Asked;
+use crate::{
+    Code,
+    access::{Authorized, OpenShell, app_of_terminal},
+    pages,
+    ports::{Ended, Shell},
+    server::State,
+};
+use futures::{SinkExt as _, StreamExt as _, stream::SplitSink};
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+use std::{sync::Arc, time::Duration};
+use tiphys_api::Application;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    time::{Instant, interval_at, timeout},
+};
+use tokio_tungstenite::{WebSocketStream, tungstenite::Message};
+
+/// How often a connection is kept alive, and the session checked though nobody types.
+const PING: Duration = Duration::from_secs(5);
+/// The session is checked before what is typed reaches the shell, but not for each key.
+const CHECK: Duration = Duration::from_secs(1);
+/// How long a shell may take to say how it ended, after its output has.
+const LAST_WORD: Duration = Duration::from_secs(2);
+
+/// What the page sends.
+#[derive(Deserialize)]
+struct Typed {
+    operation: String,
+    #[serde(default)]
+    data: String,
+    #[serde(default)]
+    rows: u16,
+    #[serde(default)]
+    cols: u16,
+}
+
+/// What the page shows.
+#[derive(Serialize)]
+struct Shown<'a> {
+    operation: &'static str,
+    data: &'a str,
+    rows: u16,
+    cols: u16,
+}
+
+/// The page opens another connection, with the session that it has then.
+const RECONNECT: &str = r#"{"Code":1}"#;
+
+/// Why a session may not go on.
+enum Refusal {
+    /// Its token has ended.
+    Session,
+    Permission,
+    Other(String),
+}
+
+/// Whose terminal is open, and what its caller said to open it.
+pub(super) struct Session {
+    pub state: Arc<State>,
+    pub request: Parts,
+    pub asked: Asked,
+    /// The shells to try.
+    pub shells: Vec<String>,
+}
+
+/// How the work with one shell went.
+enum Outcome {
+    Over,
+    /// The container does not have it.
+    NotStarted(String),
+}
+
+type ToPage<S> = SplitSink<WebSocketStream<S>, Message>;
+
+impl Session {
+    /// Serves the connection until either side ends it, or the caller may no longer use it.
+    pub async fn run<S>(self, socket: WebSocketStream<S>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (mut page, mut typed) = socket.split();
+        let mut why = "no shell is configured".to_owned();
+        for name in &self.shells {
+            let shell = match self.open(name).await {
+                Ok(shell) => shell,
+                Err(refusal) => {
+                    refuse(&mut page, refusal).await;
+                    return;
+                }
+            };
+            match self.talk(shell, &mut page, &mut typed).await {
+                Outcome::Over => {
+                    let _ = page.close().await;
+                    return;
+                }
+                Outcome::NotStarted(reason) => why = format!("{name}: {reason}"),
+            }
+        }
+        let last = format!("Failed to exec container: {why}\r\n");
+        let _ = page.send(shown(&last)).await;
+        let _ = page.close().await;
+    }
+
+    /// Starts a shell for a caller who may do so now.
+    async fn open(&self, name: &str) -> Result<Shell, Refusal> {
+        let app = self.permitted().await?;
+        let pod = self.asked.pod();
+        let live = self.state.reach.live(&app);
+        let opened = live.shell(&pod, &self.asked.container, name).await;
+        opened.map_err(|e| Refusal::Other(e.message))
+    }
+
+    /// Whether the session goes on and its caller may still have a terminal there.
+    async fn permitted(&self) -> Result<Authorized<Application, OpenShell>, Refusal> {
+        let guard = pages::guard(&self.state, &self.request, super::ACCESS).await;
+        let guard = guard.map_err(|_| Refusal::Session)?;
+        let app = app_of_terminal(&self.state, &guard, self.asked.at(), &self.asked.project).await;
+        match app {
+            Ok(Some(app)) => Ok(app),
+            Err(e) if e.code != Code::PermissionDenied => Err(Refusal::Other(e.message)),
+            Ok(None) | Err(_) => Err(Refusal::Permission),
+        }
+    }
+
+    async fn talk<S>(
+        &self,
+        shell: Shell,
+        page: &mut ToPage<S>,
+        typed: &mut futures::stream::SplitStream<WebSocketStream<S>>,
+    ) -> Outcome
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let Shell {
+            mut input,
+            mut output,
+            mut size,
+            ended,
+        } = shell;
+        let (mut buffer, mut text) = ([0; 4096], Text::default());
+        let mut ping = interval_at(Instant::now() + PING, PING);
+        let (mut checked, mut is_used) = (Instant::now(), false);
+        loop {
+            tokio::select! {
+                read = output.read(&mut buffer) => {
+                    let count = read.unwrap_or(0);
+                    if count == 0 {
+                        break;
+                    }
+                    let whole = text.take(&buffer[..count]);
+                    if page.send(shown(&whole)).await.is_err() {
+                        return Outcome::Over;
+                    }
+                }
+                message = typed.next() => {
+                    let typed = match message {
+                        Some(Ok(Message::Text(text))) => serde_json::from_str(&text),
+                        Some(Ok(Message::Binary(bytes))) => serde_json::from_slice(&bytes),
+                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                        _ => return Outcome::Over,
+                    };
+                    let Ok(Typed { operation, data, rows, cols }) = typed else {
+                        return Outcome::Over;
+                    };
+                    match operation.as_str() {
+                        "stdin" => {
+                            if checked.elapsed() >= CHECK {
+                                checked = Instant::now();
+                                if let Err(refusal) = self.permitted().await {
+                                    refuse(page, refusal).await;
+                                    return Outcome::Over;
+                                }
+                            }
+                            is_used = true;
+                            let written = input.write_all(data.as_bytes()).await;
+                            if written.is_err() || input.flush().await.is_err() {
+                                break;
+                            }
+                        }
+                        "resize" => size(cols, rows),
+                        _ => return Outcome::Over,
+                    }
+                }
+                _ = ping.tick() => {
+                    if let Err(refusal) = self.permitted().await {
+                        refuse(page, refusal).await;
+                        return Outcome::Over;
+                    }
+                    if page.send(Message::Ping("ping".into())).await.is_err() {
+                        return Outcome::Over;
+                    }
+                }
+            }
+        }
+        match timeout(LAST_WORD, ended).await {
+            Ok(Ended::NotStarted(why)) if !is_used => Outcome::NotStarted(why),
+            _ => Outcome::Over,
+        }
+    }
+}
+
+fn shown(data: &str) -> Message {
+    let message = Shown {
+        operation: "stdout",
+        data,
+        rows: 0,
+        cols: 0,
+    };
+    Message::text(serde_json::to_string(&message).expect("texts and numbers"))
+}
+
+async fn refuse<S>(page: &mut ToPage<S>, refusal: Refusal)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let last = match refusal {
+        Refusal::Session => "\nReconnect because the token was refreshed...\n",
+        Refusal::Permission => "Permission denied",
+        Refusal::Other(ref why) => why,
+    };
+    let _ = page.send(shown(last)).await;
+    if matches!(refusal, Refusal::Session) {
+        let _ = page.send(Message::text(RECONNECT)).await;
+    }
+    let _ = page.close().await;
+}
+
+/// Bytes of UTF-8 that come in pieces.
+#[derive(Default)]
+struct Text(Vec<u8>);
+
+impl Text {
+    /// The text so far. A character that is not complete waits for the rest; what is none is
+    /// replaced.
+    fn take(&mut self, bytes: &[u8]) -> String {
+        self.0.extend_from_slice(bytes);
+        let rest = match std::str::from_utf8(&self.0) {
+            Err(e) if e.error_len().is_none() => self.0.split_off(e.valid_up_to()),
+            _ => Vec::new(),
+        };
+        let whole = std::mem::replace(&mut self.0, rest);
+        String::from_utf8_lossy(&whole).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_may_come_in_pieces() {
+        let mut text = Text::default();
+        let bytes = "aä€b".as_bytes();
+        let pieces = [&bytes[..2], &bytes[2..4], &bytes[4..]];
+        let shown: Vec<String> = pieces.iter().map(|p| text.take(p)).collect();
+        assert_eq!(shown, ["a", "ä", "€b"]);
+        assert_eq!(text.take(b"\xff!"), "\u{fffd}!");
+        // An invalid byte before one that is not complete.
+        assert_eq!(text.take(b"\xff\xe2\x82"), "\u{fffd}\u{fffd}");
+    }
+}
