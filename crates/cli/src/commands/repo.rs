@@ -1,8 +1,10 @@
 //! `repo`: repositories and their credentials.
 
+mod credentials;
 mod options;
 
-pub(super) use options::{RepoOptions, file, is_https, is_ssh};
+pub(super) use credentials::CredentialOptions;
+pub(super) use options::RepoOptions;
 
 use super::{connect, list_document, prompt};
 use crate::{
@@ -315,7 +317,7 @@ mod tests {
             ("ssh://git@host.example.com:22/repo", true),
             ("https://me@host.example.com:8443/repo", false),
         ] {
-            assert_eq!(is_ssh(url), is, "{url}");
+            assert_eq!(credentials::is_ssh(url), is, "{url}");
         }
     }
 
