@@ -45,23 +45,6 @@ const ABSENT: &[(&str, &[&str], &str)] = &[
         "the library for Kubernetes cannot impersonate an UID, and a request as somebody else is \
          worse than none",
     ),
-    (
-        "app diff",
-        &[
-            "server-side-diff",
-            "server-side-diff-concurrency",
-            "server-side-diff-max-batch-kb",
-        ],
-        "not written yet: the annotation ServerSideDiff=true makes the controller compare so",
-    ),
-    (
-        "app sync",
-        &[
-            "server-side-diff-concurrency",
-            "server-side-diff-max-batch-kb",
-        ],
-        "a preview shows what the controller found, which has asked the cluster itself",
-    ),
     ("configure", OF_KUBECTL, BY_VARIABLE),
     ("version", OF_KUBECTL, BY_VARIABLE),
 ];

@@ -2,10 +2,11 @@
 
 use crate::scenarios::{
     good::BACKEND,
-    world::{World, config_map, text},
+    pods::password,
+    world::{World, config_map, program, text},
 };
 use serde_json::{Value, json};
-use tiphys_testkit::{PATIENCE, Repo, apps_path, eventually, namespaced};
+use tiphys_testkit::{PATIENCE, Repo, apps_path, eventually, namespaced, output_of};
 
 pub fn respected_differences_outlive_a_sync(world: &mut World) {
     let repo = Repo::with(&[("app/backend.yaml", BACKEND)]);
@@ -43,7 +44,8 @@ pub fn the_api_server_says_what_differs(world: &mut World) {
     app["metadata"]["annotations"] =
         json!({"argocd.argoproj.io/compare-options": "ServerSideDiff=true"});
     world.kube.create(&apps_path(), &app);
-    world.until_well("asked", &repo.head());
+    let first = repo.head();
+    world.until_well("asked", &first);
     world.patch("deployments", "backend", &json!({"spec": {"replicas": 2}}));
     eventually(PATIENCE, "the edit is undone", || {
         match &world.find("deployments", "backend").expect("it is there")["spec"]["replicas"] {
@@ -88,6 +90,33 @@ pub fn the_api_server_says_what_differs(world: &mut World) {
     );
     world.refresh("asked");
     world.until_well("asked", &sha);
+
+    // The command line asks the API server, too: no default that it adds is a difference.
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("config").display().to_string();
+    let run = |words: &[&str]| output_of(&program(), &[words, &["--config", &config]].concat());
+    let (address, password) = (
+        world.tiphys.url.trim_start_matches("http://"),
+        password(world),
+    );
+    let who = ["--username", "admin", "--password", &password];
+    let login = run(&[&["login", address, "--plaintext"][..], &who].concat());
+    assert_eq!(login.code, Some(0), "{login:?}");
+    let diff = ["app", "diff", "asked", "--revision", &first];
+    for more in [&[][..], &["--server-side-diff-max-batch-kb", "0"]] {
+        let found = run(&[&diff[..], more].concat());
+        assert_eq!(found.code, Some(1), "{found:?}");
+        let changed: Vec<&str> = found
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with(['<', '>']))
+            .collect();
+        assert_eq!(changed, ["<   replicas: 2", ">   replicas: 1"], "{found:?}");
+    }
+    let refused = run(&[&diff[..], &["--server-side-diff-concurrency=0"]].concat());
+    assert_eq!(refused.code, Some(20), "{refused:?}");
+    let same = run(&["app", "diff", "asked"]);
+    assert_eq!(same.code, Some(0), "{same:?}");
 }
 
 pub fn sync_windows_hold_syncs_back(world: &mut World) {

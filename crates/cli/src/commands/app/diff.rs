@@ -1,5 +1,9 @@
 //! `app diff`: what a sync would change.
 
+mod by_server;
+
+pub use by_server::Batches;
+
 use super::{
     AppRef, Refresh,
     local::{self, Local},
@@ -8,7 +12,7 @@ use super::{
 };
 use crate::{
     client::{Client, ConnectArgs, Failure},
-    output,
+    output::{self, log},
 };
 use serde_json::Value;
 use std::{
@@ -23,6 +27,7 @@ use tiphys_api::{Application, resource::ResourceDiff, rpc::settings::Settings};
 use tiphys_apimachinery::{Object, key::ResourceKey};
 use tiphys_engine::{
     diff::{self, Options},
+    marks,
     sync::hook,
     track,
     types::{Diff, IgnoreRule, Tracking, TrackingMethod},
@@ -63,6 +68,12 @@ pub struct DiffCommand {
         default_values = ["*.yaml", "*.yml", "*.json"]
     )]
     local_include: Vec<String>,
+    /// Compare by the API server's own dry run, as with the option ServerSideDiff=true of the
+    /// Application [default: as the Application says]
+    #[arg(long)]
+    server_side_diff: Option<bool>,
+    #[command(flatten)]
+    batches: Batches,
     /// Say of each field that differs who wrote it, and which ignoreDifferences entry would leave
     /// it out
     #[arg(long)]
@@ -78,10 +89,12 @@ pub struct DiffCommand {
 impl DiffCommand {
     pub async fn run(mut self, args: &ConnectArgs) -> Result<(), Failure> {
         self.revisions.check()?;
+        self.batches.check()?;
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
         let client = super::super::connect(args).await?;
         let app = super::get(&client, &app_ref, self.refresh.kind()).await?;
         self.revisions.resolve(&client, &app_ref).await?;
+        let judge = self.judge(&app)?;
         let target = match (
             &self.local,
             Target::of(self.revision.as_deref(), &self.revisions),
@@ -96,7 +109,7 @@ impl DiffCommand {
             }),
             (_, target) => target,
         };
-        let found = print(&client, &app, &app_ref, &target, self.why).await?;
+        let found = print(&client, &app, &app_ref, &target, judge, self.why).await?;
         if found && self.exit_code.unwrap_or(true) {
             Err(Failure::exit(self.diff_exit_code))
         } else {
@@ -105,8 +118,57 @@ impl DiffCommand {
     }
 }
 
+impl DiffCommand {
+    /// Who compares: the Application says it, unless the command line does.
+    fn judge(&self, app: &Application) -> Result<Judge, Failure> {
+        let of_app = Judge::of(app, self.batches);
+        let by_server = Judge::Server(self.batches);
+        let judge = match (self.server_side_diff, of_app) {
+            (Some(true), Judge::Here) => {
+                log::warn("Application does not have ServerSideDiff=true annotation.");
+                by_server
+            }
+            (Some(true) | None, Judge::Server(_)) => by_server,
+            (Some(false), _) | (None, Judge::Here) => Judge::Here,
+        };
+        let is_local = self.local.is_some() && !self.server_side_generate;
+        if is_local && matches!(judge, Judge::Server(_)) {
+            return Err(Failure::fatal(
+                "--server-side-diff with --local requires --server-side-generate.",
+            ));
+        }
+        Ok(judge)
+    }
+}
+
+/// Who compares the objects.
+#[derive(Clone, Copy)]
+pub enum Judge {
+    /// This program, by the last applied configuration.
+    Here,
+    /// The API server.
+    Server(Batches),
+}
+
+impl Judge {
+    /// As the Application is compared by the controller.
+    pub fn of(app: &Application, batches: Batches) -> Self {
+        if compares_by_server(app) {
+            Self::Server(batches)
+        } else {
+            Self::Here
+        }
+    }
+}
+
+fn compares_by_server(app: &Application) -> bool {
+    let options = app.metadata.annotations.get(marks::COMPARE_OPTIONS);
+    let mut options = options.iter().flat_map(|o| o.split(','));
+    options.any(|option| option.trim() == "ServerSideDiff=true")
+}
+
 /// The live object and its predicted state, without ignored fields.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Pair {
     key: ResourceKey,
     live: Value,
@@ -145,36 +207,10 @@ pub async fn print(
     app: &Application,
     app_ref: &AppRef,
     target: &Target<'_>,
+    judge: Judge,
     why: bool,
 ) -> Result<bool, Failure> {
-    let mut resources = managed(client, app_ref).await?;
-    let mut pairs = match target {
-        Target::Known => known(&resources)?,
-        Target::Revision(revision, several) => {
-            let objects = render(client, app_ref, revision, several, false).await?;
-            compare(
-                app,
-                &resources,
-                objects,
-                &tracking(app, &super::settings(client).await?),
-            )?
-        }
-        Target::Sent { folder, patterns } => {
-            let objects = send::manifests(client, app_ref, folder, patterns).await?;
-            let tracking = tracking(app, &super::settings(client).await?);
-            compare(app, &resources, objects, &tracking)?
-        }
-        Target::Local(local) => {
-            let tracking = tracking(app, &super::settings(client).await?);
-            resources.retain(|r| !local::is_secret(&r.group, &r.kind));
-            compare(
-                app,
-                &resources,
-                local.objects(client, app, &tracking).await?,
-                &tracking,
-            )?
-        }
-    };
+    let mut pairs = pairs(client, app, app_ref, target, judge).await?;
     pairs.sort_by_cached_key(|pair| pair.key.to_string());
     for pair in &pairs {
         output::print(&header(&pair.key));
@@ -184,6 +220,43 @@ pub async fn print(
         }
     }
     Ok(!pairs.is_empty())
+}
+
+async fn pairs(
+    client: &Client,
+    app: &Application,
+    app_ref: &AppRef,
+    target: &Target<'_>,
+    judge: Judge,
+) -> Result<Vec<Pair>, Failure> {
+    let mut resources = managed(client, app_ref).await?;
+    // The controller compares as the Application says.
+    let is_by_server = matches!(judge, Judge::Server(_));
+    if matches!(target, Target::Known) && is_by_server == compares_by_server(app) {
+        return known(&resources);
+    }
+    let tracking = tracking(app, &super::settings(client).await?);
+    let objects = match target {
+        Target::Known => targets(&resources)?,
+        Target::Revision(revision, several) => {
+            render(client, app_ref, revision, several, false).await?
+        }
+        Target::Sent { folder, patterns } => {
+            send::manifests(client, app_ref, folder, patterns).await?
+        }
+        Target::Local(local) => {
+            resources.retain(|r| !local::is_secret(&r.group, &r.kind));
+            local.objects(client, app, &tracking).await?
+        }
+    };
+    let (matched, mut pairs) = matched(app, &resources, objects, &tracking)?;
+    pairs.extend(match judge {
+        Judge::Here => compared(app, matched),
+        Judge::Server(batches) => {
+            by_server::differences(client, (app, app_ref), matched, batches).await?
+        }
+    });
+    Ok(pairs)
 }
 
 fn header(key: &ResourceKey) -> String {
@@ -242,13 +315,36 @@ pub fn tracking(app: &Application, settings: &Settings) -> Tracking {
     }
 }
 
-/// Compares rendered objects with the live ones that the server knows.
-fn compare(
+/// What the server wants, as it knows it.
+fn targets(resources: &[ResourceDiff]) -> Result<Vec<Value>, Failure> {
+    let states = resources.iter().filter(|r| !r.hook);
+    let mut targets = Vec::new();
+    for state in states {
+        let target = object(&state.target_state)?;
+        if !target.is_null() {
+            targets.push(target);
+        }
+    }
+    Ok(targets)
+}
+
+/// A desired object beside the live one of the same key.
+struct Matched {
+    key: ResourceKey,
+    target: Object,
+    /// Without ignored fields.
+    live: Option<Object>,
+    /// The live object with its managed fields; null if there is none.
+    managed: Value,
+}
+
+/// Rendered objects beside the live ones that the server knows, and the live ones without any.
+fn matched(
     app: &Application,
     resources: &[ResourceDiff],
     rendered: Vec<Value>,
     tracking: &Tracking,
-) -> Result<Vec<Pair>, Failure> {
+) -> Result<(Vec<Matched>, Vec<Pair>), Failure> {
     let parse = |value: Value| {
         Object::from_value(value)
             .map_err(|e| Failure::error(format!("the server sent a manifest: {e}")))
@@ -266,17 +362,7 @@ fn compare(
         }
     }
     let namespace = &app.spec.destination.namespace;
-    let rules = app
-        .spec
-        .ignore_differences
-        .iter()
-        .map(IgnoreRule::from)
-        .collect::<Vec<_>>();
-    let options = Options {
-        ignore: &rules,
-        ..Default::default()
-    };
-    let mut pairs = Vec::new();
+    let mut all = Vec::new();
     for value in rendered {
         let mut object = parse(value)?;
         if hook::is_hook(&object) {
@@ -289,25 +375,40 @@ fn compare(
         }
         track::set(&mut object, tracking, namespace);
         let key = object.key();
-        let found = live.remove(&key);
-        let diff = diff::diff(Some(&object), found.as_ref(), &options);
-        if diff.modified {
-            let managed = managed.remove(&key).unwrap_or_default();
-            pairs.push(Pair {
-                key,
-                live: (*diff.normalized_live).clone(),
-                target: (*diff.predicted_live).clone(),
-                managed,
-            });
-        }
+        all.push(Matched {
+            target: object,
+            live: live.remove(&key),
+            managed: managed.remove(&key).unwrap_or_default(),
+            key,
+        });
     }
-    pairs.extend(live.into_iter().map(|(key, object)| Pair {
+    let extra = live.into_iter().map(|(key, object)| Pair {
         key,
         live: object.into_value(),
         target: Value::Null,
         managed: Value::Null,
-    }));
-    Ok(pairs)
+    });
+    Ok((all, extra.collect()))
+}
+
+/// The objects that differ.
+fn compared(app: &Application, matched: Vec<Matched>) -> Vec<Pair> {
+    let rules = app.spec.ignore_differences.iter();
+    let rules: Vec<IgnoreRule> = rules.map(IgnoreRule::from).collect();
+    let options = Options {
+        ignore: &rules,
+        ..Default::default()
+    };
+    let pair = |m: Matched| {
+        let diff = diff::diff(Some(&m.target), m.live.as_ref(), &options);
+        diff.modified.then(|| Pair {
+            key: m.key,
+            live: (*diff.normalized_live).clone(),
+            target: (*diff.predicted_live).clone(),
+            managed: m.managed,
+        })
+    };
+    matched.into_iter().filter_map(pair).collect()
 }
 
 /// Why the pair differs, one paragraph per field.
@@ -505,7 +606,8 @@ mod tests {
             config_map("changed", "2"),
             config_map("new", "1"),
         ];
-        let pairs = compare(&app, &resources, rendered, &tracking).expect("valid");
+        let (matched, extra) = matched(&app, &resources, rendered, &tracking).expect("valid");
+        let pairs = [compared(&app, matched), extra].concat();
         let names: Vec<&str> = pairs.iter().map(|p| p.key.name.as_str()).collect();
         assert_eq!(names, ["changed", "new", "gone"]);
     }

@@ -2,7 +2,7 @@
 
 use super::{
     AppRef,
-    diff::{self, Target},
+    diff::{self, Batches, Judge, Target},
     get,
     local::Local,
     manifests::{Revisions, render},
@@ -91,6 +91,8 @@ pub struct Sync {
     /// confirmation
     #[arg(long)]
     preview_changes: bool,
+    #[command(flatten)]
+    batches: Batches,
     /// Output format. One of: json|yaml|wide|tree|tree=detailed
     #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
     output: String,
@@ -214,6 +216,7 @@ impl Sync {
 
     pub async fn run(mut self, args: &ConnectArgs) -> Result<(), Failure> {
         self.check()?;
+        self.batches.check()?;
         let client = super::super::connect(args).await?;
         if let [name] = self.apps.as_slice() {
             let app = AppRef::new(name, self.app_namespace.as_deref());
@@ -447,7 +450,16 @@ impl Sync {
             Some(local) => Target::Local(local),
             None => Target::of(Some(revision), &self.revisions),
         };
-        if !diff::print(client, app, app_ref, &target, false).await? {
+        if !diff::print(
+            client,
+            app,
+            app_ref,
+            &target,
+            Judge::of(app, self.batches),
+            false,
+        )
+        .await?
+        {
             output::print("====== No Differences found ======\n");
             return Ok(false);
         }
