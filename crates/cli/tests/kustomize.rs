@@ -90,3 +90,31 @@ fn compare(got: &str, want: &str) {
         assert_eq!(got, want);
     }
 }
+
+/// Links are followed before the file is judged.
+#[test]
+fn files_outside_of_the_folder_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let over = folder.path().join("over");
+    std::fs::create_dir(&over).expect("a folder");
+    std::fs::write(folder.path().join("secret.txt"), "x").expect("written");
+    std::fs::write(over.join("real.txt"), "x").expect("written");
+    let build = |file: &str, target: &str| {
+        let link = over.join(file);
+        std::os::unix::fs::symlink(target, link).expect("a link");
+        let text = format!("configMapGenerator:\n- {{name: made, files: [{file}]}}\n");
+        std::fs::write(over.join("kustomization.yaml"), text).expect("written");
+        let words = ["kustomize", "build", over.to_str().expect("UTF-8")];
+        tiphys_testkit::output_of(env!("CARGO_BIN_EXE_tiphys").as_ref(), &words)
+    };
+    let within = build("within.txt", "real.txt");
+    assert!(within.stdout.contains("within.txt: x"), "{within:?}");
+    for (file, target) in [("above.txt", "../secret.txt"), ("far.txt", "/etc/hostname")] {
+        let refused = build(file, target);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(
+            refused.stderr.contains("security; file") && refused.stdout.is_empty(),
+            "{refused:?}"
+        );
+    }
+}

@@ -54,6 +54,11 @@ pub trait SourceFiles: Send + Sync {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError>;
     /// The entries of a folder sorted by name, or None if there is no such folder.
     fn list(&self, path: &str) -> Result<Option<Vec<FileEntry>>, FileError>;
+    /// The path with links followed, which begins with `../` if it leads out of the source; None if
+    /// there is nothing. Without links it is the path itself.
+    fn resolved(&self, path: &str) -> Result<Option<String>, FileError> {
+        Ok(self.kind(path)?.map(|_| path.to_owned()))
+    }
     /// The path on this machine and, for a link, its target: for messages about a user's local
     /// files.
     fn link(&self, _path: &str) -> Option<(String, String)> {

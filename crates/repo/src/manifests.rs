@@ -287,10 +287,7 @@ impl Renderer {
             begun: Instant::now(),
         };
         let own = files.own.look(&folder);
-        let lfs = files
-            .all()
-            .map(|files| files.misses_lfs().is_some())
-            .collect();
+        let lfs = files.all().map(GitFiles::lfs_access).collect();
         let key = key((own, lfs), &prepared, &answers, budget);
         let known = self.needs.get(&key).unwrap_or_default();
         let missing = commits.fetched.missing(&known);
@@ -299,6 +296,10 @@ impl Renderer {
         }
         let (whole, found) = self.manifests.get(key, &files, request.no_cache, || {
             let rendered = render(&sources, &prepared, &charts, budget)?;
+            // Once: what is remembered has been told.
+            for warning in rendered.warnings.iter().chain(&replaced) {
+                tracing::warn!(application = request.app_name, "{warning}");
+            }
             // Without them it is not what is to be remembered.
             if files.all().any(|files| files.misses_lfs() == Some(true)) {
                 let missing = FileError::LfsPointer(request.source.path.clone());
@@ -607,9 +608,9 @@ fn remember(rendered: Rendered) -> Remembered {
 }
 
 /// Everything that the result depends on except files outside of the folder.
-/// `lfs`: which of the files are those that Git LFS pointers stand for.
+/// `lfs`: with whose access the files were downloaded that Git LFS pointers stand for.
 fn key(
-    (folder, lfs): (Found, Vec<bool>),
+    (folder, lfs): (Found, Vec<Option<[u8; 32]>>),
     prepared: &Prepared,
     answers: &Answers,
     budget: &Budget,

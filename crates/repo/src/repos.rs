@@ -148,7 +148,7 @@ impl Pointed {
         if !access.lfs {
             return (store, id);
         }
-        let objects = Arc::new(Objects::default());
+        let objects = Arc::new(Objects::new(access));
         let store = store.with_lfs(Arc::clone(&objects));
         self.0.push((objects, access.clone()));
         (store, id)

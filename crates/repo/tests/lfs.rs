@@ -143,6 +143,24 @@ async fn pointers_are_replaced_where_that_is_switched_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_rendered_of_them_is_only_for_those_who_can_read_them() {
+    let secret = cm("from-lfs");
+    let pointer = pointer_to(&secret);
+    let files = [("app/a.yaml", pointer.as_str())];
+    let (_dir, server, sha) = serving(&files, lfs(&[&secret]));
+    // The same commit elsewhere, without what its pointers stand for.
+    let (_other_dir, other, other_sha) = serving(&files, lfs(&[]));
+    assert_eq!(sha, other_sha);
+    let cache = tempfile::tempdir().expect("a folder");
+    let repos = repos(&cache);
+    let rendered = render(&repos, &access(&server, true), &sha).await;
+    assert_eq!(names(&rendered.expect("rendered")), ["from-lfs"]);
+    let refused = render(&repos, &access(&other, true), &sha).await;
+    assert!(refused.is_err(), "{refused:?}");
+    assert!(other.count("objects/batch") > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn charts_and_kustomizations_read_them() {
     let (values, map) = ("color: blue\n", cm("map"));
     let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Values.color }}\n";

@@ -532,6 +532,55 @@ async fn links_stay_inside() {
 }
 
 #[tokio::test]
+async fn kustomizations_read_no_file_outside_of_themselves() {
+    let (dir, _) = repository();
+    let of_file = |file: &str| {
+        format!(
+            "configMapGenerator:\n- name: made\n  files: [{file}]\n  options: {{disableNameSuffixHash: true}}\n"
+        )
+    };
+    let kustomization = |folder: &str, text: &str| {
+        let path = format!("{folder}/kustomization.yaml");
+        write(dir.path(), &path, text);
+    };
+    let link = |name: &str, target: &str| {
+        std::os::unix::fs::symlink(target, dir.path().join(name)).expect("symlink");
+    };
+    write(dir.path(), "secret.txt", "x");
+    write(dir.path(), "k/within/real.txt", "x");
+    for (folder, file) in [
+        ("k/above", "../../secret.txt"),
+        ("k/linked", "link.txt"),
+        ("k/through", "folder/secret.txt"),
+        ("k/within", "link.txt"),
+        ("k/beside", "../../secret.txt"),
+    ] {
+        kustomization(folder, &of_file(file));
+    }
+    link("k/linked/link.txt", "../../secret.txt");
+    link("k/through/folder", "../..");
+    link("k/within/link.txt", "real.txt");
+    // What lies beside a linked folder is what lies beside its target.
+    kustomization("deep/er/app", "resources: [../base]\n");
+    kustomization("deep/er/base", &of_file("a.txt"));
+    write(dir.path(), "deep/er/base/a.txt", "x");
+    link("short", "deep/er/app");
+    let sha = commit(dir.path(), "Kustomizations");
+    let repos = repos();
+    for folder in ["k/above", "k/linked", "k/through", "k/beside"] {
+        let refused = manifests(&repos, dir.path(), &sha, source(folder)).await;
+        let refused = refused.expect_err(folder).to_string();
+        let is_refused =
+            refused.contains("security; file") && refused.contains("is not in or below");
+        assert!(is_refused, "{folder}: {refused}");
+    }
+    for folder in ["k/within", "short"] {
+        let built = manifests(&repos, dir.path(), &sha, source(folder)).await;
+        assert_eq!(names(&built.expect(folder)), ["made"], "{folder}");
+    }
+}
+
+#[tokio::test]
 async fn submodules_of_this_machine_are_refused_and_without_submodules_ignored() {
     let (dir, _) = repository();
     let (sub, _) = repository();

@@ -48,6 +48,20 @@ impl SourceFiles for LocalFiles {
         Ok(there(path, fs::metadata(self.0.join(path)))?.map(|about| kind(&about)))
     }
 
+    fn resolved(&self, path: &str) -> Result<Option<String>, FileError> {
+        let (Some(root), Some(whole)) = (
+            there(path, fs::canonicalize(&self.0))?,
+            there(path, fs::canonicalize(self.0.join(path)))?,
+        ) else {
+            return Ok(None);
+        };
+        let shown = |path: &Path| path.display().to_string();
+        Ok(Some(match whole.strip_prefix(&root) {
+            Ok(inside) => shown(inside),
+            Err(_) => format!("..{}", shown(&whole)),
+        }))
+    }
+
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError> {
         match self.kind(path)? {
             Some(FileKind::File { .. }) => there(path, fs::read(self.0.join(path))),

@@ -31,7 +31,7 @@ impl<'a> Loader<'a> {
         Self {
             files,
             tree: 0,
-            root: root.to_owned(),
+            root: resolved(files, root),
             repository: None,
             unrestricted,
             depth: 0,
@@ -81,6 +81,12 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
+    /// The path of a file that is there, with links followed.
+    fn real(&self, whole: &str) -> Res<String> {
+        let real = self.files.resolved(whole)?;
+        Ok(real.unwrap_or_else(|| whole.to_owned()))
+    }
+
     fn is_below(&self, path: &str) -> bool {
         is_in(path, &self.root)
     }
@@ -118,7 +124,7 @@ impl<'a> Loader<'a> {
                 "evalsymlink failure on '/{whole}' : lstat /{whole}: no such file or directory"
             ),
             Some(FileKind::Dir) => fail!("'/{whole}' must resolve to a file"),
-            _ if !self.unrestricted && !self.is_below(&whole) => fail!(
+            _ if !self.unrestricted && !self.is_below(&self.real(&whole)?) => fail!(
                 "security; file '/{whole}' is not in or below '{}'",
                 self.shown()
             ),
@@ -173,6 +179,7 @@ impl<'a> Loader<'a> {
                 return Err(not_there(&format!("/{root}"), &why));
             }
         }
+        let root = resolved(self.files, &root);
         self.refuse_cycle(&root)?;
         Ok(Rc::new(Self {
             files: self.files,
@@ -216,7 +223,7 @@ impl<'a> Loader<'a> {
         Ok(Rc::new(Self {
             files,
             tree: build.next_tree(),
-            root,
+            root: resolved(files, &root),
             repository: Some(spec),
             unrestricted: false,
             depth: self.depth + 1,
@@ -261,6 +268,15 @@ pub(super) fn inside(folder: &str, path: &str) -> Option<String> {
 }
 
 /// Whether a path is the folder or inside it.
+/// The folder with links followed: what lies beside it lies beside their target. One that cannot be
+/// followed, or leads out of the source, is looked up as it is.
+fn resolved(files: &dyn SourceFiles, root: &str) -> String {
+    match files.resolved(root) {
+        Ok(Some(real)) if !real.starts_with("../") => real,
+        _ => root.to_owned(),
+    }
+}
+
 fn is_in(path: &str, folder: &str) -> bool {
     folder.is_empty()
         || path

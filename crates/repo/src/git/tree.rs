@@ -113,6 +113,11 @@ impl GitFiles {
             .map(|objects| objects.is_any_missing())
     }
 
+    /// Whose Git LFS objects the files are; `None`: nobody's.
+    pub fn lfs_access(&self) -> Option<[u8; 32]> {
+        self.store.lfs.as_ref().map(|objects| objects.access())
+    }
+
     /// The same files, with records of its own.
     pub fn beside(&self, base: Option<&str>) -> Self {
         Self::new(&self.store, self.root, base)
@@ -282,6 +287,16 @@ impl GitFiles {
     /// Walks a path from the root, following links by prepending their target to the rest of the
     /// path.
     fn walk(&self, path: &str, links: &mut usize) -> Result<Found, FileError> {
+        Ok(self.follow(path, links)?.0)
+    }
+
+    /// The same, with the path to which the links lead.
+    fn follow(&self, path: &str, links: &mut usize) -> Result<(Found, String), FileError> {
+        const NOWHERE: String = String::new();
+        let whole = |stack: &[(String, ObjectId)], last: &str| -> String {
+            let folders = stack.iter().map(|(name, _)| name.as_str());
+            folders.chain([last]).collect::<Vec<_>>().join("/")
+        };
         let mut todo: Vec<String> = path
             .split('/')
             .rev()
@@ -304,10 +319,10 @@ impl GitFiles {
             let here = stack.last().map_or(self.root, |(_, id)| *id);
             let tree = self.tree(here, path)?;
             let Ok(index) = tree.binary_search_by(|n| (*n.name).cmp(&part)) else {
-                return Ok(Found::Missing);
+                return Ok((Found::Missing, NOWHERE));
             };
             let Some(node) = tree.get(index) else {
-                return Ok(Found::Missing);
+                return Ok((Found::Missing, NOWHERE));
             };
             match node.kind {
                 EntryKind::Tree => {
@@ -323,7 +338,7 @@ impl GitFiles {
                     }
                     let target = self.blob(node.id, path, MAX_LINK_TEXT)?;
                     let Ok(target) = String::from_utf8(target) else {
-                        return Ok(Found::Missing);
+                        return Ok((Found::Missing, NOWHERE));
                     };
                     if target.starts_with('/') || target.contains('\0') {
                         return Err(FileError::OutsideLink(path.to_owned()));
@@ -334,23 +349,27 @@ impl GitFiles {
                     todo.extend(target.split('/').rev().map(str::to_owned));
                 }
                 EntryKind::Commit => {
-                    return Ok(if todo.is_empty() {
+                    let found = if todo.is_empty() {
                         Found::Other
                     } else {
                         Found::Missing
-                    });
+                    };
+                    return Ok((found, whole(&stack, &part)));
                 }
                 EntryKind::Blob | EntryKind::BlobExecutable => {
                     let only_dots = todo.iter().all(|p| p.is_empty() || p == ".");
-                    return Ok(if only_dots {
+                    let found = if only_dots {
                         Found::File(node.id)
                     } else {
                         Found::Missing
-                    });
+                    };
+                    return Ok((found, whole(&stack, &part)));
                 }
             }
         }
-        Ok(Found::Dir(stack.last().map_or(self.root, |(_, id)| *id)))
+        let folder = Found::Dir(stack.last().map_or(self.root, |(_, id)| *id));
+        let last = stack.pop().map_or(NOWHERE, |(name, _)| name);
+        Ok((folder, whole(&stack, &last)))
     }
 
     /// Wants the other pointers in the folder of a file, too, so that they are not found out one by
@@ -411,6 +430,13 @@ impl SourceFiles for GitFiles {
             }),
             Found::Other => Some(FileKind::Other),
             Found::Missing | Found::Bad => None,
+        })
+    }
+
+    fn resolved(&self, path: &str) -> Result<Option<String>, FileError> {
+        Ok(match self.follow(path, &mut 0)? {
+            (Found::Missing | Found::Bad, _) => None,
+            (_, whole) => Some(whole),
         })
     }
 

@@ -62,7 +62,11 @@ impl Pointer {
 
 /// The objects of one render, shared by all readers of its files.
 #[derive(Default)]
-pub(crate) struct Objects(Mutex<State>);
+pub(crate) struct Objects {
+    /// The fingerprint of the access that they are downloaded with.
+    access: [u8; 32],
+    state: Mutex<State>,
+}
 
 #[derive(Default)]
 struct State {
@@ -72,8 +76,21 @@ struct State {
 }
 
 impl Objects {
+    pub fn new(access: &RepoAccess) -> Self {
+        Self {
+            access: access.fingerprint(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// What is rendered of the objects belongs to this access: others who have the same commit may
+    /// not read them.
+    pub fn access(&self) -> [u8; 32] {
+        self.access
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The content that a pointer stands for.

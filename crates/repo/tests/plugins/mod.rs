@@ -382,10 +382,23 @@ async fn the_files_arrive_as_they_are() {
         .expect("linked");
     commit(&world.repository(), "a link that leads out");
     let outcome = world.render(json!({"plugin": {"name": "plain"}})).await;
-    assert_eq!(
-        told(&outcome),
-        "CMP processing failed for application \"web\": repository contains out-of-bounds symlinks. file: app/out"
-    );
+    let refused = |path: &str| {
+        format!(
+            "CMP processing failed for application \"web\": repository contains out-of-bounds symlinks. file: {path}"
+        )
+    };
+    assert_eq!(told(&outcome), refused("app/out"));
+
+    // As it is written it stays inside.
+    let linked = |target: &str, path: &str| {
+        std::os::unix::fs::symlink(target, world.repository().join(path)).expect("linked");
+    };
+    std::fs::remove_file(world.repository().join("app/out")).expect("it is there");
+    linked("../..", "app/sub/up");
+    linked("up/../passwd", "app/sub/through");
+    commit(&world.repository(), "a link that leads out through another");
+    let outcome = world.render(json!({"plugin": {"name": "plain"}})).await;
+    assert_eq!(told(&outcome), refused("app/sub/through"));
 }
 
 #[tokio::test]
