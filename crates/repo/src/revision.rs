@@ -88,6 +88,13 @@ fn named<'a>(refs: &'a [Reference], revision: &str) -> Option<&'a Reference> {
         .find_map(|name| refs.iter().find(|r| r.name == *name))
 }
 
+/// Another ref of this name, with another commit.
+fn another<'a>(refs: &'a [Reference], revision: &str, found: &Reference) -> Option<&'a Reference> {
+    let names = candidates(revision);
+    refs.iter()
+        .find(|r| names.contains(&r.name) && r.name != found.name && r.sha != found.sha)
+}
+
 /// The annotated tag that a target revision resolves to, if it is one: its name and itself.
 pub(crate) fn annotated_tag<'a>(
     refs: &'a [Reference],
@@ -124,6 +131,15 @@ pub(crate) fn annotated_tag<'a>(
 pub(crate) fn resolve(refs: &[Reference], revision: &str) -> Result<String, RepoError> {
     let revision = or_head(revision);
     if let Some(found) = named(refs, revision) {
+        if let Some(other) = another(refs, revision, found) {
+            tracing::warn!(
+                "{revision:?} is the name of {} ({}) and of {} ({}): the first counts, as in git; a full name says which is meant",
+                found.name,
+                found.sha,
+                other.name,
+                other.sha
+            );
+        }
         return Ok(found.sha.clone());
     }
     if is_abbreviated_sha(revision) {
@@ -215,6 +231,16 @@ mod tests {
             reference("refs/heads/refs/heads/only", "9"),
             reference("refs/remotes/origin/HEAD", "a"),
         ];
+        for (revision, other) in [
+            ("v1", Some("refs/heads/v1")),
+            ("main", None),
+            ("HEAD", None),
+            ("refs/tags/v1", None),
+        ] {
+            let found = named(&refs, revision).expect("it is there");
+            let another = another(&refs, revision, found).map(|r| r.name.as_str());
+            assert_eq!(another, other, "{revision}");
+        }
         let cases = [
             ("", Some("1")),
             ("HEAD", Some("1")),

@@ -30,6 +30,7 @@ use crate::{
     versions,
 };
 use index::Entries;
+use sha2::{Digest as _, Sha256};
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -263,6 +264,16 @@ impl Charts {
         };
         let archive = self.downloads.get(chart.access, &question).await?;
         let archive = archive.unwrap_or_default().content;
+        let digest = entry.digest.trim_start_matches("sha256:");
+        let found = crate::ground::hex(&Sha256::digest(&archive));
+        // Helm checks it for no repository, so it does not keep the chart from being rendered.
+        if !digest.is_empty() && !found.eq_ignore_ascii_case(digest) {
+            tracing::warn!(
+                repository = shown_url(&chart.access.url),
+                "chart {:?} {version}: the index says digest {digest}, the archive has {found}",
+                chart.name
+            );
+        }
         let (unpacked, shown, by_name) = (Arc::clone(&self.unpacked), shown_url(&url), *by_name);
         blocking(move || {
             let files = archive_files(&archive, &Limits::default());
