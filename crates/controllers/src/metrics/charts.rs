@@ -2,7 +2,6 @@
 
 use super::Labels;
 use prometheus_client::{
-    encoding::text::encode,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
@@ -96,10 +95,7 @@ impl ChartMetrics {
     /// # Errors
     /// If formatting fails, which does not happen.
     pub fn text(&self) -> Result<String, fmt::Error> {
-        let (mut registry, mut text) = (Registry::default(), String::new());
-        self.register(&mut registry);
-        encode(&mut text, &registry)?;
-        Ok(text)
+        super::text(|registry| self.register(registry))
     }
 
     /// Nothing, where no repository was read.

@@ -13,10 +13,15 @@ pub mod sets;
 pub use clients::RedisRequests;
 pub use requests::Request;
 
-use prometheus_client::metrics::{family::Family, histogram::Histogram};
+use prometheus_client::{
+    encoding::text::encode,
+    metrics::{family::Family, histogram::Histogram},
+    registry::Registry,
+};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -27,6 +32,17 @@ const BUCKETS: [f64; 10] = [0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.
 
 /// Names and values of labels.
 pub type Labels = Vec<(Cow<'static, str>, String)>;
+
+/// What is registered, in OpenMetrics format.
+///
+/// # Errors
+/// If formatting fails, which does not happen.
+pub(crate) fn text(register: impl FnOnce(&mut Registry)) -> Result<String, fmt::Error> {
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    register(&mut registry);
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
 
 /// The counters of a controller. Cheap to clone.
 #[derive(Clone)]

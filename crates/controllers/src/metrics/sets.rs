@@ -3,7 +3,6 @@
 
 use super::{Labels, report::label_name};
 use prometheus_client::{
-    encoding::text::encode,
     metrics::{family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
@@ -52,10 +51,7 @@ impl SetReport {
     /// # Errors
     /// If formatting fails, which does not happen.
     pub fn text(&self) -> Result<String, fmt::Error> {
-        let (mut registry, mut text) = (Registry::default(), String::new());
-        self.register(&mut registry);
-        encode(&mut text, &registry)?;
-        Ok(text)
+        super::text(|registry| self.register(registry))
     }
 
     pub(crate) fn register(&self, registry: &mut Registry) {

@@ -1,11 +1,7 @@
 //! The metrics of notifications, under Argo CD's names. Main type: [`NotificationMetrics`].
 
-use crate::metrics::Labels;
-use prometheus_client::{
-    encoding::text::encode,
-    metrics::{counter::Counter, family::Family},
-    registry::Registry,
-};
+use crate::metrics::{self, Labels};
+use prometheus_client::metrics::{counter::Counter, family::Family};
 use std::fmt;
 use tiphys_notify::Event;
 
@@ -48,19 +44,18 @@ impl NotificationMetrics {
     /// # Errors
     /// If formatting fails, which does not happen.
     pub fn text(&self) -> Result<String, fmt::Error> {
-        let (mut registry, mut text) = (Registry::default(), String::new());
-        // The format adds `_total`.
-        registry.register(
-            "argocd_notifications_deliveries",
-            "Number of delivered notifications",
-            self.deliveries.clone(),
-        );
-        registry.register(
-            "argocd_notifications_trigger_eval",
-            "Number of trigger evaluations",
-            self.evaluations.clone(),
-        );
-        encode(&mut text, &registry)?;
-        Ok(text)
+        metrics::text(|registry| {
+            // The format adds `_total`.
+            registry.register(
+                "argocd_notifications_deliveries",
+                "Number of delivered notifications",
+                self.deliveries.clone(),
+            );
+            registry.register(
+                "argocd_notifications_trigger_eval",
+                "Number of trigger evaluations",
+                self.evaluations.clone(),
+            );
+        })
     }
 }

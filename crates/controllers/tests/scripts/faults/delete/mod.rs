@@ -308,6 +308,7 @@ async fn real() {
 fn the_same_with_a_death_at_each_write() {
     let cases = some(cases(CASES, |case| case.name), 3);
     let seed = first_seed();
+    let played = AtomicUsize::new(0);
     let wrong = side_by_side(&cases, |case| {
         let writes = match play(case, Vec::new()) {
             Ok(writes) => writes,
@@ -320,10 +321,20 @@ fn the_same_with_a_death_at_each_write() {
             let at = Rng::new(seed).below(deaths.len() as u64);
             deaths = vec![deaths[usize::try_from(at).expect("small")]];
         }
-        deaths
+        let moments = deaths.len();
+        let wrong: Vec<String> = deaths
             .into_iter()
             .filter_map(|death| play(case, vec![death]).err())
-            .collect()
+            .collect();
+        // All of them take an hour.
+        println!(
+            "{} of {}: {}, killed at {moments} moments: {}",
+            played.fetch_add(1, Ordering::Relaxed) + 1,
+            cases.len(),
+            case.name,
+            if wrong.is_empty() { "ok" } else { "FAILED" }
+        );
+        wrong
     });
     println!(
         "deletion safety, killed: {} cases of {}",
