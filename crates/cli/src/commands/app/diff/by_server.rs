@@ -36,7 +36,7 @@ pub struct Batches {
 impl Batches {
     pub fn check(&self) -> Result<(), Failure> {
         if self.concurrency == 0 {
-            return Err(Failure::fatal(
+            return Err(Failure::error(
                 "invalid value for --server-side-diff-concurrency: 0 is not allowed (use -1 for unlimited, or a positive number to limit concurrency)",
             ));
         }
