@@ -7,6 +7,7 @@ import { ApplicationPage } from "./pages/application";
 import { ListPage } from "./pages/list";
 import { LoginPage } from "./pages/login";
 import { Empty, Failure, Shell, Toasts } from "./parts/shell";
+import { inside, ROOT } from "./root";
 import { Link, parseRoute, useAddress } from "./router";
 import "./styles/base.css";
 import "./styles/parts.css";
@@ -74,7 +75,7 @@ function App() {
 }
 
 // The root and the login address have no content of their own.
-if (location.pathname === "/" || location.pathname === "/login") history.replaceState(null, "", "/applications");
+if (["/", "/login"].includes(inside(location.pathname))) history.replaceState(null, "", `${ROOT}/applications`);
 
 const root = document.getElementById("root");
 if (root)

@@ -3,6 +3,7 @@
 
 import { type MouseEvent, type ReactNode, useSyncExternalStore } from "react";
 import type { AppName } from "./api/client";
+import { ROOT, inside } from "./root";
 
 /** A chart is known by its repository and where it is below it. */
 export interface ChartName {
@@ -44,7 +45,7 @@ export const applicationPath = (id: AppName) =>
 const CHANGED = "tiphys:navigated";
 
 export function navigate(to: string) {
-  history.pushState(null, "", to);
+  history.pushState(null, "", ROOT + to);
   window.dispatchEvent(new Event(CHANGED));
 }
 
@@ -58,7 +59,7 @@ function subscribe(changed: () => void) {
 }
 
 /** Path and query as they are now; draws again when they change. */
-export const useAddress = () => useSyncExternalStore(subscribe, () => location.pathname + location.search);
+export const useAddress = () => useSyncExternalStore(subscribe, () => inside(location.pathname) + location.search);
 
 export function Link({ to, children, className, label }: { to: string; children: ReactNode; className?: string; label?: string }) {
   const click = (e: MouseEvent) => {
@@ -67,7 +68,7 @@ export function Link({ to, children, className, label }: { to: string; children:
     navigate(to);
   };
   return (
-    <a href={to} className={className} aria-label={label} onClick={click}>
+    <a href={ROOT + to} className={className} aria-label={label} onClick={click}>
       {children}
     </a>
   );

@@ -37,6 +37,23 @@ impl Assets {
         Self(files.into_iter().map(entry).collect())
     }
 
+    /// The same below a path: the page finds its files, and is told where it is.
+    pub(crate) fn below(mut self, root: &str) -> Self {
+        let root = root.trim_matches('/');
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
+        let page = self.0.get_mut(INDEX);
+        if let Some(page) = page.filter(|_| !root.is_empty() && root.chars().all(is_plain))
+            && let Ok(text) = std::str::from_utf8(&page.bytes)
+        {
+            let told = format!("<head>\n    <meta name=\"tiphys-root\" content=\"/{root}\" />");
+            let text = ["href", "src"].iter().fold(text.to_owned(), |text, name| {
+                text.replace(&format!(" {name}=\"/"), &format!(" {name}=\"/{root}/"))
+            });
+            page.bytes = text.replacen("<head>", &told, 1).into();
+        }
+        self
+    }
+
     /// The file, or the page for what a browser takes for one.
     pub(crate) fn respond(&self, path: &str, accepts_html: bool) -> Response<Body> {
         let path = path.trim_start_matches('/');
@@ -108,6 +125,28 @@ const NEVER: Headers = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn below_a_path_the_page_finds_its_files() {
+        let page = "<head>\n<link href=\"/favicon.svg\" />\n<script src=\"/assets/a.js\"></script>";
+        let assets = Assets::new([("index.html", "text/html", page)]);
+        let shown = async |assets: Assets| {
+            use http_body_util::BodyExt as _;
+            let body = assets.respond("/", true).into_body().collect().await;
+            String::from_utf8(body.expect("a page").to_bytes().to_vec()).expect("text")
+        };
+        assert_eq!(shown(assets.clone().below("/")).await, page);
+        let below = shown(assets.clone().below("/a/b/")).await;
+        for part in [
+            "<meta name=\"tiphys-root\" content=\"/a/b\" />",
+            "href=\"/a/b/favicon.svg\"",
+            "src=\"/a/b/assets/a.js\"",
+        ] {
+            assert!(below.contains(part), "{below}");
+        }
+        // It becomes part of the page.
+        assert_eq!(shown(assets.below("/\"><script>")).await, page);
+    }
 
     #[test]
     fn browsers_get_the_page_for_unknown_paths() {

@@ -200,6 +200,7 @@ impl Server {
         }
         let settings = Arc::new(SettingsCache::new(deps.store.clone(), enforcer.clone()));
         let options = &deps.options;
+        let assets = deps.assets.below(&options.root_path);
         let sso = Arc::new(Sso::new(
             options.dex_server.clone(),
             options.dex_tls.clone(),
@@ -231,7 +232,7 @@ impl Server {
             metrics: ApiMetrics::default(),
             options: deps.options,
             table: table(),
-            assets: deps.assets,
+            assets,
             webhooks: Webhooks::default(),
         })))
     }

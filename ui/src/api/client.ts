@@ -1,6 +1,7 @@
 // Calls of the API. The session is an HttpOnly cookie of the server, so the page never holds a token.
 
 import { EventParser, type Message } from "./lines";
+import { ROOT } from "../root";
 import type { Application, ApplicationEvent, ApplicationList, ApplicationTree, ResourceDiff, ResourceRef } from "./types";
 
 export class ApiError extends Error {
@@ -28,7 +29,7 @@ export function setSignedOutHandler(handler: () => void) {
 
 function url(path: string, query: Query): string {
   const set = Object.entries(query).filter((pair): pair is [string, string] => Boolean(pair[1]));
-  return set.length > 0 ? `${path}?${new URLSearchParams(set)}` : path;
+  return ROOT + (set.length > 0 ? `${path}?${new URLSearchParams(set)}` : path);
 }
 
 async function failure(response: Response): Promise<ApiError> {

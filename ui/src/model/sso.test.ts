@@ -11,5 +11,6 @@ test("the provider has a name if there is one", () => {
 });
 
 test("the browser comes back to this page", () => {
+  expect(signInAddress("https://cd.example.com", "/argo")).toBe("/argo/auth/login?return_url=https%3A%2F%2Fcd.example.com%2Fargo%2Fapplications");
   expect(signInAddress("https://cd.example.com")).toBe("/auth/login?return_url=https%3A%2F%2Fcd.example.com%2Fapplications");
 });

@@ -1,6 +1,7 @@
 // Signing in with an identity provider.
 
 import type { AuthSettings } from "../api/client";
+import { ROOT } from "../root";
 
 /** The provider's name, or undefined if there is none. */
 export function provider(settings: AuthSettings): string | undefined {
@@ -11,6 +12,6 @@ export function provider(settings: AuthSettings): string | undefined {
 }
 
 /** The address that leads to the provider and back to the list of Applications. */
-export function signInAddress(origin: string): string {
-  return `/auth/login?return_url=${encodeURIComponent(`${origin}/applications`)}`;
+export function signInAddress(origin: string, root: string = ROOT): string {
+  return `${root}/auth/login?return_url=${encodeURIComponent(`${origin}${root}/applications`)}`;
 }
