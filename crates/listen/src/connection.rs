@@ -2,9 +2,10 @@
 //! all connections of a server.
 
 use crate::{
-    BoxError, Builder, Limits,
+    BoxError, Builder, Limits, Tls,
     body::{Received, Sent},
     counted::Counted,
+    redirect,
     table::{Place, Seat},
 };
 use http::{Request, Response};
@@ -17,7 +18,6 @@ use tokio::{
     net::TcpStream,
     time::{Instant, sleep_until, timeout},
 };
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 /// Time for a graceful shutdown: HTTP/2 clients are notified, and written data is sent.
@@ -25,7 +25,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 pub struct Setting {
     builder: Builder,
-    acceptor: Option<TlsAcceptor>,
+    tls: Option<Tls>,
     limits: Limits,
     stop: CancellationToken,
 }
@@ -33,7 +33,7 @@ pub struct Setting {
 impl Setting {
     pub fn new(
         mut builder: Builder,
-        acceptor: Option<TlsAcceptor>,
+        tls: Option<Tls>,
         limits: Limits,
         stop: CancellationToken,
     ) -> Self {
@@ -48,7 +48,7 @@ impl Setting {
             .keep_alive_timeout(limits.ping);
         Self {
             builder,
-            acceptor,
+            tls,
             limits,
             stop,
         }
@@ -63,10 +63,23 @@ impl Setting {
         B::Error: Into<BoxError>,
     {
         let (place, peer) = (seat.place.clone(), seat.place.peer);
-        let Some(acceptor) = &self.acceptor else {
+        let Some(tls) = &self.tls else {
             return self.speak(stream, &place, answer).await;
         };
-        let handshake = timeout(self.limits.handshake, acceptor.accept(stream));
+        if tls.redirects {
+            let first = timeout(self.limits.handshake, redirect::is_plain(&stream));
+            let is_plain = tokio::select! {
+                first = first => first,
+                () = place.end.cancelled() => return,
+                () = self.stop.cancelled() => return,
+            };
+            match is_plain {
+                Ok(true) => return self.speak(stream, &place, redirect::answer).await,
+                Ok(false) => {}
+                Err(_) => return tracing::debug!(%peer, "a connection on which nothing was sent"),
+            }
+        }
+        let handshake = timeout(self.limits.handshake, tls.acceptor.accept(stream));
         let shaken = tokio::select! {
             shaken = handshake => shaken,
             () = place.end.cancelled() => return,

@@ -11,6 +11,7 @@
 mod body;
 mod connection;
 mod counted;
+mod redirect;
 mod table;
 
 pub use body::{Received, Sent, TooSlow};
@@ -86,11 +87,29 @@ pub fn raise_file_limit() -> u64 {
     rlimit::increase_nofile_limit(u64::MAX).unwrap_or(1024)
 }
 
+/// How a server encrypts.
+#[derive(Clone)]
+pub struct Tls {
+    pub acceptor: TlsAcceptor,
+    /// Whoever speaks plain HTTP is sent to the same address with `https://`, instead of being
+    /// disconnected.
+    pub redirects: bool,
+}
+
+impl From<TlsAcceptor> for Tls {
+    fn from(acceptor: TlsAcceptor) -> Self {
+        Self {
+            acceptor,
+            redirects: false,
+        }
+    }
+}
+
 /// Serves until `stop`, then lets open requests finish within [`Limits::drain`]. `answer` is called
 /// with each request, including its peer.
 pub async fn serve<F, Fut, B>(
     listener: TcpListener,
-    acceptor: Option<TlsAcceptor>,
+    tls: Option<Tls>,
     builder: Builder,
     answer: F,
     connections: Connections,
@@ -104,7 +123,7 @@ pub async fn serve<F, Fut, B>(
 {
     let setting = Arc::new(Setting::new(
         builder,
-        acceptor,
+        tls,
         connections.limits(),
         stop.clone(),
     ));
@@ -168,7 +187,15 @@ pub async fn serve_router<S, B>(
                 .unwrap_or_else(|never| match never {})
         }
     };
-    serve(listener, acceptor, builder, answer, connections, stop).await;
+    serve(
+        listener,
+        acceptor.map(Tls::from),
+        builder,
+        answer,
+        connections,
+        stop,
+    )
+    .await;
 }
 
 /// Sends small messages immediately, and detects peers that are gone while both sides are idle.

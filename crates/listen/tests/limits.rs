@@ -5,23 +5,41 @@ mod common;
 use common::{HANGS, SOON, World, patient};
 use futures::future::join_all;
 use std::{sync::Arc, time::Duration};
-use tiphys_listen::Limits;
+use tiphys_listen::{Limits, Tls};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 
-fn acceptor() -> TlsAcceptor {
+fn tls(redirects: bool) -> Tls {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions");
-    TlsAcceptor::from(Arc::new(
-        config
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .expect("it is used"),
-    ))
+    let config = config
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .expect("it is used");
+    Tls {
+        acceptor: TlsAcceptor::from(Arc::new(config)),
+        redirects,
+    }
+}
+
+#[tokio::test]
+async fn plain_http_is_sent_to_the_right_address() {
+    let plain = "GET /small?a=1 HTTP/1.1\r\nhost: cd.example.com:8443\r\nconnection: close\r\n\r\n";
+    let world = World::start(patient(), Some(tls(true))).await;
+    let answer = world.ask(plain).await.to_lowercase();
+    assert!(
+        answer.starts_with("http/1.1 307 temporary redirect\r\n")
+            && answer.contains("\r\nlocation: https://cd.example.com:8443/small?a=1\r\n"),
+        "{answer}"
+    );
+    // The kinds of servers that nobody opens in a browser do not answer.
+    let world = World::start(patient(), Some(tls(false))).await;
+    let answer = world.ask(plain).await;
+    assert!(!answer.contains("HTTP/1.1"), "{answer}");
 }
 
 #[tokio::test]
@@ -102,7 +120,7 @@ async fn a_handshake_must_end() {
             handshake: SOON,
             ..patient()
         },
-        Some(acceptor()),
+        Some(tls(true)),
     )
     .await;
     // No data, and the start of a ClientHello.
@@ -122,7 +140,7 @@ async fn a_handshake_must_end() {
             total: 4,
             ..patient()
         },
-        Some(acceptor()),
+        Some(tls(false)),
     )
     .await;
     let silent = join_all((0..30).map(|_| world.connect())).await;

@@ -29,6 +29,12 @@ pub trait Role: Sized + Send + Sync + 'static {
         access: Option<&Self::Access>,
     ) -> impl Future<Output = Result<Self::Caller, ApiError>> + Send;
 
+    /// Whether plain HTTP, where this role speaks TLS, is redirected: browsers come to a page by
+    /// both.
+    fn redirects_to_tls(&self) -> bool {
+        false
+    }
+
     /// Maximum size of a request message from this caller, in either encoding.
     fn max_request(&self, caller: &Self::Caller) -> usize;
 

@@ -109,6 +109,10 @@ impl Role for State {
         Ok(Caller { claims, source })
     }
 
+    fn redirects_to_tls(&self) -> bool {
+        true
+    }
+
     fn max_request(&self, caller: &Caller) -> usize {
         if caller.logged_in() || self.options.auth_disabled {
             MAX_REQUEST

@@ -8,12 +8,11 @@ use http::{Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody, combinators::BoxBody};
 use std::{convert::Infallible, net::SocketAddr, time::Duration};
-use tiphys_listen::{Builder, Connections, Limits, Received, serve};
+use tiphys_listen::{Builder, Connections, Limits, Received, Tls, serve};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Timeout to detect hangs, long enough for any machine.
@@ -45,22 +44,18 @@ pub struct World {
 }
 
 impl World {
-    pub async fn start(limits: Limits, acceptor: Option<TlsAcceptor>) -> Self {
+    pub async fn start(limits: Limits, tls: Option<Tls>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        Self::serve(listener, Connections::new(limits), acceptor)
+        Self::serve(listener, Connections::new(limits), tls)
     }
 
-    pub fn serve(
-        listener: TcpListener,
-        connections: Connections,
-        acceptor: Option<TlsAcceptor>,
-    ) -> Self {
+    pub fn serve(listener: TcpListener, connections: Connections, tls: Option<Tls>) -> Self {
         let address = listener.local_addr().expect("an address");
         let stop = CancellationToken::new();
         let builder = Builder::new(hyper_util::rt::TokioExecutor::new());
         tokio::spawn(serve(
             listener,
-            acceptor,
+            tls,
             builder,
             |request, _| answer(request),
             connections.clone(),

@@ -10,6 +10,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 
+/// Bytes of the headers of a request over HTTP/2. Over HTTP/1.1 the limit is larger.
+const MAX_HEADERS: u32 = 128 << 10;
+
 /// Serves until the token is cancelled.
 pub async fn serve<S: Role>(
     state: Arc<S>,
@@ -18,14 +21,19 @@ pub async fn serve<S: Role>(
     connections: Connections,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let acceptor = tls
+    let tls = tls
         .config()
         .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?
-        .map(TlsAcceptor::from);
+        .map(|config| tiphys_listen::Tls {
+            acceptor: TlsAcceptor::from(config),
+            redirects: state.redirects_to_tls(),
+        });
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http2()
         .max_concurrent_streams(1024)
+        // Long tokens come in up to 20 cookies of 4 KB.
+        .max_header_list_size(MAX_HEADERS)
         .adaptive_window(true);
     let answer = move |request: http::Request<tiphys_listen::Received>, peer| {
         let state = state.clone();
@@ -36,6 +44,6 @@ pub async fn serve<S: Role>(
             }
         }
     };
-    tiphys_listen::serve(listener, acceptor, builder, answer, connections, stop).await;
+    tiphys_listen::serve(listener, tls, builder, answer, connections, stop).await;
     Ok(())
 }
