@@ -144,7 +144,9 @@ impl Rbac {
             || policy.permits(subject, request)
     }
 
-    /// The global policy with the project's roles; without them if they cannot be loaded.
+    /// The global policy with the project's roles; without a member that cannot be read, such as a
+    /// group with a comma in its name. If a permission cannot be read, it may be one that denies, and
+    /// the project's roles have none.
     fn of_project(&self, project: &AppProject) -> Arc<Policy> {
         let text = policies(project);
         if text.is_empty() {
@@ -157,8 +159,20 @@ impl Rbac {
         {
             return Arc::clone(policy);
         }
-        let texts = [self.settings.policy.as_str(), &text];
-        let policy = Policy::load(self.builtin, &texts, self.settings.mode)
+        let load = |own: &str| {
+            let texts = [self.settings.policy.as_str(), own];
+            Policy::load(self.builtin, &texts, self.settings.mode)
+        };
+        let sound = || {
+            let is_sound = |line: &&str| {
+                !line.trim_start().starts_with('g')
+                    || Policy::load(false, &[line], self.settings.mode).is_ok()
+            };
+            let lines: Vec<&str> = text.lines().filter(is_sound).collect();
+            load(&lines.join("\n"))
+        };
+        let policy = load(&text)
+            .or_else(|_| sound())
             .map_or_else(|_| Arc::clone(&self.global), Arc::new);
         if known.len() >= PROJECTS {
             known.clear();
@@ -221,6 +235,46 @@ mod tests {
         fn project(&self, _: &str) -> Option<Arc<AppProject>> {
             None
         }
+    }
+
+    struct One(Arc<AppProject>);
+    impl Projects for One {
+        fn project(&self, name: &str) -> Option<Arc<AppProject>> {
+            (name == self.0.metadata.name).then(|| self.0.clone())
+        }
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_read_takes_nothing_from_other_roles() {
+        let project = |broken: Value| -> AppProject {
+            let roles = json!([
+                {"name": "viewer", "policies": ["p, proj:team:viewer, applications, get, team/*, allow"], "groups": ["viewers"]},
+                broken,
+            ]);
+            serde_json::from_value(json!({"metadata": {"name": "team"}, "spec": {"roles": roles}}))
+                .expect("a project")
+        };
+        let permits = |project: &AppProject, group: &str| {
+            let settings = Settings::new(&BTreeMap::new()).expect("settings");
+            let rbac = Rbac::new(true, settings).expect("a policy");
+            let Value::Object(claims) = json!({"sub": "ann", "groups": [group]}) else {
+                return false;
+            };
+            let request = Request {
+                resource: "applications",
+                action: "get",
+                object: "team/web",
+            };
+            rbac.permits(&One(project.clone().into()), Some(&claims), request)
+        };
+        let comma = project(json!({"name": "other", "groups": ["Sales, EMEA", "fine"]}));
+        assert!(permits(&comma, "viewers"));
+        assert!(!permits(&comma, "Sales"));
+        // It might be one that denies.
+        let permission = project(
+            json!({"name": "other", "policies": ["p, proj:team:other, a,b, deny, x, y, z"]}),
+        );
+        assert!(!permits(&permission, "viewers"));
     }
 
     #[test]

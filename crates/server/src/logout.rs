@@ -1,7 +1,10 @@
 //! `/auth/logout`, which browsers are sent to and `argocd logout` asks. Main function: [`handle`].
 
 use crate::{role::COOKIE, server::State, sso};
-use http::{HeaderMap, Response, StatusCode, header::SET_COOKIE};
+use http::{
+    HeaderMap, Response, StatusCode,
+    header::{self, SET_COOKIE},
+};
 use jiff::Timestamp;
 use std::sync::Arc;
 use tiphys_rpc::{redirect, set_cookie, text, token};
@@ -36,9 +39,27 @@ pub async fn handle(state: Arc<State>, headers: HeaderMap) -> Response<Body> {
     {
         tracing::warn!(error = e.message, "A session that ended was not recorded");
     }
+    let sent = headers;
     let mut answer = redirect(StatusCode::SEE_OTHER, &page);
     let headers = answer.headers_mut();
-    let none = set_cookie(COOKIE, "", &options.root_path, options.secure_cookie);
-    headers.extend(none.map(|none| (SET_COOKIE, none)));
+    for name in pieces(&sent) {
+        let none = set_cookie(&name, "", &options.root_path, options.secure_cookie);
+        headers.extend(none.map(|none| (SET_COOKIE, none)));
+    }
     answer
+}
+
+/// The cookies of a session: a long token is in several, `argocd.token-1` and so on.
+fn pieces(headers: &HeaderMap) -> Vec<String> {
+    let is_piece = |name: &&str| {
+        let number = name.strip_prefix(COOKIE).and_then(|n| n.strip_prefix('-'));
+        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let cookies = headers.get_all(header::COOKIE).iter();
+    let names = cookies
+        .filter_map(|cookie| cookie.to_str().ok())
+        .flat_map(|cookie| cookie.split(';'))
+        .filter_map(|pair| Some(pair.split_once('=')?.0.trim()));
+    let more = names.filter(is_piece).map(str::to_owned);
+    [COOKIE.to_owned()].into_iter().chain(more).collect()
 }

@@ -261,6 +261,22 @@ async fn a_rollback_is_permitted_as_a_sync_unless_it_is_enforced() {
     }
 }
 
+/// Policies name objects of the control plane's namespace without it.
+#[tokio::test]
+async fn who_asks_may_name_the_control_planes_namespace() {
+    let world = world().await;
+    let dev = token(&world.login("dev").await.1);
+    for (object, value) in [
+        ("default/web", "yes"),
+        ("default/argocd/web", "yes"),
+        ("other/argocd/web", "no"),
+    ] {
+        let can = format!("/api/v1/account/can-i/applications/get/{object}");
+        let answer = world.rest_as(&dev, Method::GET, &can, None).await.1;
+        assert_eq!(answer["value"], value, "{object}: {answer}");
+    }
+}
+
 /// Where browsers are sent to, and what `argocd logout` asks.
 #[tokio::test]
 async fn the_page_for_signing_out_ends_the_session() {

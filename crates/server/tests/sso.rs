@@ -527,6 +527,8 @@ async fn browsers_are_sent_to_no_foreign_place() {
         ("http://cd.example.com@evil.example.com", false),
         ("http://evil.example.com/?http://cd.example.com", false),
         ("https://second.example.com/cdx", false),
+        ("http://cd.example.com/applications/%0d%0aX-A:1", false),
+        ("http://cd.example.com/applications%5c..", false),
         ("https://second.example.com/cd/../x", false),
         ("http://cd.example.com/\r\nSet-Cookie: a=b", false),
         ("javascript:alert(1)", false),

@@ -739,35 +739,23 @@ pub struct ApplicationPodLogsQuery {
     pub match_case: Option<bool>,
 }
 
+/// Every field is in its JSON, as a server of Argo CD sets all of them.
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LogEntry {
     #[prost(string, required, tag = "1")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
+    #[serde(deserialize_with = "crate::null_default")]
     pub content: String,
     #[prost(message, optional, tag = "2")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_stamp: Option<crate::meta::Time>,
     #[prost(bool, required, tag = "3")]
-    #[serde(
-        skip_serializing_if = "crate::is_false",
-        deserialize_with = "crate::null_default"
-    )]
+    #[serde(deserialize_with = "crate::null_default")]
     pub last: bool,
     #[prost(string, required, tag = "4")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
+    #[serde(deserialize_with = "crate::null_default")]
     pub time_stamp_str: String,
     #[prost(string, required, tag = "5")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
+    #[serde(deserialize_with = "crate::null_default")]
     pub pod_name: String,
 }
 

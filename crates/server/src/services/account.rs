@@ -19,6 +19,17 @@ const ACTIONS: [&str; 9] = [
     "get", "create", "update", "delete", "sync", "rollback", "override", "action", "invoke",
 ];
 
+/// The name of an object of a project as policies have it: without this control plane's namespace.
+fn own_name(resource: &str, name: &str, ours: &str) -> String {
+    let parts: Vec<&str> = name.split('/').collect();
+    match (resource, &parts[..]) {
+        ("applications" | "applicationsets" | "logs" | "exec", [project, namespace, name]) => {
+            tiphys_rbac::app_name(project, namespace, name, ours)
+        }
+        _ => name.to_owned(),
+    }
+}
+
 pub async fn can_i(
     state: Arc<State>,
     caller: Caller,
@@ -41,6 +52,7 @@ pub async fn can_i(
     // What decides about a rollback.
     let by_sync = q.action == "rollback" && !state.settings.fresh().await?.enforces_rollback()?;
     let action = if by_sync { "sync" } else { &q.action };
+    let object = own_name(&q.resource, &q.subresource, &state.options.namespace);
     let yes = Resource::ALL
         .iter()
         .find(|r| r.word() == q.resource)
@@ -48,7 +60,7 @@ pub async fn can_i(
             let question = Question {
                 resource: *resource,
                 action,
-                object: &q.subresource,
+                object: &object,
             };
             state.enforcer.permits(caller.claims.as_ref(), question)
         });

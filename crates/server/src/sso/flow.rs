@@ -14,6 +14,7 @@ use http::{
 };
 use http_body_util::{BodyExt as _, Limited};
 use jiff::Timestamp;
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use serde_json::Value;
 use std::sync::Arc;
@@ -91,7 +92,9 @@ fn is_ours(return_url: &str, config: &SsoConfig) -> bool {
     if return_url.is_empty() {
         return true;
     }
-    if return_url.contains(['\r', '\n', '\\']) {
+    // A proxy may decode what is escaped.
+    let decoded = percent_decode_str(return_url).collect::<Vec<u8>>();
+    if decoded.iter().any(|b| b.is_ascii_control() || *b == b'\\') {
         return false;
     }
     let Ok(wanted) = Url::parse(return_url) else {
@@ -244,7 +247,9 @@ pub async fn callback(state: Arc<State>, request: Request<Body>) -> Answer {
     match finished {
         Ok(token) => {
             let start = format!("/{}", options.root_path.trim_matches('/'));
-            let to = Some(begun.return_url.as_str()).filter(|url| !url.is_empty());
+            // The addresses in the settings may be others by now.
+            let to = Some(begun.return_url.as_str());
+            let to = to.filter(|url| !url.is_empty() && is_ours(url, &config));
             let mut answer = redirect(to.unwrap_or(&start));
             let cookies = set_cookies(COOKIE, &token, &options.root_path, only_https);
             match cookies {

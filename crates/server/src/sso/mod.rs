@@ -134,7 +134,15 @@ impl Sso {
                 "the userinfo endpoint answered about another subject".to_owned(),
             ));
         }
-        let groups = info.get("groups").cloned().unwrap_or_default();
+        let groups = info.get("groups").cloned().unwrap_or_else(|| {
+            let has: Vec<&str> = info.keys().map(String::as_str).collect();
+            tracing::warn!(
+                subject,
+                "The userinfo endpoint names no groups, only {}",
+                has.join(", ")
+            );
+            Value::Null
+        });
         claims.insert("groups".to_owned(), groups.clone());
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = sessions.get_mut(&subject) {

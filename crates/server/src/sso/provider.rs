@@ -21,7 +21,8 @@ use std::{
 use tokio::sync::Mutex;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-const MAX_TOKEN: usize = 64 * 1024;
+/// As much as fits into the cookies of a session, and what is said beside it.
+const MAX_TOKEN: usize = 128 * 1024;
 /// How long what the provider says about itself is used.
 const LIFETIME: Duration = Duration::from_secs(600);
 /// How soon the provider is asked again for something that it did not have.

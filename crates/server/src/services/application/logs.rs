@@ -75,11 +75,10 @@ pub async fn pod_logs(
     };
     let mut streams = Vec::new();
     for pod in pods {
-        let name = pod.name.clone();
         // If a pod's log cannot be read, its error is sent in place of the lines.
         let lines = match state.reach.live(&logs).logs(&pod, &options).await {
             Ok(lines) => lines,
-            Err(e) => futures::stream::iter([Ok(entry(&name, e.message))]).boxed(),
+            Err(e) => futures::stream::iter([Ok(failure(e.message))]).boxed(),
         };
         streams.push(lines);
     }
@@ -151,6 +150,17 @@ fn entry(pod: &str, content: String) -> LogEntry {
         last: false,
         time_stamp_str: now.to_string(),
         pod_name: pod.to_owned(),
+    }
+}
+
+/// What is shown in place of a log that cannot be read: of no pod and no time, as in Argo CD.
+fn failure(content: String) -> LogEntry {
+    LogEntry {
+        content,
+        time_stamp: None,
+        last: false,
+        time_stamp_str: "0001-01-01T00:00:00Z".to_owned(),
+        pod_name: String::new(),
     }
 }
 
