@@ -159,12 +159,36 @@ impl LocalConfig {
         } else {
             serde_json::from_value(value).map_err(|e| broken(e.to_string()))?
         };
-        if !config.current_context.is_empty() {
-            config
-                .resolve("")
-                .map_err(|e| Failure::error(format!("local config invalid: {e}")))?;
-        }
         Ok(Some(config))
+    }
+
+    /// Keeps others from changing the file until the result is dropped. What was read before may be
+    /// outdated.
+    pub fn lock(path: &Path) -> Result<fs::File, Failure> {
+        let failed = |e: std::io::Error| {
+            Failure::error(format!(
+                "cannot lock the config file {}: {e}",
+                path.display()
+            ))
+        };
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".lock");
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let mut options = fs::OpenOptions::new();
+        let file = options.create(true).append(true).open(beside);
+        let file = file.map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(file)
+    }
+
+    /// Changes the file as it is now, which others may have changed since it was read.
+    pub fn change(path: &Path, change: impl FnOnce(&mut Self)) -> Result<(), Failure> {
+        let _alone = Self::lock(path)?;
+        let mut config = Self::read(path)?.unwrap_or_default();
+        change(&mut config);
+        config.write(path)
     }
 
     /// Writes the file atomically, readable only for the user.
@@ -228,7 +252,9 @@ impl LocalConfig {
     /// their server; no other one gets them.
     pub fn of_server(&self, name: &str, server: &str) -> Result<Option<Context>, Failure> {
         let fits = |address: &str| with_port(address).eq_ignore_ascii_case(&with_port(server));
-        if !name.is_empty() || !self.current_context.is_empty() {
+        // A current context that is not there is none.
+        let current = self.contexts.iter().any(|c| c.name == self.current_context);
+        if !name.is_empty() || current {
             let context = self.resolve(name)?;
             if fits(&context.server.server) {
                 return Ok(Some(context));
@@ -337,6 +363,63 @@ users:
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("the folder for temporary files can be written");
         folder.join("config")
+    }
+
+    #[test]
+    fn what_several_write_at_once_is_all_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("config");
+        std::thread::scope(|scope| {
+            for n in 0..20 {
+                let path = &path;
+                scope.spawn(move || {
+                    let user = User {
+                        name: format!("ci-{n}"),
+                        ..User::default()
+                    };
+                    LocalConfig::change(path, |config| config.upsert_user(user)).expect("changed");
+                });
+            }
+        });
+        let config = LocalConfig::read(&path).expect("it is sound");
+        assert_eq!(config.expect("it is there").users.len(), 20);
+    }
+
+    #[test]
+    fn a_current_context_that_is_not_there_keeps_nobody_from_the_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("config");
+        LocalConfig::change(&path, |config| {
+            config.current_context = "red".to_owned();
+            config.upsert_server(Server {
+                server: "a.example:443".to_owned(),
+                ..Server::default()
+            });
+            config.upsert_user(User {
+                name: "green".to_owned(),
+                auth_token: "t".to_owned(),
+                ..User::default()
+            });
+            config.upsert_context(ContextRef {
+                name: "green".to_owned(),
+                server: "a.example:443".to_owned(),
+                user: "green".to_owned(),
+            });
+        })
+        .expect("written");
+        let config = LocalConfig::read(&path).expect("it is sound");
+        let config = config.expect("it is there");
+        assert!(config.resolve("").is_err());
+        assert_eq!(
+            config
+                .resolve("green")
+                .expect("it is there")
+                .user
+                .auth_token,
+            "t"
+        );
+        let found = config.of_server("", "a.example").expect("no error");
+        assert_eq!(found.expect("green").user.auth_token, "t");
     }
 
     #[test]

@@ -335,6 +335,10 @@ impl ConnectArgs {
         match server {
             Some(server) => config.of_server(name, &server),
             None if name.is_empty() && config.current_context.is_empty() => Ok(None),
+            None if name.is_empty() => {
+                let current = config.resolve(name).map(Some);
+                current.map_err(|e| Failure::error(format!("local config invalid: {e}")))
+            }
             None => config.resolve(name).map(Some),
         }
     }
@@ -425,8 +429,18 @@ impl ConnectArgs {
             .clone()
             .or_else(|| defaults.text("auth-token"))
             .or_else(|| variable("ARGOCD_AUTH_TOKEN"))
+            .filter(|token| !token.trim().is_empty())
         {
-            c.token = token.trim().to_owned();
+            c.token = token;
+        }
+        // Files and variables end with a line break that nobody sees.
+        c.token = c.token.trim().to_owned();
+        if c.token
+            .contains(|ch: char| ch.is_whitespace() || ch.is_control())
+        {
+            return Err(Failure::fatal(
+                "the authentication token has a blank or a line break inside: look at --auth-token, ARGOCD_AUTH_TOKEN and the config file",
+            ));
         }
         c.plaintext |= is_on(self.plaintext, "plaintext");
         c.insecure |= is_on(self.insecure, "insecure");

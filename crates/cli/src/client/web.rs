@@ -73,7 +73,12 @@ impl WebTransport {
                 c.server,
                 response.status().as_u16()
             );
-            return Err(Status::unknown(message));
+            // A proxy before the server may want to know who asks; trying again changes nothing.
+            return Err(match response.status() {
+                StatusCode::UNAUTHORIZED => Status::unauthenticated(message),
+                StatusCode::FORBIDDEN => Status::permission_denied(message),
+                _ => Status::unknown(message),
+            });
         }
         // A call that failed immediately has its status in the headers.
         verdict(response.headers()).unwrap_or(Ok(()))?;

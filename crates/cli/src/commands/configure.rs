@@ -12,6 +12,10 @@ pub struct Configure {}
 impl Configure {
     pub fn run(args: &ConnectArgs) -> Result<(), Failure> {
         let path = args.config_path()?;
+        let _alone = path
+            .exists()
+            .then(|| LocalConfig::lock(&path))
+            .transpose()?;
         let Some(mut config) = LocalConfig::read(&path)? else {
             output::print("No local configuration found\n");
             return Err(Failure::exit(exit::FAILED));

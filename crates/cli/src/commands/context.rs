@@ -18,6 +18,8 @@ pub struct ContextCommand {
 impl ContextCommand {
     pub fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         let path = args.config_path()?;
+        let changes = self.context.is_some() && path.exists();
+        let _alone = changes.then(|| LocalConfig::lock(&path)).transpose()?;
         let Some(config) = LocalConfig::read(&path)? else {
             output::print("No local configuration found\n");
             return Err(Failure::exit(exit::FAILED));

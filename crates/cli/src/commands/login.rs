@@ -143,44 +143,44 @@ pub async fn settle_tls(connection: &mut Connection) -> Result<(), Failure> {
 /// Makes a context for the Kubernetes API, where nobody has to log in.
 fn core(args: &ConnectArgs, name: String) -> Result<(), Failure> {
     let path = args.config_path()?;
-    let mut config = LocalConfig::read(&path)?.unwrap_or_default();
-    config.upsert_server(Server {
-        server: KUBERNETES.to_owned(),
-        core: true,
-        ..Default::default()
-    });
-    config.upsert_context(ContextRef {
-        name: name.clone(),
-        server: KUBERNETES.to_owned(),
-        user: name.clone(),
-    });
-    config.current_context.clone_from(&name);
-    config.upsert_user(User {
-        name: name.clone(),
-        ..User::default()
-    });
-    config.write(&path)?;
+    LocalConfig::change(&path, |config| {
+        config.upsert_server(Server {
+            server: KUBERNETES.to_owned(),
+            core: true,
+            ..Default::default()
+        });
+        config.upsert_context(ContextRef {
+            name: name.clone(),
+            server: KUBERNETES.to_owned(),
+            user: name.clone(),
+        });
+        config.current_context.clone_from(&name);
+        config.upsert_user(User {
+            name: name.clone(),
+            ..User::default()
+        });
+    })?;
     output::print(&format!("Context '{name}' updated\n"));
     Ok(())
 }
 
 fn store(args: &ConnectArgs, server: &str, user: User, c: &Connection) -> Result<(), Failure> {
     let path = args.config_path()?;
-    let mut config = LocalConfig::read(&path)?.unwrap_or_default();
-    config.upsert_server(Server {
-        server: server.to_owned(),
-        plain_text: c.plaintext,
-        insecure: c.insecure,
-        grpc_web: c.grpc_web && c.root_path.is_empty(),
-        grpc_web_root_path: c.root_path.clone(),
-        ..Default::default()
-    });
-    config.upsert_context(ContextRef {
-        name: user.name.clone(),
-        server: server.to_owned(),
-        user: user.name.clone(),
-    });
-    config.current_context.clone_from(&user.name);
-    config.upsert_user(user);
-    config.write(&path)
+    LocalConfig::change(&path, |config| {
+        config.upsert_server(Server {
+            server: server.to_owned(),
+            plain_text: c.plaintext,
+            insecure: c.insecure,
+            grpc_web: c.grpc_web && c.root_path.is_empty(),
+            grpc_web_root_path: c.root_path.clone(),
+            ..Default::default()
+        });
+        config.upsert_context(ContextRef {
+            name: user.name.clone(),
+            server: server.to_owned(),
+            user: user.name.clone(),
+        });
+        config.current_context.clone_from(&user.name);
+        config.upsert_user(user);
+    })
 }

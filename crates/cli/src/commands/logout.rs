@@ -16,7 +16,7 @@ pub struct Logout {
 impl Logout {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         let path = args.config_path()?;
-        let mut config =
+        let config =
             LocalConfig::read(&path)?.ok_or_else(|| Failure::fatal("Nothing to logout from"))?;
         let name = &self.context;
         if args.prompts()?
@@ -35,15 +35,13 @@ impl Logout {
             Ok(()) => log::info("token successfully invalidated on server"),
             Err(e) => log::warn(&format!("failed to invalidate token on server: {e}.")),
         }
-        for user in config
-            .users
-            .iter_mut()
-            .filter(|u| u.name == context.user.name)
-        {
-            user.auth_token.clear();
-            user.refresh_token.clear();
-        }
-        config.write(&path)?;
+        LocalConfig::change(&path, |config| {
+            let users = config.users.iter_mut();
+            for user in users.filter(|u| u.name == context.user.name) {
+                user.auth_token.clear();
+                user.refresh_token.clear();
+            }
+        })?;
         output::print(&format!("Logged out from '{name}'\n"));
         Ok(())
     }

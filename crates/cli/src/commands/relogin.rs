@@ -75,7 +75,7 @@ impl Stored {
     }
 
     /// With the provider and the browser.
-    async fn sign_in_again(mut self, args: &ConnectArgs, browser: &SsoArgs) -> Result<(), Failure> {
+    async fn sign_in_again(self, args: &ConnectArgs, browser: &SsoArgs) -> Result<(), Failure> {
         let context = self.config.resolve(&self.name)?;
         let mut connection = args.for_context(&context)?;
         forward::settle(args, &mut connection).await?;
@@ -86,29 +86,29 @@ impl Stored {
                 claims.display_name()
             ));
         }
-        self.config.upsert_user(User {
+        let user = User {
             name: context.user.name,
             auth_token: tokens.id_token,
             refresh_token: tokens.refresh_token,
-        });
-        self.config.write(&self.path)?;
+        };
+        LocalConfig::change(&self.path, |config| config.upsert_user(user))?;
         output::print(&format!("Context '{}' updated\n", self.name));
         Ok(())
     }
 
-    async fn renew(mut self, args: &ConnectArgs, password: String) -> Result<(), Failure> {
+    async fn renew(self, args: &ConnectArgs, password: String) -> Result<(), Failure> {
         let subject = self.claims.text("sub");
         let username = subject.split(':').next().unwrap_or_default().to_owned();
         let context = self.config.resolve(&self.name)?;
         let mut connection = args.for_context(&context)?;
         forward::settle(args, &mut connection).await?;
         let auth_token = session(connection, username, password).await?;
-        self.config.upsert_user(User {
+        let user = User {
             name: context.user.name,
             auth_token,
             ..Default::default()
-        });
-        self.config.write(&self.path)?;
+        };
+        LocalConfig::change(&self.path, |config| config.upsert_user(user))?;
         output::print(&format!("Context '{}' updated\n", self.name));
         Ok(())
     }

@@ -106,7 +106,7 @@ async fn refresh(connection: Connection, refresh_token: &str) -> Result<Tokens, 
 /// fails is said; the server then refuses the old token.
 pub async fn renewed(args: &ConnectArgs, connection: &Connection) -> Option<String> {
     let path = args.config_path().ok()?;
-    let mut config = LocalConfig::read(&path).ok()??;
+    let config = LocalConfig::read(&path).ok()??;
     let user = args.context_of(&config).ok()??.user;
     let is_theirs = user.auth_token == connection.token && !user.refresh_token.is_empty();
     let is_over = |token: &str| Claims::read(token).is_some_and(|claims| claims.is_over());
@@ -115,12 +115,12 @@ pub async fn renewed(args: &ConnectArgs, connection: &Connection) -> Option<Stri
     }
     let renewed = async {
         let tokens = refresh(connection.clone(), &user.refresh_token).await?;
-        config.upsert_user(User {
+        let user = User {
             name: user.name,
             auth_token: tokens.id_token.clone(),
             refresh_token: tokens.refresh_token,
-        });
-        config.write(&path)?;
+        };
+        LocalConfig::change(&path, |config| config.upsert_user(user))?;
         Ok::<_, Failure>(tokens.id_token)
     };
     match renewed.await {

@@ -11,7 +11,7 @@ use super::{
     send,
 };
 use crate::{
-    client::{Client, ConnectArgs, Failure},
+    client::{Client, ConnectArgs, Failure, exit},
     output::{self, log},
 };
 use serde_json::Value;
@@ -39,7 +39,8 @@ pub struct DiffCommand {
     app: String,
     #[command(flatten)]
     refresh: Refresh,
-    /// Return non-zero exit code when there is a diff [default: true]
+    /// Return non-zero exit code when there is a diff: 1 for a difference (--diff-exit-code), 20 for
+    /// whatever failed [default: true]
     #[arg(long)]
     exit_code: Option<bool>,
     /// Return specified exit code when there is a diff
@@ -87,7 +88,18 @@ pub struct DiffCommand {
 }
 
 impl DiffCommand {
-    pub async fn run(mut self, args: &ConnectArgs) -> Result<(), Failure> {
+    pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
+        let (tells, code) = (self.exit_code.unwrap_or(true), self.diff_exit_code);
+        match self.differs(args).await {
+            Ok(true) if tells => Err(Failure::exit(code)),
+            Ok(_) => Ok(()),
+            // Nothing that failed looks like a difference.
+            Err(e) if e.code == exit::FAILED && !e.is_misuse => Err(e.with_code(exit::ERROR)),
+            Err(e) => Err(e),
+        }
+    }
+
+    async fn differs(mut self, args: &ConnectArgs) -> Result<bool, Failure> {
         self.revisions.check()?;
         self.batches.check()?;
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
@@ -109,12 +121,7 @@ impl DiffCommand {
             }),
             (_, target) => target,
         };
-        let found = print(&client, &app, &app_ref, &target, judge, self.why).await?;
-        if found && self.exit_code.unwrap_or(true) {
-            Err(Failure::exit(self.diff_exit_code))
-        } else {
-            Ok(())
-        }
+        print(&client, &app, &app_ref, &target, judge, self.why).await
     }
 }
 
