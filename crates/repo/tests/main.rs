@@ -6,6 +6,7 @@ mod chart_repositories;
 mod charts;
 mod hydrated;
 mod lfs;
+mod links;
 mod local;
 mod oci;
 mod oci_registry;

@@ -212,6 +212,7 @@ async fn others_get_none() {
         ask(&world, &token, QUERY, "").await,
         Err(Error::Http(answer)) if answer.status() == StatusCode::UNAUTHORIZED
     ));
+    world.store.configure("policy.csv", POLICY);
     world.store.configure("exec.enabled", "false");
     assert!(matches!(
         ask(&world, &token, QUERY, "").await,

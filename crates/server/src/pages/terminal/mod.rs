@@ -76,22 +76,27 @@ impl Asked {
 /// Answers a request, where argocd-cm has `exec.enabled`.
 pub async fn handle(state: Arc<State>, request: Request<Body>) -> Response<Body> {
     let request = request.into_parts().0;
-    let settings = match state.settings.fresh().await {
-        Ok(settings) if settings.flag("exec.enabled") => settings,
-        _ => return refused(StatusCode::NOT_FOUND, "404 page not found"),
-    };
+    let off = || refused(StatusCode::NOT_FOUND, "404 page not found");
+    let settings = state.settings.get().await;
+    if !settings.is_ok_and(|settings| settings.flag("exec.enabled")) {
+        return off();
+    }
     let checked = match guard(&state, &request, ACCESS).await {
         Ok(guard) => checked(&state, &guard, &request).await,
         Err(refusal) => Err(refusal),
     };
-    let own = [settings.value("url"), settings.value("additionalUrls")];
-    let shells = settings.value("exec.shells");
-    match checked {
-        Ok(asked) => {
-            let shells = shells_of(&asked, shells);
+    let asked = match checked {
+        Ok(asked) => asked,
+        Err(refusal) => return refusal,
+    };
+    // Read anew, but not for everybody who asks.
+    match state.settings.fresh().await {
+        Ok(settings) if settings.flag("exec.enabled") => {
+            let own = [settings.value("url"), settings.value("additionalUrls")];
+            let shells = shells_of(&asked, settings.value("exec.shells"));
             opened(state.clone(), request, asked, shells, &own)
         }
-        Err(refusal) => refusal,
+        _ => off(),
     }
 }
 
