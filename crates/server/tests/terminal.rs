@@ -129,6 +129,17 @@ async fn what_is_typed_reaches_the_first_shell_that_the_container_has() {
     type_(&mut socket, "exit").await;
     assert_eq!(next(&mut socket).await, None);
 
+    // What comes while a shell does not start is for the next one.
+    let mut socket = open(&world, &token).await;
+    let size = json!({"operation": "resize", "cols": 80, "rows": 24});
+    send(&mut socket, size).await;
+    type_(&mut socket, "early\r").await;
+    let (mut said, all) = (String::new(), ["sh in web-1/main", "80x24", "early"]);
+    while !all.iter().all(|part| said.contains(part)) {
+        let message = next(&mut socket).await.expect("more is printed");
+        said.push_str(message["data"].as_str().expect("text"));
+    }
+
     // One that is asked for and configured is the only one that is tried.
     let only = format!("{QUERY}&shell=bash");
     let (mut socket, _) = ask(&world, &token, &only, "").await.expect("a terminal");

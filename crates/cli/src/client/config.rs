@@ -252,16 +252,14 @@ impl LocalConfig {
     /// their server; no other one gets them.
     pub fn of_server(&self, name: &str, server: &str) -> Result<Option<Context>, Failure> {
         let fits = |address: &str| with_port(address).eq_ignore_ascii_case(&with_port(server));
-        // A current context that is not there is none.
-        let current = self.contexts.iter().any(|c| c.name == self.current_context);
-        if !name.is_empty() || current {
+        if !name.is_empty() {
             let context = self.resolve(name)?;
-            if fits(&context.server.server) {
-                return Ok(Some(context));
-            }
-            if !name.is_empty() {
-                return Ok(None);
-            }
+            return Ok(Some(context).filter(|c| fits(&c.server.server)));
+        }
+        // A current context that is broken, or not there, is none.
+        let current = self.resolve("").ok();
+        if let Some(context) = current.filter(|c| fits(&c.server.server)) {
+            return Ok(Some(context));
         }
         let other = self.contexts.iter().find(|c| fits(&c.server));
         other.map(|c| self.resolve(&c.name)).transpose()

@@ -506,6 +506,10 @@ impl Live for FakeLive {
         };
         let greeting = format!("{command} in {}/{container}\r\n", pod.name);
         tokio::spawn(async move {
+            if !is_there {
+                // Long enough for somebody to type.
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
             let (mut buffer, mut shown) = ([0; 1024], greeting.into_bytes());
             while is_there && shown != b"exit" {
                 print.write_all(&shown).await.expect("the terminal is open");

@@ -9,7 +9,10 @@ use crate::{
     ports::{Ended, Shell},
     server::State,
 };
-use futures::{SinkExt as _, StreamExt as _, stream::SplitSink};
+use futures::{
+    SinkExt as _, StreamExt as _,
+    stream::{SplitSink, SplitStream},
+};
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -68,6 +71,26 @@ pub(super) struct Session {
     pub shells: Vec<String>,
 }
 
+/// What came from the page before a shell printed anything: if it does not start, it is for the next
+/// one.
+#[derive(Default)]
+struct Early {
+    typed: Vec<u8>,
+    /// Columns and rows.
+    size: Option<(u16, u16)>,
+}
+
+impl Early {
+    /// Nobody types much before there is a prompt.
+    const MOST: usize = 64 << 10;
+
+    fn keep(&mut self, data: &str) {
+        if self.typed.len() + data.len() <= Self::MOST {
+            self.typed.extend_from_slice(data.as_bytes());
+        }
+    }
+}
+
 /// How the work with one shell went.
 enum Outcome {
     Over,
@@ -85,6 +108,7 @@ impl Session {
     {
         let (mut page, mut typed) = socket.split();
         let mut why = "no shell is configured".to_owned();
+        let mut early = Early::default();
         for name in &self.shells {
             let shell = match self.open(name).await {
                 Ok(shell) => shell,
@@ -93,7 +117,7 @@ impl Session {
                     return;
                 }
             };
-            match self.talk(shell, &mut page, &mut typed).await {
+            match self.talk(shell, &mut page, &mut typed, &mut early).await {
                 Outcome::Over => {
                     let _ = page.close().await;
                     return;
@@ -131,7 +155,8 @@ impl Session {
         &self,
         shell: Shell,
         page: &mut ToPage<S>,
-        typed: &mut futures::stream::SplitStream<WebSocketStream<S>>,
+        typed: &mut SplitStream<WebSocketStream<S>>,
+        early: &mut Early,
     ) -> Outcome
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -144,7 +169,16 @@ impl Session {
         } = shell;
         let (mut buffer, mut text) = ([0; 4096], Text::default());
         let mut ping = interval_at(Instant::now() + PING, PING);
-        let (mut checked, mut is_used) = (Instant::now(), false);
+        let (mut checked, mut is_used, mut has_printed) = (Instant::now(), false, false);
+        if let Some((columns, rows)) = early.size {
+            size(columns, rows);
+        }
+        if !early.typed.is_empty() {
+            is_used = true;
+            // One that ends at once does not read it; the next one gets it.
+            let _ = input.write_all(&early.typed).await;
+            let _ = input.flush().await;
+        }
         loop {
             tokio::select! {
                 read = output.read(&mut buffer) => {
@@ -152,6 +186,8 @@ impl Session {
                     if count == 0 {
                         break;
                     }
+                    has_printed = true;
+                    early.typed.clear();
                     let whole = text.take(&buffer[..count]);
                     if page.send(shown(&whole)).await.is_err() {
                         return Outcome::Over;
@@ -177,12 +213,18 @@ impl Session {
                                 }
                             }
                             is_used = true;
+                            if !has_printed {
+                                early.keep(&data);
+                            }
                             let written = input.write_all(data.as_bytes()).await;
                             if written.is_err() || input.flush().await.is_err() {
                                 break;
                             }
                         }
-                        "resize" => size(cols, rows),
+                        "resize" => {
+                            early.size = Some((cols, rows));
+                            size(cols, rows);
+                        }
                         _ => return Outcome::Over,
                     }
                 }
@@ -198,7 +240,8 @@ impl Session {
             }
         }
         match timeout(LAST_WORD, ended).await {
-            Ok(Ended::NotStarted(why)) if !is_used => Outcome::NotStarted(why),
+            // A shell that has run may end with the code of one that could not be started.
+            Ok(Ended::NotStarted(why)) if !is_used || !has_printed => Outcome::NotStarted(why),
             _ => Outcome::Over,
         }
     }
