@@ -14,10 +14,10 @@ mod project;
 mod question;
 mod settings;
 
-pub use check::{Findings, check};
+pub use check::{Finding, Problem, check};
 pub use claims::{Projects, Rbac, groups, user_id};
 pub use lines::PolicyFault;
 pub use policy::{MatchMode, Policy, Request};
 pub use project::{app_name, normalize_tokens, policies, role_fault, tokens};
 pub use question::{is_unbound_group, resolve};
-pub use settings::{Settings, SettingsFault, policy_text};
+pub use settings::{Settings, SettingsFault, place, policy_text};

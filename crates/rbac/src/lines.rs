@@ -23,9 +23,11 @@ pub enum Line {
     Role(String, String),
 }
 
+/// The lines with their numbers, from 1.
+///
 /// # Errors
 /// The first line that casbin refuses.
-pub fn read(text: &str) -> Result<Vec<Line>, PolicyFault> {
+pub fn read(text: &str) -> Result<Vec<(usize, Line)>, PolicyFault> {
     let mut lines = Vec::new();
     for (index, line) in text.split('\n').enumerate() {
         let line = line.trim();
@@ -42,7 +44,8 @@ pub fn read(text: &str) -> Result<Vec<Line>, PolicyFault> {
                 "error parsing policy line {line:?}: parse error on line 1, column {column}: {reason}"
             ))
         })?;
-        lines.extend(of(fields).ok_or_else(|| fault(format!("invalid RBAC policy: {line}")))?);
+        let read = of(fields).ok_or_else(|| fault(format!("invalid RBAC policy: {line}")))?;
+        lines.extend(read.map(|line| (index + 1, line)));
     }
     Ok(lines)
 }

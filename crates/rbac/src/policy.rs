@@ -39,10 +39,7 @@ pub struct Policy {
     permissions: Vec<Permission>,
     /// The roles of a member.
     roles: HashMap<String, Vec<String>>,
-    /// The roles of all lines, in their order.
-    order: Vec<String>,
     mode: MatchMode,
-    is_empty: bool,
     /// The permissions that count for a subject, by their index.
     known: Mutex<HashMap<String, Arc<[usize]>>>,
 }
@@ -135,9 +132,7 @@ impl Policy {
         let mut policy = Self {
             permissions: Vec::new(),
             roles: HashMap::new(),
-            order: Vec::new(),
             mode,
-            is_empty: false,
             known: Mutex::default(),
         };
         if builtin {
@@ -146,8 +141,7 @@ impl Policy {
         for text in texts {
             policy.add(lines::read(text)?);
         }
-        policy.is_empty = policy.permissions.is_empty();
-        if policy.is_empty {
+        if policy.permissions.is_empty() {
             // casbin asks one permission of empty texts then, and takes a match for an allow.
             let empty: [String; 5] = std::array::from_fn(|_| String::new());
             let mut pseudo = Permission::new(empty, mode);
@@ -157,14 +151,13 @@ impl Policy {
         Ok(policy)
     }
 
-    fn add(&mut self, lines: Vec<Line>) {
-        for line in lines {
+    fn add(&mut self, lines: Vec<(usize, Line)>) {
+        for (_, line) in lines {
             match line {
                 Line::Permission(fields) => {
                     self.permissions.push(Permission::new(fields, self.mode));
                 }
                 Line::Role(member, role) => {
-                    self.order.push(role.clone());
                     self.roles.entry(member).or_default().push(role);
                 }
             }
@@ -227,7 +220,22 @@ impl Policy {
         indices
     }
 
-    fn with_roles<'a>(&'a self, subject: &'a str) -> HashSet<&'a str> {
+    /// Whether a permission of the subject or of its roles exists.
+    pub(crate) fn has_permissions(&self, subject: &str) -> bool {
+        !self.of(subject).is_empty()
+    }
+
+    /// Those that the policy gives roles or permissions to.
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = &str> {
+        let permissions = self.permissions.iter();
+        self.roles
+            .keys()
+            .chain(permissions.map(|permission| &permission.subject))
+            .map(String::as_str)
+    }
+
+    /// A subject and its roles, and their roles.
+    pub(crate) fn with_roles<'a>(&'a self, subject: &'a str) -> HashSet<&'a str> {
         let mut found = HashSet::from([subject]);
         let mut queue = VecDeque::from([(subject, 0)]);
         while let Some((member, links)) = queue.pop_front() {
@@ -241,16 +249,5 @@ impl Policy {
             }
         }
         found
-    }
-
-    /// Roles that have members and no permission, by themselves or by their own roles; in the order of
-    /// their lines.
-    pub(crate) fn roles_without_permissions(&self) -> Vec<&str> {
-        let mut seen = HashSet::new();
-        self.order
-            .iter()
-            .map(String::as_str)
-            .filter(|role| seen.insert(*role) && (self.is_empty || self.of(role).is_empty()))
-            .collect()
     }
 }

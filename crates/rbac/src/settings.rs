@@ -52,16 +52,31 @@ impl Settings {
 
 /// `policy.csv`, and behind it the values of all `policy.*.csv` in the order of their keys.
 pub fn policy_text(data: &BTreeMap<String, String>) -> String {
-    const FIRST: &str = "policy.csv";
+    let texts: Vec<&str> = policies(data).map(|(_, text)| text).collect();
+    texts.join("\n")
+}
+
+/// The key, and the line of its value, of a line of [`policy_text`]; all from 1.
+pub fn place(data: &BTreeMap<String, String>, number: usize) -> (&str, usize) {
+    let mut above = 0;
+    for (key, text) in policies(data) {
+        let lines = text.split('\n').count();
+        if number <= above + lines {
+            return (key, number - above);
+        }
+        above += lines;
+    }
+    (FIRST, number)
+}
+
+const FIRST: &str = "policy.csv";
+
+fn policies(data: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, &str)> {
+    let first = data.get(FIRST).map(String::as_str).unwrap_or_default();
     let others = data
         .iter()
         .filter(|(key, _)| *key != FIRST && key.starts_with("policy.") && key.ends_with(".csv"));
-    let mut text = data.get(FIRST).cloned().unwrap_or_default();
-    for (_, more) in others {
-        text.push('\n');
-        text.push_str(more);
-    }
-    text
+    std::iter::once((FIRST, first)).chain(others.map(|(key, text)| (key.as_str(), text.as_str())))
 }
 
 fn scopes(text: &str) -> Result<Vec<String>, SettingsFault> {
@@ -84,5 +99,38 @@ fn scopes(text: &str) -> Result<Vec<String>, SettingsFault> {
             })
             .collect(),
         _ => Err(fault("it is not a list")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_joined_text_has_its_key() {
+        let data = [
+            ("policy.b.csv", "g, c, d\ng, e, f"),
+            ("policy.csv", "g, a, b\n"),
+            ("policy.default", ""),
+            ("policy.a.csv", "# none"),
+        ];
+        let data = data.map(|(key, text)| (key.to_owned(), text.to_owned()));
+        let data = BTreeMap::from(data);
+        let text = policy_text(&data);
+        let lines: Vec<_> = text.split('\n').enumerate().collect();
+        let found: Vec<_> = lines
+            .iter()
+            .map(|(index, line)| (*line, place(&data, index + 1)))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("g, a, b", ("policy.csv", 1)),
+                ("", ("policy.csv", 2)),
+                ("# none", ("policy.a.csv", 1)),
+                ("g, c, d", ("policy.b.csv", 1)),
+                ("g, e, f", ("policy.b.csv", 2)),
+            ]
+        );
     }
 }

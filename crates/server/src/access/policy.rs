@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 use tiphys_api::AppProject;
-use tiphys_rbac::{Projects, Rbac, Request, Settings};
+use tiphys_rbac::{Finding, Projects, Rbac, Request, Settings, place};
 
 /// Decides by the policy that was loaded last. One that cannot be loaded changes nothing: Argo CD
 /// stops answering then. Before the first one has been loaded everything is refused.
@@ -83,15 +83,32 @@ impl Enforcer for PolicyEnforcer {
                 return;
             }
         };
+        let findings = tiphys_rbac::check(&settings).unwrap_or_default();
         match Rbac::new(true, settings) {
-            Ok(rbac) => loaded.rbac = Some(Arc::new(rbac)),
-            Err(fault) => tracing::error!(
-                line = fault.number,
-                text = fault.line,
-                error = %fault,
-                "the policy of argocd-rbac-cm cannot be used; the one before it stays in force"
-            ),
+            Ok(rbac) => {
+                loaded.rbac = Some(Arc::new(rbac));
+                warn_of(&findings, data);
+            }
+            Err(fault) => {
+                let (key, line) = place(data, fault.number);
+                tracing::error!(
+                    key,
+                    line,
+                    text = fault.line,
+                    error = %fault,
+                    "the policy of argocd-rbac-cm cannot be used; the one before it stays in force"
+                );
+            }
         }
+    }
+}
+
+/// A policy that does not do what it seems to is otherwise noticed by those whom it locks out.
+fn warn_of(findings: &[Finding], data: &BTreeMap<String, String>) {
+    for Finding { number, problem } in findings {
+        let at = number.map(|number| place(data, number));
+        let (key, line) = at.unzip();
+        tracing::warn!(key, line, "argocd-rbac-cm: {problem}");
     }
 }
 

@@ -10,7 +10,9 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 use tiphys_apimachinery::Object;
 use tiphys_cluster::{apply, request::Call};
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
-use tiphys_rbac::{Rbac, Request, Settings, check, is_unbound_group, resolve};
+use tiphys_rbac::{
+    Finding, Problem, Rbac, Request, Settings, check, is_unbound_group, place, resolve,
+};
 
 const CONFIG_MAP: &str = "argocd-rbac-cm";
 
@@ -120,11 +122,44 @@ impl PolicyArgs {
     }
 }
 
-fn unknown_roles(roles: &[String]) -> String {
-    format!(
-        "user defined roles not found in policies: {}",
-        roles.join(",")
-    )
+/// In Argo CD's words. It means roles that the policy uses and does not define.
+fn warn_of_unknown_roles(findings: &[Finding]) {
+    let roles = findings
+        .iter()
+        .filter_map(|finding| match &finding.problem {
+            Problem::NoPermissions { role, .. } => Some(role.as_str()),
+            _ => None,
+        });
+    let roles: Vec<&str> = roles.collect();
+    if !roles.is_empty() {
+        let roles = roles.join(",");
+        output::log::warn(&format!(
+            "user defined roles not found in policies: {roles}"
+        ));
+    }
+}
+
+fn warn_of(findings: &[Finding], data: &BTreeMap<String, String>) {
+    warn_of_unknown_roles(findings);
+    for Finding { number, problem } in findings {
+        // The line above has the others.
+        if matches!(problem, Problem::NoPermissions { nearest: None, .. }) {
+            continue;
+        }
+        let at = number.map(|number| format!("{}: ", at(data, number)));
+        output::log::warn(&format!("{}{problem}", at.unwrap_or_default()));
+    }
+}
+
+/// Where a line of the policy is; the key, if there are several.
+fn at(data: &BTreeMap<String, String>, number: usize) -> String {
+    let is_policy = |key: &&String| key.starts_with("policy.") && key.ends_with(".csv");
+    let (key, line) = place(data, number);
+    if data.keys().filter(is_policy).count() > 1 {
+        format!("{key}, line {line}")
+    } else {
+        format!("line {line}")
+    }
 }
 
 fn data_of(data: Option<&Value>) -> BTreeMap<String, String> {
@@ -166,18 +201,18 @@ impl Can {
             action: &self.action,
             object,
         };
-        let mut settings = Settings::new(&self.policy.data().await?)
+        let data = self.policy.data().await?;
+        let mut settings = Settings::new(&data)
             .map_err(|e| Failure::fatal(format!("could not read the settings: {e}")))?;
-        if let Ok(findings) = check(&settings.policy)
-            && !findings.roles_without_permissions.is_empty()
-        {
-            output::log::warn(&unknown_roles(&findings.roles_without_permissions));
+        if let Ok(findings) = check(&settings) {
+            warn_of_unknown_roles(&findings);
         }
         if let Some(role) = self.default_role {
             settings.default_role = role;
         }
-        let rbac = Rbac::new(self.use_builtin_policy, settings)
-            .map_err(|e| Failure::fatal(format!("invalid user policy: line {}: {e}", e.number)))?;
+        let rbac = Rbac::new(self.use_builtin_policy, settings).map_err(|e| {
+            Failure::fatal(format!("invalid user policy: {}: {e}", at(&data, e.number)))
+        })?;
         let yes = rbac.permits_subject(&self.subject, request);
         if yes && is_unbound_group(&self.subject, rbac.is_member(&self.subject)) {
             let subject = &self.subject;
@@ -200,25 +235,21 @@ impl Can {
 
 impl Validate {
     async fn run(self) -> Result<(), Failure> {
-        let settings = Settings::new(&self.policy.data().await?)
+        let data = self.policy.data().await?;
+        let settings = Settings::new(&data)
             .map_err(|e| Failure::fatal(format!("could not read the settings: {e}")))?;
         if settings.policy.trim().is_empty() {
             return Err(Failure::fatal("Policy is empty or could not be loaded."));
         }
-        match check(&settings.policy) {
+        match check(&settings) {
             Ok(findings) => {
-                let roles = findings.roles_without_permissions;
-                if !roles.is_empty() {
-                    output::log::warn(&unknown_roles(&roles));
-                }
+                warn_of(&findings, &data);
                 output::print("Policy is valid.\n");
                 Ok(())
             }
             Err(fault) => {
-                output::print(&format!(
-                    "Policy is invalid: line {}: {fault}\n",
-                    fault.number
-                ));
+                let at = at(&data, fault.number);
+                output::print(&format!("Policy is invalid: {at}: {fault}\n"));
                 Err(Failure::exit(exit::FAILED))
             }
         }
