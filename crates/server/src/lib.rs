@@ -16,6 +16,7 @@ mod logout;
 pub mod metrics;
 mod pages;
 pub mod ports;
+mod referred;
 mod role;
 mod server;
 mod services;

@@ -7,6 +7,7 @@ use crate::{
     auth::{LocalAccount, Revoked, read_accounts},
     pages::extensions::{self, Extensions, ExtensionsFault},
     ports::{SecretRecord, Store, StoreError},
+    referred::{Referred, Unresolved},
     sso::{self, SsoConfig, SsoFault},
 };
 use jiff::Timestamp;
@@ -235,27 +236,32 @@ impl SettingsCache {
         Ok(settings)
     }
 
-    /// The values that `oidc.config` and `extension.config` refer to, by `key` of argocd-secret or `secret:key`. Those
-    /// that are missing are left out.
+    /// The values that `oidc.config` and `extension.config` refer to, by `key` of argocd-secret or
+    /// `secret:key`.
     async fn referred(
         &self,
         config: &BTreeMap<String, String>,
         own: &SecretRecord,
-    ) -> Result<BTreeMap<String, String>, ApiError> {
-        let mut found = BTreeMap::new();
+    ) -> Result<Referred, ApiError> {
+        let text = |record: &SecretRecord, key: &str| {
+            let value = record.data.get(key).map(|_| record.text(key));
+            value.ok_or(Unresolved::Key)
+        };
+        let mut found = Referred::new();
         let references = extensions::references(config).into_iter();
         for reference in references.chain(sso::references(config)) {
             let value = match reference.split_once(':') {
-                None => own.data.get(&reference).map(|_| own.text(&reference)),
+                None => text(own, &reference),
                 Some((name, key)) => match self.store.secret(name).await {
                     Ok(secret) if secret.labels.get(PART_OF.0).is_some_and(|p| p == PART_OF.1) => {
-                        secret.data.get(key).map(|_| secret.text(key))
+                        text(&secret, key)
                     }
-                    Ok(_) | Err(StoreError::NotFound(_)) => None,
+                    Ok(_) => Err(Unresolved::Label),
+                    Err(StoreError::NotFound(_)) => Err(Unresolved::Secret),
                     Err(e) => return Err(ApiError::from(e).context(&format!("cannot read {name}"))),
                 },
             };
-            found.extend(value.map(|value| (reference, value)));
+            found.insert(reference, value);
         }
         Ok(found)
     }

@@ -417,8 +417,52 @@ async fn begin(world: &World) -> (String, String) {
         value("scope").as_deref(),
         Some("openid profile email groups")
     );
-    let sealed = format!("argocd.oauthstate={}", cookies(&headers)[0].1);
-    (value("state").expect("a state"), sealed)
+    let (name, sealed) = cookies(&headers).remove(0);
+    (value("state").expect("a state"), format!("{name}={sealed}"))
+}
+
+#[tokio::test]
+async fn sign_ins_in_several_tabs_do_not_disturb_each_other() {
+    let provider = Provider::start().await;
+    let world = provider.world("", &[]).await;
+    let (first, one) = begin(&world).await;
+    let (second, other) = begin(&world).await;
+    let token = provider.sign(json!({}));
+    *provider.token.lock().expect("not poisoned") = json!({"id_token": token});
+    let both = format!("{one}; {other}");
+    for (state, cookie) in [(&second, &other), (&first, &one)] {
+        let callback = format!("/auth/callback?code=ok&state={state}");
+        let (status, headers, text) = browse(&world, &callback, &both).await;
+        assert_eq!(status, 303, "{text}");
+        // Only its own is over.
+        let over: Vec<_> = cookies(&headers)
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("argocd.oauthstate"))
+            .collect();
+        let name = cookie.split('=').next().expect("a name").to_owned();
+        assert_eq!(over, [(name, String::new())]);
+    }
+    let crossed = format!(
+        "{}={}",
+        one.split('=').next().expect("a name"),
+        &other[27..]
+    );
+    let callback = format!("/auth/callback?code=ok&state={first}");
+    let (status, _, text) = browse(&world, &callback, &crossed).await;
+    assert_eq!(
+        (status, text.contains("invalid state in")),
+        (400, true),
+        "{text}"
+    );
+
+    // Those of a browser that goes around in a circle are dropped.
+    let many: Vec<String> = (0..16)
+        .map(|n| format!("argocd.oauthstate.{n}=x"))
+        .collect();
+    let (_, headers, _) = browse(&world, "/auth/login", &many.join("; ")).await;
+    assert_eq!(cookies(&headers).len(), 17);
+    let (_, headers, _) = browse(&world, "/auth/login", &many[1..].join("; ")).await;
+    assert_eq!(cookies(&headers).len(), 1);
 }
 
 #[tokio::test]
@@ -455,7 +499,8 @@ async fn a_browser_signs_in_and_out() {
     let [(name, sealed)] = begun.as_slice() else {
         panic!("{begun:?}");
     };
-    assert_eq!(name, "argocd.oauthstate");
+    let of_state = format!("argocd.oauthstate.{}", &value("state")[..8]);
+    assert_eq!(*name, of_state);
     let state_cookie = format!("{name}={sealed}");
 
     let token = provider.sign(json!({"jti": "one", "padding": "x".repeat(9000)}));
@@ -479,7 +524,7 @@ async fn a_browser_signs_in_and_out() {
     assert_eq!(
         names,
         [
-            "argocd.oauthstate",
+            of_state.as_str(),
             "argocd.token",
             "argocd.token-1",
             "argocd.token-2",

@@ -7,6 +7,7 @@
 use super::{guard, is_label, is_subdomain, refused};
 use crate::{
     access::{Access, Action, Ask, Guard, Resource, app_of_page},
+    referred::Referred,
     server::State,
     services::application::{project_of, validate::destination_permitted},
 };
@@ -157,7 +158,7 @@ impl Extensions {
     /// Reads the setting; `secrets` has what it refers to.
     pub fn read(
         config: &BTreeMap<String, String>,
-        secrets: &BTreeMap<String, String>,
+        secrets: &Referred,
     ) -> Result<Self, ExtensionsFault> {
         let mut all = BTreeMap::new();
         for (key, name, text) in settings(config) {
@@ -167,8 +168,16 @@ impl Extensions {
             };
             let mut value = parsed(text).map_err(fault)?;
             each_text(&mut value, &mut |text| {
-                if let Some(secret) = text.strip_prefix('$').and_then(|key| secrets.get(key)) {
-                    text.clone_from(secret);
+                let found = text.strip_prefix('$').and_then(|reference| {
+                    let found = secrets.get(reference)?.as_ref();
+                    // As in the reference, the text stays then, which may not be meant as one.
+                    let found = found.inspect_err(|why| {
+                        tracing::warn!(key, "{}", why.of(reference));
+                    });
+                    found.ok().cloned()
+                });
+                if let Some(found) = found {
+                    *text = found;
                 }
             });
             let wrong = |e: serde_json::Error| fault(e.to_string());
@@ -487,7 +496,7 @@ mod tests {
 
     fn read(key: &str, text: &str) -> Result<Extensions, ExtensionsFault> {
         let config = BTreeMap::from([(key.to_owned(), text.to_owned())]);
-        let secrets = BTreeMap::from([("k".to_owned(), "secret".to_owned())]);
+        let secrets = Referred::from([("k".to_owned(), Ok("secret".to_owned()))]);
         Extensions::read(&config, &secrets)
     }
 

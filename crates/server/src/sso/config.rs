@@ -1,5 +1,6 @@
 //! `oidc.config` and `dex.config` of argocd-cm. Main type: [`SsoConfig`].
 
+use crate::referred::{Referred, Unresolved};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -45,6 +46,8 @@ pub struct SsoConfig {
     pub audiences: Vec<String>,
     pub accepts_no_audience: bool,
     pub user_info: Option<UserInfo>,
+    /// Where Entra ID says the groups that it leaves out of a token.
+    pub graph: Option<Graph>,
     /// Its certificate is not checked (`oidc.tls.insecure.skip.verify`).
     pub is_insecure: bool,
     /// The connectors of Dex, if that is the provider.
@@ -59,6 +62,23 @@ pub struct UserInfo {
     /// Below the issuer; empty: the endpoint that the provider names.
     pub path: String,
     pub lifetime: Duration,
+}
+
+/// Microsoft Graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    /// Without a slash at the end.
+    pub endpoint: String,
+    /// How long its answers are used; none: as long as the caller's access token.
+    pub lifetime: Option<Duration>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct RawAzure {
+    enable_user_group_overage_claim: bool,
+    graph_api_endpoint: String,
+    user_group_overage_claim_cache_expiration: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -86,6 +106,7 @@ struct Raw {
     enable_user_info_groups: bool,
     user_info_path: String,
     user_info_cache_expiration: String,
+    azure: Option<RawAzure>,
 }
 
 #[derive(Deserialize, Default)]
@@ -140,20 +161,12 @@ pub fn references(config: &BTreeMap<String, String>) -> Vec<String> {
 }
 
 /// Replaces the references in all texts.
-fn resolve(value: &mut Value, secrets: &BTreeMap<String, String>) -> Result<(), SsoFault> {
+fn resolve(value: &mut Value, secrets: &Referred) -> Result<(), SsoFault> {
     match value {
         Value::String(text) => {
             if let Some(key) = text.strip_prefix('$') {
-                let found = secrets.get(key).ok_or_else(|| {
-                    let place = match key.split_once(':') {
-                        Some((secret, key)) => format!(
-                            "Secret {secret} with the label app.kubernetes.io/part-of: argocd has \
-                             no key {key}"
-                        ),
-                        None => format!("argocd-secret has no key {key}"),
-                    };
-                    fault(OIDC, format!("${key} does not resolve: {place}"))
-                })?;
+                let found = secrets.get(key).unwrap_or(&Err(Unresolved::Key));
+                let found = found.as_ref().map_err(|why| fault(OIDC, why.of(key)))?;
                 *text = found.trim().to_owned();
             }
             Ok(())
@@ -162,6 +175,55 @@ fn resolve(value: &mut Value, secrets: &BTreeMap<String, String>) -> Result<(), 
         Value::Object(fields) => fields.values_mut().try_for_each(|v| resolve(v, secrets)),
         _ => Ok(()),
     }
+}
+
+fn lifetime(field: &str, text: &str) -> Result<Option<Duration>, SsoFault> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let nanos = duration::parse(text).ok().map(u64::try_from);
+    match nanos {
+        Some(Ok(nanos)) => Ok(Some(Duration::from_nanos(nanos))),
+        _ => Err(fault(OIDC, format!("{field} {text:?} is no duration"))),
+    }
+}
+
+/// Microsoft's clouds. Callers' access tokens go to no other host.
+const GRAPH_HOSTS: [&str; 4] = [
+    "graph.microsoft.com",
+    "graph.microsoft.us",
+    "graph.microsoft.de",
+    "microsoftgraph.chinacloudapi.cn",
+];
+
+fn graph(raw: RawAzure) -> Result<Option<Graph>, SsoFault> {
+    let expiration = &raw.user_group_overage_claim_cache_expiration;
+    let lifetime = lifetime("azure.userGroupOverageClaimCacheExpiration", expiration)?;
+    let endpoint = match raw.graph_api_endpoint.as_str() {
+        "" => "https://graph.microsoft.com/v1.0",
+        endpoint => endpoint,
+    };
+    let refused = |why: &str| fault(OIDC, format!("azure.graphApiEndpoint {endpoint:?} {why}"));
+    let url = reqwest::Url::parse(endpoint).map_err(|_| refused("is not a URL"))?;
+    if url.scheme() != "https" {
+        return Err(refused("must use https"));
+    }
+    if !url
+        .host_str()
+        .is_some_and(|host| GRAPH_HOSTS.contains(&host))
+    {
+        let known = GRAPH_HOSTS.join(", ");
+        return Err(refused(&format!(
+            "is not a host of Microsoft Graph ({known})"
+        )));
+    }
+    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
+        return Err(refused("may have only a host and a path"));
+    }
+    Ok(raw.enable_user_group_overage_claim.then(|| Graph {
+        endpoint: endpoint.trim_end_matches('/').to_owned(),
+        lifetime,
+    }))
 }
 
 fn base_urls(config: &BTreeMap<String, String>) -> Vec<String> {
@@ -190,7 +252,7 @@ impl SsoConfig {
     /// [`references`].
     pub fn read(
         config: &BTreeMap<String, String>,
-        secrets: &BTreeMap<String, String>,
+        secrets: &Referred,
         signing_key: &[u8],
     ) -> Result<Option<Self>, SsoFault> {
         let set = |key: &str| config.get(key).filter(|text| !text.trim().is_empty());
@@ -224,19 +286,9 @@ impl SsoConfig {
             audiences = vec![raw.client_id.clone(), raw.cli_client_id.clone()];
             audiences.retain(|a| !a.is_empty());
         }
-        let lifetime = match raw.user_info_cache_expiration.as_str() {
-            "" => Duration::from_secs(USER_INFO_SECONDS),
-            text => duration::parse(text)
-                .ok()
-                .and_then(|d| u64::try_from(d).ok())
-                .map(Duration::from_nanos)
-                .ok_or_else(|| {
-                    fault(
-                        OIDC,
-                        format!("userInfoCacheExpiration {text:?} is no duration"),
-                    )
-                })?,
-        };
+        let lifetime = lifetime("userInfoCacheExpiration", &raw.user_info_cache_expiration)?;
+        let lifetime = lifetime.unwrap_or(Duration::from_secs(USER_INFO_SECONDS));
+        let graph = graph(raw.azure.unwrap_or_default())?;
         let user_info = raw.enable_user_info_groups.then_some(UserInfo {
             path: raw.user_info_path,
             lifetime,
@@ -256,6 +308,7 @@ impl SsoConfig {
             audiences,
             accepts_no_audience: raw.skip_audience_check_when_token_has_no_audience,
             user_info,
+            graph,
             is_insecure,
             connectors: None,
             base_urls,
@@ -284,6 +337,7 @@ impl SsoConfig {
             audiences: vec![DEX_CLIENT.to_owned(), DEX_CLI_CLIENT.to_owned()],
             accepts_no_audience: false,
             user_info: None,
+            graph: None,
             is_insecure,
             connectors: Some(raw.connectors.into_iter().map(connector).collect()),
             base_urls,
@@ -356,19 +410,26 @@ mod tests {
         let text = "issuer: https://sso.example.com\nclientID: a\nclientSecret: $corp:key\n";
         let config = map(&[(OIDC, text), ("url", "https://cd.example.com/")]);
         assert_eq!(references(&config), ["corp:key"]);
-        let read = SsoConfig::read(&config, &map(&[("corp:key", "hush\n")]), b"");
-        let read = read.ok().flatten().expect("a provider");
-        assert_eq!(read.client_secret, "hush");
-        assert_eq!(read.base_urls, ["https://cd.example.com"]);
-        assert_eq!(read.audiences, ["a"]);
-        let Err(fault) = SsoConfig::read(&config, &map(&[]), b"") else {
-            panic!("it does not resolve");
+        let read = |found: Result<&str, Unresolved>| {
+            let found = found.map(str::to_owned);
+            SsoConfig::read(&config, &BTreeMap::from([("corp:key".into(), found)]), b"")
         };
-        let said = fault.to_string();
-        assert!(
-            said.contains("$corp:key does not resolve: Secret corp"),
-            "{said}"
-        );
+        let resolved = read(Ok("hush\n")).ok().flatten().expect("a provider");
+        assert_eq!(resolved.client_secret, "hush");
+        assert_eq!(resolved.base_urls, ["https://cd.example.com"]);
+        assert_eq!(resolved.audiences, ["a"]);
+        for (why, said) in [
+            (Unresolved::Secret, "there is no Secret corp"),
+            (Unresolved::Key, "Secret corp has no key key"),
+            (
+                Unresolved::Label,
+                "Secret corp has no label app.kubernetes.io/part-of: argocd",
+            ),
+        ] {
+            let fault = read(Err(why)).err().expect(said).to_string();
+            let want = format!("oidc.config of argocd-cm: $corp:key does not resolve: {said}");
+            assert_eq!(fault, want);
+        }
     }
 
     #[test]
@@ -382,7 +443,7 @@ mod tests {
                 "soon",
             ),
         ] {
-            let Err(fault) = SsoConfig::read(&map(&[(OIDC, text)]), &map(&[]), b"") else {
+            let Err(fault) = SsoConfig::read(&map(&[(OIDC, text)]), &Referred::new(), b"") else {
                 panic!("{text}");
             };
             assert!(fault.to_string().contains(why), "{text}: {fault}");
@@ -393,12 +454,14 @@ mod tests {
     fn dex_is_the_provider_without_another() {
         let dex = "connectors:\n- {type: github, id: gh, name: GitHub}\n";
         let config = map(&[(DEX, dex), ("url", "https://cd.example.com")]);
-        let read = SsoConfig::read(&config, &map(&[]), b"key").ok().flatten();
+        let read = SsoConfig::read(&config, &Referred::new(), b"key")
+            .ok()
+            .flatten();
         let read = read.expect("a provider");
         assert_eq!(read.issuer, "https://cd.example.com/api/dex");
         assert_eq!(read.client_secret.len(), 40);
         assert!(read.requested_scopes().contains(&"federated:id".to_owned()));
-        let none = SsoConfig::read(&map(&[(DEX, "connectors: []")]), &map(&[]), b"");
+        let none = SsoConfig::read(&map(&[(DEX, "connectors: []")]), &Referred::new(), b"");
         assert!(none.is_ok_and(|config| config.is_none()));
     }
 }

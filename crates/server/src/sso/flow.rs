@@ -4,6 +4,7 @@
 use super::{
     config::SsoConfig,
     oidc::{add_challenge, encoded, letters, verifier},
+    overage,
     provider::Provider,
     state::LoginState,
 };
@@ -23,9 +24,12 @@ use tonic::body::Body;
 
 pub const LOGIN: &str = "/auth/login";
 pub const CALLBACK: &str = "/auth/callback";
+/// What the names of the cookies of sign-ins begin with.
 const STATE_COOKIE: &str = "argocd.oauthstate";
 /// How long a sign-in may take, in seconds.
 const PATIENCE: i64 = 300;
+/// How many sign-ins a browser may have begun at once.
+const AT_ONCE: usize = 16;
 const MAX_DEX_REQUEST: usize = 1 << 20;
 const NOT_OURS: &str = "Invalid redirect URL: the protocol and host (including port) must match and the path must be within allowed URLs if provided\n";
 
@@ -120,20 +124,31 @@ fn redirect(to: &str) -> Answer {
     tiphys_rpc::redirect(StatusCode::SEE_OTHER, to)
 }
 
-/// A cookie that comes along when the provider sends the browser back; below this path only. None:
-/// it is over.
-fn state_cookie(value: Option<&str>, only_https: bool) -> Option<HeaderValue> {
+/// The name of the cookie that a sign-in is remembered with. It is the sign-in's own: a browser may
+/// begin several at once, such as when it opens its tabs again.
+fn state_cookie_name(state: &str) -> String {
+    let known: String = state
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .take(8)
+        .collect();
+    format!("{STATE_COOKIE}.{known}")
+}
+
+/// A cookie that comes along when the provider sends the browser back. None: it is over.
+fn state_cookie(name: &str, value: Option<&str>, only_https: bool) -> Option<HeaderValue> {
     let secure = if only_https { "; Secure" } else { "" };
-    let ends = value.and_then(|_| {
-        let ends = Timestamp::now().as_second() + PATIENCE;
-        let ends = Timestamp::from_second(ends).ok()?;
-        Some(
+    let ends = match value {
+        None => "; Max-Age=0".to_owned(),
+        Some(_) => {
+            let ends = Timestamp::now().as_second() + PATIENCE;
+            let ends = Timestamp::from_second(ends).ok()?;
             ends.strftime("; Expires=%a, %d %b %Y %H:%M:%S GMT")
-                .to_string(),
-        )
-    });
-    let (value, ends) = (value.unwrap_or_default(), ends.unwrap_or_default());
-    let cookie = format!("{STATE_COOKIE}={value}{ends}; HttpOnly{secure}; SameSite=Lax");
+                .to_string()
+        }
+    };
+    let value = value.unwrap_or_default();
+    let cookie = format!("{name}={value}{ends}; HttpOnly{secure}; SameSite=Lax");
     HeaderValue::from_str(&cookie).ok()
 }
 
@@ -196,20 +211,31 @@ pub async fn login(state: Arc<State>, request: Request<Body>) -> Answer {
         return text(StatusCode::INTERNAL_SERVER_ERROR, why);
     };
     let mut answer = redirect(url.as_str());
-    let cookie = state_cookie(Some(&sealed), only_https(&state, base));
-    let cookie = cookie.map(|cookie| (SET_COOKIE, cookie));
-    answer.headers_mut().extend(cookie);
+    let only_https = only_https(&state, base);
+    let cookie = state_cookie(&state_cookie_name(&begun.state), Some(&sealed), only_https);
+    // A browser that is sent around in a circle would otherwise send more and more of them.
+    let mut earlier = state_cookies(request.headers());
+    if earlier.len() < AT_ONCE {
+        earlier.clear();
+    }
+    let over = earlier
+        .iter()
+        .filter_map(|(name, _)| state_cookie(name, None, only_https));
+    let set = over.chain(cookie).map(|cookie| (SET_COOKIE, cookie));
+    answer.headers_mut().extend(set);
     answer
 }
 
-fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+/// The cookies of sign-ins that a browser has begun, with their names.
+fn state_cookies(headers: &HeaderMap) -> Vec<(String, String)> {
     let all = headers.get_all(COOKIES).iter();
     let texts = all.filter_map(|value| value.to_str().ok());
     texts
         .flat_map(|text| text.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(n, _)| *n == name)
-        .map(|(_, value)| value.to_owned())
+        .filter(|(name, _)| name.starts_with(STATE_COOKIE))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 /// The provider has sent the browser back.
@@ -227,12 +253,17 @@ pub async fn callback(state: Arc<State>, request: Request<Body>) -> Answer {
         let why = "the identity provider sent no code; the implicit flow is not supported\n";
         return text(StatusCode::BAD_REQUEST, why);
     };
-    let Some(sealed) = cookie(request.headers(), STATE_COOKIE) else {
-        return text(StatusCode::BAD_REQUEST, "http: named cookie not present\n");
-    };
-    let now = Timestamp::now();
     let sent = parameter(&request, "state").unwrap_or_default();
-    let begun = LoginState::open(&sealed, &signing_key, now.as_second())
+    let name = state_cookie_name(&sent);
+    let begun = state_cookies(request.headers());
+    if begun.is_empty() {
+        return text(StatusCode::BAD_REQUEST, "http: named cookie not present\n");
+    }
+    let now = Timestamp::now();
+    let begun = begun
+        .iter()
+        .find(|(known, _)| *known == name)
+        .and_then(|(_, sealed)| LoginState::open(sealed, &signing_key, now.as_second()))
         .filter(|begun| begun.state == sent);
     let Some(begun) = begun else {
         let why = "invalid state in 'argocd.oauthstate' cookie: begin the sign-in again\n";
@@ -243,7 +274,7 @@ pub async fn callback(state: Arc<State>, request: Request<Body>) -> Answer {
     let finished = finish(&state, &config, &provider, &code, base, &begun, now).await;
     let only_https = only_https(&state, base);
     // It is used once.
-    let over = state_cookie(None, only_https).map(|over| (SET_COOKIE, over));
+    let over = state_cookie(&name, None, only_https).map(|over| (SET_COOKIE, over));
     match finished {
         Ok(token) => {
             let start = format!("/{}", options.root_path.trim_matches('/'));
@@ -295,11 +326,19 @@ async fn finish(
         .get("sub")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    if config.user_info.is_some() && !tokens.access_token.is_empty() {
+    let is_needed = config.user_info.is_some() || config.graph.is_some();
+    if is_needed && !tokens.access_token.is_empty() {
         let access_token = tokens.access_token;
         state
             .sso
             .signed_in(subject, access_token, tokens.expires_in);
+    }
+    if !is_needed && overage::leaves_groups_out(&claims) {
+        tracing::warn!(
+            sub = subject,
+            "The token names no groups, because the user is in more of them than Entra ID puts into \
+             it; azure.enableUserGroupOverageClaim in oidc.config has them asked for"
+        );
     }
     tracing::info!(sub = subject, "A user signed in with the identity provider");
     Ok(tokens.id_token)

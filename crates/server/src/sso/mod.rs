@@ -6,6 +6,7 @@
 mod config;
 mod flow;
 pub mod oidc;
+mod overage;
 mod provider;
 mod state;
 
@@ -35,7 +36,7 @@ pub struct Sso {
     sessions: Mutex<HashMap<String, Session>>,
 }
 
-/// For the user info endpoint; by subject.
+/// What asks for a caller's groups; by subject.
 struct Session {
     access_token: String,
     ends: Instant,
@@ -93,7 +94,8 @@ impl Sso {
         }
     }
 
-    /// Puts the groups of the user info endpoint into the claims, if the settings want that.
+    /// Puts the groups that are not in the token into the claims, if the settings want that: those
+    /// of the user info endpoint, or those that Entra ID left out.
     ///
     /// # Errors
     /// Also if this server has no access token of the caller: then groups would be missing without
@@ -103,51 +105,70 @@ impl Sso {
         config: &Arc<SsoConfig>,
         claims: &mut Map<String, Value>,
     ) -> Result<(), ProviderError> {
-        let Some(user_info) = &config.user_info else {
-            return Ok(());
+        let place = match (&config.user_info, &config.graph) {
+            (Some(user_info), _) => Place::UserInfo(user_info),
+            (None, Some(graph)) if overage::leaves_groups_out(claims) => Place::Graph(graph),
+            _ => return Ok(()),
         };
-        let subject = claims
-            .get("sub")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let subject = subject.to_owned();
-        let access_token = {
-            let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = sessions.get(&subject).filter(|s| s.ends > Instant::now());
-            let known = known.ok_or_else(|| {
-                ProviderError::Token(format!(
-                    "error while querying userinfo endpoint: no accessToken for {subject}"
-                ))
-            })?;
-            if let Some((at, groups)) = &known.groups
-                && at.elapsed() < user_info.lifetime
-            {
-                claims.insert("groups".to_owned(), groups.clone());
-                return Ok(());
+        let subject = claims.get("sub").and_then(Value::as_str);
+        let subject = subject.unwrap_or_default().to_owned();
+        let groups = match self.remembered(&subject, &place)? {
+            Remembered::Groups(groups) => groups,
+            Remembered::AccessToken(token) => {
+                let provider = self.provider(config)?;
+                let groups = match place {
+                    Place::UserInfo(info) => provider.groups(&info.path, &token, &subject).await?,
+                    Place::Graph(graph) => provider.groups_left_out(graph, &token).await?,
+                };
+                let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(session) = sessions.get_mut(&subject) {
+                    session.groups = Some((Instant::now(), groups.clone()));
+                }
+                groups
             }
-            known.access_token.clone()
         };
-        let provider = self.provider(config)?;
-        let info = provider.user_info(&user_info.path, &access_token).await?;
-        if info.get("sub").and_then(Value::as_str) != Some(&*subject) {
-            return Err(ProviderError::Token(
-                "the userinfo endpoint answered about another subject".to_owned(),
-            ));
-        }
-        let groups = info.get("groups").cloned().unwrap_or_else(|| {
-            let has: Vec<&str> = info.keys().map(String::as_str).collect();
-            tracing::warn!(
-                subject,
-                "The userinfo endpoint names no groups, only {}",
-                has.join(", ")
-            );
-            Value::Null
-        });
-        claims.insert("groups".to_owned(), groups.clone());
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = sessions.get_mut(&subject) {
-            session.groups = Some((Instant::now(), groups));
-        }
+        claims.insert("groups".to_owned(), groups);
         Ok(())
     }
+
+    fn remembered(&self, subject: &str, place: &Place<'_>) -> Result<Remembered, ProviderError> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = sessions.get(subject).filter(|s| s.ends > Instant::now());
+        let known = known.ok_or_else(|| {
+            ProviderError::Token(format!("{}: no accessToken for {subject}", place.failed()))
+        })?;
+        Ok(match &known.groups {
+            Some((at, groups)) if at.elapsed() < place.lifetime() => {
+                Remembered::Groups(groups.clone())
+            }
+            _ => Remembered::AccessToken(known.access_token.clone()),
+        })
+    }
+}
+
+/// Where a caller's groups are.
+enum Place<'a> {
+    UserInfo(&'a config::UserInfo),
+    Graph(&'a config::Graph),
+}
+
+impl Place<'_> {
+    fn failed(&self) -> &'static str {
+        match self {
+            Self::UserInfo(_) => "error while querying userinfo endpoint",
+            Self::Graph(_) => "error fetching groups from Azure overage claim",
+        }
+    }
+
+    fn lifetime(&self) -> Duration {
+        match self {
+            Self::UserInfo(info) => info.lifetime,
+            Self::Graph(graph) => graph.lifetime.unwrap_or(Duration::MAX),
+        }
+    }
+}
+
+enum Remembered {
+    Groups(Value),
+    AccessToken(String),
 }

@@ -4,8 +4,9 @@
 //! strangers cannot have it asked often.
 
 use super::{
-    config::{DEX_PATH, SsoConfig},
+    config::{DEX_PATH, Graph, SsoConfig},
     oidc::{self, Discovery, OidcError, Tokens, encoded},
+    overage,
 };
 use crate::server::DexTls;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -294,12 +295,13 @@ impl Provider {
         Ok(())
     }
 
-    /// The claims of the user info endpoint.
-    pub async fn user_info(
+    /// The groups that the user info endpoint names.
+    pub async fn groups(
         &self,
         path: &str,
         access_token: &str,
-    ) -> Result<Map<String, Value>, ProviderError> {
+        subject: &str,
+    ) -> Result<Value, ProviderError> {
         let url = if path.is_empty() {
             self.discovery().await?.userinfo_endpoint.clone()
         } else {
@@ -309,7 +311,30 @@ impl Provider {
             .client
             .get(self.address(&url))
             .bearer_auth(access_token);
-        Ok(oidc::json(request, &url).await?)
+        let info: Map<String, Value> = oidc::json(request, &url).await?;
+        if info.get("sub").and_then(Value::as_str) != Some(subject) {
+            return Err(ProviderError::Token(
+                "the userinfo endpoint answered about another subject".to_owned(),
+            ));
+        }
+        Ok(info.get("groups").cloned().unwrap_or_else(|| {
+            let has: Vec<&str> = info.keys().map(String::as_str).collect();
+            tracing::warn!(
+                subject,
+                "The userinfo endpoint names no groups, only {}",
+                has.join(", ")
+            );
+            Value::Null
+        }))
+    }
+
+    /// The groups that Entra ID left out of a token.
+    pub async fn groups_left_out(
+        &self,
+        graph: &Graph,
+        access_token: &str,
+    ) -> Result<Value, ProviderError> {
+        overage::groups(&self.client, graph, access_token).await
     }
 
     /// Passes a request for Dex on to it.

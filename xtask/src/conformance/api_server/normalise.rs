@@ -160,6 +160,11 @@ impl Normaliser {
                 let (pair, rest) = value.split_once(';').unwrap_or((value, ""));
                 let (cookie, content) = pair.split_once('=').unwrap_or((pair, ""));
                 let is_ours = cookie.starts_with("argocd.");
+                // Ours has one for each sign-in, which is removed with it.
+                let (cookie, rest) = match cookie.strip_prefix("argocd.oauthstate.") {
+                    Some(_) => ("argocd.oauthstate", rest.replace(" Max-Age=0;", "")),
+                    None => (cookie, rest.to_owned()),
+                };
                 let parts = content
                     .split_once(':')
                     .filter(|(n, _)| n.parse::<u8>().is_ok());
@@ -168,7 +173,7 @@ impl Normaliser {
                         let after = after.split_once(';').map_or("", |(_, after)| after);
                         format!("{before}Expires=<HTTPTIME>;{after}")
                     }
-                    None => rest.to_owned(),
+                    None => rest,
                 };
                 let content = match content {
                     _ if parts.is_some() => {
