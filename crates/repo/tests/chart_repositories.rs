@@ -8,6 +8,7 @@ use tiphys_repo::{
     Repos, Secret, Since,
 };
 use tiphys_testkit::charts::{Answer, FileServer, basic, index, package, plain_chart};
+use tiphys_testkit::registry::{HELM_LAYER, Registry};
 
 const USER: Option<(&str, &str)> = Some(("ann", "hunter2"));
 
@@ -324,6 +325,35 @@ async fn addresses_of_archives_may_be_relative() {
         failed.expect_err("it is missing").to_string(),
         format!("failed to fetch {url}/missing.tgz: 404 Not Found")
     );
+}
+
+/// As the indexes of those who moved their charts into a registry do.
+#[tokio::test]
+async fn an_index_may_name_charts_in_a_registry() {
+    let (here, registry) = (Here::new(), Registry::start());
+    let archive = plain_chart("demo", "1.2.3+build", &[]);
+    registry.push("acme/demo", "1.2.3_build", HELM_LAYER, &archive);
+    let at = |tag: &str| format!("oci://{}/acme/demo:{tag}", registry.host());
+    let (there, missing) = (at("1.2.3_build"), at("9.0.0"));
+    let text = index(&[
+        ("demo", "1.2.3+build", there.as_str(), "of-index"),
+        ("demo", "9.0.0", missing.as_str(), ""),
+    ]);
+    here.server.serve("/moved/index.yaml", text.as_str());
+    let url = here.url("/moved");
+    let made = here
+        .render(request(signed(&url), "demo", "1.2.3+build"))
+        .await;
+    assert!(!made.expect("rendered").objects.is_empty());
+    let received = registry.server.received();
+    assert!(
+        received
+            .iter()
+            .all(|request| request.authorization.is_empty())
+    );
+    let failed = here.render(request(access(&url), "demo", "9.0.0")).await;
+    let error = failed.expect_err("it is missing").to_string();
+    assert!(error.contains("demo") && error.contains("9.0.0"), "{error}");
 }
 
 #[tokio::test]

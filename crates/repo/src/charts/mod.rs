@@ -241,6 +241,16 @@ impl Charts {
                 reason: format!("chart {:?} has no downloadable URLs", chart.name),
             });
         };
+        if let Some(named) = oci::Named::of(url, chart.access, chart.pass_credentials) {
+            let named = named?;
+            let of = ChartName {
+                access: &named.access,
+                name: &named.name,
+                pass_credentials: false,
+            };
+            let (tag, since) = (&named.tag, Since::Recently);
+            return self.oci.tagged(of, tag, tag, since).await;
+        }
         let url = archive_url(&chart.access.url, url)?;
         let fingerprint = chart.access.fingerprint();
         let _one = self.busy.wait(&(fingerprint, url.clone())).await;

@@ -12,10 +12,12 @@ use crate::{
     ContactWatch, RepoAccess, RepoError, Secret,
     common::{Common, no_look_ups},
     http::{About, Downloads, Question, Validators},
+    oci::{Named, OciRemote},
     shares::Shares,
     url::{percent_decode, refuse},
 };
 use std::{sync::Arc, time::Duration};
+use tiphys_api::access::shown_url;
 
 /// The largest picture, as it is served.
 const PICTURE_BYTES: u64 = 1 << 20;
@@ -52,7 +54,7 @@ pub struct Fetched {
 pub struct ChartRemote {
     downloads: Downloads,
     access: RepoAccess,
-    pass_credentials: bool,
+    options: RemoteOptions,
 }
 
 impl ChartRemote {
@@ -74,12 +76,12 @@ impl ChartRemote {
         });
         let mut downloads = Downloads::new(options.timeout, common).with_common_clients();
         if !options.agent.is_empty() {
-            downloads = downloads.named(options.agent);
+            downloads = downloads.named(options.agent.clone());
         }
         Self {
             downloads,
             access,
-            pass_credentials: options.pass_credentials,
+            options,
         }
     }
 
@@ -106,12 +108,25 @@ impl ChartRemote {
         archive_url(&self.access.url, written)
     }
 
-    /// An archive, by the address in the index; `None` if it is the known one.
+    /// An archive, by the address in the index, which may be in a registry; `None` if it is the known
+    /// one.
     pub async fn archive(
         &self,
         written: &str,
         known: &Known,
     ) -> Result<Option<Fetched>, RepoError> {
+        if let Some(named) = Named::of(written, &self.access, self.options.pass_credentials) {
+            let Named { access, name, tag } = named?;
+            let remote = OciRemote::new(access, &self.options)?;
+            let absent = || RepoError::Artifact {
+                reason: format!("{}: not found", shown_url(written)),
+            };
+            let chart = remote.chart(&name, &tag).await?.ok_or_else(absent)?;
+            return Ok(Some(Fetched {
+                content: chart.archive,
+                ..Fetched::default()
+            }));
+        }
         self.named(written, ARCHIVE_BYTES, known).await
     }
 
@@ -134,7 +149,7 @@ impl ChartRemote {
             return Err(refuse(&self.access.url, "the index names no address"));
         }
         let url = self.address(written)?;
-        let to_all = self.pass_credentials;
+        let to_all = self.options.pass_credentials;
         let trusted = to_all || is_same_origin(&url, &self.access.url);
         self.get(&url, trusted, limit, known).await
     }

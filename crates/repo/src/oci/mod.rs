@@ -9,10 +9,12 @@ mod auth;
 mod catalogues;
 pub(crate) mod layer;
 mod manifest;
+mod named;
 mod registry;
 mod remote;
 
 pub(crate) use address::{has_charts, is_source};
+pub(crate) use named::Named;
 pub use remote::{OciChart, OciRemote, version_of_tag};
 
 use crate::{
@@ -134,6 +136,17 @@ impl Oci {
             resolved = self.resolve_chart(chart, range, since).await?;
             &resolved
         };
+        self.tagged(chart, version, &tag_of(version), since).await
+    }
+
+    /// The same of the version that has a tag.
+    pub async fn tagged(
+        &self,
+        chart: ChartName<'_>,
+        version: &str,
+        tag: &str,
+        since: Since,
+    ) -> Result<Commit, RepoError> {
         if matches!(since, Since::Recently)
             && let Some(ready) = self.last_chart(chart, version)
         {
@@ -141,7 +154,7 @@ impl Oci {
         }
         let place = Place::of(chart.access, Some(chart.name))?;
         let by_name = unpacked_key("oci version", &place, version);
-        let found = match self.digest(&place, &tag_of(version), since).await {
+        let found = match self.digest(&place, tag, since).await {
             Ok(Some(digest)) => self.download_chart(&place, &digest, &by_name).await,
             Ok(None) => Err(RepoError::NoChart {
                 chart: chart.name.to_owned(),
