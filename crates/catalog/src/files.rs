@@ -11,6 +11,10 @@ use tiphys_render::tar::{Allowance, Kind, Tar, TarFault};
 /// All of an archive, unpacked.
 const UNPACKED_BYTES: u64 = 256 << 20;
 const ENTRIES: usize = 50_000;
+/// What is kept of an archive.
+const KEPT_BYTES: usize = 16 << 20;
+/// Files with values besides the usual one.
+const MORE_VALUES: usize = 100;
 /// One file, as Helm limits it.
 const FILE_BYTES: u64 = 5 << 20;
 
@@ -36,6 +40,10 @@ pub enum ArchiveFault {
     Large,
     #[error("it has more than {ENTRIES} entries")]
     Many,
+    #[error("its README, values and schema have more than {KEPT_BYTES} bytes")]
+    LargeTexts,
+    #[error("it has more than {MORE_VALUES} files of values")]
+    ManyValues,
     #[error("{0:?} has more than {FILE_BYTES} bytes")]
     LargeFile(String),
 }
@@ -79,7 +87,7 @@ pub fn extract(archive: &[u8]) -> Result<Extracted, ArchiveFault> {
         entries: ENTRIES,
     };
     let mut tar = Tar::new(MultiGzDecoder::new(archive), left);
-    let mut found = Extracted::default();
+    let (mut found, mut room) = (Extracted::default(), KEPT_BYTES);
     while let Some(entry) = tar.next()? {
         let wanted = match entry.kind {
             Kind::File => wanted(&entry.name),
@@ -94,6 +102,9 @@ pub fn extract(archive: &[u8]) -> Result<Extracted, ArchiveFault> {
         }
         let content = tar.data(entry.size)?;
         let content = storable(&String::from_utf8_lossy(&content));
+        room = room
+            .checked_sub(content.len())
+            .ok_or(ArchiveFault::LargeTexts)?;
         match wanted {
             Wanted::Readme => found.readme = content,
             Wanted::Values => found.values = content,
@@ -101,6 +112,9 @@ pub fn extract(archive: &[u8]) -> Result<Extracted, ArchiveFault> {
             Wanted::ChartYaml => found.chart_yaml = content,
             Wanted::Additional(key) => {
                 found.additional_values.insert(key, content);
+                if found.additional_values.len() > MORE_VALUES {
+                    return Err(ArchiveFault::ManyValues);
+                }
             }
         }
     }
@@ -182,6 +196,17 @@ mod tests {
         let name = "demo/README.md".to_owned();
         assert_eq!(extract(&large), Err(ArchiveFault::LargeFile(name)));
         assert_eq!(extract(b"plain"), Err(ArchiveFault::NotPacked));
+        // Few bytes, of which each becomes three that would be kept.
+        let many = |count: usize, content: &str| {
+            let name = |n| format!("demo/values-{n}.yaml");
+            let names: Vec<String> = (0..count).map(name).collect();
+            let files: Vec<TarEntry> = names.iter().map(|n| TarEntry::file(n, content)).collect();
+            extract(&archive::gzip(&archive::tar(&files)))
+        };
+        let zeros = "\0".repeat(1 << 20);
+        assert_eq!(many(6, &zeros), Err(ArchiveFault::LargeTexts));
+        assert_eq!(many(101, ""), Err(ArchiveFault::ManyValues));
+        assert!(many(100, "a: b").is_ok());
         assert!(matches!(extract(&large[..40]), Err(ArchiveFault::Tar(_))));
     }
 }

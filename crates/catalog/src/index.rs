@@ -262,12 +262,20 @@ fn texts(list: &Option<Vec<Option<String>>>) -> Option<Vec<String>> {
         .map(|list| list.iter().map(text).collect::<Vec<String>>())
 }
 
+/// The longest name or version, so that a database can index it.
+pub(crate) const NAME_BYTES: usize = 256;
+
 /// Checks an entry; `Err` is the reason to skip it.
 fn entry_of(value: &Value, form: Form) -> Result<Entry, String> {
     if value.is_null() {
         return Err("empty entry".to_owned());
     }
     let mut entry = Entry::deserialize(value).map_err(|e| e.to_string())?;
+    for (field, text) in [("name", &entry.name), ("version", &entry.version)] {
+        if text.as_ref().is_some_and(|text| text.len() > NAME_BYTES) {
+            return Err(format!("{field} has more than {NAME_BYTES} bytes"));
+        }
+    }
     entry.created = match &entry.created {
         None => Some(NEVER.to_owned()),
         Some(written) => {

@@ -2,7 +2,7 @@
 
 use crate::{
     CatalogError, Filter, Form, RepoId, Repository, Store,
-    sync::{CatalogSync, Source},
+    sync::{CatalogSync, Source, shown},
 };
 use std::{sync::Arc, time::Duration};
 use tiphys_repo::{ChartRemote, OciRemote, RemoteOptions, RepoAccess, Secret};
@@ -46,15 +46,20 @@ impl Opening {
             agent: self.agent,
             timeout: TIMEOUT,
         };
+        // Its user and password are for the requests alone; kubeapps has them in its rows.
+        let shown = match self.form {
+            Form::Kubeapps => url.to_owned(),
+            Form::Helm => shown(url),
+        };
         let mut repository = Repository {
             id: self.id,
-            url: url.to_owned(),
+            url: shown,
             form: self.form,
             filter: self.filter,
         };
         let mut registry = None;
         if self.is_registry {
-            if let Some(rest) = url.strip_prefix("oci://") {
+            if let Some(rest) = repository.url.strip_prefix("oci://") {
                 repository.url = format!("https://{rest}");
             }
             let remote = OciRemote::new(access.clone(), &options)?;

@@ -7,7 +7,10 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 use tiphys_catalog::sync::CatalogSync;
 use tiphys_repo::{ChartRemote, RemoteOptions, RepoAccess, Secret};
-use tiphys_testkit::charts::{Answer, FileServer, basic, index, plain_chart};
+use tiphys_testkit::{
+    charts::{Answer, FileServer, basic, index, plain_chart},
+    registry::{HELM_LAYER, Registry},
+};
 
 fn remote(access: RepoAccess, pass_credentials: bool) -> ChartRemote {
     let options = RemoteOptions {
@@ -41,6 +44,22 @@ fn relative_urls() {
         rows += 1;
     }
     assert!(rows >= 10);
+}
+
+/// As the last row of report 02 says: an index whose charts are in a registry.
+#[tokio::test(flavor = "multi_thread")]
+async fn charts_of_an_index_may_be_in_a_registry() {
+    let (world, registry) = (World::new(), Registry::start());
+    let readme = [("README.md", "in a registry")];
+    let archive = plain_chart("a", "1.0.0", &readme);
+    registry.push("acme/a", "1.0.0", HELM_LAYER, &archive);
+    let written = format!("oci://{}/acme/a:1.0.0", registry.host());
+    let entries = [("a", "1.0.0", &*written, &*sha(&archive))];
+    let text = index(&entries);
+    world.server.serve("/charts/index.yaml", text.as_str());
+    let report = world.sync().await.expect("synced");
+    assert_eq!((report.files, report.failed_files), (1, 0));
+    assert_eq!(world.readme("a", "1.0.0").as_deref(), Some("in a registry"));
 }
 
 /// A server whose archives are redirected: to the same one, and to another.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use tiphys_catalog::{RepoId, RepoSpec, Store, model::Chart, store::ProblemKind, sync::SyncReport};
-use tiphys_testkit::charts::plain_chart;
+use tiphys_testkit::charts::{Answer, plain_chart};
 use tiphys_testkit::registry::{HELM_CONFIG, HELM_LAYER, Registry, manifest};
 
 const PLACE: &str = "acme/web";
@@ -123,6 +123,35 @@ async fn a_replaced_tag_is_read_again() {
     of.sync().await;
     assert_eq!(of.versions(), [version("1.0.1", &digest, "1.0.0")]);
     assert_eq!(of.problems(), []);
+}
+
+/// An error is never an empty registry.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_lists_no_tags_was_not_read() {
+    let of = Catalogue::new();
+    let list = format!("/v2/{PLACE}/tags/list?n=1000");
+    let refused = Answer {
+        status: 401,
+        ..Answer::default()
+    };
+    of.registry.server.serve(&list, refused.clone());
+    let sync = || {
+        let status = of.store.repos().expect("the database").remove(0);
+        RepoSpec::sync(Arc::clone(&of.store), &status).expect("a sync")
+    };
+    let error = sync().run().await.expect_err("it lists nothing");
+    assert!(
+        error.to_string().contains("refused the credentials"),
+        "{error}"
+    );
+
+    // What was read before stays.
+    of.registry.tags(PLACE, &["1.0.0"]);
+    let digest = of.push("1.0.0", "1.0.0", "first");
+    of.sync().await;
+    of.registry.server.serve(&list, refused);
+    assert!(sync().run().await.is_err());
+    assert_eq!(of.versions(), [version("1.0.0", &digest, "1.0.0")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ mod applicationset_deletions;
 mod applicationset_hosts;
 mod applicationsets;
 mod apprepositories;
+mod apprepository_jobs;
 mod hydrator;
 mod metrics;
 mod notifications;

@@ -32,5 +32,11 @@ describe("blocks", () => {
     for (const block of blocks(text)) expect(block.kind).toBe("paragraph");
   });
 
+  // Each of these kept a browser busy for seconds to minutes.
+  it.each(["[](", "[", "![](", "<https:", "<!--", "<p ", "**a", "*a", "`", "[a](b ", "|"])("ends for many %j", (part) => {
+    const text = part.repeat(100_000 / part.length);
+    expect(blocks(text).length).toBeGreaterThan(0);
+  });
+
   it.each(["```\nopen", "|", "#", "- ", "   indented", "\n\n"])("ends for %j", (text) => expect(Array.isArray(blocks(text))).toBe(true));
 });

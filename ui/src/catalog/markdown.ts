@@ -75,9 +75,11 @@ function listItems(lines: string[]): Span[][] {
 const cells = (line: string) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((cell) => spans(cell.trim().replace(/\\\|/g, "|")));
 
 /** Comments, and tags that only arrange things: they would be noise as text. */
-const withoutTags = (text: string) => text.replace(/<!--.*?-->/g, "").replace(/<\/?(?:p|div|br|center|img|a|h[1-6])\b[^>]*>/gi, " ").trim();
+const withoutTags = (text: string) => text.replace(/<!--.{0,2000}?-->/g, "").replace(/<\/?(?:p|div|br|center|img|a|h[1-6])\b[^>]{0,1000}>/gi, " ").trim();
 
-const SPAN = /`([^`]+)`|\*\*([^*]+)\*\*|\*([^*\s][^*]*)\*|(!?)\[([^\]]*)\]\(\s*<?([^)\s>]*)>?[^)]*\)|<(https?:[^>\s]+)>/g;
+// Each part is bounded and can end in one way only: what others wrote must not keep a browser busy.
+const SPAN =
+  /`([^`]{1,2000})`|\*\*([^*]{1,2000})\*\*|\*([^*\s][^*]{0,2000})\*|(!?)\[([^\]]{0,300})\]\(\s{0,9}<?([^)\s>]{0,1000})>?(?:\s[^)]{0,300})?\)|<(https?:[^>\s]{1,1000})>/g;
 
 export function spans(text: string): Span[] {
   const out: Span[] = [];

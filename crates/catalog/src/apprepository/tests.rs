@@ -79,6 +79,31 @@ fn objects_are_those_that_kubeapps_makes() {
 }
 
 #[test]
+fn the_comment_of_the_agent_is_passed_on() {
+    let repository = serde_json::json!({
+        "metadata": {"name": "r", "namespace": "kubeapps"},
+        "spec": {"type": "helm", "url": "https://charts.example"},
+    });
+    let repository: AppRepository = serde_json::from_value(repository).expect("an AppRepository");
+    let passed = |comment: &str| {
+        let options = Options {
+            user_agent_comment: comment.to_owned(),
+            ..Options::default()
+        };
+        let job = Wanted::of(&repository, &options).sync_job;
+        let arguments = &job["spec"]["template"]["spec"]["containers"][0]["args"];
+        let arguments = arguments.as_array().expect("a list").iter();
+        let mut arguments = arguments.filter_map(Value::as_str);
+        arguments.find_map(|argument| {
+            let comment = argument.strip_prefix("--user-agent-comment=");
+            comment.map(str::to_owned)
+        })
+    };
+    assert_eq!(passed("kubeapps/1.0"), Some("kubeapps/1.0".to_owned()));
+    assert_eq!(passed(""), None);
+}
+
+#[test]
 fn a_cleanup_needs_no_credentials_and_a_template_is_not_changed() {
     let repository: AppRepository = serde_json::from_value(serde_json::json!({
         "metadata": {"name": "r", "namespace": "team-a"},

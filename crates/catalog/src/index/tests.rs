@@ -147,3 +147,29 @@ fn times_are_written_as_go_writes_them() {
         assert_eq!(go_time(written).as_deref(), again, "{written}");
     }
 }
+
+#[test]
+fn what_no_database_could_index_is_skipped() {
+    let long = format!("1.0.0-{}", "x".repeat(300));
+    let name = "n".repeat(300);
+    let index = format!(
+        "apiVersion: v1\nentries:\n  pump:\n  - {{name: pump, version: 1.0.0, urls: [a.tgz]}}\n  \
+         - {{name: pump, version: {long}, urls: [b.tgz]}}\n  {name}:\n  \
+         - {{name: {name}, version: 1.0.0, urls: [c.tgz]}}\n"
+    );
+    for form in [Form::Helm, Form::Kubeapps] {
+        let parsed = parse(&index, form);
+        let mut reasons: Vec<&str> = parsed
+            .iter()
+            .flat_map(|(_, parsed)| parsed.notes.iter().map(|note| note.reason.as_str()))
+            .collect();
+        reasons.sort_unstable();
+        let long = [
+            "name has more than 256 bytes",
+            "version has more than 256 bytes",
+        ];
+        assert_eq!(reasons, long, "{form:?}");
+        let charts = parsed.iter().filter(|(_, parsed)| parsed.chart.is_some());
+        assert_eq!(charts.count(), 1);
+    }
+}

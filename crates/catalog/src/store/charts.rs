@@ -1,8 +1,15 @@
 //! Charts: writing them, and what was known when they were written.
 
 use super::{Problem, ProblemKind, Row, Sql, Store, sql::values};
-use crate::{CatalogError, index::Note, repository::RepoId};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use crate::{
+    CatalogError,
+    index::Note,
+    repository::{RepoId, sha256},
+};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap, HashSet},
+};
 
 /// What was stored of a section of an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,6 +143,16 @@ pub(super) fn put_notes(
     Ok(())
 }
 
+/// A text that a database can index: of a very long one the start, and a hash of the whole.
+fn indexable(text: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 512;
+    if text.len() <= LONGEST {
+        return text.into();
+    }
+    let start: String = text.chars().take(100).collect();
+    format!("{start}…{}", sha256(text.as_bytes())).into()
+}
+
 /// Counts how often it happened.
 pub(super) fn put_problem(
     sql: &mut dyn Sql,
@@ -145,6 +162,7 @@ pub(super) fn put_problem(
     reason: &str,
     now: i64,
 ) -> Result<(), CatalogError> {
+    let (chart_id, version) = (indexable(chart_id), indexable(version));
     sql.execute(
         "INSERT INTO tiphys_problems
             (repo_namespace, repo_name, chart_id, version, kind, reason, attempts, at)
@@ -154,8 +172,8 @@ pub(super) fn put_problem(
         values![
             &id.namespace,
             &id.name,
-            chart_id,
-            version,
+            &*chart_id,
+            &*version,
             kind.word(),
             reason,
             now,

@@ -27,6 +27,11 @@ const STATEMENTS: usize = 128;
 /// A plan that was made while a table was empty would go on reading all of it when it is large.
 const PLANS: &str = "SET plan_cache_mode = force_custom_plan";
 
+/// How long a statement may take.
+const ANSWER: Duration = Duration::from_secs(120);
+/// How long a server that is not reachable any more is taken for one that thinks.
+const UNSEEN: Duration = Duration::from_secs(30);
+
 /// Where a server is, and who asks.
 #[derive(Clone, Debug, Default)]
 pub struct PostgresOptions {
@@ -69,7 +74,9 @@ impl Postgres {
             .password(self.options.password.expose())
             .dbname(&self.options.database)
             .application_name("tiphys-catalog")
-            .connect_timeout(CONNECT);
+            .connect_timeout(CONNECT)
+            .tcp_user_timeout(UNSEEN)
+            .keepalives_idle(UNSEEN);
         let connector = Connector::new(&self.options.ssl)?;
         let mut attempts = self.options.ssl.mode.attempts().iter();
         let (client, connection) = loop {
@@ -122,11 +129,13 @@ impl Postgres {
         // A connection that was lost meanwhile may show that only when it is used.
         let begun = kept.as_ref().is_some_and(|open| {
             let begin = open.client.batch_execute(begin);
-            self.runtime.block_on(begin).is_ok()
+            self.runtime.block_on(answered(begin)).is_ok()
         });
         if !begun {
+            *kept = None;
             let open = self.runtime.block_on(self.connect())?;
-            self.runtime.block_on(open.client.batch_execute(begin))?;
+            let begin = answered(open.client.batch_execute(begin));
+            self.runtime.block_on(begin)?;
             *kept = Some(open);
         }
         let open = kept.as_mut();
@@ -134,11 +143,12 @@ impl Postgres {
         let mut running = Running {
             open,
             runtime: &self.runtime,
+            is_lost: false,
         };
         match work(&mut running) {
             Ok(done) => running.script("COMMIT").map(|()| done),
             Err(e) => {
-                if running.script("ROLLBACK").is_err() {
+                if running.is_lost || running.script("ROLLBACK").is_err() {
                     *kept = None;
                 }
                 Err(e)
@@ -151,6 +161,41 @@ impl Postgres {
 struct Running<'c> {
     open: &'c mut Open,
     runtime: &'c Handle,
+    /// The server did not answer: nothing more is asked of it.
+    is_lost: bool,
+}
+
+/// What the server says, if it says it in time: a search must not hang with a database that does.
+async fn answered<T>(
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, CatalogError> {
+    match tokio::time::timeout(ANSWER, answer).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(silent()),
+    }
+}
+
+fn silent() -> CatalogError {
+    CatalogError::Database(format!("it did not answer within {ANSWER:?}"))
+}
+
+/// Waits for an answer of a transaction.
+fn wait<T>(
+    (runtime, is_lost): (&Handle, &mut bool),
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, CatalogError> {
+    if *is_lost {
+        return Err(silent());
+    }
+    runtime.block_on(async {
+        match tokio::time::timeout(ANSWER, answer).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => {
+                *is_lost = true;
+                Err(silent())
+            }
+        }
+    })
 }
 
 impl Running<'_> {
@@ -158,7 +203,8 @@ impl Running<'_> {
         if let Some(known) = self.open.statements.get(sql) {
             return Ok(known.clone());
         }
-        let statement = self.runtime.block_on(self.open.client.prepare(sql))?;
+        let prepare = self.open.client.prepare(sql);
+        let statement = wait((self.runtime, &mut self.is_lost), prepare)?;
         if self.open.statements.len() >= STATEMENTS {
             self.open.statements.clear();
         }
@@ -181,14 +227,14 @@ impl Sql for Running<'_> {
         let statement = self.prepared(sql)?;
         let values = parameters(values);
         let run = self.open.client.execute(&statement, &values);
-        Ok(self.runtime.block_on(run)?)
+        wait((self.runtime, &mut self.is_lost), run)
     }
 
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, CatalogError> {
         let statement = self.prepared(sql)?;
         let values = parameters(values);
         let rows = self.open.client.query(&statement, &values);
-        let rows = self.runtime.block_on(rows)?;
+        let rows = wait((self.runtime, &mut self.is_lost), rows)?;
         let row = |row: &tokio_postgres::Row| {
             let value = |column| {
                 Ok(row
@@ -204,7 +250,8 @@ impl Sql for Running<'_> {
     }
 
     fn script(&mut self, sql: &str) -> Result<(), CatalogError> {
-        Ok(self.runtime.block_on(self.open.client.batch_execute(sql))?)
+        let run = self.open.client.batch_execute(sql);
+        wait((self.runtime, &mut self.is_lost), run)
     }
 }
 

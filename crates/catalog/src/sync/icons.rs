@@ -1,6 +1,6 @@
 //! Reading the icons of charts.
 
-use super::{CONCURRENCY, CatalogSync, files::patiently};
+use super::{CONCURRENCY, CatalogSync};
 use crate::{
     CatalogError, blocking, icon,
     repository::Form,
@@ -9,9 +9,11 @@ use crate::{
 use base64::Engine as _;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 use tiphys_repo::Known;
 
+/// For one icon.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// When an icon that failed is asked for again, in seconds.
 const RETRY: i64 = 3_600;
 
@@ -71,7 +73,12 @@ impl CatalogSync {
             etag: icon.etag.clone(),
             modified: icon.modified.clone(),
         };
-        match patiently(|| self.remote.picture(&icon.url, &known)).await {
+        // Not asked again: the next sync does.
+        let asked = self.remote.picture(&icon.url, &known);
+        let Ok(asked) = tokio::time::timeout(PATIENCE, asked).await else {
+            return failed(format!("no answer within {PATIENCE:?}"), true);
+        };
+        match asked {
             Ok(None) => IconOutcome::Unchanged,
             Ok(Some(fetched)) => drawn(fetched.content, fetched.kind, fetched.version).await,
             Err(e) => failed(e.to_string(), e.retryable()),

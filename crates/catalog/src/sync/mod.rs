@@ -153,12 +153,13 @@ impl CatalogSync {
             skipped: imported.skipped,
             ..SyncReport::default()
         };
-        self.read_icons(Some(&imported.work)).await?;
         for part in [files::Part::Newest, files::Part::Others] {
             let (read, failed) = self.read_files(&imported.work, part).await?;
             report.files += read;
             report.failed_files += failed;
         }
+        // Last: a host of pictures that does not answer must not keep what people read away.
+        self.read_icons(Some(&imported.work)).await?;
         self.finish(state).await?;
         Ok(report)
     }
@@ -168,8 +169,8 @@ impl CatalogSync {
         let failed = self
             .with_store(|store, repository| store.failed_files(&repository.id, RETRIED))
             .await?;
-        self.read_icons(None).await?;
         let (files, failed_files) = self.read_versions(failed).await?;
+        self.read_icons(None).await?;
         let skipped = state.skipped;
         self.finish(state).await?;
         Ok(SyncReport {

@@ -20,7 +20,7 @@ use known::{Known, Wanted};
 use pull::{Found, Pulled, looked_again, pull_all};
 use std::collections::{BTreeMap, HashSet};
 use tiphys_gocompat::semver::Version;
-use tiphys_repo::{OciRemote, version_of_tag};
+use tiphys_repo::{OciRemote, RepoError, version_of_tag};
 
 /// Tags after which what was pulled is stored.
 const BATCH: usize = 20;
@@ -46,6 +46,7 @@ impl CatalogSync {
         }
         let mut report = SyncReport::default();
         let (mut kept, mut seen, mut tags) = (HashSet::new(), HashSet::new(), String::new());
+        let (mut unknown, mut first) = (0, None);
         for name in repositories
             .iter()
             .filter(|name| seen.insert((*name).clone()))
@@ -56,12 +57,20 @@ impl CatalogSync {
                     kept.insert(id);
                     tags.push_str(&format!("{name} {of}\n"));
                 }
-                Read::Unknown => {
+                Read::Unknown(e) => {
                     kept.insert(id);
+                    unknown += 1;
+                    tracing::warn!(repository = name, error = %e, "its tags cannot be listed");
+                    first.get_or_insert(e);
                 }
                 Read::None => {}
             }
         }
+        // Of some of many, the others count; a registry that says nothing at all was not read.
+        if let Some(e) = first.filter(|_| unknown == seen.len()) {
+            return Err(e.into());
+        }
+        report.failed_files += unknown;
         if !seen.is_empty() {
             let all = kept.clone();
             report.removed = self
@@ -92,7 +101,7 @@ impl CatalogSync {
             Err(e) => {
                 self.note(id, "", format!("its tags cannot be listed: {e}"))
                     .await?;
-                return Ok(Read::Unknown);
+                return Ok(Read::Unknown(e));
             }
         };
         let chart_id = id.to_owned();
@@ -321,7 +330,7 @@ enum Read {
     /// With its tags.
     Kept(String),
     /// The registry did not say.
-    Unknown,
+    Unknown(RepoError),
     None,
 }
 

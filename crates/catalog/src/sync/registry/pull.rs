@@ -4,11 +4,13 @@ use super::{super::files::patiently, Source, known::Known};
 use crate::{
     CatalogError, blocking,
     files::{Extracted, extract},
-    model::Maintainer,
+    index::NAME_BYTES,
+    model::{Maintainer, storable},
 };
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tiphys_gocompat::yaml::{self, Duplicates};
 
@@ -150,6 +152,15 @@ async fn digest_of(source: &Source, name: &str, tag: &str) -> Result<String, Cat
     digest.ok_or_else(|| CatalogError::NotFound(format!("{name}:{tag}")))
 }
 
+fn each_text(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| each_text(item, change)),
+        _ => {}
+    }
+}
+
 async fn pull(
     source: &Source,
     name: &str,
@@ -162,11 +173,16 @@ async fn pull(
         let files = extract(&found.archive).map_err(|e| invalid(e.to_string()))?;
         let limits = yaml::Limits::default();
         let metadata = yaml::parse_document(&files.chart_yaml, &limits, Duplicates::LastWins);
-        let metadata = metadata.map_err(|e| invalid(format!("Chart.yaml: {e}")))?;
+        let mut metadata = metadata.map_err(|e| invalid(format!("Chart.yaml: {e}")))?;
+        each_text(&mut metadata, &mut |text| *text = storable(text));
         let metadata = Metadata::deserialize(&metadata);
         let metadata = metadata.map_err(|e| invalid(format!("Chart.yaml: {e}")))?;
         if metadata.name.is_empty() || metadata.version.is_empty() {
             return Err(invalid("Chart.yaml has no name or no version".to_owned()));
+        }
+        if metadata.name.len().max(metadata.version.len()) > NAME_BYTES {
+            let why = format!("Chart.yaml: name or version has more than {NAME_BYTES} bytes");
+            return Err(invalid(why));
         }
         Ok(Pulled {
             tag,

@@ -216,11 +216,7 @@ impl Controller {
     /// One reconcile, isolated; what failed is tried again.
     async fn turn(&self, key: &Key) {
         let failure = match runtime::contain(self.reconcile(key)).await {
-            Ok(Ok(Some(after))) => {
-                self.queue.add_after(key.clone(), Reason, after);
-                return;
-            }
-            Ok(Ok(None)) => return,
+            Ok(Ok(after)) => return self.queue.visit_after(key, Reason, after),
             Ok(Err(e)) => e.to_string(),
             Err(panic) => panic,
         };
@@ -236,7 +232,7 @@ impl Controller {
             error = failure,
             "an AppRepository failed; trying again in {pause:?}"
         );
-        self.queue.add_after(key.clone(), Reason, pause);
+        self.queue.visit_after(key, Reason, Some(pause));
     }
 
     fn memo<T>(&self, key: &Key, work: impl FnOnce(&mut Memo) -> T) -> T {

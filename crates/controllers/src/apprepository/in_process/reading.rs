@@ -227,7 +227,11 @@ impl Controller {
         pause: Duration,
     ) -> Result<(), InProcessError> {
         let id = key.clone();
-        let rows = self.with_store(move |store| store.repo(&id)).await?;
+        // A database that does not answer must not keep the failure from being told.
+        let rows = match (self.with_store(move |store| store.repo(&id)).await, &phase) {
+            (Err(_), Phase::Failed { .. }) => None,
+            (rows, _) => rows?,
+        };
         // As it is now: the sync took its time.
         let Some(found) = object::get(&self.cluster, &object::repository(key)).await? else {
             return Ok(());

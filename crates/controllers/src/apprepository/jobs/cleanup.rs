@@ -9,7 +9,11 @@ use super::{
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{
+    collections::HashSet,
+    sync::{MutexGuard, PoisonError},
+    time::Duration,
+};
 use tiphys_api::AppRepository;
 use tiphys_catalog::apprepository::{FINALIZER, Wanted, cron_job_name};
 use tiphys_cluster::request::Call;
@@ -38,7 +42,15 @@ impl Controller {
         let wanted = Wanted::of(repository, &self.options.options);
         if self.remove(repository, &wanted).await? {
             self.remove_secret(repository).await?;
-            object::drop_finalizer(&self.cluster, repository, FINALIZER).await?;
+            let meta = &repository.metadata;
+            let key = Key::new(&meta.namespace, &meta.name);
+            // Before it goes, which is heard of elsewhere.
+            self.finished().insert(key.clone());
+            let dropped = object::drop_finalizer(&self.cluster, repository, FINALIZER).await;
+            if dropped.is_err() {
+                self.finished().remove(&key);
+            }
+            dropped?;
             self.events.forget(&repository.metadata.uid);
             return Ok(());
         }
@@ -142,8 +154,8 @@ impl Controller {
         })
     }
 
-    /// Removes the CronJobs and rows of AppRepositories that went while nobody looked.
-    pub(super) async fn sweep(&self) {
+    /// Looks at the AppRepositories of CronJobs that have none: they went while nobody looked.
+    pub(super) fn sweep(&self) {
         for (at, cron_job) in self.cron_jobs.find(|_, _| true) {
             let Some(key) = named(&cron_job) else {
                 continue;
@@ -151,30 +163,46 @@ impl Controller {
             let is_watched = self.options.options.all_namespaces
                 || key.namespace == self.options.options.namespace;
             let is_ours = at.name == cron_job_name(&key.namespace, &key.name);
-            if !is_watched || !is_ours || is_deleted(&cron_job) {
-                continue;
-            }
-            if let Err(error) = self.sweep_one(&key, &at).await {
-                let name = at.name;
-                tracing::warn!(name, %error, "a CronJob without an AppRepository stays");
+            if is_watched && is_ours && !is_deleted(&cron_job) {
+                let gone = Reason {
+                    sync: false,
+                    gone: true,
+                };
+                self.queue.add(key, gone);
             }
         }
     }
 
-    async fn sweep_one(&self, key: &Key, cron_job: &Key) -> Result<(), JobsError> {
-        let path = object::repository(key);
-        if object::get(&self.cluster, &path).await?.is_some() {
-            return Ok(());
-        }
+    pub(super) fn finished(&self) -> MutexGuard<'_, HashSet<Key>> {
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the CronJob and the rows of an AppRepository that went without this controller:
+    /// somebody took the finalizer off, or it had none yet.
+    pub(super) async fn clean_up_after(
+        &self,
+        key: &Key,
+        reason: &mut Reason,
+    ) -> Result<(), JobsError> {
         let gone = json!({"metadata": {"namespace": key.namespace, "name": key.name}});
         let gone: AppRepository = serde_json::from_value(gone).map_err(JobsError::Unreadable)?;
-        let namespace = &self.options.options.namespace;
+        self.remove_cron_job(&gone).await?;
         let wanted = Wanted::of(&gone, &self.options.options);
-        let jobs = object::batch(namespace, "jobs");
-        object::write(&self.cluster, Method::POST, &jobs, &wanted.cleanup_job).await?;
-        let collection = object::batch(namespace, "cronjobs");
-        let path = format!("{collection}/{}", cron_job.name);
-        object::delete(&self.cluster, &path, "Background").await?;
+        let jobs = self.jobs_of(&gone, &wanted).await?;
+        if !jobs.running.is_empty() {
+            for job in jobs.running.iter().filter(|job| !is_deleted(job)) {
+                self.remove_job(job).await?;
+            }
+            self.queue.add_after(key.clone(), *reason, LOOK);
+            return Ok(());
+        }
+        // One that was begun before it went does what is wanted.
+        if jobs.cleanups.iter().all(|job| object::ended(job).is_some()) {
+            let path = object::batch(&self.options.options.namespace, "jobs");
+            object::write(&self.cluster, Method::POST, &path, &wanted.cleanup_job).await?;
+        }
+        self.remove_copy(&gone).await?;
+        reason.gone = false;
         Ok(())
     }
 }

@@ -20,7 +20,7 @@ use super::{
 use crate::runtime::{self, Merge, Queue, Seats, pause};
 use serde_json::Value;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -83,11 +83,14 @@ impl JobsError {
 struct Reason {
     /// It is new or its specification changed: it is read now.
     sync: bool,
+    /// It is not there any more.
+    gone: bool,
 }
 
 impl Merge for Reason {
     fn merge(&mut self, other: Self) {
         self.sync |= other.sync;
+        self.gone |= other.gone;
     }
 }
 
@@ -100,6 +103,8 @@ struct Controller {
     cron_jobs: Collection,
     jobs: Collection,
     failures: Mutex<HashMap<Key, u32>>,
+    /// Those that go because this controller has removed what belongs to them.
+    finished: Mutex<HashSet<Key>>,
 }
 
 /// Runs until stopped; with leases, while the only one of them is held.
@@ -199,6 +204,7 @@ impl Controller {
             cron_jobs,
             jobs,
             failures: Mutex::default(),
+            finished: Mutex::default(),
         })
     }
 
@@ -206,7 +212,7 @@ impl Controller {
         for collection in [&self.repositories, &self.cron_jobs, &self.jobs] {
             collection.ready().await;
         }
-        self.sweep().await;
+        self.sweep();
         let time = Arc::clone(&self);
         let keep_time = async move { time.queue.keep_time().await };
         let work = runtime::work(
@@ -255,9 +261,18 @@ impl Controller {
 
 /// Whether a change of an AppRepository matters, as kubeapps sees it.
 fn of_repository(change: &Change<'_>) -> Option<Reason> {
-    let now = change.now?;
+    let gone = Reason {
+        sync: false,
+        gone: true,
+    };
+    let Some(now) = change.now else {
+        return Some(gone);
+    };
     let Some(before) = change.before else {
-        return Some(Reason { sync: true });
+        return Some(Reason {
+            sync: true,
+            gone: false,
+        });
     };
     let is_changed = before["spec"] != now["spec"];
     let finalizers = now["metadata"]["finalizers"].as_array();
@@ -265,5 +280,8 @@ fn of_repository(change: &Change<'_>) -> Option<Reason> {
     let is_deleted = now["metadata"]["deletionTimestamp"] != Value::Null;
     let was_deleted = before["metadata"]["deletionTimestamp"] != Value::Null;
     let wanted = is_changed || is_deleted != was_deleted || !(has_ours || is_deleted);
-    wanted.then_some(Reason { sync: is_changed })
+    wanted.then_some(Reason {
+        sync: is_changed,
+        gone: false,
+    })
 }

@@ -11,9 +11,18 @@ const SYNCED: (&str, &str) = ("Synced", "AppRepository synced successfully");
 
 impl Controller {
     pub(super) async fn reconcile(&self, key: &Key, reason: &mut Reason) -> Result<(), JobsError> {
-        let Some(found) = object::get(&self.cluster, &object::repository(key)).await? else {
-            return Ok(());
+        let found = object::get(&self.cluster, &object::repository(key)).await?;
+        if reason.gone && self.finished().remove(key) {
+            reason.gone = false;
+        }
+        let Some(found) = found else {
+            return match reason.gone {
+                true => self.clean_up_after(key, reason).await,
+                false => Ok(()),
+            };
         };
+        // Another one with its name has its rows.
+        reason.gone = false;
         let repository: AppRepository =
             serde_json::from_value(found).map_err(JobsError::Unreadable)?;
         if repository.metadata.deletion_timestamp.is_some() {

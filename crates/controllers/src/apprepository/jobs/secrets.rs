@@ -88,11 +88,18 @@ impl Controller {
 
     /// Removes the copy.
     pub(super) async fn remove_secret(&self, repository: &AppRepository) -> Result<(), JobsError> {
+        let auth = &repository.spec.auth;
+        match auth.header.is_some() || auth.custom_ca.is_some() {
+            true => self.remove_copy(repository).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Of its credentials, if there is one.
+    pub(super) async fn remove_copy(&self, repository: &AppRepository) -> Result<(), JobsError> {
         let meta = &repository.metadata;
         let namespace = &self.options.options.namespace;
-        let auth = &repository.spec.auth;
-        let has_copy = auth.header.is_some() || auth.custom_ca.is_some();
-        if meta.namespace == *namespace || !has_copy {
+        if meta.namespace == *namespace {
             return Ok(());
         }
         let path = object::secret(namespace, &secret_copy(&meta.namespace, &meta.name));
