@@ -198,6 +198,18 @@ pub struct ComparedTo {
     pub ignore_differences: Vec<crate::resource::ResourceIgnoreDifferences>,
 }
 
+impl ComparedTo {
+    /// Whether the sources of the specification were compared. With several sources the status does
+    /// not record `source`.
+    pub fn is_of(&self, spec: &crate::application::ApplicationSpec) -> bool {
+        let same = match spec.source.as_ref().filter(|_| spec.sources.is_empty()) {
+            Some(source) => *source == self.source,
+            None => self.source == crate::source::ApplicationSource::default(),
+        };
+        same && spec.sources == self.sources
+    }
+}
+
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HealthStatus {

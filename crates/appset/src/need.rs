@@ -8,7 +8,7 @@ use crate::error::GenerateError;
 use serde_json::Value;
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
 };
 use tiphys_api::application_set::hosts::{PullRequestGenerator, SCMProviderGenerator};
 
@@ -275,6 +275,7 @@ impl NeedError {
 pub struct Facts {
     answers: HashMap<Need, Result<Answer, NeedError>>,
     missing: RefCell<BTreeSet<Need>>,
+    used: RefCell<HashSet<Need>>,
 }
 
 impl Facts {
@@ -283,15 +284,20 @@ impl Facts {
         self.answers.insert(need, answer);
     }
 
-    /// All answers.
+    /// The answers that were asked for.
     pub fn into_answers(self) -> HashMap<Need, Result<Answer, NeedError>> {
-        self.answers
+        let used = self.used.into_inner();
+        let answers = self.answers.into_iter();
+        answers.filter(|(need, _)| used.contains(need)).collect()
     }
 
     /// The answer to a need; without one, the need is remembered.
     pub(crate) fn ask(&self, need: Need) -> Result<&Answer, GenerateError> {
         match self.answers.get(&need) {
-            Some(answer) => answer.as_ref().map_err(|e| e.clone().into()),
+            Some(answer) => {
+                self.used.borrow_mut().insert(need);
+                answer.as_ref().map_err(|e| e.clone().into())
+            }
             None => {
                 self.missing.borrow_mut().insert(need);
                 Err(GenerateError::Missing)

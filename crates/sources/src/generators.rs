@@ -73,7 +73,9 @@ impl Answers {
             Outcome::Done(generated) => Ok(generated),
             Outcome::Needs(needs) => Err(needs),
         };
-        let generated = self.with_answers(&namespace, is_fresh, run).await;
+        let generated = self
+            .with_answers(&namespace, is_fresh, Vec::new(), run)
+            .await;
         generated.map_or_else(Generated::failed, |(generated, _)| generated)
     }
 
@@ -85,11 +87,14 @@ impl Answers {
         before: Option<&Arc<Remembered>>,
     ) -> Arc<Remembered> {
         let namespace = &set.metadata.namespace;
+        let mut given = Vec::new();
         if let Some(before) = before.filter(|before| before.is_of(set)) {
             let needs: Vec<Need> = before.answers.keys().cloned().collect();
             let mut accounts = Accounts::new();
-            let answers = self.asked(&needs, namespace, is_fresh, &mut accounts).await;
-            if answers.into_iter().collect::<HashMap<_, _>>() == before.answers {
+            given = self.asked(&needs, namespace, is_fresh, &mut accounts).await;
+            let is_same =
+                |(need, answer): &(Need, Answered)| before.answers.get(need) == Some(answer);
+            if given.iter().all(is_same) {
                 return Arc::clone(before);
             }
         }
@@ -100,7 +105,8 @@ impl Answers {
             Outcome::Done(generated) => Ok(generated),
             Outcome::Needs(needs) => Err(needs),
         };
-        let (generated, facts) = match self.with_answers(namespace, is_fresh, run).await {
+        let ran = self.with_answers(namespace, is_fresh, given, run).await;
+        let (generated, facts) = match ran {
             Ok((generated, facts)) => (generated, Some(facts)),
             Err(message) => (Generated::failed(message), None),
         };
@@ -126,20 +132,24 @@ impl Answers {
             Err(error) if error.is_missing() => Err(facts.missing()),
             found => Ok(found.unwrap_or(true)),
         };
-        let found = self.with_answers(&namespace, false, run).await;
+        let found = self.with_answers(&namespace, false, Vec::new(), run).await;
         found.map_or(true, |(found, _)| found)
     }
 
-    /// Runs a function until no answer is missing; it says which are. The facts are those that it
+    /// Runs a function with the given answers until none is missing; it says which are. The facts are those that it
     /// saw, the error is a message.
     async fn with_answers<T: Send + 'static>(
         &self,
         namespace: &str,
         is_fresh: bool,
+        given: Vec<(Need, Answered)>,
         run: impl Fn(&Facts, &mut TemplateSources) -> Result<T, Vec<Need>> + Send + Sync + 'static,
     ) -> Result<(T, Facts), String> {
         let (run, mut accounts) = (Arc::new(run), Accounts::new());
         let mut facts = Facts::default();
+        for (need, answer) in given {
+            facts.add(need, answer);
+        }
         for _ in 0..ROUNDS {
             let (run, given, now) = (Arc::clone(&run), facts, (self.clock)());
             let ran = tokio::task::spawn_blocking(move || {

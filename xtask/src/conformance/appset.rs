@@ -47,8 +47,10 @@ pub fn runner(text: &str) -> anyhow::Result<Runner> {
         };
         verdict.map_err(|why| {
             let id = case["id"].as_str().unwrap_or_default();
-            match INTENDED.iter().find(|(begin, _)| id.starts_with(begin)) {
-                Some((_, reason)) => Difference::Intended(format!("{reason}: {why}")),
+            let known = INTENDED.iter().find(|(begin, _)| id.starts_with(begin));
+            let known = known.map(|(_, reason)| *reason);
+            match known.or_else(|| suite::on_purpose(id)) {
+                Some(reason) => Difference::Intended(format!("{reason}: {why}")),
                 None => Difference::Wrong(why),
             }
         })

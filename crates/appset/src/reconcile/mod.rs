@@ -195,7 +195,7 @@ pub fn plan(
         .cloned()
         .collect();
     if let Some(rollout) = rollout {
-        rollout.start_syncs(set, &mut valid);
+        rollout.start_syncs(set, &owned, &mut valid);
     }
     valid.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     if !plan.updates {
@@ -261,7 +261,8 @@ fn roll(
         set_conditions(&mut plan.status, set, vec![error], true, now);
         return Err(());
     }
-    let (rollout, statuses) = rolling::roll(set, desired, owned, now);
+    let may_update = settings.may_update(set);
+    let (rollout, statuses) = rolling::roll(set, desired, owned, may_update, now);
     plan.status.application_status = statuses;
     set_conditions(&mut plan.status, set, rollout.conditions(), true, now);
     Ok(Some(rollout))

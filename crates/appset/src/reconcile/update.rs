@@ -226,7 +226,13 @@ fn preserve(
             .finalizers
             .iter()
             .filter(|f| f.starts_with(prefix));
-        generated.metadata.finalizers.extend(kept.cloned());
+        for finalizer in kept {
+            let finalizers = &mut generated.metadata.finalizers;
+            // The template may have it too: twice would be another change at every reconcile.
+            if !finalizers.contains(finalizer) {
+                finalizers.push(finalizer.clone());
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ mod issues;
 mod progress;
 
 pub use issues::Issues;
-pub use progress::{advance, observe, stored};
+pub use progress::{Wanted, advance, observe, stored};
 
 use crate::reconcile::{Condition, Ignored};
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,12 +161,18 @@ pub(crate) fn roll(
     set: &ApplicationSet,
     desired: &[Application],
     existing: &[&Application],
+    may_update: bool,
     now: Time,
 ) -> (Rollout, Vec<ApplicationSetApplicationStatus>) {
     let ignored = Ignored::new(&set.spec.ignore_application_differences);
     let mut steps = Steps::of(set, desired);
     let before = &set.status.application_status;
-    let observed = observe(before, existing, desired, &steps.step_of, &ignored, now);
+    let wanted = Wanted {
+        applications: desired,
+        ignored: &ignored,
+        may_update,
+    };
+    let observed = observe(before, existing, wanted, &steps.step_of, now);
     let observed = stored(before, observed);
     let allowed = may_sync(&steps.names, &observed, existing);
     let advanced = advance(
@@ -213,9 +219,22 @@ impl Rollout {
     }
 
     /// Turns automated sync off and starts the syncs of those that were pending when the reconcile
-    /// began.
-    pub(crate) fn start_syncs(&self, set: &ApplicationSet, apps: &mut [Application]) {
-        start_syncs(&set.status.application_status, &self.allowed, apps);
+    /// began, and have not been synced since.
+    pub(crate) fn start_syncs(
+        &self,
+        set: &ApplicationSet,
+        existing: &[&Application],
+        apps: &mut [Application],
+    ) {
+        let was_synced = |status: &&ApplicationSetApplicationStatus| {
+            let mut existing = existing.iter();
+            let app = existing.find(|app| app.metadata.name == status.application);
+            let state = app.and_then(|app| app.status.operation_state.as_ref());
+            state.is_some_and(|state| state.started_at > status.last_transition_time)
+        };
+        let before = set.status.application_status.iter();
+        let waiting: Vec<_> = before.filter(|s| !was_synced(s)).cloned().collect();
+        start_syncs(&waiting, &self.allowed, apps);
     }
 }
 

@@ -9,18 +9,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::Application;
 use tiphys_api::application_set::{ApplicationSet, ApplicationSetApplicationStatus};
 use tiphys_api::meta::{IntOrString, Time};
+use tiphys_api::status::ComparedTo;
 
 const WAITING: &str = "Waiting";
 const PROGRESSING: &str = "Progressing";
 const SYNCED: &str = "Synced";
+const OUT_OF_SYNC: &str = "OutOfSync";
+
+/// What existing Applications are compared with.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    pub applications: &'a [Application],
+    pub ignored: &'a Ignored,
+    /// Whether existing Applications become as they are wanted.
+    pub may_update: bool,
+}
 
 /// The new statuses of the existing Applications, in their order.
 pub fn observe(
     before: &[ApplicationSetApplicationStatus],
     existing: &[&Application],
-    desired: &[Application],
+    wanted: Wanted<'_>,
     step_of: &BTreeMap<String, usize>,
-    ignored: &Ignored,
     now: Time,
 ) -> Vec<ApplicationSetApplicationStatus> {
     existing
@@ -36,16 +46,22 @@ pub fn observe(
                 step: Steps::shown(step_of, name),
                 target_revisions: revisions(app),
             });
-            let wanted = desired.iter().find(|app| app.metadata.name == *name);
-            let changed = wanted.is_some_and(|wanted| {
-                let mut wanted = wanted.clone();
-                disable_automated(&mut wanted);
+            let mut desired = wanted.applications.iter();
+            let desired = desired.find(|app| app.metadata.name == *name);
+            let changed = desired.is_some_and(|desired| {
+                let mut desired = desired.clone();
+                disable_automated(&mut desired);
                 // What cannot be compared leaves the status as it is.
-                !specs_equivalent(app, &wanted, ignored).unwrap_or(true)
+                !specs_equivalent(app, &desired, wanted.ignored).unwrap_or(true)
             });
+            let desired = desired.filter(|_| changed && wanted.may_update);
+            let seen = Seen {
+                app,
+                is_stale: is_of_other_sources(app, desired),
+            };
             let mut next = current.clone();
             next.step = Steps::shown(step_of, name);
-            if let Some((status, message)) = next_status(&mut next, &current, app, changed) {
+            if let Some((status, message)) = next_status(&mut next, &current, seen, changed) {
                 next.status = status.into();
                 next.message = message.into();
                 next.last_transition_time = Some(now);
@@ -55,16 +71,41 @@ pub fn observe(
         .collect()
 }
 
+/// An existing Application.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    app: &'a Application,
+    /// Its sync status and health were judged by sources that it does not have any more, or not for
+    /// long: they say nothing about whether a step is done.
+    is_stale: bool,
+}
+
+/// Whether the state is that of other sources than those that the Application has, or is about to
+/// have (`desired`).
+fn is_of_other_sources(app: &Application, desired: Option<&Application>) -> bool {
+    let now = &app.spec;
+    let is_changing = desired.is_some_and(|desired| {
+        let desired = &desired.spec;
+        desired.source != now.source
+            || desired.sources != now.sources
+            || desired.source_hydrator != now.source_hydrator
+    });
+    // Before the first comparison there are none. Those of the hydrator are elsewhere.
+    let compared = &app.status.sync.compared_to;
+    let is_compared = **compared != ComparedTo::default() && now.source_hydrator.is_none();
+    is_changing || is_compared && !compared.is_of(now)
+}
+
 /// The status that an Application changes to, and why.
 fn next_status(
     next: &mut ApplicationSetApplicationStatus,
     current: &ApplicationSetApplicationStatus,
-    app: &Application,
+    Seen { app, is_stale }: Seen<'_>,
     spec_changed: bool,
 ) -> Option<(&'static str, &'static str)> {
     let revisions = revisions(app);
     let revisions_changed = current.target_revisions != revisions;
-    let synced = app.status.sync.status == SYNCED;
+    let synced = app.status.sync.status == SYNCED && !is_stale;
     let healthy = app.status.health.status == HEALTHY;
     let mut change = None;
     if revisions_changed || spec_changed {
@@ -95,6 +136,11 @@ fn next_status(
         PROGRESSING if synced && healthy => Some((
             HEALTHY,
             "Application resource became Healthy, updating status from Progressing to Healthy",
+        )),
+        // Somebody changed the cluster. The rollout syncs it, because nothing else may.
+        HEALTHY if app.status.sync.status == OUT_OF_SYNC => Some((
+            WAITING,
+            "Application is out of sync, setting status to Waiting",
         )),
         _ => change,
     }

@@ -5,6 +5,7 @@
 
 mod deletions;
 mod reports;
+mod rolling;
 mod suite;
 
 use std::collections::BTreeMap;
@@ -28,7 +29,12 @@ fn recorded_cases() {
     let mut passed = 0;
     for case in lines {
         let case = suite::expanded(case, &fixtures);
-        let verdict = suite::run(&case);
+        let mut verdict = suite::run(&case);
+        let id = case["id"].as_str().unwrap_or_default();
+        if let Some(reason) = suite::on_purpose(id) {
+            assert!(verdict.is_err(), "{id} is as recorded by now: {reason}");
+            verdict = Ok(());
+        }
         let kind = case["kind"].as_str().unwrap_or_default();
         let feature = case["feature"].as_str().unwrap_or_default();
         for name in [kind.to_owned(), format!("{kind} {feature}")] {
@@ -39,7 +45,7 @@ fn recorded_cases() {
         passed += usize::from(verdict.is_ok());
         if let Err(why) = verdict
             && !show.is_empty()
-            && case["id"].as_str().unwrap_or_default().contains(&show)
+            && id.contains(&show)
         {
             println!("{}: {why}", case["id"]);
         }

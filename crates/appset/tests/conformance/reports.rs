@@ -13,7 +13,7 @@ use tiphys_appset::{Generated, Reason};
 use tiphys_gocompat::yaml;
 
 /// The folder of a report; `None`: the cases are not here, and the test is skipped.
-fn report(name: &str) -> Option<PathBuf> {
+pub fn report(name: &str) -> Option<PathBuf> {
     let cases = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases");
     let folder = cases.join("reports/sets").join(name);
     if folder.is_dir() {
@@ -28,7 +28,7 @@ fn read(folder: &Path, file: &str) -> Value {
     yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect(file)
 }
 
-fn set(folder: &Path, file: &str) -> ApplicationSet {
+pub fn set(folder: &Path, file: &str) -> ApplicationSet {
     serde_json::from_value(read(folder, file)).expect("an ApplicationSet")
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Main type: [`Level`]. Pure: the Application, the reasons and the time are arguments.
 
-use super::status;
 use crate::runtime::Merge;
 use jiff::{SignedDuration, Timestamp};
 use std::{fmt, time::Instant};
@@ -151,7 +150,7 @@ pub fn needed(
         return refresh(Level::ForceResolve, hard, Cause::Annotation { hard });
     }
     let compared = &app.status.sync.compared_to;
-    if app.status.reconciled_at.is_some() && !status::is_of_sources(compared, &app.spec) {
+    if app.status.reconciled_at.is_some() && !compared.is_of(&app.spec) {
         return refresh(Level::ForceResolve, false, Cause::SourceDiffers);
     }
     let Some(reconciled) = app.status.reconciled_at else {

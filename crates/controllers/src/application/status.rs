@@ -12,7 +12,6 @@ use tiphys_api::{
     access::without_passwords,
     application::ApplicationSpec,
     operation::OperationState,
-    source::ApplicationSource,
     status::{
         ApplicationCondition, ApplicationStatus, ComparedTo, HealthStatus, ResourceStatus,
         RevisionHistory,
@@ -127,7 +126,7 @@ pub fn apply_comparison(
 /// Records in the status what was compared.
 fn compared_to(status: &mut ApplicationStatus, spec: &ApplicationSpec) {
     let said = &status.sync.compared_to;
-    if is_of_sources(said, spec)
+    if said.is_of(spec)
         && said.destination == spec.destination
         && said.ignore_differences == spec.ignore_differences
     {
@@ -146,23 +145,13 @@ fn compared_to(status: &mut ApplicationStatus, spec: &ApplicationSpec) {
     status.sync.compared_to = compared.into();
 }
 
-/// Whether these are the sources that were compared. With several sources the status does not
-/// record `source`.
-pub fn is_of_sources(compared: &ComparedTo, spec: &ApplicationSpec) -> bool {
-    let same = match spec.source.as_ref().filter(|_| spec.sources.is_empty()) {
-        Some(source) => *source == compared.source,
-        None => compared.source == ApplicationSource::default(),
-    };
-    same && spec.sources == compared.sources
-}
-
 /// Whether the status is from a comparison with manifests of the sources in the spec, and so is worth
 /// keeping while they cannot be had.
 pub fn is_compared(app: &Application) -> bool {
     let status = &app.status;
     status.reconciled_at.is_some()
         && status.sync.status != SyncStatus::Unknown.as_str()
-        && is_of_sources(&status.sync.compared_to, &app.spec)
+        && status.sync.compared_to.is_of(&app.spec)
 }
 
 /// The status of an Application that cannot be compared at all. The revision stays that of the last

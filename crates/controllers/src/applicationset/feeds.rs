@@ -91,11 +91,21 @@ async fn applications(controller: &Controller) {
         {
             let key = AppKey::new(&change.record.meta.namespace, &owner.name);
             let is_new = change.change_type == ChangeType::Added;
-            if matters(&change, &app) || is_new && controller.rolls_out(&key) {
+            if matters(&change, &app)
+                || (is_new || is_compared_anew(&change, &app)) && controller.rolls_out(&key)
+            {
                 controller.queue.add_after(key, Reason::default(), SETTLE);
             }
         }
     }
+}
+
+/// Whether the state is that of other sources than before. Otherwise it may be the same, and a
+/// rollout that waits for it would wait for ever.
+fn is_compared_anew(change: &RecordChange<Application>, now: &Application) -> bool {
+    let before = change.before.as_ref().map(|before| before.value());
+    let before = before.and_then(Result::ok);
+    before.is_some_and(|before| before.status.sync.compared_to != now.status.sync.compared_to)
 }
 
 /// Whether someone changed what a set writes, or a rollout may go on. New ones are the set's own.

@@ -5,6 +5,8 @@ mod pathspec;
 mod reconcile;
 mod rollout;
 mod units;
+
+pub use rollout::on_purpose;
 pub mod world;
 
 use serde_json::Value;

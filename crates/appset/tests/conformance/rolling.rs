@@ -1,0 +1,217 @@
+//! Reports 09 to 11: RollingSync beside an application controller that is slow to see what changed.
+
+use crate::reports::{report, set};
+use crate::suite::world::World;
+use serde_json::json;
+use std::collections::BTreeMap;
+use tiphys_api::Application;
+use tiphys_api::ApplicationSet;
+use tiphys_api::meta::Time;
+use tiphys_api::source::ApplicationSource;
+use tiphys_appset::reconcile::{Change, Done, Existing, Settings, plan};
+
+struct Played {
+    set: ApplicationSet,
+    apps: BTreeMap<String, Application>,
+    /// What is in the clusters.
+    applied: BTreeMap<String, Option<ApplicationSource>>,
+    /// The operations, with the names of those that were synced with what is wanted now before.
+    operations: Vec<(String, Vec<String>)>,
+    operations_fail: bool,
+    seconds: i64,
+}
+
+impl Played {
+    fn new(set: ApplicationSet) -> Self {
+        Self {
+            set,
+            apps: BTreeMap::new(),
+            applied: BTreeMap::new(),
+            operations: Vec::new(),
+            operations_fail: false,
+            seconds: 1_700_000_000,
+        }
+    }
+
+    fn now(&mut self) -> Time {
+        self.seconds += 1;
+        Time {
+            seconds: self.seconds,
+            nanos: 0,
+        }
+    }
+
+    fn status(&self, name: &str) -> &str {
+        let all = &self.set.status.application_status;
+        let found = all.iter().find(|status| status.application == name);
+        found.map_or("", |status| status.status.as_str())
+    }
+
+    /// One reconcile of the set.
+    fn reconcile(&mut self) {
+        let now = self.now();
+        let generated = World::new(&json!({})).generate(&self.set);
+        assert_eq!(generated.failure, None);
+        let settings = Settings {
+            progressive_syncs: true,
+            ..Settings::default()
+        };
+        let applications: Vec<Application> = self.apps.values().cloned().collect();
+        let existing = Existing {
+            applications: &applications,
+            projects: &["default".to_owned()].into(),
+            clusters: &[],
+        };
+        let plan = plan(
+            &self.set,
+            Ok(&generated.applications),
+            &existing,
+            &settings,
+            now,
+        );
+        for write in &plan.writes {
+            let (Change::Create(app) | Change::Update { after: app, .. }) = write else {
+                panic!("{write:?}");
+            };
+            self.apps.insert(write.name().to_owned(), (**app).clone());
+        }
+        assert!(plan.deletes.is_empty());
+        let owned: Vec<&Application> = self.apps.values().collect();
+        let status = plan.conclude(&self.set, &Done::Completely, &owned, &settings, now);
+        self.set.status = status;
+    }
+
+    fn is_current(&self, name: &str) -> bool {
+        let wanted = &self.apps[name].spec.source;
+        wanted.is_some() && self.applied.get(name) == Some(wanted)
+    }
+
+    /// Runs the operations, and compares the Applications: all, or those that were synced.
+    fn control(&mut self, refreshes: bool) {
+        let names: Vec<String> = self.apps.keys().cloned().collect();
+        for name in &names {
+            let now = self.now();
+            let others = names.iter().filter(|other| *other != name);
+            let current = others.filter(|other| self.is_current(other)).cloned();
+            let current = current.collect();
+            let fails = self.operations_fail;
+            let app = self.apps.get_mut(name).expect("a name");
+            let runs = app.operation.take().is_some();
+            if runs {
+                let phase = if fails { "Failed" } else { "Succeeded" };
+                let state =
+                    json!({"phase": phase, "startedAt": "1970-01-01T00:00:00Z", "operation": {}});
+                let mut state: tiphys_api::operation::OperationState =
+                    serde_json::from_value(state).expect("a state");
+                state.started_at = Some(now);
+                app.status.operation_state = Some(state.into());
+                if !fails {
+                    self.applied.insert(name.clone(), app.spec.source.clone());
+                }
+                self.operations.push((name.clone(), current));
+            }
+            if !(runs || refreshes) {
+                continue;
+            }
+            let now = Time {
+                seconds: now.seconds + 1,
+                ..now
+            };
+            self.seconds += 1;
+            let is_current = self.applied.get(name) == Some(&app.spec.source);
+            let status = &mut *app.status;
+            status.sync.status = if is_current { "Synced" } else { "OutOfSync" }.to_owned();
+            status.sync.revision = "aaa".to_owned();
+            status.health.status = "Healthy".to_owned();
+            let mut compared = status.sync.compared_to.clone().into_inner();
+            compared.source = app.spec.source.clone().unwrap_or_default();
+            compared.destination = app.spec.destination.clone();
+            status.sync.compared_to = compared.into();
+            status.reconciled_at = Some(now);
+        }
+    }
+
+    /// Reconciles, with a controller that refreshes only now and then.
+    fn play(&mut self, rounds: usize) {
+        for round in 0..rounds {
+            self.reconcile();
+            self.control(round % 3 == 2);
+        }
+    }
+
+    fn tag(&mut self, tag: &str) {
+        let template = self.set.spec.template.spec.source.as_mut();
+        let helm = template.and_then(|source| source.helm.as_mut());
+        helm.expect("a chart").parameters[0].value = tag.to_owned();
+    }
+
+    fn synced(&mut self) -> Vec<String> {
+        let operations = std::mem::take(&mut self.operations);
+        operations.into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+#[test]
+fn a_step_waits_for_the_new_sources_of_the_one_before() {
+    let Some(folder) = report("09-rolling-stale-status") else {
+        return;
+    };
+    let mut played = Played::new(set(&folder, "appset.yaml"));
+    played.tag("v1");
+    played.play(20);
+    assert_eq!(played.synced(), ["dev", "prod"]);
+    assert_eq!(
+        (played.status("dev"), played.status("prod")),
+        ("Healthy", "Healthy")
+    );
+
+    // Both say Synced and Healthy, of v1.
+    played.tag("v2");
+    for _ in 0..20 {
+        played.reconcile();
+        if !played.is_current("dev") {
+            assert_ne!(played.status("dev"), "Healthy");
+            assert_eq!(played.status("prod"), "Waiting");
+        }
+        played.control(false);
+        played.reconcile();
+        played.control(true);
+    }
+    let operations = std::mem::take(&mut played.operations);
+    let [(first, _), (second, before)] = operations.as_slice() else {
+        panic!("{operations:?}");
+    };
+    assert_eq!((first.as_str(), second.as_str()), ("dev", "prod"));
+    assert_eq!(*before, ["dev"]);
+    assert!(played.is_current("dev") && played.is_current("prod"));
+    assert_eq!(
+        (played.status("dev"), played.status("prod")),
+        ("Healthy", "Healthy")
+    );
+}
+
+#[test]
+fn a_member_that_was_changed_in_the_cluster_is_synced_once() {
+    let Some(folder) = report("10-rolling-drift") else {
+        return;
+    };
+    let mut played = Played::new(set(&folder, "appset.yaml"));
+    played.play(20);
+    played.synced();
+    played.applied.insert("dev".to_owned(), None);
+    played.control(true);
+    played.play(12);
+    assert_eq!(played.synced(), ["dev"]);
+    assert_eq!(played.status("dev"), "Healthy");
+
+    // One that stays out of sync is not synced for ever.
+    played.operations_fail = true;
+    played.applied.insert("dev".to_owned(), None);
+    played.control(true);
+    played.play(20);
+    assert_eq!(played.synced(), ["dev"]);
+    assert_eq!(
+        (played.status("dev"), played.status("prod")),
+        ("Progressing", "Healthy")
+    );
+}
