@@ -121,10 +121,21 @@ async fn only_a_complete_answer_of_a_host_deletes() {
     assert!(!set.to_string().contains("t0ken"), "{set}");
 }
 
+/// Asks for a refresh, after an earlier one was answered: the two would be one.
 async fn refresh(plane: &Plane, set: &str) {
-    let annotation = json!({"argocd.argoproj.io/application-set-refresh": "true"});
-    let patch = json!({"metadata": {"annotations": annotation}});
-    plane.patch(&format!("{SETS}/{set}"), patch).await;
+    const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
+    let path = format!("{SETS}/{set}");
+    let began = Instant::now();
+    loop {
+        let found = plane.send(Call::get(&path)).await.expect("the set");
+        if found["metadata"]["annotations"][REFRESH].is_null() {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "the refresh is not answered");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let patch = json!({"metadata": {"annotations": {REFRESH: "true"}}});
+    plane.patch(&path, patch).await;
 }
 
 async fn waits(until: impl Fn() -> bool) {

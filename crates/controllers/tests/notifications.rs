@@ -563,6 +563,62 @@ async fn a_hydrated_source_is_told_with_its_commits() {
     ground.kube.shutdown().await;
 }
 
+/// A project is in the control plane's namespace, wherever its Applications are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_subscribes_for_applications_of_other_namespaces() {
+    let (ground, hook) = (Ground::new().await, Hook::default());
+    let url = hook.clone().start().await;
+    for name in ["team", "elsewhere"] {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        ground
+            .send(Method::POST, "/api/v1/namespaces", JSON, &namespace)
+            .await;
+    }
+    ground.configure(&url, &[]).await;
+    let project = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "payments", "annotations": {
+            "notifications.argoproj.io/subscribe.on-degraded.hook": "alerts",
+        }},
+        "spec": {},
+    });
+    let projects = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects";
+    ground.send(Method::POST, projects, JSON, &project).await;
+    // The namespace has a service of the same name.
+    let own = Hook::default();
+    let own_url = own.clone().start().await;
+    let config = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-notifications-cm"},
+        "data": {
+            "service.webhook.hook": format!("url: {own_url}"),
+            "template.own": "message: 'own: {{.app.metadata.name}}'",
+            "trigger.on-degraded": "- when: app.status.health.status == 'Degraded'\n  send: [own]",
+        },
+    });
+    let config_maps = "/api/v1/namespaces/team/configmaps";
+    ground.send(Method::POST, config_maps, JSON, &config).await;
+    for (namespace, name) in [("elsewhere", "not-permitted"), ("team", "pay-api")] {
+        let app = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": name},
+            "spec": {
+                "project": "payments",
+                "source": {"repoURL": "https://git.example.test/a/b", "path": ".", "targetRevision": "HEAD"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+            },
+            "status": {"health": {"status": "Degraded"}},
+        });
+        let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications");
+        ground.send(Method::POST, &path, JSON, &app).await;
+    }
+    let run = ground.start_with(true).await;
+    hook.wait_for(&["pay-api is Degraded"]).await;
+    sleep(QUIET).await;
+    assert_eq!((hook.got().len(), own.got().len()), (1, 0));
+    run.end().await;
+}
+
 /// A namespace's own triggers, templates, services and secrets count for its Applications alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_configures_its_own_notifications() {

@@ -195,9 +195,7 @@ impl Controller {
                 Some(pause(*count))
             }
         };
-        if let Some(after) = again {
-            self.queue.add_after(key.clone(), Reason::default(), after);
-        }
+        self.queue.visit_after(key, Reason::default(), again);
     }
 
     fn memory(&self, key: &AppKey) -> memory::Memory {

@@ -146,7 +146,9 @@ impl Controller {
                 problem: message,
             });
         }
-        if refresh && !plan.ends {
+        // Also by a failure. Where the request stays, the next one changes nothing, and so nobody
+        // hears of it.
+        if refresh {
             self.answer_refresh(key).await?;
         }
         Ok(plan.requeue_after)

@@ -30,9 +30,7 @@ impl Hydrator {
         };
         let work = self.ask(key, &app, hydrator, reason);
         let again = held.scope(work).await;
-        if let Some(again) = again {
-            self.apps.add_after(key.clone(), Reason::default(), again);
-        }
+        self.apps.visit_after(key, Reason::default(), again);
     }
 
     /// An Application that is looked after, if it can be read.

@@ -64,9 +64,14 @@ impl Controller {
             .filter(|name| !name.is_empty());
         let project = records
             .projects
-            .get(&key.namespace, name.unwrap_or("default"))
+            .get(&records.namespace, name.unwrap_or("default"))
             .and_then(|project| project.object().map(Object::into_value).ok());
-        let all = destinations(config, &app, project.as_ref());
+        // A project's subscriptions are with the control plane's services. Those of a namespace would
+        // tell them once more.
+        let subscribed = project
+            .as_ref()
+            .filter(|_| config.key_namespace().is_none());
+        let all = destinations(config, &app, subscribed);
         if all.is_empty() || is_outdated(&app) {
             return None;
         }
@@ -135,7 +140,7 @@ impl Controller {
         let delay = pause(memo.failures);
         memo.failures = memo.failures.saturating_add(1);
         drop(memos);
-        self.queue.add_after(key.clone(), Changed, delay);
+        self.queue.visit_after(key, Changed, Some(delay));
     }
 }
 

@@ -70,6 +70,8 @@ impl Link {
             built = built.header(name, value);
         }
         let mut answer = built.send().await.map_err(told)?;
+        let retry_after = answer.headers().get(reqwest::header::RETRY_AFTER);
+        let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(told)? {
             let room = ANSWER.saturating_sub(body.len());
@@ -81,6 +83,7 @@ impl Link {
         Ok(Response {
             status: answer.status().as_u16(),
             body,
+            retry_after: retry_after.map(Duration::from_secs),
         })
     }
 }

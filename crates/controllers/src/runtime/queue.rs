@@ -31,6 +31,8 @@ struct State<K, R> {
     /// Delayed keys, earliest first, with the number that identifies their reason.
     delayed: BinaryHeap<Reverse<(Instant, u64)>>,
     waiting: HashMap<u64, (K, R)>,
+    /// The numbers of the next visits.
+    visits: HashMap<K, u64>,
     next_number: u64,
     together: Option<Together>,
     closed: bool,
@@ -60,6 +62,7 @@ impl<K: Clone + Eq + Hash, R: Merge> Default for Queue<K, R> {
             active: HashSet::new(),
             delayed: BinaryHeap::new(),
             waiting: HashMap::new(),
+            visits: HashMap::new(),
             next_number: 0,
             together: None,
             closed: false,
@@ -93,6 +96,25 @@ impl<K: Clone + Eq + Hash, R: Merge> Queue<K, R> {
             return self.add(key, reason);
         }
         if self.lock().add_at(Instant::now() + delay, key, reason) {
+            self.sooner.notify_one();
+        }
+    }
+
+    /// Makes a key ready after a delay, instead of at the time of an earlier call for it; `None`: not
+    /// at all. For what each turn says anew: otherwise every turn that has another cause would begin
+    /// one more series of visits, which never ends.
+    pub fn visit_after(&self, key: &K, reason: R, delay: Option<Duration>) {
+        let first = {
+            let mut state = self.lock();
+            if let Some(number) = state.visits.remove(key) {
+                state.waiting.remove(&number);
+            }
+            let Some(delay) = delay else { return };
+            let number = state.next_number;
+            state.visits.insert(key.clone(), number);
+            state.add_at(Instant::now() + delay, key.clone(), reason)
+        };
+        if first {
             self.sooner.notify_one();
         }
     }
@@ -239,6 +261,9 @@ impl<K: Clone + Eq + Hash, R: Merge> State<K, R> {
             }
             self.delayed.pop();
             if let Some((key, reason)) = self.waiting.remove(&number) {
+                if self.visits.get(&key) == Some(&number) {
+                    self.visits.remove(&key);
+                }
                 ready += usize::from(self.add(key, reason));
             }
         }
@@ -303,6 +328,33 @@ mod tests {
         assert_eq!(start.elapsed().as_secs(), 60);
         queue.close();
         time.await.expect("it ends with the queue");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_has_one_next_visit() {
+        let queue = Arc::new(Queue::<&str, Sum>::default());
+        let time = queue.clone();
+        tokio::spawn(async move { time.keep_time().await });
+        let visit = |after| queue.visit_after(&"a", Sum(1), Some(Duration::from_secs(after)));
+        visit(500);
+        for _ in 0..10 {
+            queue.add("a", Sum(10));
+            assert_eq!(queue.take().await, Some(("a", Sum(10))));
+            visit(180);
+            queue.done(&"a");
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        }
+        queue.visit_after(&"b", Sum(1), Some(Duration::from_secs(1)));
+        queue.visit_after(&"b", Sum(1), None);
+        let start = Instant::now();
+        for due in [170, 350] {
+            assert_eq!(queue.take().await, Some(("a", Sum(1))));
+            assert_eq!(start.elapsed().as_secs(), due);
+            visit(180);
+            queue.done(&"a");
+        }
+        let state = queue.lock();
+        assert_eq!((state.waiting.len(), state.visits.len()), (1, 1));
     }
 
     #[tokio::test(start_paused = true)]
