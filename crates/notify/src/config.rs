@@ -86,8 +86,8 @@ impl Config {
         config
     }
 
-    /// The namespace in the keys of the ledger.
-    pub(crate) fn key_namespace(&self) -> Option<&str> {
+    /// The namespace in the keys of the ledger; none for the configuration of the control plane.
+    pub fn key_namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
 

@@ -28,6 +28,7 @@ impl Transport for Queues {
         Ok(Response {
             status,
             body: body.to_string().into_bytes(),
+            ..Response::default()
         })
     }
 

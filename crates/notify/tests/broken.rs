@@ -58,6 +58,7 @@ impl Transport for Always {
             status => Ok(Response {
                 status,
                 body: self.1.as_bytes().to_vec(),
+                ..Response::default()
             }),
         }
     }

@@ -5,3 +5,4 @@ mod awssqs;
 mod broken;
 mod catalog;
 mod recorded;
+mod slack;

@@ -16,6 +16,7 @@ use rsa::{
     signature::{SignatureEncoding, Signer},
 };
 use serde_json::{Map, Value as Json, json};
+use tiphys_gocompat::url::Url;
 
 /// Longest description of a status.
 const DESCRIPTION: usize = 140;
@@ -59,7 +60,7 @@ pub(super) fn send(service: &Service, notification: &Notification, world: &mut W
     }
     let api = match service.text("enterpriseBaseURL") {
         "" => "https://api.github.com".to_owned(),
-        own => own.trim_end_matches('/').to_owned(),
+        own => enterprise(own),
     };
     let token = token(service, &api, world)?;
     let mut talk = Talk {
@@ -87,6 +88,19 @@ pub(super) fn send(service: &Service, notification: &Notification, world: &mut W
         talk.dispatch(dispatch)?;
     }
     Ok(())
+}
+
+/// The address of the API of a GitHub Enterprise server: below the one that is named, unless that is
+/// it already.
+fn enterprise(named: &str) -> String {
+    let named = named.trim_end_matches('/');
+    let host = Url::parse(named.as_bytes()).map(|url| url.host);
+    let host = String::from_utf8(host.unwrap_or_default()).unwrap_or_default();
+    let is_api = named.ends_with("/api/v3") || host.starts_with("api.") || host.contains(".api.");
+    match is_api {
+        true => named.to_owned(),
+        false => format!("{named}/api/v3"),
+    }
 }
 
 /// A token of the App's installation.
@@ -289,5 +303,38 @@ impl Talk<'_, '_> {
         };
         let body = json!({"event_type": part.text("event_type"), "client_payload": payload});
         self.write("POST", "dispatches", &body).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_api_of_an_enterprise_server_is_below_its_address() {
+        for (named, api) in [
+            (
+                "https://ghe.example.test",
+                "https://ghe.example.test/api/v3",
+            ),
+            (
+                "https://ghe.example.test/",
+                "https://ghe.example.test/api/v3",
+            ),
+            (
+                "https://ghe.example.test/api/v3/",
+                "https://ghe.example.test/api/v3",
+            ),
+            (
+                "https://api.ghe.example.test",
+                "https://api.ghe.example.test",
+            ),
+            (
+                "https://acme.api.example.test",
+                "https://acme.api.example.test",
+            ),
+        ] {
+            assert_eq!(enterprise(named), api);
+        }
     }
 }

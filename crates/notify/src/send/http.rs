@@ -26,6 +26,8 @@ pub struct Request {
 pub struct Response {
     pub status: u16,
     pub body: Vec<u8>,
+    /// When to ask again, if the service says so (`Retry-After`, in seconds).
+    pub retry_after: Option<Duration>,
 }
 
 /// Carries requests and mails.

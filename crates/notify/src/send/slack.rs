@@ -1,11 +1,11 @@
 //! Slack: messages, threads, and updates of messages.
 
-use super::http::{Request, host, query, succeed};
+use super::http::{Request, Response, exchange, failed, host, query};
 use super::{SendError, Sent, World, config, upstream};
 use crate::notification::Part;
 use crate::{Destination, Notification, Service};
 use serde_json::{Map, Value as Json};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 use tiphys_gocompat::url::Url;
 
 /// Most threads that are remembered.
@@ -73,12 +73,9 @@ pub(super) fn send(
     let thread = (to.recipient.clone(), group.to_owned());
     let began = world.threads.began.get(&thread).cloned();
     let began = began.filter(|_| !group.is_empty());
-    let mut fields = fields;
-    if let Some(began) = &began {
-        fields.push(("thread_ts", began.clone()));
-    }
-    if began.is_none() || policy != "Update" {
+    let post = |began: Option<&String>, world: &mut World<'_>| {
         let mut fields = fields.clone();
+        fields.extend(began.map(|began| ("thread_ts", began.clone())));
         fields.push(("channel", to.recipient.clone()));
         if broadcast {
             fields.push(("reply_broadcast", "true".into()));
@@ -86,26 +83,47 @@ pub(super) fn send(
         let answer = call(service, "chat.postMessage", &fields, world)?;
         let answered = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
         if !group.is_empty() && began.is_none() && world.threads.began.len() < MOST_THREADS {
-            world.threads.began.insert(thread, answered("ts"));
+            world.threads.began.insert(thread.clone(), answered("ts"));
         }
         let channels = &mut world.threads.channels;
         if channels.len() < MOST_THREADS {
             channels.insert(to.recipient.clone(), answered("channel"));
         }
+        Ok(())
+    };
+    let posts = began.is_none() || policy != "Update";
+    if posts {
+        post(began.as_ref(), world)?;
     }
-    if let Some(began) = began
-        && policy != "Post"
-        && !policy.is_empty()
-    {
-        let channel = world.threads.channels.get(&to.recipient);
-        let channel = channel.unwrap_or(&to.recipient).clone();
-        fields.push(("channel", channel));
-        fields.push(("ts", began));
-        fields.push(("as_user", "true".into()));
-        call(service, "chat.update", &fields, world)?;
+    let Some(began) = began.filter(|_| policy != "Post" && !policy.is_empty()) else {
+        return Ok(());
+    };
+    let channel = world.threads.channels.get(&to.recipient);
+    let channel = channel.unwrap_or(&to.recipient).clone();
+    let mut fields = fields.clone();
+    fields.push(("thread_ts", began.clone()));
+    fields.push(("channel", channel));
+    fields.push(("ts", began));
+    fields.push(("as_user", "true".into()));
+    match call(service, "chat.update", &fields, world) {
+        // What was told is not told again because of it.
+        Err(_) if posts => Ok(()),
+        Err(SendError::Upstream(why)) if GONE.iter().any(|gone| why.ends_with(gone)) => {
+            post(None, world)
+        }
+        updated => updated.map(drop),
     }
-    Ok(())
 }
+
+/// Why a message can never be updated again.
+const GONE: [&str; 3] = [
+    "message_not_found",
+    "cant_update_message",
+    "edit_window_closed",
+];
+/// How often a call that comes too soon is made, and how long it may wait altogether.
+const TRIES: usize = 5;
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 type Fields = Vec<(&'static str, String)>;
 
@@ -242,7 +260,30 @@ fn call(
         .header("Content-Type", "application/x-www-form-urlencoded")
         .body(query(&all))
         .insecure(service.flag("insecureSkipVerify"));
-    let answer = succeed(world.transport, &request)?.json();
+    let mut waited = Duration::ZERO;
+    for _ in 1..TRIES {
+        let response = exchange(world.transport, &request)?;
+        let pause = response.retry_after.unwrap_or(Duration::from_secs(1));
+        if response.status != 429 || waited + pause > LONGEST_WAIT {
+            return answer_of(response, &request, method, api);
+        }
+        world.transport.wait(pause);
+        waited += pause;
+    }
+    let response = exchange(world.transport, &request)?;
+    answer_of(response, &request, method, api)
+}
+
+fn answer_of(
+    response: Response,
+    request: &Request,
+    method: &str,
+    api: &str,
+) -> Result<Json, SendError> {
+    if !response.is_success() {
+        return upstream(failed(request, &response));
+    }
+    let answer = response.json();
     if answer["ok"].as_bool().unwrap_or_default() {
         return Ok(answer);
     }

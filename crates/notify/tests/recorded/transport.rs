@@ -30,6 +30,7 @@ impl Transport for Recorder {
         Ok(Response {
             status,
             body: body.into_bytes(),
+            ..Response::default()
         })
     }
 
