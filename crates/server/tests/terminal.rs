@@ -4,7 +4,8 @@ use crate::common::{World, app};
 use futures::{SinkExt as _, StreamExt as _};
 use http::{Method, Request, StatusCode, header};
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{fs, io::BufReader, sync::Arc, time::Duration};
+use tiphys_server::audit::{AuditOptions, Verdict, chain};
 use tokio::net::TcpStream;
 use tokio_tungstenite::{
     WebSocketStream, client_async,
@@ -31,6 +32,12 @@ async fn world() -> World {
     ];
     let secrets = [("accounts.dev.password", hash.as_str())];
     let world = World::start_by_policy(&config, &secrets).await;
+    furnish(&world).await;
+    world
+}
+
+/// Makes the Application with its pods.
+async fn furnish(world: &World) {
     let made = world
         .rest(Method::POST, "/api/v1/applications", Some(app("web")))
         .await;
@@ -45,8 +52,6 @@ async fn world() -> World {
     }});
     let mut objects = world.live.objects.lock().expect("not poisoned");
     objects.insert("web-1".into(), live);
-    drop(objects);
-    world
 }
 
 async fn token(world: &World) -> String {
@@ -153,6 +158,52 @@ async fn what_is_typed_reaches_the_first_shell_that_the_container_has() {
     let (mut socket, _) = ask(&world, &token, QUERY, "").await.expect("a terminal");
     let why = "Failed to exec container: bash: there is no bash\r\n";
     assert_eq!(next(&mut socket).await, printed(why));
+}
+
+#[tokio::test]
+async fn what_was_opened_and_refused_is_in_the_audit_log() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("audit");
+    let policy = format!("{POLICY}p, bob, applications, get, default/*, allow\n");
+    let config = [
+        ("exec.enabled", "true"),
+        ("accounts.dev", "apiKey"),
+        ("accounts.bob", "apiKey"),
+        ("policy.csv", policy.as_str()),
+    ];
+    let options = AuditOptions {
+        file: Some(path.clone()),
+        events: false,
+    };
+    let world = World::start_audited(&config, options).await;
+    furnish(&world).await;
+    let mut found = Vec::new();
+    for account in ["dev", "bob"] {
+        let at = format!("/api/v1/account/{account}/token");
+        let body = json!({"name": account, "id": "ci"});
+        let (_, made) = world.rest(Method::POST, &at, Some(body)).await;
+        let token = made["token"].as_str().expect("a token").to_owned();
+        let opened = ask(&world, &token, QUERY, "").await;
+        assert_eq!(opened.is_ok(), account == "dev");
+        let mut records = Vec::new();
+        let log = BufReader::new(fs::File::open(&path).expect("a log"));
+        chain::verify(log, |record, _| records.push(record)).expect("the chain holds");
+        let last = records.pop().expect("a record");
+        let of = last.changes.iter();
+        let of = of.map(|c| format!("{} {} {}/{}", c.done, c.kind, c.namespace, c.name));
+        found.push((
+            last.call,
+            last.who.user,
+            last.verdict,
+            of.collect::<Vec<_>>(),
+        ));
+    }
+    let terminal = |user: &str, verdict, of: &[&str]| {
+        let of = of.iter().map(|of| (*of).to_owned()).collect::<Vec<_>>();
+        ("/terminal".to_owned(), user.to_owned(), verdict, of)
+    };
+    let dev = terminal("dev", Verdict::Allowed, &["opened Pod n/web-1/main"]);
+    assert_eq!(found, [dev, terminal("bob", Verdict::Denied, &[])]);
 }
 
 #[tokio::test]

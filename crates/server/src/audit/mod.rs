@@ -219,6 +219,28 @@ impl Audit {
         })
     }
 
+    /// Records what a page, which is no call, is about to do or was refused. Nothing is done while
+    /// that cannot be written.
+    pub async fn page(
+        &self,
+        caller: &Caller,
+        path: &str,
+        outcome: Result<Change, &ApiError>,
+    ) -> Result<(), ApiError> {
+        if !self.is_on() {
+            return Ok(());
+        }
+        let error = outcome.as_ref().err().copied();
+        let who = Who::of(caller.claims.as_ref(), caller.source.to_string());
+        let mut record = Record::new(who, path, Verdict::of(error.map(|e| e.code)));
+        record.changes.extend(outcome.ok());
+        let written = self.ended(record, error, caller.source).await;
+        written.map_err(|e| {
+            let why = format!("nothing is opened while there is no audit log: {e}");
+            ApiError::new(Code::Unavailable, why)
+        })
+    }
+
     /// Records a request that no call was run for.
     pub async fn refused(&self, call: &str, source: IpAddr, error: &ApiError) {
         if self.is_on() && Verdict::of(Some(error.code)) == Verdict::Denied {

@@ -53,7 +53,7 @@ pub struct Difference {
 /// What was done to one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// `created`, `updated` or `deleted`.
+    /// `created`, `updated` or `deleted`; of a terminal `opened`.
     pub done: String,
     pub kind: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]

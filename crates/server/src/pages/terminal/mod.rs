@@ -1,11 +1,13 @@
 //! `/terminal`: a shell in a container, over a WebSocket. Main function: [`handle`].
 
+mod seats;
 mod session;
 
 use super::{Parameters, guard, is_label, is_subdomain, refused};
 use crate::{
     ApiError, Code,
     access::{Access, Action, Ask, Guard, Resource, app_of_terminal},
+    audit::Change,
     ports::LiveRef,
     server::State,
 };
@@ -13,10 +15,10 @@ use http::{HeaderValue, Request, Response, StatusCode, header, request::Parts};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use reqwest::Url;
+use seats::Seat;
 use serde_json::Value;
 use session::Session;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
@@ -34,9 +36,6 @@ const ACCESS: Access = Access::Asks {
     ],
     sometimes: &[],
 };
-
-/// Terminals are connections that stay, to kubelets too.
-static OPEN: Semaphore = Semaphore::const_new(100);
 
 /// The shells to try if `exec.shells` names none.
 const SHELLS: &str = "bash,sh,powershell,cmd";
@@ -62,6 +61,17 @@ impl Asked {
         (&self.app_namespace, &self.app)
     }
 
+    /// As the audit log has it.
+    fn change(&self) -> Change {
+        Change {
+            done: "opened".to_owned(),
+            kind: "Pod".to_owned(),
+            namespace: self.namespace.clone(),
+            name: format!("{}/{}", self.pod, self.container),
+            diff: Vec::new(),
+        }
+    }
+
     fn pod(&self) -> LiveRef {
         LiveRef {
             version: "v1".into(),
@@ -81,11 +91,11 @@ pub async fn handle(state: Arc<State>, request: Request<Body>) -> Response<Body>
     if !settings.is_ok_and(|settings| settings.flag("exec.enabled")) {
         return off();
     }
-    let checked = match guard(&state, &request, ACCESS).await {
-        Ok(guard) => checked(&state, &guard, &request).await,
-        Err(refusal) => Err(refusal),
+    let guard = match guard(&state, &request, ACCESS).await {
+        Ok(guard) => guard,
+        Err(refusal) => return refusal,
     };
-    let asked = match checked {
+    let asked = match checked(&state, &guard, &request).await {
         Ok(asked) => asked,
         Err(refusal) => return refusal,
     };
@@ -94,7 +104,8 @@ pub async fn handle(state: Arc<State>, request: Request<Body>) -> Response<Body>
         Ok(settings) if settings.flag("exec.enabled") => {
             let own = [settings.value("url"), settings.value("additionalUrls")];
             let shells = shells_of(&asked, settings.value("exec.shells"));
-            opened(state.clone(), request, asked, shells, &own)
+            let opened = opened(state.clone(), request, (&guard, asked), shells, &own).await;
+            opened.unwrap_or_else(|refusal| refusal)
         }
         _ => off(),
     }
@@ -116,13 +127,13 @@ fn shells_of(asked: &Asked, configured: &str) -> Vec<String> {
 }
 
 /// Agrees to speak WebSocket, and serves the connection from then on.
-fn opened(
+async fn opened(
     state: Arc<State>,
     mut request: Parts,
-    asked: Asked,
+    (guard, asked): (&Guard, Asked),
     shells: Vec<String>,
     own: &[&str],
-) -> Response<Body> {
+) -> Result<Response<Body>, Response<Body>> {
     let is = |name: &str, value: &str| {
         let values = request.headers.get_all(name).iter();
         values
@@ -137,17 +148,19 @@ fn opened(
         upgrade,
         is("connection", "upgrade"),
     ) else {
-        return refused(StatusCode::BAD_REQUEST, "Failed to start terminal session");
+        let why = "Failed to start terminal session";
+        return Err(refused(StatusCode::BAD_REQUEST, why));
     };
     // Browsers send cookies along for pages of others, too.
     if !is_own_page(&request, own) {
         let why = "the request comes from another site";
-        return refused(StatusCode::FORBIDDEN, why);
+        return Err(refused(StatusCode::FORBIDDEN, why));
     }
-    let Ok(seat) = OPEN.try_acquire() else {
-        let why = "too many terminals are open";
-        return refused(StatusCode::SERVICE_UNAVAILABLE, why);
-    };
+    let unavailable = |why: &str| refused(StatusCode::SERVICE_UNAVAILABLE, why);
+    let caller = guard.caller();
+    let seat = Seat::take(caller).map_err(unavailable)?;
+    let recorded = state.audit.page(caller, PATH, Ok(asked.change())).await;
+    recorded.map_err(|e| unavailable(&e.message))?;
     tracing::info!(
         application = asked.app,
         project = asked.project,
@@ -181,7 +194,7 @@ fn opened(
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     let accept = HeaderValue::from_str(&accept).expect("it is base64");
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    answer
+    Ok(answer)
 }
 
 /// Whether a browser's page came from this server: by the request's own host, or by the addresses in
@@ -216,10 +229,17 @@ async fn checked(state: &State, guard: &Guard, request: &Parts) -> Result<Asked,
         let why = format!("namespace '{}' is not permitted", asked.app_namespace);
         return Err(refused(StatusCode::FORBIDDEN, &why));
     }
-    let app = app_of_terminal(state, guard, asked.at(), &asked.project)
-        .await
-        .map_err(refusal)?
-        .ok_or_else(|| bad("The wrong project was specified for the app"))?;
+    let app = match app_of_terminal(state, guard, asked.at(), &asked.project).await {
+        Ok(app) => app,
+        Err(e) => {
+            if e.code == Code::PermissionDenied {
+                // It is refused anyway.
+                let _ = state.audit.page(guard.caller(), PATH, Err(&e)).await;
+            }
+            return Err(refusal(e));
+        }
+    };
+    let app = app.ok_or_else(|| bad("The wrong project was specified for the app"))?;
     let tree = state.reach.live(&app).tree().await.map_err(refusal)?;
     let tree = tree.unwrap_or_default();
     let is_its = tree.nodes.iter().any(|node| {

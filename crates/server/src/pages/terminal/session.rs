@@ -27,6 +27,8 @@ use tokio_tungstenite::{WebSocketStream, tungstenite::Message};
 const PING: Duration = Duration::from_secs(5);
 /// The session is checked before what is typed reaches the shell, but not for each key.
 const CHECK: Duration = Duration::from_secs(1);
+/// How long either side may take for what the other one says.
+const SLOW: Duration = Duration::from_secs(30);
 /// How long a shell may take to say how it ended, after its output has.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
@@ -119,15 +121,15 @@ impl Session {
             };
             match self.talk(shell, &mut page, &mut typed, &mut early).await {
                 Outcome::Over => {
-                    let _ = page.close().await;
+                    let _ = timeout(SLOW, page.close()).await;
                     return;
                 }
                 Outcome::NotStarted(reason) => why = format!("{name}: {reason}"),
             }
         }
         let last = format!("Failed to exec container: {why}\r\n");
-        let _ = page.send(shown(&last)).await;
-        let _ = page.close().await;
+        sent(&mut page, shown(&last)).await;
+        let _ = timeout(SLOW, page.close()).await;
     }
 
     /// Starts a shell for a caller who may do so now.
@@ -189,7 +191,7 @@ impl Session {
                     has_printed = true;
                     early.typed.clear();
                     let whole = text.take(&buffer[..count]);
-                    if page.send(shown(&whole)).await.is_err() {
+                    if !sent(page, shown(&whole)).await {
                         return Outcome::Over;
                     }
                 }
@@ -216,8 +218,11 @@ impl Session {
                             if !has_printed {
                                 early.keep(&data);
                             }
-                            let written = input.write_all(data.as_bytes()).await;
-                            if written.is_err() || input.flush().await.is_err() {
+                            let written = async {
+                                input.write_all(data.as_bytes()).await?;
+                                input.flush().await
+                            };
+                            if !matches!(timeout(SLOW, written).await, Ok(Ok(()))) {
                                 break;
                             }
                         }
@@ -233,7 +238,7 @@ impl Session {
                         refuse(page, refusal).await;
                         return Outcome::Over;
                     }
-                    if page.send(Message::Ping("ping".into())).await.is_err() {
+                    if !sent(page, Message::Ping("ping".into())).await {
                         return Outcome::Over;
                     }
                 }
@@ -245,6 +250,14 @@ impl Session {
             _ => Outcome::Over,
         }
     }
+}
+
+/// Whether the page takes a message. For one that does not, the shell would go on unchecked.
+async fn sent<S>(page: &mut ToPage<S>, message: Message) -> bool
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    matches!(timeout(SLOW, page.send(message)).await, Ok(Ok(())))
 }
 
 fn shown(data: &str) -> Message {
@@ -266,11 +279,10 @@ where
         Refusal::Permission => "Permission denied",
         Refusal::Other(ref why) => why,
     };
-    let _ = page.send(shown(last)).await;
-    if matches!(refusal, Refusal::Session) {
-        let _ = page.send(Message::text(RECONNECT)).await;
+    if sent(page, shown(last)).await && matches!(refusal, Refusal::Session) {
+        sent(page, Message::text(RECONNECT)).await;
     }
-    let _ = page.close().await;
+    let _ = timeout(SLOW, page.close()).await;
 }
 
 /// Bytes of UTF-8 that come in pieces.
