@@ -76,8 +76,12 @@ pub async fn idle(at_work: &Weak<Repository>) {
     }
 }
 
-/// Waits for the lease, and works as long as it is held.
-pub(crate) async fn leased<T>(
+/// Waits for the lease, and works as long as it is held. `at_work`: what the work keeps alive while
+/// it writes.
+///
+/// # Errors
+/// Those of the work; another process has the lease for too long, or takes it.
+pub async fn leased<T>(
     store: &Arc<Store>,
     (id, holder): (&RepoId, &str),
     at_work: Weak<Repository>,

@@ -1,6 +1,7 @@
 //! The integration tests of this crate, in one program: linking many takes longer than most tests
 //! run.
 
+mod catalog_alone;
 mod catalog_kill;
 mod client;
 mod completion;

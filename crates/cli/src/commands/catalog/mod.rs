@@ -16,9 +16,13 @@ use crate::{
     private,
     roles::{catalog::FILE, up::default_folder},
 };
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 use tiphys_api::{Application, rpc::application::ApplicationUpdateRequest};
-use tiphys_catalog::{CatalogError, RepoId, Store, store::RepoStatus};
+use tiphys_catalog::{CatalogError, RepoId, Repository, Store, lease, store::RepoStatus};
 
 /// Where the repositories of the command line are; other programs use the names of Kubernetes
 /// namespaces.
@@ -53,7 +57,7 @@ impl CatalogArgs {
     pub async fn run(self, connect: &ConnectArgs) -> Result<(), Failure> {
         let store = open(self.data)?;
         match self.command {
-            CatalogCommand::Repos(command) => command.run(&store),
+            CatalogCommand::Repos(command) => command.run(store).await,
             CatalogCommand::Sync(command) => command.run(store).await,
             CatalogCommand::Search(command) => command.run(&store),
             CatalogCommand::Show(command) => command.run(&store),
@@ -65,6 +69,21 @@ impl CatalogArgs {
             CatalogCommand::Rollback(command) => command.run(store, connect).await,
         }
     }
+}
+
+/// Works on a repository while no other process does, and says so while it waits for one.
+async fn alone<T>(
+    store: &Arc<Store>,
+    id: &RepoId,
+    at_work: Weak<Repository>,
+    work: impl Future<Output = Result<T, CatalogError>> + Send,
+) -> Result<T, CatalogError> {
+    let now = jiff::Timestamp::now().as_nanosecond();
+    let holder = format!("cli-{}-{now:x}", std::process::id());
+    if !lease::claim(store, id, &holder).await? {
+        eprintln!("waiting for another process that works on {:?}", id.name);
+    }
+    lease::leased(store, (id, &holder), at_work, work).await
 }
 
 fn open(data: Option<PathBuf>) -> Result<Arc<Store>, Failure> {

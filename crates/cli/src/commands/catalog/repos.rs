@@ -1,13 +1,17 @@
 //! `catalog repos`: which repositories are read.
 
-use super::{NAMESPACE, called, failed, named};
+use super::{NAMESPACE, alone, called, failed, named};
 use crate::{
     client::Failure,
     output::{self, table, time},
 };
 use jiff::Timestamp;
 use serde::Serialize;
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, Weak},
+};
 use tiphys_catalog::{Filter, RepoId, RepoSpec, Store, store::RepoStatus};
 
 #[derive(clap::Subcommand)]
@@ -66,13 +70,16 @@ pub struct Add {
 }
 
 impl ReposCommand {
-    pub fn run(self, store: &Store) -> Result<(), Failure> {
+    pub async fn run(self, store: Arc<Store>) -> Result<(), Failure> {
         match self {
-            Self::Add(add) => add.run(store),
-            Self::List { output } => list(store, &output),
+            Self::Add(add) => add.run(&store),
+            Self::List { output } => list(&store, &output),
             Self::Rm { names } => {
-                for repo in named(store, &names)? {
-                    store.delete_repo(&repo.id).map_err(failed)?;
+                for repo in named(&store, &names)? {
+                    let (rows, id) = (Arc::clone(&store), repo.id.clone());
+                    let delete = async move { rows.delete_repo(&id) };
+                    let deleted = alone(&store, &repo.id, Weak::new(), delete).await;
+                    deleted.map_err(failed)?;
                     output::print(&format!("Repository {:?} removed\n", repo.id.name));
                 }
                 Ok(())

@@ -1,6 +1,6 @@
 //! `catalog sync`: reads repositories.
 
-use super::{failed, named};
+use super::{alone, failed, named};
 use crate::{client::Failure, output};
 use std::sync::Arc;
 use tiphys_catalog::{RepoSpec, Store};
@@ -18,7 +18,7 @@ impl Sync {
         for repo in named(&store, &self.names)? {
             let name = &repo.id.name;
             let sync = RepoSpec::sync(Arc::clone(&store), &repo).map_err(failed)?;
-            let report = sync.run().await;
+            let report = alone(&store, &repo.id, sync.at_work(), sync.run()).await;
             let line = match report {
                 Err(e) => {
                     failures += 1;
