@@ -14,20 +14,23 @@ use tiphys_rbac::{
     Problem, Projects, Rbac, Request, Settings, check, policies, policy_text, role_fault,
 };
 
-/// Cases where gobwas does not do what a pattern says, and ours does.
-const INTENDED: [&str; 3] = [
+/// Cases where gobwas does not do what a pattern says, and ours does; the last one is of a check that
+/// does not know the built-in roles.
+const INTENDED: [&str; 4] = [
     // An alternative with a star behind a text matches nothing.
     "rbac/edge/0105",
     // A star directly behind a question mark's rune of several bytes.
     "rbac/glob/0043",
     // Three stars want at least one character.
     "rbac/glob/0113",
+    // A role that has the lines of role:readonly has permissions.
+    "rbac/validate/0052",
 ];
 
 pub fn run(case: &Value) -> Result<(), Difference> {
     verdict(case).map_err(|why| {
         if INTENDED.contains(&text(&case["id"])) {
-            Difference::Intended(format!("the pattern is taken by its word: {why}"))
+            Difference::Intended(format!("a pattern or a role is taken by its word: {why}"))
         } else {
             Difference::Wrong(why)
         }

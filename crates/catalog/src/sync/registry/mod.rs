@@ -59,7 +59,10 @@ impl CatalogSync {
                 }
                 Read::Unknown(e) => {
                     kept.insert(id);
-                    unknown += 1;
+                    // That it does not have the repository is something that it says.
+                    if !matches!(e, RepoError::NotFound { .. }) {
+                        unknown += 1;
+                    }
                     tracing::warn!(repository = name, error = %e, "its tags cannot be listed");
                     first.get_or_insert(e);
                 }
