@@ -1,7 +1,7 @@
 //! Scenarios that differ from the recorded ones on purpose. Main function: [`reason`].
 
 /// By id.
-const INTENDED: [(&str, &str); 33] = [
+const INTENDED: [(&str, &str); 34] = [
     ("account-password-errors", PIPED),
     ("account-can-i-admin", ACTIONS),
     ("appset-create-dry", WHOLE),
@@ -18,6 +18,7 @@ const INTENDED: [(&str, &str); 33] = [
     ("logs", LOGS),
     ("notifications-get", OTHERS),
     ("rbac-can-files", LINE),
+    ("rbac-can-live", BUILT_IN),
     ("rbac-validate", LINE),
     ("repo-declared", TOOLS),
     ("resources", TREE),
@@ -51,6 +52,7 @@ const TOOLS: &str = "words of git or gpg, which do not run here";
 const LOGOUT: &str = "a logout goes to the context's server, as the context says to connect";
 const TLS: &str = "the TLS library names another fault of the same certificate";
 const OTHERS: &str = "a trigger that cannot be read does not hide the others";
+const BUILT_IN: &str = "the built-in roles are roles of a policy";
 const LINE: &str = "a broken policy line is named by its number, and a file needs no cluster";
 const EARLY: &str = "an unknown output format is refused before anything is done";
 const CODE: &str = "a command that could not do what it was asked for does not exit with 0";
