@@ -1,7 +1,19 @@
 //! Tags of registries that are replaced, and tags that stand for the same chart.
 
+use serde_json::json;
 use std::sync::Arc;
-use tiphys_catalog::{RepoId, RepoSpec, Store, model::Chart, store::ProblemKind, sync::SyncReport};
+use tiphys_api::source::ApplicationSource;
+use tiphys_catalog::{
+    RepoId, RepoSpec, Store,
+    model::Chart,
+    release::{
+        Facts, Origin,
+        install::Install,
+        upgrade::{Wanted, plan},
+    },
+    store::ProblemKind,
+    sync::SyncReport,
+};
 use tiphys_testkit::charts::{Answer, plain_chart};
 use tiphys_testkit::registry::{HELM_CONFIG, HELM_LAYER, Registry, manifest};
 
@@ -217,4 +229,70 @@ async fn few_tags_are_asked_for_again_in_turn() {
         seen.extend(looks);
     }
     assert_eq!(seen.len(), 30);
+}
+
+/// A tag need not be what the chart in it calls its version, nor a repository what the chart calls
+/// itself. Sources say what can be pulled.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_says_the_tag() {
+    let catalogue = Catalogue::new();
+    let tags = [
+        ("v1.0.0", "1.0.0"),
+        ("v1.1.0", "1.1.0"),
+        ("1.2.0-alpine", "1.2.0"),
+        ("1.3.0_b", "1.3.0+b"),
+        ("2.0.0", "2.0.0"),
+    ];
+    for (tag, version) in tags {
+        let chart = plain_chart("shop", version, &[("values.yaml", "a: 1\n")]);
+        catalogue.registry.push(PLACE, tag, HELM_LAYER, &chart);
+    }
+    catalogue.registry.tags(PLACE, &tags.map(|(tag, _)| tag));
+    catalogue.sync().await;
+    let store = Arc::clone(&catalogue.store);
+    let status = store.repos().expect("the database").remove(0);
+    let source = |tag: &str| -> ApplicationSource {
+        let repo_url = format!("{}/acme", catalogue.registry.host());
+        let source = json!({"repoURL": repo_url, "chart": "web", "targetRevision": tag});
+        serde_json::from_value(source).expect("a source")
+    };
+    let origin = Origin::of(&store, &source("v1.0.0")).expect("the database");
+    let origin = origin.expect("it is found by its address");
+    assert_eq!(origin.chart.name, "shop");
+    let repo = &origin.chart.repo;
+    let visitor = || RepoSpec::visitor(Arc::clone(&store), &status, repo).expect("a visitor");
+
+    for (tag, version) in tags {
+        let revision = tag.replace('_', "+");
+        let known = origin.installed(&revision).expect("a version");
+        assert_eq!(known.version, version);
+        let install = Install::default();
+        let preview = install.preview(&visitor(), &origin, ("acme", known)).await;
+        let app = preview.expect("it renders").application;
+        let written = app.spec.source.as_ref().expect("a source");
+        assert_eq!(written.target_revision, revision);
+        assert_eq!(written.chart, "web");
+        let noted =
+            |key: &str| app.metadata.annotations[&format!("catalog.tiphys.dev/{key}")].clone();
+        assert_eq!([noted("chart"), noted("version")], ["web", &revision]);
+
+        let newest = (version != "2.0.0").then_some("2.0.0");
+        assert_eq!(origin.newer(&revision).as_deref(), newest, "{revision}");
+        let wanted = Wanted {
+            source: source("v1.0.0"),
+            installed: "v1.0.0".to_owned(),
+            version: Some(version.to_owned()),
+            facts: Facts {
+                name: "web".to_owned(),
+                namespace: "web".to_owned(),
+                ..Facts::default()
+            },
+            ..Wanted::default()
+        };
+        let plan = plan(Arc::clone(&store), &visitor(), &origin, wanted).await;
+        let plan = plan.expect("a plan");
+        assert_eq!(plan.source.target_revision, revision);
+        assert_eq!([&*plan.from, &*plan.to], ["1.0.0", version]);
+        assert!(plan.before.is_some(), "{:?}", plan.notes);
+    }
 }

@@ -12,7 +12,7 @@ use tiphys_catalog::{
     release::{
         Chosen, Facts, Origin, annotations,
         merge::{Prefer, merge},
-        newer, parse_values,
+        parse_values,
         upgrade::{Plan, Wanted, plan},
     },
     sync::CatalogSync,
@@ -250,7 +250,7 @@ async fn upgrade_without_current() {
     let origin = |store: &Store| Origin::of(store, &installed).expect("the database");
     let offered = |store: &Store| {
         let origin = origin(store)?;
-        newer(&origin.chart, "1.0.0")
+        origin.newer("1.0.0")
     };
     // Whoever lists updates remembers the defaults.
     let known = origin(&world.store).expect("known");

@@ -140,7 +140,7 @@ impl<'a> Chosen<'a> {
         origin: Option<&(&Origin, String, String)>,
     ) -> BTreeMap<String, String> {
         if let Some((origin, repository, digest)) = origin {
-            return annotations(repository, &origin.chart.name, version, digest);
+            return annotations(repository, &origin.place().1, version, digest);
         }
         // The repository's name still holds, if there is one.
         let mut all = annotations("", self.name(), version, "");

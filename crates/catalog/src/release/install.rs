@@ -41,20 +41,21 @@ impl Install {
         &self,
         origin: &Origin,
         repository: &str,
-        (version, digest): (&str, &str),
+        version: &ChartVersion,
+        digest: &str,
     ) -> Value {
-        let chart = &origin.chart;
-        let name = or(&self.name, &chart.name);
+        let name = or(&self.name, &origin.chart.name);
         let mut helm = json!({"releaseName": name});
         if !self.values.is_empty() {
             helm["valuesObject"] = self.values.clone().into();
         }
-        let (url, chart_name) = super::address(chart, origin.is_registry);
+        let (url, chart) = origin.place();
+        let revision = origin.revision(version);
         let mut policy = json!({"syncOptions": ["CreateNamespace=true"]});
         if self.auto_sync {
             policy["automated"] = json!({});
         }
-        let mut annotations = annotations(repository, &chart.name, version, digest);
+        let mut annotations = annotations(repository, &chart, revision, digest);
         annotations.retain(|_, value| !value.is_empty());
         json!({
             "apiVersion": API_VERSION,
@@ -64,8 +65,8 @@ impl Install {
                 "project": or(&self.project, "default"),
                 "source": {
                     "repoURL": url,
-                    "chart": chart_name,
-                    "targetRevision": version,
+                    "chart": chart,
+                    "targetRevision": revision,
                     "helm": helm,
                 },
                 "destination": {
@@ -75,6 +76,14 @@ impl Install {
                 "syncPolicy": policy,
             },
         })
+    }
+
+    /// What the repository says of an archive; if it does not, what the archive is.
+    pub fn digest(version: &ChartVersion, archive: &[u8]) -> String {
+        match &*version.digest {
+            "" => sha256(archive),
+            digest => digest.to_owned(),
+        }
     }
 
     /// The Application and what it would apply. The archive must be the one that the catalogue
@@ -89,11 +98,8 @@ impl Install {
         (repository, version): (&str, &ChartVersion),
     ) -> Result<Preview, CatalogError> {
         let archive = visitor.archive(&origin.chart, version).await?;
-        let digest = match &*version.digest {
-            "" => sha256(&archive),
-            digest => digest.to_owned(),
-        };
-        let application = self.application(origin, repository, (&version.version, &digest));
+        let digest = Self::digest(version, &archive);
+        let application = self.application(origin, repository, version, &digest);
         let mut application: Application = serde_json::from_value(application)?;
         let source = application.spec.source.clone().unwrap_or_default();
         let facts = Facts {

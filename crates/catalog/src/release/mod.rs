@@ -14,7 +14,7 @@ mod text;
 pub mod upgrade;
 
 pub use chosen::Chosen;
-pub use origin::{ANNOTATION, Origin, address, annotations, newer};
+pub use origin::{ANNOTATION, Origin, annotations};
 pub use render::{Facts, Manifests, difference};
 
 use crate::CatalogError;

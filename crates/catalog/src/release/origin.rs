@@ -3,7 +3,7 @@
 use crate::{
     CatalogError, RepoId, Store,
     model::{Chart, ChartVersion},
-    store::Kept,
+    store::{Kept, KnownTag, tag_of},
 };
 use std::{cmp::Ordering, collections::BTreeMap};
 use tiphys_api::{repo_url::RepoUrl, source::ApplicationSource};
@@ -16,10 +16,21 @@ pub const ANNOTATION: &str = "catalog.tiphys.dev";
 pub struct Origin {
     pub repo: RepoId,
     pub chart: Chart,
-    pub is_registry: bool,
+    /// `None`: it is not in a registry.
+    tags: Option<BTreeMap<String, KnownTag>>,
 }
 
 impl Origin {
+    /// # Errors
+    /// The database fails.
+    pub fn new(store: &Store, repo: RepoId, chart: Chart) -> Result<Self, CatalogError> {
+        let tags = match store.is_registry(&repo)? {
+            true => Some(store.tags(&repo, &chart.id)?),
+            false => None,
+        };
+        Ok(Self { repo, chart, tags })
+    }
+
     /// `None`: no repository of the catalogue has the chart. It is recognized by its address: a
     /// chart of the same name elsewhere is another one.
     ///
@@ -35,12 +46,27 @@ impl Origin {
             let Some(chart) = store.chart(&found.repo, &found.chart_id)? else {
                 continue;
             };
-            let origin = Self {
-                is_registry: store.is_registry(&found.repo)?,
-                repo: found.repo,
-                chart,
-            };
+            let origin = Self::new(store, found.repo, chart)?;
             // Another repository with the same address has the same charts.
+            if origin.address() == wanted {
+                return Ok(Some(origin));
+            }
+        }
+        Self::at(store, &wanted)
+    }
+
+    /// The chart of a registry at an address: it may call itself otherwise.
+    fn at(store: &Store, wanted: &str) -> Result<Option<Self>, CatalogError> {
+        for status in store.repos()? {
+            let base = format!("{}/", whole(&status.url, ""));
+            let Some(path) = wanted.strip_prefix(&base) else {
+                continue;
+            };
+            let id = format!("{}/{}", status.id.name, path.replace('/', "%2F"));
+            let Some(chart) = store.chart(&status.id, &id)? else {
+                continue;
+            };
+            let origin = Self::new(store, status.id, chart)?;
             if origin.address() == wanted {
                 return Ok(Some(origin));
             }
@@ -48,9 +74,34 @@ impl Origin {
         Ok(None)
     }
 
+    /// The repository and the chart's name as the source of an Application writes them: registries
+    /// without a scheme, with all of the path but its end.
+    pub fn place(&self) -> (String, String) {
+        address(&self.chart, self.tags.is_some())
+    }
+
+    /// What a source says for a version: the tag of a registry, which need not be the version that
+    /// the chart says it has.
+    pub fn revision<'a>(&'a self, version: &'a ChartVersion) -> &'a str {
+        let tag = self.tags.as_ref().and_then(|tags| tag_of(tags, version));
+        // A registry cannot have a `+` in a tag: Helm writes `_`, and reads it as one.
+        let is_written_so = |tag: &&str| tag.replace('_', "+") != version.version;
+        tag.filter(is_written_so).unwrap_or(&version.version)
+    }
+
+    /// The newest version after the one of a revision. Prereleases count only for those that have
+    /// one.
+    pub fn newer(&self, revision: &str) -> Option<String> {
+        let installed = self.installed(revision);
+        newer(
+            &self.chart,
+            installed.map_or(revision, |known| &known.version),
+        )
+    }
+
     /// Repository and chart in one canonical form.
     pub fn address(&self) -> String {
-        let (url, name) = address(&self.chart, self.is_registry);
+        let (url, name) = self.place();
         whole(&url, &name)
     }
 
@@ -82,8 +133,14 @@ impl Origin {
         versions.find(|known| known.version == version)
     }
 
-    /// The same of a revision that may have a `v` in front, as Helm reads versions.
-    pub(super) fn installed(&self, revision: &str) -> Option<&ChartVersion> {
+    /// The same of a revision, which is a tag or may have a `v` in front, as Helm reads versions.
+    pub fn installed(&self, revision: &str) -> Option<&ChartVersion> {
+        let tags = self.tags.as_ref();
+        if let Some(tag) = tags.and_then(|tags| tags.get(revision))
+            && let Some(version) = self.version(&tag.version)
+        {
+            return Some(version);
+        }
         self.version(revision).or_else(|| {
             let wanted = Version::parse(revision).ok()?;
             let mut versions = self.chart.versions.iter();
@@ -106,9 +163,7 @@ fn whole(url: &str, name: &str) -> String {
     RepoUrl::parse(&url).map_or_else(|_| url.clone(), |url| url.canonical())
 }
 
-/// The repository and the chart's name as the source of an Application writes them: registries
-/// without a scheme, with all of the path but its end.
-pub fn address(chart: &Chart, is_registry: bool) -> (String, String) {
+fn address(chart: &Chart, is_registry: bool) -> (String, String) {
     if !is_registry {
         return (chart.repo.url.clone(), chart.name.clone());
     }
@@ -119,8 +174,7 @@ pub fn address(chart: &Chart, is_registry: bool) -> (String, String) {
     (url.to_owned(), name.to_owned())
 }
 
-/// The newest version after this one. Prereleases count only for those that have one.
-pub fn newer(chart: &Chart, version: &str) -> Option<String> {
+fn newer(chart: &Chart, version: &str) -> Option<String> {
     let current = Version::parse(version).ok()?;
     let versions = chart.versions.iter();
     let versions = versions.filter_map(|known| Version::parse(&known.version).ok());
@@ -243,7 +297,7 @@ mod tests {
             let origin = Origin {
                 repo: RepoId::default(),
                 chart: chart(url, "r/web", &[]),
-                is_registry,
+                tags: is_registry.then(BTreeMap::new),
             };
             assert_eq!(
                 origin.address() == whole(repo_url, name),
@@ -258,7 +312,7 @@ mod tests {
         let origin = Origin {
             repo: RepoId::default(),
             chart: chart("https://x", "r/web", &["1.2.0", "v1.1.0", "1.0.0+b"]),
-            is_registry: false,
+            tags: None,
         };
         for (revision, found) in [
             ("1.2.0", Some("1.2.0")),

@@ -5,7 +5,7 @@
 use super::{
     Chosen, Facts, Manifests, Origin,
     merge::{self, Conflict, Merged, Prefer, Values},
-    newer, parse_values, schema, text,
+    parse_values, schema, text,
 };
 use crate::{
     CatalogError, RepoId, Store, blocking, model::ChartVersion, repository::sha256, store::Kept,
@@ -137,6 +137,7 @@ pub async fn plan(
     };
     let planning = Planning {
         store,
+        revision: origin.revision(&to).to_owned(),
         address: origin.address(),
         repo: origin.repo.clone(),
         from: from.map_or_else(|| wanted.installed.clone(), |from| from.version),
@@ -150,11 +151,11 @@ pub async fn plan(
 fn target<'a>(origin: &'a Origin, wanted: &Wanted) -> Result<&'a ChartVersion, CatalogError> {
     let name = &origin.chart.name;
     if let Some(version) = &wanted.version {
-        let found = origin.version(version);
+        let found = origin.installed(version);
         let absent = || CatalogError::NotFound(format!("version {version:?} of chart {name:?}"));
         return found.ok_or_else(absent);
     }
-    let newest = newer(&origin.chart, &wanted.installed);
+    let newest = origin.newer(&wanted.installed);
     let found = newest.as_ref().and_then(|version| origin.version(version));
     found.ok_or_else(|| {
         CatalogError::Invalid(format!(
@@ -176,6 +177,8 @@ struct Planning {
     repo: RepoId,
     from: String,
     to: ChartVersion,
+    /// What the source says for it.
+    revision: String,
     wanted: Wanted,
     notes: Vec<String>,
 }
@@ -208,7 +211,7 @@ impl Planning {
             self.parameters(old, &helm.parameters, &theirs, &mut merged)?;
         }
         let mut source = self.wanted.source.clone();
-        source.target_revision.clone_from(&self.to.version);
+        source.target_revision.clone_from(&self.revision);
         self.put_values(&mut source, &mut merged, is_text);
         let is_open = |conflict: &&Conflict| !merge::has(&self.wanted.decided, &conflict.path);
         let undecided = merged.conflicts.iter().filter(is_open).cloned().collect();

@@ -25,7 +25,7 @@ pub use postgres::PostgresOptions;
 pub use read::VersionOf;
 pub use repos::{RepoState, RepoStatus};
 pub(crate) use sections::StoredSection;
-pub(crate) use tags::KnownTag;
+pub(crate) use tags::{KnownTag, tag_of};
 pub use tls::{Ssl, SslMode};
 
 use crate::CatalogError;

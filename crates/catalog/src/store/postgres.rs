@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tiphys_repo::Secret;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::error::Elapsed};
 use tokio_postgres::{
     Client, Config, Statement,
     types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
@@ -146,7 +146,14 @@ impl Postgres {
             is_lost: false,
         };
         match work(&mut running) {
-            Ok(done) => running.script("COMMIT").map(|()| done),
+            Ok(done) => {
+                let committed = running.script("COMMIT");
+                if committed.is_err() {
+                    // Where the transaction stands is unknown: the next call gets a new connection.
+                    *kept = None;
+                }
+                committed.map(|()| done)
+            }
             Err(e) => {
                 if running.is_lost || running.script("ROLLBACK").is_err() {
                     *kept = None;
@@ -169,10 +176,11 @@ struct Running<'c> {
 async fn answered<T>(
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, CatalogError> {
-    match tokio::time::timeout(ANSWER, answer).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(silent()),
-    }
+    said(tokio::time::timeout(ANSWER, answer).await)
+}
+
+fn said<T>(answer: Result<Result<T, tokio_postgres::Error>, Elapsed>) -> Result<T, CatalogError> {
+    Ok(answer.map_err(|_| silent())??)
 }
 
 fn silent() -> CatalogError {
@@ -187,15 +195,9 @@ fn wait<T>(
     if *is_lost {
         return Err(silent());
     }
-    runtime.block_on(async {
-        match tokio::time::timeout(ANSWER, answer).await {
-            Ok(answer) => Ok(answer?),
-            Err(_) => {
-                *is_lost = true;
-                Err(silent())
-            }
-        }
-    })
+    let answer = runtime.block_on(async { tokio::time::timeout(ANSWER, answer).await });
+    *is_lost = answer.is_err();
+    said(answer)
 }
 
 impl Running<'_> {

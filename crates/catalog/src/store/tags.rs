@@ -3,7 +3,7 @@
 //! Main type: [`KnownTag`].
 
 use super::{Row, Store, sql::values};
-use crate::{CatalogError, repository::RepoId};
+use crate::{CatalogError, model::ChartVersion, repository::RepoId};
 use std::collections::BTreeMap;
 
 /// A tag that was read.
@@ -15,6 +15,18 @@ pub(crate) struct KnownTag {
     pub digest: String,
     /// When the registry was asked for the digest; milliseconds since 1970.
     pub looked_at: i64,
+}
+
+/// The tag that has this version of a chart: the one with its digest, if several have it.
+pub(crate) fn tag_of<'t>(
+    tags: &'t BTreeMap<String, KnownTag>,
+    version: &ChartVersion,
+) -> Option<&'t str> {
+    let mut of_version = tags.iter().filter(|(_, of)| of.version == version.version);
+    let same = of_version
+        .clone()
+        .find(|(_, of)| of.digest == version.digest);
+    same.or_else(|| of_version.next()).map(|(tag, _)| &**tag)
 }
 
 impl Store {

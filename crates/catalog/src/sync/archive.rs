@@ -7,6 +7,7 @@ use super::{
 use crate::{
     CatalogError, blocking,
     model::{Chart, ChartVersion},
+    store::tag_of,
 };
 use tiphys_repo::Known;
 
@@ -47,12 +48,7 @@ impl CatalogSync {
         let tags = self
             .with_store(move |store, repository| store.tags(&repository.id, &chart_id))
             .await?;
-        let mut of_version = tags.iter().filter(|(_, of)| of.version == version.version);
-        let tag = of_version
-            .clone()
-            .find(|(_, of)| of.digest == version.digest);
-        let tag = tag.or_else(|| of_version.next());
-        let tag = tag.map_or(&version.version, |(tag, _)| tag);
+        let tag = tag_of(&tags, version).unwrap_or(&version.version);
         let name = chart.path();
         let pulled = patiently(|| source.remote.chart(&name, tag)).await?;
         let pulled = pulled.ok_or_else(absent)?;

@@ -104,17 +104,16 @@ impl Reach {
         let found = read_charts(move || {
             let status = of.repo(&repo)?;
             let chart = of.chart(&repo, &chart_id)?;
-            Ok((status, chart, of.is_registry(&repo)?))
+            let origin = chart
+                .map(|chart| Origin::new(&of, repo, chart))
+                .transpose()?;
+            Ok((status, origin))
         });
-        let (status, chart, is_registry) = found.await?;
+        let (status, origin) = found.await?;
         let status = status.ok_or_else(ApiError::denied)?;
         ask::<Get>(guard, &status.url)?;
         let absent = || ApiError::not_found(format!("chart {path:?} is not in the catalogue"));
-        let origin = Origin {
-            repo: status.id,
-            chart: chart.ok_or_else(absent)?,
-            is_registry,
-        };
+        let origin = origin.ok_or_else(absent)?;
         Ok(Authorized::new(KnownChart { store, origin }))
     }
 

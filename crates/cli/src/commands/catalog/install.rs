@@ -27,7 +27,7 @@ use tiphys_api::{
 use tiphys_catalog::{
     CatalogError, RepoSpec, Store,
     model::{Chart, ChartVersion},
-    release::{Origin, schema},
+    release::{Origin, install::Install as Wanted, schema},
 };
 use tiphys_render::helm::{
     HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, chart::Chart as HelmChart,
@@ -76,42 +76,53 @@ pub struct Install {
 impl Install {
     pub async fn run(self, store: Arc<Store>, args: &ConnectArgs) -> Result<(), Failure> {
         let opened = Opened::new(&store, &self.chart)?;
-        let version = opened.version(self.version.as_deref())?;
-        let is_registry = store.is_registry(&opened.id).map_err(failed)?;
+        let origin = Origin::new(&store, opened.id.clone(), opened.chart.clone());
+        let origin = origin.map_err(failed)?;
+        let wanted = self.version.as_deref();
+        let known = wanted.and_then(|wanted| origin.installed(wanted));
+        let version = known.map_or_else(|| opened.version(wanted), Ok)?;
         let is_ours = is_ours(&store, &opened.id)?;
         let values = self.values.read(&Limits::default());
         let values = values.map_err(|e| Failure::error(e.to_string()))?;
         let named = (opened.chart.name.clone(), version.version.clone());
-        let (manifests, application, notes) = match self.fetch(store, &opened, version).await {
-            Ok(archive) => {
-                let manifests = self.rendered(&archive, &opened.chart, &values);
-                let (manifests, unknown) = manifests.map_err(|e| {
-                    let (name, version) = (&opened.chart.name, &version.version);
-                    Failure::error(format!("{name} {version} cannot be installed: {e}"))
-                })?;
-                let of = (version.version.clone(), version.digest.clone());
-                let mut application = self.application(opened, is_registry, (&of.0, &of.1), values);
-                let notes = unknown.iter().map(|reference| schema::note(reference));
-                let notes: Vec<String> = notes.collect();
-                if !notes.is_empty() {
-                    // Else nobody could render it.
-                    application["spec"]["source"]["helm"]["skipSchemaValidation"] = true.into();
+        let (manifests, application, notes) =
+            match self.fetch(Arc::clone(&store), &opened, version).await {
+                Ok(archive) => {
+                    let manifests = self.rendered(&archive, &opened.chart, &values);
+                    let (manifests, unknown) = manifests.map_err(|e| {
+                        let (name, version) = (&opened.chart.name, &version.version);
+                        Failure::error(format!("{name} {version} cannot be installed: {e}"))
+                    })?;
+                    let digest = Wanted::digest(version, &archive);
+                    let repository = called(&opened.id);
+                    let install = self.wanted(values);
+                    let mut application =
+                        install.application(&origin, &repository, version, &digest);
+                    let notes = unknown.iter().map(|reference| schema::note(reference));
+                    let notes: Vec<String> = notes.collect();
+                    if !notes.is_empty() {
+                        // Else nobody could render it.
+                        application["spec"]["source"]["helm"]["skipSchemaValidation"] = true.into();
+                    }
+                    (manifests, application, notes)
                 }
-                (manifests, application, notes)
-            }
-            // The credentials of a cluster's repositories are in the cluster.
-            Err(CatalogError::Repo(e)) if !is_ours => {
-                let asked = self.by_control_plane(&opened, version, &values, args);
-                asked.await.map_err(|why| better(why, e.into()))?
-            }
-            Err(e) => return Err(failed(e)),
-        };
+                // The credentials of a cluster's repositories are in the cluster.
+                Err(CatalogError::Repo(e)) if !is_ours => {
+                    let asked = self.by_control_plane(&opened, version, &values, args);
+                    asked.await.map_err(|why| better(why, e.into()))?
+                }
+                Err(e) => return Err(failed(e)),
+            };
         for note in &notes {
             eprintln!("note: {note}");
         }
         if self.preview {
             output::print(&manifests);
             return Ok(());
+        }
+        if self.create || self.git.commit_to.is_some() {
+            // Its defaults: an upgrade compares with them when no repository has them any more.
+            origin.keep(&store, &named.1).map_err(failed)?;
         }
         if let Some(url) = &self.git.commit_to {
             return self.committed(url, &application, &named).await;
@@ -220,28 +231,15 @@ impl Install {
         Ok((manifests, unknown))
     }
 
-    fn application(
-        &self,
-        opened: Opened,
-        is_registry: bool,
-        (version, digest): (&str, &str),
-        values: Values,
-    ) -> Value {
-        let install = tiphys_catalog::release::install::Install {
+    fn wanted(&self, values: Values) -> Wanted {
+        Wanted {
             name: self.name.clone().unwrap_or_default(),
             project: self.project.clone(),
             dest_server: self.dest_server.clone(),
             dest_namespace: self.dest_namespace.clone().unwrap_or_default(),
             values,
             auto_sync: self.auto_sync,
-        };
-        let origin = Origin {
-            repo: opened.id,
-            chart: opened.chart,
-            is_registry,
-        };
-        let repository = called(&origin.repo);
-        install.application(&origin, &repository, (version, digest))
+        }
     }
 
     /// Whether the project permits it is decided there.

@@ -63,7 +63,9 @@ impl Rollback {
             return Err(Failure::error("nothing was changed"));
         }
         let origin = Origin::of(&store, &before).map_err(failed)?;
-        let digest = origin.as_ref().and_then(|origin| origin.version(&version));
+        let digest = origin
+            .as_ref()
+            .and_then(|origin| origin.installed(&version));
         let digest = digest.map_or(String::new(), |version| version.digest.clone());
         let known = origin
             .as_ref()

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tiphys_api::{Application, rpc::application::ApplicationQuery};
 use tiphys_catalog::{
     Store,
-    release::{Chosen, Origin, newer},
+    release::{Chosen, Origin},
 };
 
 /// List the Applications whose chart has a newer version in the catalogue
@@ -109,7 +109,7 @@ fn of(application: &Application, store: &Store) -> Result<Vec<Update>, Failure> 
             continue;
         };
         origin.keep(store, version).map_err(failed)?;
-        if let Some(newest) = newer(&origin.chart, version) {
+        if let Some(newest) = origin.newer(version) {
             let chart = format!("{}/{}", called(&origin.repo), origin.chart.name);
             updates.push(named(chart, newest));
         }

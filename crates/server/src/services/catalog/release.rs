@@ -22,7 +22,7 @@ use tiphys_catalog::{
         Chosen, Facts, Origin,
         install::Install,
         merge::Prefer,
-        newer, parse_values,
+        parse_values,
         upgrade::{self, Wanted},
     },
 };
@@ -34,7 +34,7 @@ pub(crate) fn version_of<'a>(
 ) -> Result<&'a ChartVersion, ApiError> {
     let found = match wanted {
         "" => origin.chart.versions.first(),
-        wanted => origin.version(wanted),
+        wanted => origin.installed(wanted),
     };
     found.ok_or_else(|| {
         let name = &origin.chart.name;
@@ -63,7 +63,7 @@ pub async fn install(
     };
     let version = version_of(&known.origin, &q.chart.version)?;
     // Asked before anything is fetched for it.
-    let planned = install.application(&known.origin, "", (&version.version, ""));
+    let planned = install.application(&known.origin, "", version, "");
     let planned: Application =
         serde_json::from_value(planned).map_err(|e| ApiError::internal(e.to_string()))?;
     let planned = guard.create(planned)?;
@@ -114,7 +114,7 @@ pub async fn updates(
             });
             let known = keeping.await?;
             let origin = &known.origin;
-            if let Some(newest) = newer(&origin.chart, version) {
+            if let Some(newest) = origin.newer(version) {
                 let chart = format!("{}/{}", called(&origin.repo), origin.chart.path());
                 items.push(named(chart, newest));
             }
