@@ -9,10 +9,11 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpStream,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 use tempfile::TempDir;
+use tiphys_gocompat::yaml;
 use tiphys_testkit::{Ended, Repo, namespaced};
 
 /// A command with the test's kubeconfig and a home of its own.
@@ -220,7 +221,48 @@ pub fn commands_need_no_server(world: &mut World) {
     });
     assert_eq!(run(&["proj", "list", "-o", "name"]), "default\n");
 
+    // Report 21: the rights of the kubeconfig decide, also in other namespaces.
+    let mut other = world.application("web", &repo.url(), "app", &json!({}));
+    other["metadata"]["finalizers"] = json!([]);
+    other["spec"]["project"] = "outside".into();
+    let project = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "outside"},
+        "spec": {"sourceRepos": ["*"], "sourceNamespaces": [world.namespace],
+            "destinations": [{"server": "*", "namespace": "*"}]},
+    });
+    let projects = namespaced("argoproj.io/v1alpha1", "argocd", "appprojects");
+    world.kube.create(&projects, &project);
+    let others = namespaced("argoproj.io/v1alpha1", &world.namespace, "applications");
+    world.kube.create(&others, &other);
+    let name = format!("{}/web", world.namespace);
+    let shown = run(&["app", "get", &name, "--core", "-o", "json"]);
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(shown["metadata"]["namespace"], *world.namespace);
+
+    // Where no installation is, no Applications are not the answer.
+    let elsewhere = in_namespace(&kubeconfig, home.path(), "kube-public");
+    let nowhere = attempt(&elsewhere, home.path(), &["app", "list", "--core"]);
+    assert_eq!(nowhere.code, Some(20), "{nowhere:?}");
+    for part in ["argocd-cm", "kube-public", "set-context"] {
+        assert!(nowhere.stderr.contains(part), "{nowhere:?}");
+    }
+    let version = output(&elsewhere, home.path(), &["version", "--client", "--short"]);
+    assert!(version.starts_with("tiphys: "), "{version}");
+
     page_is_served(&kubeconfig, home.path());
+}
+
+/// The same kubeconfig with another namespace in its context.
+fn in_namespace(kubeconfig: &Path, home: &Path, namespace: &str) -> PathBuf {
+    let text = fs::read_to_string(kubeconfig).expect("it is there");
+    let parsed = yaml::parse_document(&text, &yaml::Limits::default(), yaml::Duplicates::LastWins);
+    let mut config = parsed.expect("a kubeconfig");
+    for context in config["contexts"].as_array_mut().expect("contexts") {
+        context["context"]["namespace"] = namespace.into();
+    }
+    let path = home.join(format!("{namespace}.kubeconfig"));
+    fs::write(&path, config.to_string()).expect("written");
+    path
 }
 
 /// The dashboard's page, until it is told to end.

@@ -94,6 +94,11 @@ pub struct Target {
 }
 
 impl KubeArgs {
+    /// The context that was chosen on the command line.
+    pub fn context(&self) -> Option<&str> {
+        self.context.as_deref()
+    }
+
     /// Connects and discovers the kinds.
     pub async fn connect(&self) -> Result<Target, Trouble> {
         let cluster = Cluster::connect(self.options())

@@ -7,13 +7,17 @@
 use super::ServerArgs;
 use crate::{commands::KubeArgs, roles::argocd::named};
 use clap::Parser;
+use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
+use tiphys_cluster::{Cluster, request::Call};
 use tiphys_server::{Options, Tls};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 /// The namespace of an installation, where the kubeconfig does not name one.
 const NAMESPACE: &str = "argocd";
+
+const SETTINGS: &str = "argocd-cm";
 
 const WITHOUT_REDIS: &str = "trees, differences and states of clusters are in the Redis of the \
                              controllers: REDIS_SERVER names it";
@@ -49,7 +53,12 @@ pub async fn start(
     if args.plane.kube.namespace().is_none() && namespace == "default" {
         NAMESPACE.clone_into(&mut namespace);
     }
-    let others = named(&args.application_namespaces);
+    check(&cluster, &namespace, args.plane.kube.context()).await?;
+    let mut others = named(&args.application_namespaces);
+    if others.is_empty() && may_list_all(&cluster).await? {
+        // The rights of the kubeconfig decide, and nobody else's.
+        others.push("*".to_owned());
+    }
     let place = (cluster, namespace.clone());
     let mut begun = args.plane.begin(place, others, Default::default()).await?;
     begun
@@ -76,6 +85,46 @@ pub async fn start(
         stop,
         serving,
     })
+}
+
+/// That there is an installation: what is not there must not look like one without Applications.
+async fn check(cluster: &Cluster, namespace: &str, context: Option<&str>) -> anyhow::Result<()> {
+    let settings = format!("/api/v1/namespaces/{namespace}/configmaps/{SETTINGS}");
+    match cluster.http().json::<Value>(&Call::get(&settings)).await {
+        Err(e) if e.is_not_found() => {}
+        // What may not be read may be there.
+        _ => return Ok(()),
+    }
+    let apps = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications?limit=1");
+    let apps = cluster.http().json::<Value>(&Call::get(&apps)).await;
+    let has_some = |list: Value| {
+        list["items"]
+            .as_array()
+            .is_some_and(|items| !items.is_empty())
+    };
+    if apps.is_ok_and(has_some) {
+        return Ok(());
+    }
+    let context = match context {
+        Some(context) => format!("context {context:?}"),
+        None => "the current context".to_owned(),
+    };
+    anyhow::bail!(
+        "configmap \"{SETTINGS}\" not found in namespace {namespace:?} of {context}, and no \
+         Applications: name the namespace of the installation in the kubeconfig (kubectl config \
+         set-context --current --namespace NAMESPACE), or choose another context with --kube-context"
+    )
+}
+
+/// Whether the kubeconfig's user may see the Applications of all namespaces.
+async fn may_list_all(cluster: &Cluster) -> anyhow::Result<bool> {
+    let all = Call::get("/apis/argoproj.io/v1alpha1/applications?limit=1");
+    match cluster.http().json::<Value>(&all).await {
+        Ok(_) => Ok(true),
+        // Without the definition there are none, which is told where they are read.
+        Err(e) if e.is_forbidden() || e.is_not_found() => Ok(false),
+        Err(e) => Err(e.into()),
+    }
 }
 
 impl Headless {
