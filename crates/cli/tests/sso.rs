@@ -12,7 +12,11 @@ use std::{
     process::{Command, Stdio},
     time::{SystemTime, UNIX_EPOCH},
 };
-use tiphys_testkit::{Api, Options, PATIENCE, Tiphys, charts::FileServer, eventually, free_port};
+use tiphys_testkit::{
+    Api, Options, PATIENCE, Tiphys,
+    charts::{Answer, FileServer},
+    eventually, free_port,
+};
 
 fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -69,6 +73,9 @@ fn cli(config: &Path, words: &[&str]) -> Command {
         .arg("--config")
         .arg(config)
         .env_remove("ARGOCD_OPTS")
+        // Report 20: what is on this machine is never asked through a proxy. Nothing listens there.
+        .env("HTTP_PROXY", "http://127.0.0.1:9")
+        .env("ALL_PROXY", "http://127.0.0.1:9")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -176,6 +183,22 @@ fn the_command_line_signs_in_with_a_browser() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("access_denied: no"), "{said}");
     assert!(!config.exists());
+
+    // Report 26: the remedy is told, and the code is used once.
+    let refusal = Answer {
+        status: 401,
+        ..Answer::from("{\"error\": \"invalid_client\"}")
+    };
+    provider.server.serve("/token", refusal);
+    provider.server.paths();
+    let (code, said) = browse(&config, &login, "code=zero");
+    assert_eq!(code, Some(1), "{said}");
+    for part in ["Register \\\"argo-cli\\\"", "public client", "cliClientID"] {
+        assert!(said.contains(part), "{said}");
+    }
+    let asked = provider.server.paths();
+    let tokens = asked.iter().filter(|path| *path == "/token").count();
+    assert_eq!(tokens, 1, "{asked:?}");
 
     provider.gives("ann@example.com", 3600, None);
     let (code, said) = browse(&config, &login, "code=one");

@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 use tiphys_api::rpc::settings::{Claim, Settings, SettingsQuery};
-use tiphys_server::sso::oidc::{self, Discovery, Tokens, letters};
+use tiphys_server::sso::oidc::{self, Discovery, OidcError, Tokens, letters};
 use tokio::{net::TcpListener, sync::mpsc};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -172,9 +172,8 @@ async fn provider(connection: Connection) -> Result<Provider, Failure> {
     let client = reqwest::Client::builder()
         .redirect(Policy::none())
         .timeout(TIMEOUT)
-        .tls_danger_accept_invalid_certs(insecure && is_server)
-        .build()
-        .map_err(|e| Failure::error(e.to_string()))?;
+        .tls_danger_accept_invalid_certs(insecure && is_server);
+    let client = oidc::client_for(client, &issuer).map_err(|e| Failure::error(e.to_string()))?;
     let discovery = oidc::metadata(&client, &issuer)
         .await
         .map_err(|e| Failure::error(format!("failed to query provider {issuer:?}: {e}")))?;
@@ -223,13 +222,26 @@ impl Provider {
 
     async fn tokens(&self, form: &[(&str, &str)]) -> Result<Tokens, Failure> {
         let url = &self.discovery.token_endpoint;
-        let tokens = oidc::tokens(self.client.post(url), url, form)
-            .await
-            .map_err(|e| Failure::fatal(e.to_string()))?;
+        let tokens = oidc::tokens(self.client.post(url), url, form).await;
+        let tokens = tokens.map_err(|e| Failure::fatal(self.why(&e)))?;
         if tokens.id_token.is_empty() {
             return Err(Failure::fatal("no id_token in token response"));
         }
         Ok(tokens)
+    }
+}
+
+impl Provider {
+    /// What a refusal means here, where no secret is sent.
+    fn why(&self, e: &OidcError) -> String {
+        match e {
+            OidcError::Refused { code, .. } if code == "invalid_client" => format!(
+                "{e}: the command line has no secret. Register {:?} as a public client (with PKCE) \
+                 at the provider, or a second client, and name that in cliClientID of oidc.config",
+                self.client_id
+            ),
+            _ => e.to_string(),
+        }
     }
 }
 

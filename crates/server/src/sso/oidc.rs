@@ -6,9 +6,10 @@
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use rand::{Rng as _, distr::Alphanumeric};
-use reqwest::{Client, RequestBuilder, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, RequestBuilder, StatusCode, Url};
 use serde::{Deserialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
+use std::net::IpAddr;
 
 /// The largest answer that is read, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
@@ -159,6 +160,20 @@ pub async fn tokens(
         return Err(fault(url, status.to_string()));
     }
     Ok(tokens)
+}
+
+/// A client for one provider: what is on this machine is never asked through the proxy of the
+/// environment.
+pub fn client_for(builder: ClientBuilder, url: &str) -> reqwest::Result<Client> {
+    let is_here = Url::parse(url).is_ok_and(|url| {
+        let host = url.host_str().unwrap_or_default();
+        let address = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    });
+    match is_here {
+        true => builder.no_proxy().build(),
+        false => builder.build(),
+    }
 }
 
 fn fault(url: &str, why: String) -> OidcError {

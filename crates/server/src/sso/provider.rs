@@ -101,8 +101,12 @@ impl Provider {
             let bundle = reqwest::Certificate::from_pem_bundle(config.root_ca.as_bytes());
             builder = builder.tls_certs_merge(bundle.map_err(failed)?);
         }
+        let asked = match config.is_dex() {
+            true => dex,
+            false => &config.issuer,
+        };
         Ok(Self {
-            client: builder.build().map_err(failed)?,
+            client: oidc::client_for(builder, asked).map_err(failed)?,
             dex: dex.trim_end_matches('/').to_owned(),
             config,
             discovery: Mutex::default(),
