@@ -12,6 +12,9 @@ use crate::asset_syncer::CA_FILE;
 use serde_json::{Map, Value, json};
 use tiphys_api::AppRepository;
 
+/// How late a Job of a CronJob may start, in seconds.
+const STARTING_DEADLINE: i64 = 600;
+
 /// The objects of a repository, in the namespace of the options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
@@ -53,6 +56,8 @@ impl Wanted {
                 "spec": {
                     "schedule": schedule.crontab,
                     "concurrencyPolicy": options.concurrency_policy,
+                    // Without one, a CronJob that missed a hundred ticks never starts again.
+                    "startingDeadlineSeconds": STARTING_DEADLINE,
                     "successfulJobsHistoryLimit": options.successful_jobs,
                     "failedJobsHistoryLimit": options.failed_jobs,
                     "jobTemplate": {"spec": sync},

@@ -87,6 +87,13 @@ struct Reason {
     gone: bool,
 }
 
+impl Reason {
+    const GONE: Self = Self {
+        sync: false,
+        gone: true,
+    };
+}
+
 impl Merge for Reason {
     fn merge(&mut self, other: Self) {
         self.sync |= other.sync;
@@ -259,18 +266,26 @@ impl Controller {
     }
 }
 
+/// Whether an AppRepository was read as it is: a controller that starts does not read all of them
+/// again, which their CronJobs do in time.
+fn was_read(repository: &Value) -> bool {
+    let (meta, status) = (&repository["metadata"], &repository["status"]);
+    let number = |value: &Value| value.as_i64().unwrap_or_default();
+    let generation = number(&meta["generation"]);
+    generation > 0
+        && number(&status["observedGeneration"]) == generation
+        && number(&status["observedResyncRequests"])
+            == number(&repository["spec"]["resyncRequests"])
+}
+
 /// Whether a change of an AppRepository matters, as kubeapps sees it.
 fn of_repository(change: &Change<'_>) -> Option<Reason> {
-    let gone = Reason {
-        sync: false,
-        gone: true,
-    };
     let Some(now) = change.now else {
-        return Some(gone);
+        return Some(Reason::GONE);
     };
     let Some(before) = change.before else {
         return Some(Reason {
-            sync: true,
+            sync: !was_read(now),
             gone: false,
         });
     };
