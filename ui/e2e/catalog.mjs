@@ -11,7 +11,6 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-const REPOSITORIES = "/apis/kubeapps.com/v1alpha1/namespaces/default/apprepositories";
 const TEMPLATE = `apiVersion: v1
 kind: ConfigMap
 metadata:
@@ -97,9 +96,15 @@ export async function catalogScenario({ page, base, api, cluster, step, until, p
       await page.waitForSelector("text=The catalogue is empty");
     });
     await step("a repository is added, and its chart is found as one types", async () => {
-      const object = { apiVersion: "kubeapps.com/v1alpha1", kind: "AppRepository", metadata: { name: "team" }, spec: { type: "helm", url: charts.url, interval: "24h" } };
-      const made = await cluster(REPOSITORIES, "POST", object);
-      assert.equal(made.status, 201, made.text);
+      await page.click("text=Add repository…");
+      await page.fill("dialog [name=name]", "Team");
+      await page.fill("dialog [name=url]", charts.url);
+      await page.fill("dialog [name=interval]", "24h");
+      await page.click("dialog button[type=submit]");
+      assert.equal(await page.locator("dialog [name=name]:invalid").count(), 1);
+      await page.fill("dialog [name=name]", "team");
+      await page.click("dialog button[type=submit]");
+      await page.waitForSelector("dialog", { state: "detached" });
       await until("the chart is read", async () => ((await api("GET", "/api/v1/catalog/charts")).items ?? []).length === 1, 100);
       await page.reload();
       await page.fill(".catalog-search", "nothing like it");
@@ -120,6 +125,8 @@ export async function catalogScenario({ page, base, api, cluster, step, until, p
       await page.fill("dialog [name=destNamespace]", "shop");
       await page.fill("dialog [name=colour]", "blue");
       await page.waitForSelector("dialog pre >> text=blue");
+      await page.click("[data-for-git] summary");
+      await page.waitForSelector("[data-for-git] pre >> text=catalog.tiphys.dev/digest");
       await picture(page, "catalog-install-1280");
       await page.click("dialog button[type=submit]");
       await page.waitForURL(/applications/);
@@ -127,7 +134,7 @@ export async function catalogScenario({ page, base, api, cluster, step, until, p
     });
     await step("an upgrade names its conflict, and writes nothing before it is decided", async () => {
       charts.publish(2);
-      await api("POST", "/api/v1/catalog/repositories/default/team/sync", {});
+      await api("POST", "/api/v1/catalog/repositories/argocd/team/sync", {});
       await until("the newer version is offered", async () => ((await api("GET", "/api/v1/catalog/updates")).items ?? [])[0]?.newest === "1.1.0", 100);
       await page.goto(`${base}/catalog`);
       await page.click("[data-update=shop] button");
@@ -153,7 +160,7 @@ export async function catalogScenario({ page, base, api, cluster, step, until, p
     });
     await step("the origin is gone: what was fetched is still shown, and what failed is told", async () => {
       await charts.stop();
-      await api("POST", "/api/v1/catalog/repositories/default/team/sync", {});
+      await api("POST", "/api/v1/catalog/repositories/argocd/team/sync", {});
       await until("the failure is told", async () => Boolean(((await api("GET", "/api/v1/catalog/repositories")).items ?? [])[0]?.error), 100);
       await page.goto(`${base}/catalog`);
       await page.waitForSelector("text=failed");
@@ -162,8 +169,10 @@ export async function catalogScenario({ page, base, api, cluster, step, until, p
       await has({ colour: "blue", size: "1", version: "1.0.0" });
     });
     await step("a repository that is gone takes its chart along, and the Application stays", async () => {
-      const gone = await cluster(`${REPOSITORIES}/team`, "DELETE");
-      assert.equal(gone.status, 200, gone.text);
+      await page.goto(`${base}/catalog`);
+      await page.click("[data-repository=team] >> text=Remove");
+      await page.click("dialog button[type=submit]");
+      await page.waitForSelector("dialog", { state: "detached" });
       await until("the chart is gone", async () => ((await api("GET", "/api/v1/catalog/charts")).items ?? []).length === 0, 100);
       await page.goto(`${base}/catalog`);
       await page.waitForSelector("[data-update=shop] >> text=(origin gone)");

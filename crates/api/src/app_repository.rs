@@ -133,6 +133,12 @@ pub struct AppRepositoryStatus {
     /// Entries of the index that cannot be used.
     #[serde(skip_serializing_if = "crate::is_zero")]
     pub skipped: i64,
+    /// The first of the charts that cannot be used, or not as they are, with the reasons.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
+    pub problems: Vec<AppRepositoryProblem>,
     /// The end of the last complete sync.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_sync_time: Option<Time>,
@@ -143,6 +149,18 @@ pub struct AppRepositoryStatus {
     /// Why the last attempt failed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_error: String,
+}
+
+/// What is wrong with a chart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AppRepositoryProblem {
+    pub chart: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// `skipped`, `ambiguous`, `files` or `icon`.
+    pub kind: String,
+    pub reason: String,
 }
 
 /// `Ready`, `Syncing` or `Stalled`.

@@ -24,6 +24,8 @@ pub enum CatalogError {
     Document(#[from] serde_json::Error),
     #[error("{0} is not in the catalogue")]
     NotFound(String),
+    #[error("{0} exists already")]
+    Exists(String),
     #[error("{0}")]
     Invalid(String),
     #[error("{0}")]

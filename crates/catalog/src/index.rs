@@ -301,6 +301,9 @@ fn entry_of(value: &Value, form: Form) -> Result<Entry, String> {
     Ok(entry)
 }
 
+/// Versions of one chart: each has files, and all of them are in one document.
+const VERSIONS: usize = 10_000;
+
 fn chart_of(entries: &[Value], repository: &Repository) -> Parsed {
     let mut notes = Vec::new();
     let mut kept: Vec<(Option<Version>, Entry)> = Vec::new();
@@ -338,8 +341,20 @@ fn chart_of(entries: &[Value], repository: &Repository) -> Parsed {
     // Helm leaves what is no version in the opposite order.
     let (mut good, bad): (Vec<_>, Vec<_>) = kept.into_iter().partition(|(v, _)| v.is_some());
     good.sort_by(|(a, _), (b, _)| newest_first(a.as_ref(), b.as_ref()));
-    let kept: Vec<(Option<Version>, Entry)> =
+    let mut kept: Vec<(Option<Version>, Entry)> =
         good.into_iter().chain(bad.into_iter().rev()).collect();
+    if kept.len() > VERSIONS {
+        let reason = format!(
+            "it has {} versions: only the newest {VERSIONS} are in the catalogue",
+            kept.len()
+        );
+        kept.truncate(VERSIONS);
+        notes.push(Note {
+            version: String::new(),
+            reason,
+            is_shown: false,
+        });
+    }
     let deprecated = kept.first().is_some_and(|e| e.1.deprecated == Some(true));
     Parsed {
         chart: document(&kept, repository),

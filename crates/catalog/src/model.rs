@@ -55,9 +55,14 @@ pub struct Chart {
 impl Chart {
     /// Where it is below its repository: its name, of a registry a path.
     pub fn path(&self) -> String {
-        let path = self.id.split_once('/').map_or(&*self.id, |(_, path)| path);
-        path.replace("%2F", "/")
+        path_of(&self.id)
     }
+}
+
+/// The same of a chart's id.
+pub(crate) fn path_of(id: &str) -> String {
+    let path = id.split_once('/').map_or(id, |(_, path)| path);
+    path.replace("%2F", "/")
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use tiphys_catalog::{
     store::ProblemKind,
     sync::SyncReport,
 };
-use tiphys_testkit::charts::{Answer, plain_chart};
+use tiphys_testkit::charts::{Answer, package, plain_chart};
 use tiphys_testkit::registry::{HELM_CONFIG, HELM_LAYER, Registry, manifest};
 
 const PLACE: &str = "acme/web";
@@ -294,5 +294,35 @@ async fn a_source_says_the_tag() {
         assert_eq!(plan.source.target_revision, revision);
         assert_eq!([&*plan.from, &*plan.to], ["1.0.0", version]);
         assert!(plan.before.is_some(), "{:?}", plan.notes);
+    }
+}
+
+/// What the newest version says of the chart holds, also when nothing new is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn deprecated_charts_are_marked() {
+    let catalogue = Catalogue::new();
+    let push = |version: &str, deprecated: bool| {
+        let about =
+            format!("apiVersion: v2\nname: web\nversion: {version}\ndeprecated: {deprecated}\n");
+        let chart = package("web", &[("Chart.yaml", &about)]);
+        catalogue.registry.push(PLACE, version, HELM_LAYER, &chart);
+    };
+    let is = || {
+        let is = catalogue.store.is_deprecated(&catalogue.id, "acme/web");
+        is.expect("the database")
+    };
+    for (tags, newest_is) in [
+        (&["1.0.0"][..], false),
+        (&["1.0.0", "1.1.0"][..], true),
+        (&["1.0.0", "1.1.0"][..], true),
+        (&["1.0.0", "1.1.0", "0.9.0"][..], true),
+        (&["1.0.0", "1.1.0", "0.9.0", "2.0.0"][..], false),
+    ] {
+        if let Some(tag) = tags.last() {
+            push(tag, newest_is || *tag == "0.9.0");
+        }
+        catalogue.registry.tags(PLACE, tags);
+        catalogue.sync().await;
+        assert_eq!(is(), newest_is, "{tags:?}");
     }
 }

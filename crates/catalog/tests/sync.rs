@@ -79,6 +79,50 @@ async fn nothing_is_removed_by_what_is_no_complete_index() {
     }
 }
 
+/// Report 12: what is said of entries is what the index says now.
+#[tokio::test(flavor = "multi_thread")]
+async fn reasons_go_with_the_entries_that_they_are_about() {
+    let world = World::new();
+    serve(&world, &[("pump", "1.0.0"), ("lost", "1.0.0")]);
+    let good = |name: &str| {
+        format!("  {name}:\n  - {{name: {name}, version: 1.0.0, urls: [{name}/1.0.0.tgz]}}\n")
+    };
+    let bad = |name: &str, version: &str| format!("  - {{name: {name}, version: {version}}}\n");
+    let begin = "apiVersion: v1\nentries:\n";
+    let (pump, lost) = (good("pump"), good("lost"));
+    let junk = format!("  junk:\n{}", bad("junk", "main"));
+    let found = || {
+        let problems = world.store.problems(&world.repository.id);
+        let problems = problems.expect("the database").into_iter();
+        let found = problems.map(|p| format!("{} {}: {}", p.path(), p.version, p.kind.word()));
+        found.collect::<Vec<_>>()
+    };
+    for (index, reasons, charts) in [
+        (
+            format!("{begin}{pump}{}{lost}{junk}", bad("pump", "latest")),
+            &["junk main: skipped", "pump latest: skipped"][..],
+            &["lost", "pump"][..],
+        ),
+        (
+            format!("{begin}{pump}  lost:\n{}{junk}", bad("lost", "gone")),
+            &["junk main: skipped", "lost gone: skipped"],
+            &["pump"],
+        ),
+        (
+            format!("{begin}{pump}  lost:\n{}", bad("lost", "other")),
+            &["lost other: skipped"],
+            &["pump"],
+        ),
+        (format!("{begin}{pump}{lost}"), &[], &["lost", "pump"]),
+    ] {
+        world.server.serve("/charts/index.yaml", index.as_str());
+        let report = world.sync().await.expect("synced");
+        assert_eq!(found(), reasons, "{index}");
+        assert_eq!(report.skipped, reasons.len() as i64, "{index}");
+        assert_eq!(world.charts(), charts);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_file_is_tried_again_alone() {
     let world = World::new();

@@ -1,5 +1,6 @@
 //! Report 10 of the catalogue: many repositories, restarts, long sleeps and replicas.
 
+use crate::apprepository_cluster;
 use serde_json::{Value, json};
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -20,12 +21,10 @@ use tiphys_controllers::{
     apprepository::in_process::{self, InProcessOptions},
     metrics::charts::ChartMetrics,
 };
-use tiphys_embedded_kube::{EmbeddedKube, Options};
-use tiphys_gocompat::yaml;
+use tiphys_embedded_kube::EmbeddedKube;
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-const CRD: &str = include_str!("../../../deploy/crds/apprepository-crd.yaml");
 const REPOSITORIES: &str = "/apis/kubeapps.com/v1alpha1/namespaces/kubeapps/apprepositories";
 const COUNT: usize = 120;
 const HOSTS: usize = 3;
@@ -126,15 +125,10 @@ struct World {
 
 impl World {
     async fn start() -> Self {
-        let kube = EmbeddedKube::start(Options {
-            controllers: false,
-            ..Options::default()
-        });
-        let kube = kube.await.expect("the embedded server starts");
-        let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc");
+        let (kube, cluster) = apprepository_cluster::start(&["kubeapps"]).await;
         let asked = Arc::<Asked>::default();
-        let world = Self {
-            cluster: cluster.await.expect("it answers"),
+        Self {
+            cluster,
             kube,
             store: Arc::new(Store::in_memory().expect("a database")),
             hosts: (0..HOSTS).map(|_| Host::start(&asked)).collect(),
@@ -142,26 +136,6 @@ impl World {
             ahead: Arc::default(),
             metrics: ChartMetrics::default(),
             running: Vec::new(),
-        };
-        let crd = yaml::parse_document(CRD, &yaml::Limits::default(), yaml::Duplicates::LastWins);
-        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        world.create(path, &crd.expect("our own file")).await;
-        let namespace = json!({"metadata": {"name": "kubeapps"}});
-        world.create("/api/v1/namespaces", &namespace).await;
-        world
-    }
-
-    async fn create(&self, path: &str, object: &Value) {
-        let began = std::time::Instant::now();
-        loop {
-            let call = Call::new(http::Method::POST, path).with_body(JSON, object.to_string());
-            match self.cluster.http().send(&call).await {
-                Ok(_) => return,
-                // A definition is served a moment after it was created.
-                Err(e) if e.is_not_found() && began.elapsed() < PATIENCE => {}
-                Err(e) => panic!("{path}: {e}"),
-            }
-            sleep(Duration::from_millis(20)).await;
         }
     }
 
@@ -173,7 +147,7 @@ impl World {
                 "metadata": {"name": format!("r-{i:03}")},
                 "spec": {"type": "helm", "url": format!("http://127.0.0.1:{port}/{i:03}"), "interval": "10m"},
             });
-            self.create(REPOSITORIES, &object).await;
+            apprepository_cluster::create(&self.cluster, REPOSITORIES, &object).await;
         }
     }
 

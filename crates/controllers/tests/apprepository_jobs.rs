@@ -1,6 +1,7 @@
 //! AppRepositories as CronJobs and Jobs: what goes without its finalizer, what belongs to others, and
 //! which namespaces count. Nothing runs the Jobs here.
 
+use crate::apprepository_cluster;
 use http::Method;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -10,12 +11,10 @@ use tiphys_cluster::{
     request::{Call, JSON, MERGE_PATCH},
 };
 use tiphys_controllers::apprepository::jobs::{self, JobsOptions};
-use tiphys_embedded_kube::{EmbeddedKube, Options};
-use tiphys_gocompat::yaml;
+use tiphys_embedded_kube::EmbeddedKube;
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-const CRD: &str = include_str!("../../../deploy/crds/apprepository-crd.yaml");
 const CRON_JOBS: &str = "/apis/batch/v1/namespaces/kubeapps/cronjobs";
 const JOBS: &str = "/apis/batch/v1/namespaces/kubeapps/jobs";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,25 +31,12 @@ struct World {
 
 impl World {
     async fn start() -> Self {
-        let kube = EmbeddedKube::start(Options {
-            controllers: false,
-            ..Options::default()
-        });
-        let kube = kube.await.expect("the embedded server starts");
-        let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc");
-        let world = Self {
-            cluster: cluster.await.expect("it answers"),
+        let (kube, cluster) = apprepository_cluster::start(&["kubeapps", "team"]).await;
+        Self {
+            cluster,
             _kube: kube,
             running: None,
-        };
-        let crd = yaml::parse_document(CRD, &yaml::Limits::default(), yaml::Duplicates::LastWins);
-        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        world.create(path, &crd.expect("our own file")).await;
-        for name in ["kubeapps", "team"] {
-            let namespace = json!({"metadata": {"name": name}});
-            world.create("/api/v1/namespaces", &namespace).await;
         }
-        world
     }
 
     fn run(&mut self, all_namespaces: bool) {
@@ -71,16 +57,7 @@ impl World {
     }
 
     async fn create(&self, path: &str, object: &Value) {
-        let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
-        let began = Instant::now();
-        while let Err(e) = self.cluster.http().send(&call).await {
-            // A definition is served a moment after it was created.
-            assert!(
-                e.is_not_found() && began.elapsed() < PATIENCE,
-                "{path}: {e}"
-            );
-            sleep(Duration::from_millis(20)).await;
-        }
+        apprepository_cluster::create(&self.cluster, path, object).await;
     }
 
     async fn create_repository(&self, namespace: &str, name: &str) {
@@ -321,5 +298,50 @@ async fn a_cron_job_of_somebody_else_is_not_touched() {
         })
         .await;
     assert_eq!(world.list(CRON_JOBS).await, before);
+    world.stop().await;
+}
+
+/// Report 10: a restart is no reason to read all of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_reads_only_what_changed_meanwhile() {
+    let mut world = World::start().await;
+    world.run(true);
+    for name in ["same", "changed", "asked"] {
+        world.create_repository("kubeapps", name).await;
+        world.until_synced("kubeapps", name).await;
+    }
+    let all = repositories("kubeapps");
+    world
+        .until("their status", async || {
+            let all = world.list(&all).await;
+            let is_told = |one: &Value| one["status"]["observedGeneration"].is_i64();
+            all.len() == 3 && all.iter().all(is_told)
+        })
+        .await;
+    world.stop().await;
+    let jobs = world.jobs("sync").await.len();
+    let other = json!({"spec": {"url": "http://127.0.0.1:9/other"}});
+    world.patch(&format!("{all}/changed"), other).await;
+    let again = json!({"spec": {"resyncRequests": 1}});
+    world.patch(&format!("{all}/asked"), again).await;
+    world.create_repository("kubeapps", "new").await;
+    world.run(true);
+    world
+        .until("three Jobs", async || {
+            world.jobs("sync").await.len() == jobs + 3
+        })
+        .await;
+    sleep(Duration::from_millis(500)).await;
+    let of = async |name: &str| {
+        let prefix = format!("{}-", cron_job_name("kubeapps", name));
+        let syncs = world.jobs("sync").await;
+        let of_it = syncs
+            .iter()
+            .filter(|job| job["metadata"]["generateName"] == *prefix);
+        of_it.count()
+    };
+    assert_eq!(of("same").await, 1);
+    assert_eq!(of("new").await, 1);
+    assert_eq!([of("changed").await, of("asked").await], [2, 2]);
     world.stop().await;
 }

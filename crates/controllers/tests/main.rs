@@ -5,6 +5,8 @@ mod applicationset_deletions;
 mod applicationset_hosts;
 mod applicationsets;
 mod apprepositories;
+mod apprepositories_made;
+mod apprepository_cluster;
 mod apprepository_jobs;
 mod hydrator;
 mod metrics;

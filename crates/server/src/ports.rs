@@ -20,7 +20,9 @@ use tiphys_api::{
 };
 use tiphys_apimachinery::Object;
 use tiphys_appset::Followed;
-use tiphys_catalog::{CatalogError, RepoId, model::RepoRef, sync::CatalogSync};
+use tiphys_catalog::{
+    CatalogError, RepoId, apprepository::NewRepository, model::RepoRef, sync::CatalogSync,
+};
 pub use tiphys_cluster::streams::{Ended, Shell};
 use tiphys_engine::{spec::Destination, types::Diff};
 
@@ -478,6 +480,12 @@ pub trait Catalog: Send + Sync + 'static {
     /// What fetches archives of a repository, with its credentials. `of` is how its charts call it.
     async fn visitor(&self, repository: &RepoId, of: &RepoRef)
     -> Result<CatalogSync, CatalogError>;
+
+    /// Makes a repository.
+    async fn create(&self, wanted: &NewRepository) -> Result<(), CatalogError>;
+
+    /// Removes a repository, and what is known of its charts.
+    async fn delete(&self, repository: &RepoId) -> Result<(), CatalogError>;
 
     /// Asks for a sync of a repository.
     async fn resync(&self, repository: &RepoId) -> Result<(), CatalogError>;

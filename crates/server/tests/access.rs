@@ -352,6 +352,11 @@ fn of_catalog(method: &str) -> Option<(String, Value)> {
             format!("POST {CATALOG}/repositories/team/r/sync"),
             json!({}),
         ),
+        "AddRepository" => (
+            format!("POST {CATALOG}/repositories"),
+            json!({"name": "new", "url": "https://charts.example.com"}),
+        ),
+        "RemoveRepository" => (format!("DELETE {CATALOG}/repositories/team/r"), Value::Null),
         "PreviewInstall" => (format!("POST {CATALOG}/install"), json!({"chart": chart})),
         "ListUpdates" => (format!("GET {CATALOG}/updates"), Value::Null),
         "PreviewUpgrade" => (format!("POST {CATALOG}/upgrade"), json!({"name": "a"})),

@@ -68,6 +68,42 @@ async fn charts_are_found_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn repositories_are_added_and_removed() {
+    let world = World::start().await;
+    world.catalog.fill().await;
+    let repositories = "/api/v1/catalog/repositories";
+    let add = json!({"name": "new", "url": "oci://r.example.com/team", "username": "u",
+        "password": "hunter2", "ociRepositories": ["web"]});
+    let (status, said) = post(&world, repositories, add).await;
+    assert_eq!(status, 200, "{said}");
+    let made = world.catalog.made.lock().expect("not poisoned").remove(0);
+    assert_eq!(made.id, RepoId::new("argocd", "new"));
+    assert!(made.is_registry);
+    assert_eq!(made.password.expose(), "hunter2");
+    for (bad, begin) in [
+        (json!({"name": "No", "url": "https://x"}), "name: "),
+        (json!({"name": "a", "url": "ftp://x"}), "url: "),
+        (
+            json!({"name": "a", "url": "https://x", "type": "git"}),
+            "type: ",
+        ),
+    ] {
+        let (status, said) = post(&world, repositories, bad).await;
+        assert_eq!(status, 400, "{said}");
+        let message = said["message"].as_str().expect("a text");
+        assert!(message.starts_with(begin), "{message}");
+    }
+    assert!(world.catalog.made.lock().expect("not poisoned").is_empty());
+    for (name, code) in [("team/r", 200), ("team/other", 403)] {
+        let path = format!("{repositories}/{name}");
+        let (status, said) = world.rest(Method::DELETE, &path, None).await;
+        assert_eq!(status, code, "{said}");
+    }
+    let deleted = world.catalog.deleted.lock().expect("not poisoned").clone();
+    assert_eq!(deleted, [RepoId::new("team", "r")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_previewed_can_be_written() {
     let world = World::start().await;
     let url = world.catalog.fill().await;

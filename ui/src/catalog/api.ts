@@ -58,6 +58,14 @@ export interface ChartDetails {
   schema?: string;
   additionalValues?: { name: string; content: string }[];
   missing?: string;
+  problems?: ChartProblem[];
+}
+
+export interface ChartProblem {
+  chart: string;
+  version?: string;
+  kind: string;
+  reason: string;
 }
 
 export interface ChartRepository {
@@ -66,14 +74,27 @@ export interface ChartRepository {
   url?: string;
   charts?: number;
   skipped?: number;
+  problems?: ChartProblem[];
   syncedAt?: number;
   error?: string;
+}
+
+/** An AppRepository that is made. */
+export interface NewRepository {
+  name: string;
+  url: string;
+  type: string;
+  ociRepositories: string[];
+  username: string;
+  password: string;
+  interval: string;
 }
 
 export interface InstallRequest {
   chart: ChartName & { version: string };
   name: string;
   project: string;
+  destServer: string;
   destNamespace: string;
   values: string;
   autoSync: boolean;
@@ -132,6 +153,8 @@ export const catalog = {
     get<ChartDetails>(`${BASE}/charts/${part(c.namespace)}/${part(c.repository)}/${part(c.path)}`, { version }, signal),
   repositories: async (signal?: AbortSignal) => (await get<{ items?: ChartRepository[] }>(`${BASE}/repositories`, {}, signal)).items ?? [],
   sync: (r: ChartRepository) => change<object>("POST", `${BASE}/repositories/${part(r.namespace)}/${part(r.name)}/sync`),
+  addRepository: (r: NewRepository) => change<object>("POST", `${BASE}/repositories`, r),
+  removeRepository: (r: ChartRepository) => change<object>("DELETE", `${BASE}/repositories/${part(r.namespace)}/${part(r.name)}`),
   updates: async (signal?: AbortSignal) => (await get<{ items?: Update[] }>(`${BASE}/updates`, {}, signal)).items ?? [],
   previewInstall: (request: InstallRequest) => change<{ application: Application; manifests?: string; notes?: string[] }>("POST", `${BASE}/install`, request),
   create: (application: Application) => change<Application>("POST", "/api/v1/applications", application),

@@ -4,9 +4,10 @@ import { useCallback, useDeferredValue, useState } from "react";
 import { useTitle } from "../hooks";
 import { Empty, Failure, useToast } from "../parts/shell";
 import { chartPath, Link } from "../router";
-import { catalog, type ChartRepository, type ChartSummary, type Facet, type Filter, type Update } from "./api";
+import { catalog, type ChartSummary, type Facet, type Filter, type Update } from "./api";
 import { useAsked } from "./hooks";
 import { Icon } from "./parts";
+import { AddRepository, Repositories } from "./repositories";
 import { UpgradeDialog } from "./upgrade";
 
 const NOTHING: Filter = { query: "", repository: "", category: "", keyword: "" };
@@ -18,6 +19,7 @@ export function CatalogPage() {
   useTitle("Catalogue");
   const [filter, setFilter] = useState(NOTHING);
   const [more, setMore] = useState<{ of: Filter; items: ChartSummary[]; next: string }>();
+  const [adding, setAdding] = useState(false);
   const [upgrading, setUpgrading] = useState<Update>();
   const wanted = useDeferredValue(filter);
   const found = useAsked(
@@ -36,6 +38,10 @@ export function CatalogPage() {
       (page) => setMore({ of: wanted, items: [...(added?.items ?? []), ...(page.items ?? [])], next: page.nextPageToken ?? "" }),
       (e: Error) => toast(e.message, true),
     );
+  const changed = () => {
+    repositories.again();
+    found.again();
+  };
   const set = (part: Partial<Filter>) => setFilter({ ...filter, ...part });
   return (
     <div className="page">
@@ -46,6 +52,9 @@ export function CatalogPage() {
             {page.total ?? 0}
           </span>
         )}
+        <button type="button" className="add-repository" onClick={() => setAdding(true)}>
+          Add repository…
+        </button>
       </div>
       <input
         type="search"
@@ -62,7 +71,7 @@ export function CatalogPage() {
           <Facets title="Repository" facets={page?.repositories} chosen={filter.repository} choose={(repository) => set({ repository })} />
           <Facets title="Category" facets={page?.categories} chosen={filter.category} choose={(category) => set({ category })} />
           <Facets title="Keyword" facets={page?.keywords} chosen={filter.keyword} choose={(keyword) => set({ keyword })} />
-          <Repositories repositories={repositories.value ?? []} />
+          <Repositories repositories={repositories.value ?? []} onChanged={changed} />
         </aside>
         <div>
           <ul className="cards" aria-label="Charts" aria-busy={found.busy}>
@@ -78,6 +87,7 @@ export function CatalogPage() {
           )}
         </div>
       </div>
+      {adding && <AddRepository onAdded={changed} onClose={() => setAdding(false)} />}
       {upgrading && (
         <UpgradeDialog name={upgrading.application} namespace={upgrading.namespace} onDone={updates.again} onClose={() => setUpgrading(undefined)} />
       )}
@@ -89,8 +99,7 @@ function Nothing({ filtered }: { filtered: boolean }) {
   if (filtered) return <Empty title="No chart matches" />;
   return (
     <Empty title="The catalogue is empty">
-      <p>Describe a chart repository as an AppRepository, or add one with the command line:</p>
-      <code>tiphys catalog repos add argo https://argoproj.github.io/argo-helm</code>
+      <p>Add a chart repository above, or describe one as an AppRepository in Git.</p>
     </Empty>
   );
 }
@@ -125,27 +134,6 @@ function Facets(p: { title: string; facets: Facet[] | undefined; chosen: string;
         <button key={value} type="button" className="quiet" aria-pressed={p.chosen === value} onClick={() => p.choose(p.chosen === value ? "" : value)}>
           {value} <span className="dim">{count}</span>
         </button>
-      ))}
-    </div>
-  );
-}
-
-function Repositories({ repositories }: { repositories: ChartRepository[] }) {
-  const toast = useToast();
-  const sync = (r: ChartRepository) => void catalog.sync(r).then(() => toast(`${r.name} is being read`), (e: Error) => toast(e.message, true));
-  if (repositories.length === 0) return null;
-  return (
-    <div className="facets">
-      <h2>Repositories</h2>
-      {repositories.map((r) => (
-        <div key={`${r.namespace}/${r.name}`} className={r.error ? "tone-bad" : "tone-good"}>
-          <span className="clip" title={r.error || r.url}>
-            {r.namespace}/{r.name} <span className="dim">{r.error ? "failed" : `${r.charts ?? 0} charts`}</span>
-          </span>
-          <button type="button" className="quiet" aria-label={`Read ${r.name} now`} onClick={() => sync(r)}>
-            Sync
-          </button>
-        </div>
       ))}
     </div>
   );

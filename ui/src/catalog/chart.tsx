@@ -5,7 +5,7 @@ import { useTitle } from "../hooks";
 import { safeUrl } from "../model/url";
 import { Failure } from "../parts/shell";
 import { type ChartName, Link } from "../router";
-import { catalog, type ChartDetails } from "./api";
+import { catalog, type ChartDetails, type ChartProblem } from "./api";
 import { useAsked } from "./hooks";
 import { InstallDialog } from "./install";
 import { Icon, Markdown } from "./parts";
@@ -38,6 +38,7 @@ export function ChartPage({ name }: { name: ChartName }) {
               <span>{details.missing}</span>
             </div>
           )}
+          <Problems problems={details.problems} version={details.shown.version} />
           <div className="tabs" role="tablist" aria-label="Chart">
             {TABS.map((t) => (
               <button key={t} type="button" role="tab" id={`tab-${t}`} aria-controls="chart-panel" aria-selected={t === tab} onClick={() => setTab(t)}>
@@ -51,6 +52,20 @@ export function ChartPage({ name }: { name: ChartName }) {
           {installing && <InstallDialog chart={name} details={details} onClose={() => setInstalling(false)} />}
         </>
       )}
+    </div>
+  );
+}
+
+/** What is wrong with the version that is shown, or with the chart as a whole. */
+function Problems(p: { problems?: ChartProblem[]; version: string }) {
+  const mine = (p.problems ?? []).filter((problem) => !problem.version || problem.version === p.version);
+  if (mine.length === 0) return null;
+  return (
+    <div className="notice tone-warn" data-problems>
+      <strong>Something is wrong with this chart.</strong>
+      {mine.map((problem) => (
+        <span key={`${problem.kind}/${problem.version ?? ""}`}>{problem.reason}</span>
+      ))}
     </div>
   );
 }

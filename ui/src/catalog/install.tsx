@@ -1,6 +1,8 @@
 // Asks how to install a chart, and shows what that would apply before anything is written.
 
 import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
+import type { Application } from "../api/types";
+import { toYaml } from "../model/yaml";
 import { useToast } from "../parts/shell";
 import { applicationPath, type ChartName, navigate } from "../router";
 import { catalog, type ChartDetails, type InstallRequest } from "./api";
@@ -10,6 +12,24 @@ import { ValuesInput } from "./values";
 /** The preview is asked for when nobody has typed for so long. */
 const PAUSE = 500;
 
+/** The Application as it is kept in Git, for those who do not write to the cluster. */
+function ForGit({ application }: { application: Application }) {
+  const toast = useToast();
+  const { metadata, spec } = application;
+  const { name, annotations } = metadata;
+  const text = toYaml({ apiVersion: "argoproj.io/v1alpha1", kind: "Application", metadata: { name, annotations }, spec });
+  const copy = () => void navigator.clipboard.writeText(text).then(() => toast("Copied"), (e: Error) => toast(e.message, true));
+  return (
+    <details data-for-git>
+      <summary>As a file for Git</summary>
+      <pre tabIndex={0}>{text}</pre>
+      <button type="button" onClick={copy}>
+        Copy
+      </button>
+    </details>
+  );
+}
+
 export function InstallDialog({ chart, details, onClose }: { chart: ChartName; details: ChartDetails; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const toast = useToast();
@@ -18,6 +38,7 @@ export function InstallDialog({ chart, details, onClose }: { chart: ChartName; d
     chart: { ...chart, version: details.shown.version },
     name: details.chart.name,
     project: "default",
+    destServer: "",
     destNamespace: details.chart.name,
     values: "",
     autoSync: true,
@@ -42,10 +63,10 @@ export function InstallDialog({ chart, details, onClose }: { chart: ChartName; d
       setWriting(false);
     }
   };
-  const field = (title: string, key: "name" | "project" | "destNamespace") => (
+  const field = (title: string, key: "name" | "project" | "destServer" | "destNamespace", more: object = {}) => (
     <label>
       {title}
-      <input name={key} value={request[key]} required autoComplete="off" spellCheck={false} onChange={(e) => set({ [key]: e.target.value })} />
+      <input name={key} value={request[key]} required autoComplete="off" spellCheck={false} onChange={(e) => set({ [key]: e.target.value })} {...more} />
     </label>
   );
   return (
@@ -58,6 +79,7 @@ export function InstallDialog({ chart, details, onClose }: { chart: ChartName; d
           <div>
             {field("Application", "name")}
             {field("Namespace", "destNamespace")}
+            {field("Cluster", "destServer", { required: false, placeholder: "https://kubernetes.default.svc" })}
             {field("Project", "project")}
             <ValuesInput schema={details.schema} values={request.values} onChange={(values) => set({ values })} />
             <label className="check">
@@ -81,6 +103,7 @@ export function InstallDialog({ chart, details, onClose }: { chart: ChartName; d
             ) : (
               <pre tabIndex={0}>{preview.value?.manifests ?? "…"}</pre>
             )}
+            {preview.value && <ForGit application={preview.value.application} />}
           </div>
         </div>
         <div className="actions">

@@ -156,6 +156,26 @@ pub struct ChartResponse {
     /// Why there are no files; empty: there are.
     #[prost(string, tag = "12")]
     pub missing: String,
+    /// What else is wrong with the chart.
+    #[prost(message, repeated, tag = "13")]
+    pub problems: Vec<ChartProblem>,
+}
+
+/// What is wrong with a chart.
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ChartProblem {
+    /// Its path below the repository.
+    #[prost(string, tag = "1")]
+    pub chart: String,
+    /// Empty: the chart as a whole.
+    #[prost(string, tag = "2")]
+    pub version: String,
+    /// `skipped`, `ambiguous`, `files` or `icon`.
+    #[prost(string, tag = "3")]
+    pub kind: String,
+    #[prost(string, tag = "4")]
+    pub reason: String,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -183,6 +203,9 @@ pub struct ChartRepository {
     /// Why the last attempt failed; empty: it did not.
     #[prost(string, tag = "8")]
     pub error: String,
+    /// The first charts with which something is wrong.
+    #[prost(message, repeated, tag = "9")]
+    pub problems: Vec<ChartProblem>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -190,6 +213,38 @@ pub struct ChartRepository {
 pub struct ChartRepositoryList {
     #[prost(message, repeated, tag = "1")]
     pub items: Vec<ChartRepository>,
+}
+
+/// A chart repository that is added, as an AppRepository in the namespace of the control plane.
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[prost(skip_debug)]
+pub struct AddRequest {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(string, tag = "2")]
+    pub url: String,
+    /// `helm` or `oci`; empty: `oci` for a URL that begins so, else `helm`.
+    #[prost(string, tag = "3")]
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Paths below a registry's URL; empty: those that it lists.
+    #[prost(string, repeated, tag = "4")]
+    pub oci_repositories: Vec<String>,
+    /// A duration or a crontab; empty: the usual one.
+    #[prost(string, tag = "5")]
+    pub interval: String,
+    #[prost(string, tag = "6")]
+    pub username: String,
+    #[prost(string, tag = "7")]
+    pub password: String,
+}
+
+/// Without the password.
+impl std::fmt::Debug for AddRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "AddRequest({:?})", self.name)
+    }
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]

@@ -4,12 +4,14 @@
 //! Main types: [`Options`] (the controller's flags) and [`Wanted`].
 
 mod names;
+mod new;
 mod objects;
 mod options;
 mod schedule;
 mod source;
 
 pub use names::{cleanup_prefix, cron_job_name, label, secret_copy};
+pub use new::{NewObjects, NewRepository};
 pub use objects::Wanted;
 pub use options::{Options, OptionsError, USAGE};
 pub use schedule::{Schedule, pause, schedule};

@@ -173,3 +173,19 @@ fn what_no_database_could_index_is_skipped() {
         assert_eq!(charts.count(), 1);
     }
 }
+
+#[test]
+fn of_very_many_versions_the_newest_count() {
+    let entry = |n: usize| format!("  - {{name: pump, version: 1.{n}.0, urls: [a.tgz]}}\n");
+    let entries: String = (0..VERSIONS + 5).map(entry).collect();
+    let index = format!("apiVersion: v1\nentries:\n  pump:\n{entries}");
+    for form in [Form::Helm, Form::Kubeapps] {
+        let (_, parsed) = parse(&index, form).remove(0);
+        let kept = versions(&parsed);
+        assert_eq!(kept.len(), VERSIONS);
+        assert_eq!((kept[0], kept[VERSIONS - 1]), ("1.10004.0", "1.5.0"));
+        let reasons: Vec<&str> = parsed.notes.iter().map(|n| n.reason.as_str()).collect();
+        let reason = "it has 10005 versions: only the newest 10000 are in the catalogue";
+        assert_eq!(reasons, [reason]);
+    }
+}

@@ -55,6 +55,21 @@ impl Store {
         Ok(rows.iter().map(mark).collect())
     }
 
+    /// Whether the newest version of a chart is deprecated.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn is_deprecated(&self, id: &RepoId, chart_id: &str) -> Result<bool, CatalogError> {
+        let rows = self.transaction(|sql| {
+            sql.query(
+                "SELECT deprecated FROM tiphys_charts
+                WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3",
+                values![&id.namespace, &id.name, chart_id],
+            )
+        })?;
+        Ok(rows.first().is_some_and(|row| row.int(0) != 0))
+    }
+
     /// Remembers why a chart has no usable entry.
     pub(crate) fn put_notes(
         &self,
@@ -66,11 +81,13 @@ impl Store {
         self.transaction(|sql| put_notes(sql, id, chart_id, notes, now))
     }
 
-    /// Removes, in one transaction, the charts of a repository that are not among `kept`.
+    /// Removes, in one transaction, the charts of a repository that are not among `kept`, and what
+    /// is wrong with others than these and those in `noted`, which have no usable entry.
     pub(crate) fn remove_others(
         &self,
         id: &RepoId,
         kept: &HashSet<String>,
+        noted: &HashSet<String>,
     ) -> Result<usize, CatalogError> {
         self.transaction(|sql| {
             let rows = sql.query(
@@ -83,14 +100,20 @@ impl Store {
                 .filter(|chart| !kept.contains(*chart))
                 .collect();
             for chart in &gone {
-                for table in ["charts", "tiphys_charts", "tiphys_problems", "tiphys_tags"] {
-                    sql.execute(
-                        &format!(
-                            "DELETE FROM {table}
-                            WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3"
-                        ),
-                        values![&id.namespace, &id.name, *chart],
-                    )?;
+                for table in ["charts", "tiphys_charts", "tiphys_tags"] {
+                    delete_of(sql, table, id, chart)?;
+                }
+            }
+            let known: HashSet<Cow<'_, str>> =
+                kept.iter().chain(noted).map(|id| indexable(id)).collect();
+            let rows = sql.query(
+                "SELECT DISTINCT chart_id FROM tiphys_problems
+                WHERE repo_namespace = $1 AND repo_name = $2",
+                values![&id.namespace, &id.name],
+            )?;
+            for chart in rows.iter().map(|row| row.text(0)) {
+                if !known.contains(chart) {
+                    delete_of(sql, "tiphys_problems", id, chart)?;
                 }
             }
             Ok(gone.len())
@@ -102,21 +125,79 @@ impl Store {
     /// # Errors
     /// The database fails.
     pub fn problems(&self, id: &RepoId) -> Result<Vec<Problem>, CatalogError> {
+        self.some_problems(id, i64::MAX)
+    }
+
+    /// The first of them.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn some_problems(&self, id: &RepoId, most: i64) -> Result<Vec<Problem>, CatalogError> {
         let rows = self.transaction(|sql| {
             sql.query(
                 "SELECT chart_id, version, kind, reason FROM tiphys_problems
-                WHERE repo_namespace = $1 AND repo_name = $2 ORDER BY chart_id, version, kind",
-                values![&id.namespace, &id.name],
+                WHERE repo_namespace = $1 AND repo_name = $2
+                ORDER BY chart_id, version, kind LIMIT $3",
+                values![&id.namespace, &id.name, most],
             )
         })?;
-        let problem = |row: &Row| Problem {
-            chart_id: row.text(0).to_owned(),
-            version: row.text(1).to_owned(),
-            kind: ProblemKind::of(row.text(2)),
-            reason: row.text(3).to_owned(),
-        };
         Ok(rows.iter().map(problem).collect())
     }
+
+    /// What is wrong with one chart.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub fn problems_of(&self, id: &RepoId, chart_id: &str) -> Result<Vec<Problem>, CatalogError> {
+        let rows = self.transaction(|sql| {
+            sql.query(
+                "SELECT chart_id, version, kind, reason FROM tiphys_problems
+                WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3
+                ORDER BY version, kind",
+                values![&id.namespace, &id.name, &*indexable(chart_id)],
+            )
+        })?;
+        Ok(rows.iter().map(problem).collect())
+    }
+}
+
+fn problem(row: &Row) -> Problem {
+    Problem {
+        chart_id: row.text(0).to_owned(),
+        version: row.text(1).to_owned(),
+        kind: ProblemKind::of(row.text(2)),
+        reason: row.text(3).to_owned(),
+    }
+}
+
+/// `table` is one of ours.
+fn delete_of(
+    sql: &mut dyn Sql,
+    table: &str,
+    id: &RepoId,
+    chart_id: &str,
+) -> Result<(), CatalogError> {
+    sql.execute(
+        &format!(
+            "DELETE FROM {table} WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3"
+        ),
+        values![&id.namespace, &id.name, chart_id],
+    )?;
+    Ok(())
+}
+
+/// Removes what an index said of a chart that had no usable entry.
+pub(super) fn delete_notes(
+    sql: &mut dyn Sql,
+    id: &RepoId,
+    chart_id: &str,
+) -> Result<(), CatalogError> {
+    sql.execute(
+        "DELETE FROM tiphys_problems WHERE repo_namespace = $1 AND repo_name = $2
+        AND chart_id = $3 AND kind IN ('skipped', 'ambiguous')",
+        values![&id.namespace, &id.name, &*indexable(chart_id)],
+    )?;
+    Ok(())
 }
 
 pub(super) fn put_notes(

@@ -28,7 +28,7 @@ pub(crate) use sections::StoredSection;
 pub(crate) use tags::{KnownTag, tag_of};
 pub use tls::{Ssl, SslMode};
 
-use crate::CatalogError;
+use crate::{CatalogError, model::path_of};
 use rusqlite::TransactionBehavior;
 pub(crate) use sql::{Dialect, Row, Sql, Value};
 use std::{
@@ -44,6 +44,13 @@ pub struct Problem {
     pub version: String,
     pub kind: ProblemKind,
     pub reason: String,
+}
+
+impl Problem {
+    /// Where the chart is below its repository.
+    pub fn path(&self) -> String {
+        path_of(&self.chart_id)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,6 +34,8 @@ pub struct RepoStatus {
     pub skipped: i64,
     pub charts: i64,
     pub versions: i64,
+    /// Its charts have tags.
+    pub is_registry: bool,
 }
 
 impl Store {
@@ -83,7 +85,9 @@ impl Store {
                     (SELECT count(*) FROM charts c
                         WHERE c.repo_namespace = n.namespace AND c.repo_name = n.name),
                     (SELECT CAST(sum(c.versions) AS bigint) FROM tiphys_charts c
-                        WHERE c.repo_namespace = n.namespace AND c.repo_name = n.name)
+                        WHERE c.repo_namespace = n.namespace AND c.repo_name = n.name),
+                    (SELECT count(*) FROM (SELECT 1 FROM tiphys_tags g
+                        WHERE g.repo_namespace = n.namespace AND g.repo_name = n.name LIMIT 1) f)
                 FROM (SELECT namespace, name FROM repos
                     UNION SELECT namespace, name FROM tiphys_repos) n
                 LEFT JOIN repos r ON r.namespace = n.namespace AND r.name = n.name
@@ -103,6 +107,7 @@ impl Store {
             skipped: row.int(8),
             charts: row.int(9),
             versions: row.int(10),
+            is_registry: row.int(11) > 0,
         };
         Ok(rows.iter().map(status).collect())
     }

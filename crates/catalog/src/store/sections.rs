@@ -3,7 +3,7 @@
 
 use super::{
     Row, Sql, Store, Value,
-    charts::put_notes,
+    charts::{delete_notes, put_notes},
     sql::{list, parts, places, values},
 };
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
 use std::collections::{HashMap, HashSet};
 
 /// A section of an index with what belongs to it in our tables.
+#[derive(Default)]
 pub struct StoredSection {
     /// `None`: only the notes, why it has no usable entry.
     pub chart: Option<Chart>,
@@ -23,6 +24,16 @@ pub struct StoredSection {
     pub sha: String,
     pub deprecated: bool,
     pub notes: Vec<Note>,
+}
+
+impl StoredSection {
+    /// Of a chart without a usable entry, what its id would be.
+    pub fn chart_id(&self, id: &RepoId) -> String {
+        match &self.chart {
+            Some(chart) => chart.id.clone(),
+            None => format!("{}/{}", id.name, self.key),
+        }
+    }
 }
 
 type WithChart<'s> = (&'s StoredSection, &'s Chart);
@@ -70,10 +81,10 @@ impl Store {
             )?;
             put_charts(sql, id, &charts)?;
             for stored in sections {
-                let chart_id = match &stored.chart {
-                    Some(chart) => chart.id.clone(),
-                    None => format!("{}/{}", id.name, stored.key),
-                };
+                let chart_id = stored.chart_id(id);
+                if stored.chart.is_none() {
+                    delete_notes(sql, id, &chart_id)?;
+                }
                 put_notes(sql, id, &chart_id, &stored.notes, now)?;
             }
             Ok(())
@@ -91,7 +102,7 @@ fn put_charts(
     }
     let (condition, values) = of_charts(id, charts);
     sql.execute(
-        &format!("DELETE FROM tiphys_problems WHERE {condition}"),
+        &format!("DELETE FROM tiphys_problems WHERE {condition} AND kind <> 'icon'"),
         &values,
     )?;
     let before = sql.query(
@@ -114,6 +125,17 @@ fn put_charts(
         put_rows(sql, id, &[with_chart])?;
         remove_old_files(sql, id, chart)?;
     }
+    // An icon that has another address, or none any more, was not tried.
+    sql.execute(
+        &format!(
+            "DELETE FROM tiphys_problems WHERE {condition} AND kind = 'icon' AND NOT EXISTS (
+                SELECT 1 FROM tiphys_charts c
+                WHERE c.repo_namespace = tiphys_problems.repo_namespace
+                AND c.repo_name = tiphys_problems.repo_name
+                AND c.chart_id = tiphys_problems.chart_id AND c.icon_at IS NOT NULL)"
+        ),
+        &values,
+    )?;
     Ok(())
 }
 

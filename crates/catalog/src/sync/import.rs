@@ -50,6 +50,7 @@ pub(super) fn run(
         use_marks,
         now: Timestamp::now().as_second(),
         kept: HashSet::new(),
+        noted: HashSet::new(),
         usable: 0,
         waiting: Vec::new(),
         versions: 0,
@@ -96,6 +97,8 @@ struct Import<'a> {
     now: i64,
     /// Ids of the charts that stay.
     kept: HashSet<String>,
+    /// Of those without a usable entry.
+    noted: HashSet<String>,
     /// Charts of the index, whatever the filter says.
     usable: usize,
     /// What is stored next, and how many versions that has.
@@ -107,6 +110,7 @@ struct Import<'a> {
 impl Import<'_> {
     fn begin_again(&mut self) {
         self.kept.clear();
+        self.noted.clear();
         self.usable = 0;
         self.waiting.clear();
         self.versions = 0;
@@ -176,13 +180,15 @@ impl Import<'_> {
         if notes.is_empty() {
             return Ok(());
         }
-        self.put(StoredSection {
+        let stored = StoredSection {
             chart: None,
             key: section.key.clone(),
             sha: section.sha.clone(),
             deprecated: false,
             notes,
-        })
+        };
+        self.noted.insert(stored.chart_id(&self.repository.id));
+        self.put(stored)
     }
 
     fn put(&mut self, stored: StoredSection) -> Result<(), CatalogError> {
@@ -208,7 +214,9 @@ impl Import<'_> {
     fn finish(mut self) -> Result<Imported, CatalogError> {
         // An index without any chart is more often a mistake than a decision.
         if self.usable > 0 {
-            self.imported.removed = self.store.remove_others(&self.repository.id, &self.kept)?;
+            self.imported.removed =
+                self.store
+                    .remove_others(&self.repository.id, &self.kept, &self.noted)?;
         }
         self.imported.charts = self.kept.len();
         if self.imported.skipped > 0 {

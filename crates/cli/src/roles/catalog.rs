@@ -10,7 +10,7 @@ use std::{
 };
 use tiphys_catalog::{
     CatalogError, RepoId, RepoSpec, Store,
-    apprepository::Options,
+    apprepository::{NewRepository, Options},
     model::RepoRef,
     store::{PostgresOptions, Ssl},
     sync::CatalogSync,
@@ -96,6 +96,16 @@ impl tiphys_server::ports::Catalog for Charts {
             }
         }
         RepoSpec::visitor(store, &status, of)
+    }
+
+    async fn create(&self, wanted: &NewRepository) -> Result<(), CatalogError> {
+        let made = in_process::create(&self.cluster, wanted).await;
+        made.map_err(unread)
+    }
+
+    async fn delete(&self, repository: &RepoId) -> Result<(), CatalogError> {
+        let deleted = in_process::delete(&self.cluster, repository).await;
+        deleted.map_err(unread)
     }
 
     async fn resync(&self, repository: &RepoId) -> Result<(), CatalogError> {

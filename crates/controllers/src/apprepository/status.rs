@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 use tiphys_api::{
-    app_repository::{AppRepositoryCondition, AppRepositoryStatus},
+    app_repository::{AppRepositoryCondition, AppRepositoryProblem, AppRepositoryStatus},
     meta::Time,
 };
 
@@ -32,6 +32,7 @@ pub struct Facts {
     pub charts: Option<i64>,
     pub versions: Option<i64>,
     pub skipped: Option<i64>,
+    pub problems: Option<Vec<AppRepositoryProblem>>,
     pub succeeded_at: Option<Timestamp>,
     pub attempted_at: Option<Timestamp>,
     pub next_at: Option<Timestamp>,
@@ -48,6 +49,9 @@ impl Facts {
         status.charts = self.charts.or(status.charts);
         status.versions = self.versions.or(status.versions);
         status.skipped = self.skipped.unwrap_or(status.skipped);
+        if let Some(problems) = &self.problems {
+            status.problems.clone_from(problems);
+        }
         status.last_sync_time = self.succeeded_at.map(Time::from).or(status.last_sync_time);
         status.last_attempt_time = self
             .attempted_at

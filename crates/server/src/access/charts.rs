@@ -6,11 +6,15 @@ use std::sync::Arc;
 use tiphys_api::source::ApplicationSource;
 use tiphys_catalog::{
     CatalogError, RepoId, Store,
+    apprepository::NewRepository,
     release::Origin,
     search::{Page, Query},
-    store::RepoStatus,
+    store::{Problem, RepoStatus},
     sync::CatalogSync,
 };
+
+/// Problems of a repository that are told.
+const PROBLEMS: i64 = 10;
 
 /// A chart that the caller may see, and where it is known.
 pub(crate) struct KnownChart {
@@ -22,6 +26,7 @@ pub(crate) struct KnownChart {
 pub(crate) fn refused(e: CatalogError) -> ApiError {
     let code = match &e {
         CatalogError::NotFound(_) => Code::NotFound,
+        CatalogError::Exists(_) => Code::AlreadyExists,
         CatalogError::Invalid(_) | CatalogError::FilterRule(_) | CatalogError::Filter(_) => {
             Code::InvalidArgument
         }
@@ -63,6 +68,23 @@ impl Reach {
         let mut all = read_charts(move || store.repos()).await?;
         all.retain(|repo| ask::<Get>(guard, &repo.url).is_ok());
         Ok(all)
+    }
+
+    /// The same, with the first charts with which something is wrong.
+    pub(crate) async fn chart_repositories_with_problems(
+        &self,
+        guard: &Guard,
+    ) -> Result<Vec<(RepoStatus, Vec<Problem>)>, ApiError> {
+        let seen = self.chart_repositories(guard).await?;
+        let store = self.charts()?;
+        read_charts(move || {
+            let with = |repo: RepoStatus| {
+                let problems = store.some_problems(&repo.id, PROBLEMS)?;
+                Ok((repo, problems))
+            };
+            seen.into_iter().map(with).collect()
+        })
+        .await
     }
 
     /// What a search finds in them; with the icons of the page.
@@ -140,12 +162,36 @@ impl Reach {
         visitor.await.map_err(refused)
     }
 
-    /// Asks for a sync of a chart repository.
-    pub(crate) async fn resync_charts(&self, guard: &Guard, id: &RepoId) -> Result<(), ApiError> {
+    /// Makes a chart repository in the namespace of the control plane, whose repositories are for
+    /// all.
+    pub(crate) async fn add_charts(
+        &self,
+        guard: &Guard,
+        wanted: &NewRepository,
+    ) -> Result<(), ApiError> {
+        self.charts()?;
+        guard.ask(Resource::Repositories, Action::Create, "", &wanted.url)?;
+        self.catalog.create(wanted).await.map_err(refused)
+    }
+
+    /// Removes a chart repository.
+    pub(crate) async fn remove_charts(&self, guard: &Guard, id: &RepoId) -> Result<(), ApiError> {
+        let url = self.charts_url(id).await?;
+        guard.ask(Resource::Repositories, Action::Delete, "", &url)?;
+        self.catalog.delete(id).await.map_err(refused)
+    }
+
+    /// The URL of a chart repository: what policies are about.
+    async fn charts_url(&self, id: &RepoId) -> Result<String, ApiError> {
         let (store, repo) = (self.charts()?, id.clone());
         let status = read_charts(move || store.repo(&repo)).await?;
-        let status = status.ok_or_else(ApiError::denied)?;
-        guard.ask(Resource::Repositories, Action::Update, "", &status.url)?;
+        Ok(status.ok_or_else(ApiError::denied)?.url)
+    }
+
+    /// Asks for a sync of a chart repository.
+    pub(crate) async fn resync_charts(&self, guard: &Guard, id: &RepoId) -> Result<(), ApiError> {
+        let url = self.charts_url(id).await?;
+        guard.ask(Resource::Repositories, Action::Update, "", &url)?;
         self.catalog.resync(id).await.map_err(refused)
     }
 }

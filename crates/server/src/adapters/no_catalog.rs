@@ -3,7 +3,9 @@
 use crate::ports::Catalog;
 use async_trait::async_trait;
 use std::sync::Arc;
-use tiphys_catalog::{CatalogError, RepoId, Store, model::RepoRef, sync::CatalogSync};
+use tiphys_catalog::{
+    CatalogError, RepoId, Store, apprepository::NewRepository, model::RepoRef, sync::CatalogSync,
+};
 
 /// Knows no charts.
 pub struct NoCatalog;
@@ -19,6 +21,14 @@ impl Catalog for NoCatalog {
     }
 
     async fn visitor(&self, _: &RepoId, _: &RepoRef) -> Result<CatalogSync, CatalogError> {
+        Err(absent())
+    }
+
+    async fn create(&self, _: &NewRepository) -> Result<(), CatalogError> {
+        Err(absent())
+    }
+
+    async fn delete(&self, _: &RepoId) -> Result<(), CatalogError> {
         Err(absent())
     }
 

@@ -3,6 +3,7 @@
 //! Every reply passes through [`Shown::conceal`].
 
 mod calls;
+mod charts;
 mod shown;
 
 pub use shown::Shown;

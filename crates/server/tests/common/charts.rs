@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, OnceLock};
 use tiphys_catalog::{
-    CatalogError, RepoId, RepoSpec, Store, model::RepoRef, store::RepoStatus, sync::CatalogSync,
+    CatalogError, RepoId, RepoSpec, Store, apprepository::NewRepository, model::RepoRef,
+    store::RepoStatus, sync::CatalogSync,
 };
 use tiphys_server::ports::Catalog;
 use tiphys_testkit::charts::{FileServer, index, plain_chart};
@@ -13,6 +14,8 @@ pub struct FakeCatalog {
     known: OnceLock<(FileServer, Arc<Store>)>,
     /// Repositories whose sync was asked for.
     pub resynced: Mutex<Vec<RepoId>>,
+    pub made: Mutex<Vec<NewRepository>>,
+    pub deleted: Mutex<Vec<RepoId>>,
 }
 
 impl FakeCatalog {
@@ -64,6 +67,17 @@ impl Catalog for FakeCatalog {
         let store = self.store().expect("it is filled");
         let status: RepoStatus = store.repo(id)?.unwrap_or_default();
         RepoSpec::visitor(store, &status, of)
+    }
+
+    async fn create(&self, wanted: &NewRepository) -> Result<(), CatalogError> {
+        wanted.objects()?;
+        self.made.lock().expect("not poisoned").push(wanted.clone());
+        Ok(())
+    }
+
+    async fn delete(&self, id: &RepoId) -> Result<(), CatalogError> {
+        self.deleted.lock().expect("not poisoned").push(id.clone());
+        Ok(())
     }
 
     async fn resync(&self, id: &RepoId) -> Result<(), CatalogError> {

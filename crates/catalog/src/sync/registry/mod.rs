@@ -4,6 +4,7 @@
 //! to is for sorting. Some tags that were read are asked for in each sync: one that names another
 //! digest by now is pulled again.
 
+mod deprecated;
 mod known;
 mod pull;
 
@@ -15,6 +16,7 @@ use crate::{
     repository::{Form, sha256},
     store::{FilesOutcome, FilesRow, RepoState, StoredSection},
 };
+use deprecated::Deprecated;
 use jiff::Timestamp;
 use known::{Known, Wanted};
 use pull::{Found, Pulled, looked_again, pull_all};
@@ -46,6 +48,7 @@ impl CatalogSync {
         }
         let mut report = SyncReport::default();
         let (mut kept, mut seen, mut tags) = (HashSet::new(), HashSet::new(), String::new());
+        let (mut changed, mut noted) = (Vec::new(), HashSet::new());
         let (mut unknown, mut first) = (0, None);
         for name in repositories
             .iter()
@@ -53,7 +56,8 @@ impl CatalogSync {
         {
             let id = format!("{}/{}", self.repository.id.name, name.replace('/', "%2F"));
             match self.read_chart(source, name, &id, &mut report).await? {
-                Read::Kept(of) => {
+                Read::Kept(of, is_changed) => {
+                    changed.extend(is_changed.then(|| id.clone()));
                     kept.insert(id);
                     tags.push_str(&format!("{name} {of}\n"));
                 }
@@ -66,7 +70,9 @@ impl CatalogSync {
                     tracing::warn!(repository = name, error = %e, "its tags cannot be listed");
                     first.get_or_insert(e);
                 }
-                Read::None => {}
+                Read::None => {
+                    noted.insert(id);
+                }
             }
         }
         // Of some of many, the others count; a registry that says nothing at all was not read.
@@ -77,11 +83,12 @@ impl CatalogSync {
         if !seen.is_empty() {
             let all = kept.clone();
             report.removed = self
-                .with_store(move |store, repository| store.remove_others(&repository.id, &all))
+                .with_store(move |store, repository| {
+                    store.remove_others(&repository.id, &all, &noted)
+                })
                 .await?;
         }
         report.charts = kept.len();
-        let changed: Vec<String> = kept.into_iter().collect();
         self.read_icons(Some(&changed)).await?;
         state.checksum = sha256(tags.as_bytes());
         state.our_checksum.clone_from(&state.checksum);
@@ -108,14 +115,17 @@ impl CatalogSync {
             }
         };
         let chart_id = id.to_owned();
-        let (before, known) = self
+        let (before, known, was_deprecated) = self
             .with_store(move |store, repository| {
-                let chart = store.chart(&repository.id, &chart_id)?;
-                Ok((chart, store.tags(&repository.id, &chart_id)?))
+                let id = &repository.id;
+                let deprecated = store.is_deprecated(id, &chart_id)?;
+                let tags = store.tags(id, &chart_id)?;
+                Ok((store.chart(id, &chart_id)?, tags, deprecated))
             })
             .await?;
         let (mut wanted, other) = sorted(&listed);
         let mut chart = before.unwrap_or_default();
+        let mut deprecated = Deprecated::new(&chart, was_deprecated);
         let mut known = Known::new(known, &chart, &wanted);
         let address = self.address(name);
         known.keep(&mut chart, address.as_deref());
@@ -145,6 +155,7 @@ impl CatalogSync {
                         let is_taken = known.is_taken(&chart, &tag, (&version, &digest));
                         known.add(&tag, version, &digest, now);
                         if !is_taken {
+                            deprecated.add(&pulled.metadata);
                             rows.push(self.add(&mut chart, id, name, *pulled, is_first));
                             is_first = false;
                         }
@@ -161,12 +172,19 @@ impl CatalogSync {
                 }
             }
             known.keep(&mut chart, address.as_deref());
-            is_kept = self.store_chart(&chart, id, &notes, rows, &known).await?;
+            let stored = StoredSection {
+                deprecated: deprecated.is(&chart),
+                chart: Some(chart.clone()),
+                key: id.to_owned(),
+                notes: notes.clone(),
+                ..StoredSection::default()
+            };
+            is_kept = self.store_chart(stored, rows, &known).await?;
         }
         report.changed += usize::from(is_kept && !is_first);
         if is_kept {
             let tags: Vec<String> = known.0.into_keys().collect();
-            return Ok(Read::Kept(tags.join(" ")));
+            return Ok(Read::Kept(tags.join(" "), !is_first));
         }
         for note in notes {
             self.note(id, &note.version, note.reason).await?;
@@ -271,37 +289,31 @@ impl CatalogSync {
     /// Stores what is known of a chart by now. Returns whether it is in the catalogue.
     async fn store_chart(
         &self,
-        chart: &Chart,
-        id: &str,
-        notes: &[Note],
+        mut stored: StoredSection,
         rows: Vec<FilesRow>,
         known: &Known,
     ) -> Result<bool, CatalogError> {
-        if chart.versions.is_empty() {
-            return Ok(false);
-        }
-        let (chart, mut notes, known) = (chart.clone(), notes.to_vec(), known.clone());
-        notes.extend(known.conflicts());
-        let (id, now) = (id.to_owned(), Timestamp::now().as_second());
+        let known = known.clone();
+        stored.notes.extend(known.conflicts());
+        let now = Timestamp::now().as_second();
         self.with_store(move |store, repository| {
+            let chart = stored.chart.as_ref();
+            let Some(chart) = chart.filter(|chart| !chart.versions.is_empty()) else {
+                return Ok(false);
+            };
             if let Some(filter) = repository.filter.compile()?
-                && !filter.keeps(&chart)?
+                && !filter.keeps(chart)?
             {
                 return Ok(false);
             }
             let read = known.0.iter().map(|(tag, read)| (tag, &read.version));
             let text = serde_json::to_string(&read.collect::<BTreeMap<_, _>>())?;
-            let stored = StoredSection {
-                chart: Some(chart),
-                key: id.clone(),
-                sha: sha256(text.as_bytes()),
-                deprecated: false,
-                notes,
-            };
+            stored.sha = sha256(text.as_bytes());
+            let key = stored.key.clone();
             store.put_sections(&repository.id, &[stored], now)?;
             store.put_files(&repository.id, &rows, now)?;
             // Last: a tag that is known is not pulled again.
-            store.put_tags(&repository.id, &id, &known.0)?;
+            store.put_tags(&repository.id, &key, &known.0)?;
             Ok(true)
         })
         .await
@@ -330,8 +342,8 @@ impl CatalogSync {
 
 /// What became of a chart.
 enum Read {
-    /// With its tags.
-    Kept(String),
+    /// With its tags, and whether something was read of it.
+    Kept(String, bool),
     /// The registry did not say.
     Unknown(RepoError),
     None,

@@ -2,6 +2,7 @@
 
 mod commit;
 mod install;
+mod problems;
 mod read;
 mod repos;
 mod rollback;
@@ -43,6 +44,7 @@ enum CatalogCommand {
     #[command(subcommand)]
     Repos(repos::ReposCommand),
     Sync(sync::Sync),
+    Problems(problems::Problems),
     Search(search::Search),
     Show(read::Show),
     Versions(read::Versions),
@@ -59,6 +61,7 @@ impl CatalogArgs {
         match self.command {
             CatalogCommand::Repos(command) => command.run(store).await,
             CatalogCommand::Sync(command) => command.run(store).await,
+            CatalogCommand::Problems(command) => command.run(&store),
             CatalogCommand::Search(command) => command.run(&store),
             CatalogCommand::Show(command) => command.run(&store),
             CatalogCommand::Versions(command) => command.run(&store),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tiphys_catalog::{
     RepoId, Store,
     model::{Chart, ChartFiles, ChartVersion},
+    store::{Problem, ProblemKind},
 };
 
 /// Show a chart: what it is, and its README
@@ -106,10 +107,13 @@ impl Opened {
         if let Some(files) = files {
             return Ok(files);
         }
-        let problems = store.problems(&self.id).map_err(failed)?;
+        let problems = store
+            .problems_of(&self.id, &self.chart.id)
+            .map_err(failed)?;
+        let failed_kinds = [ProblemKind::Files, ProblemKind::Skipped];
         let reason = problems
             .iter()
-            .find(|p| p.chart_id == self.chart.id && p.version == version.version)
+            .find(|p| p.version == version.version && failed_kinds.contains(&p.kind))
             .map_or("they were not read yet", |problem| &problem.reason);
         Err(Failure::error(format!(
             "there are no files of {}-{}: {reason}",
@@ -127,19 +131,46 @@ impl Show {
             return Ok(());
         }
         let files = opened.files(store, version).ok();
+        let about = About::new(store, &opened, version)?;
         let name = format!("{}/{}", called(&opened.id), opened.chart.name);
         let readme = files.as_ref().map_or("", |files| files.readme.as_str());
         output::print(&match self.output.as_str() {
-            "json" | "yaml" => output::document(&document(&opened, version, readme), &self.output)?,
+            "json" | "yaml" => {
+                let document = document(&opened, version, readme, &about);
+                output::document(&document, &self.output)?
+            }
             "name" => name + "\n",
-            "wide" | "" => page(&opened, version, readme),
+            "wide" | "" => page(&opened, version, readme, &about),
             other => return Err(output::unknown_format(other)),
         });
         Ok(())
     }
 }
 
-fn document(opened: &Opened, version: &ChartVersion, readme: &str) -> Value {
+/// What the catalogue found out about a version.
+struct About {
+    deprecated: bool,
+    problems: Vec<Problem>,
+}
+
+impl About {
+    fn new(store: &Store, opened: &Opened, version: &ChartVersion) -> Result<Self, Failure> {
+        let (repo, chart) = (&opened.id, &opened.chart.id);
+        let mut problems = store.problems_of(repo, chart).map_err(failed)?;
+        problems.retain(|problem| problem.version == version.version);
+        let deprecated = store.is_deprecated(repo, chart).map_err(failed)?;
+        Ok(Self {
+            deprecated,
+            problems,
+        })
+    }
+
+    fn reasons(&self) -> Vec<&str> {
+        self.problems.iter().map(|p| p.reason.as_str()).collect()
+    }
+}
+
+fn document(opened: &Opened, version: &ChartVersion, readme: &str, about: &About) -> Value {
     let chart = &opened.chart;
     json!({
         "repository": called(&opened.id),
@@ -156,11 +187,13 @@ fn document(opened: &Opened, version: &ChartVersion, readme: &str) -> Value {
         "maintainers": chart.maintainers,
         "sources": chart.sources,
         "versions": chart.versions.len(),
+        "deprecated": about.deprecated,
+        "problems": about.reasons(),
         "readme": readme,
     })
 }
 
-fn page(opened: &Opened, version: &ChartVersion, readme: &str) -> String {
+fn page(opened: &Opened, version: &ChartVersion, readme: &str, about: &About) -> String {
     let chart = &opened.chart;
     let people = chart.maintainers.iter().flatten();
     let people: Vec<&str> = people.map(|person| person.name.as_str()).collect();
@@ -187,6 +220,11 @@ fn page(opened: &Opened, version: &ChartVersion, readme: &str) -> String {
         ),
         ("Maintainers", people.join(", ")),
         ("Digest", version.digest.clone()),
+        (
+            "Deprecated",
+            if about.deprecated { "yes" } else { "" }.to_owned(),
+        ),
+        ("Problems", about.reasons().join("; ")),
     ] {
         if !value.is_empty() {
             text.push_str(&format!("{name}:\t{}\n", value.replace(['\n', '\t'], " ")));

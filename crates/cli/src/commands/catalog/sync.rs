@@ -45,7 +45,10 @@ impl Sync {
                         }
                     }
                     if report.skipped > 0 {
-                        line.push_str(&format!(", {} entries skipped", report.skipped));
+                        line.push_str(&format!(
+                            ", {} entries skipped (`catalog problems {name}` says why)",
+                            report.skipped
+                        ));
                     }
                     line + "\n"
                 }

@@ -8,8 +8,10 @@ mod due;
 mod hosts;
 mod reading;
 mod secrets;
+mod writing;
 
 pub use secrets::{resync, visitor};
+pub use writing::{create, delete};
 
 use super::{
     Key,

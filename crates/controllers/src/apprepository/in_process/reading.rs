@@ -8,17 +8,21 @@ use crate::runtime::standing;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use tiphys_api::AppRepository;
+use tiphys_api::{AppRepository, app_repository::AppRepositoryProblem};
 use tiphys_catalog::{
     CatalogError,
     apprepository::{open, pause, schedule},
     lease,
+    store::Problem,
     sync::{CatalogSync, SyncReport},
 };
 use tokio_util::sync::CancellationToken;
 
 /// The longest sync.
 const LONGEST: Duration = Duration::from_secs(3600);
+
+/// Problems with charts that the status says.
+const PROBLEMS: i64 = 10;
 
 /// How a sync ended.
 enum Ended {
@@ -228,7 +232,11 @@ impl Controller {
     ) -> Result<(), InProcessError> {
         let id = key.clone();
         // A database that does not answer must not keep the failure from being told.
-        let rows = match (self.with_store(move |store| store.repo(&id)).await, &phase) {
+        let read = self.with_store(move |store| {
+            let problems = store.some_problems(&id, PROBLEMS)?;
+            Ok(store.repo(&id)?.map(|rows| (rows, problems)))
+        });
+        let rows = match (read.await, &phase) {
             (Err(_), Phase::Failed { .. }) => None,
             (rows, _) => rows?,
         };
@@ -241,9 +249,10 @@ impl Controller {
         let facts = Facts {
             generation: repository.metadata.generation,
             resync_requests: repository.spec.resync_requests,
-            charts: rows.as_ref().map(|rows| rows.charts),
-            versions: rows.as_ref().map(|rows| rows.versions),
-            skipped: rows.as_ref().map(|rows| rows.skipped),
+            charts: rows.as_ref().map(|(rows, _)| rows.charts),
+            versions: rows.as_ref().map(|(rows, _)| rows.versions),
+            skipped: rows.as_ref().map(|(rows, _)| rows.skipped),
+            problems: rows.map(|(_, problems)| problems.into_iter().map(shown).collect()),
             succeeded_at: (phase == Phase::Succeeded).then_some(now),
             attempted_at: None,
             next_at: now.checked_add(pause).ok(),
@@ -252,5 +261,14 @@ impl Controller {
         let status = facts.status(&current.status, now);
         object::set_status(&self.cluster, &current, &status).await?;
         Ok(())
+    }
+}
+
+fn shown(problem: Problem) -> AppRepositoryProblem {
+    AppRepositoryProblem {
+        chart: problem.path(),
+        version: problem.version,
+        kind: problem.kind.word().to_owned(),
+        reason: problem.reason,
     }
 }

@@ -9,14 +9,20 @@ use crate::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::rpc::catalog::{
-    ChartRepository, ChartRepositoryList, ChartRequest, ChartResponse, ChartSummary, ChartVersion,
-    EmptyResponse, Facet, ListRequest, SearchRequest, SearchResponse, SyncRequest, ValuesFile,
+    AddRequest, ChartProblem, ChartRepository, ChartRepositoryList, ChartRequest, ChartResponse,
+    ChartSummary, ChartVersion, EmptyResponse, Facet, ListRequest, SearchRequest, SearchResponse,
+    SyncRequest, ValuesFile,
 };
 use tiphys_catalog::{
     RepoId,
+    apprepository::NewRepository,
     model::{self, Chart},
     search::{Found, Query},
+    store::{Problem, ProblemKind},
 };
+
+/// Problems of a chart that are told.
+const PROBLEMS: usize = 10;
 
 fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
@@ -105,20 +111,17 @@ pub async fn get(
     let (repo, of) = (known.origin.repo.clone(), shown.version.clone());
     let read = read_charts(move || {
         let files = store.files(&repo, &id, &of)?;
-        let problems = match files {
-            Some(_) => Vec::new(),
-            None => store.problems(&repo)?,
-        };
-        let mine = problems
-            .into_iter()
-            .find(|p| p.chart_id == id && p.version == of);
-        Ok((files, mine.map(|problem| problem.reason)))
+        let problems = store.problems_of(&repo, &id)?;
+        Ok((files, problems, store.is_deprecated(&repo, &id)?))
     });
-    let (files, reason) = read.await?;
+    let (files, mut problems, deprecated) = read.await?;
     let missing = match &files {
         Some(_) => String::new(),
-        None => reason.unwrap_or_else(|| "they were not read yet".to_owned()),
+        None => why_missing(&problems, &shown.version),
     };
+    // That is told by `missing`, of the version that is shown.
+    problems.retain(|problem| problem.kind != ProblemKind::Files);
+    problems.truncate(PROBLEMS);
     let files = files.unwrap_or_default();
     let Chart {
         name,
@@ -147,7 +150,7 @@ pub async fn get(
             description,
             category,
             keywords: keywords.unwrap_or_default(),
-            deprecated: false,
+            deprecated,
             versions: count(versions.len()),
             icon: raw_icon.unwrap_or_default(),
         },
@@ -164,7 +167,26 @@ pub async fn get(
             .map(|(name, content)| ValuesFile { name, content })
             .collect(),
         missing,
+        problems: problems.into_iter().map(problem).collect(),
     })
+}
+
+/// Why there are no files of a version.
+fn why_missing(problems: &[Problem], version: &str) -> String {
+    let mut of_version = problems.iter().filter(|p| p.version == version);
+    let failed = of_version.find(|p| matches!(p.kind, ProblemKind::Files | ProblemKind::Skipped));
+    failed
+        .map_or("they were not read yet", |p| &p.reason)
+        .to_owned()
+}
+
+fn problem(problem: Problem) -> ChartProblem {
+    ChartProblem {
+        chart: problem.path(),
+        version: problem.version,
+        kind: problem.kind.word().to_owned(),
+        reason: problem.reason,
+    }
 }
 
 pub async fn repositories(
@@ -172,8 +194,10 @@ pub async fn repositories(
     guard: Guard,
     _: ListRequest,
 ) -> Result<ChartRepositoryList, ApiError> {
-    let seen = state.reach.chart_repositories(&guard).await?.into_iter();
-    let items = seen.map(|repo| ChartRepository {
+    let seen = state.reach.chart_repositories_with_problems(&guard);
+    let seen = seen.await?.into_iter();
+    let items = seen.map(|(repo, problems)| ChartRepository {
+        problems: problems.into_iter().map(problem).collect(),
         namespace: repo.id.namespace,
         name: repo.id.name,
         url: repo.url,
@@ -186,6 +210,45 @@ pub async fn repositories(
     Ok(ChartRepositoryList {
         items: items.collect(),
     })
+}
+
+pub async fn add(
+    state: Arc<State>,
+    guard: Guard,
+    q: AddRequest,
+) -> Result<EmptyResponse, ApiError> {
+    let is_registry = match &*q.type_ {
+        "" => q.url.starts_with("oci://"),
+        "helm" => false,
+        "oci" => true,
+        other => {
+            return Err(ApiError::invalid(format!(
+                "type: {other:?} is not helm or oci"
+            )));
+        }
+    };
+    let wanted = NewRepository {
+        id: RepoId::new(&state.options.namespace, &q.name),
+        url: q.url,
+        is_registry,
+        oci_repositories: q.oci_repositories,
+        interval: q.interval,
+        username: q.username,
+        password: q.password.into(),
+    };
+    state.reach.add_charts(&guard, &wanted).await?;
+    Ok(EmptyResponse {})
+}
+
+/// The Applications that came from its charts stay.
+pub async fn remove(
+    state: Arc<State>,
+    guard: Guard,
+    q: SyncRequest,
+) -> Result<EmptyResponse, ApiError> {
+    let id = RepoId::new(q.namespace, q.name);
+    state.reach.remove_charts(&guard, &id).await?;
+    Ok(EmptyResponse {})
 }
 
 pub async fn sync(

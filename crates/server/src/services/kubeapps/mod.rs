@@ -257,13 +257,12 @@ fn of_repository(repo: RepoStatus, global: &str) -> RepositoryDetail {
         (None, None) => (false, 3),
         (None, Some(_)) => (true, 1),
     };
-    let is_registry = repo.url.starts_with("oci://");
     RepositoryDetail {
         package_repo_ref: Some(reference(&repo.id.namespace, &repo.id.name)),
         namespace_scoped: repo.id.namespace != global,
         name: repo.id.name,
         description: String::new(),
-        type_: if is_registry { "oci" } else { "helm" }.to_owned(),
+        type_: if repo.is_registry { "oci" } else { "helm" }.to_owned(),
         url: repo.url,
         status: Some(RepositoryStatus {
             ready,
