@@ -54,7 +54,7 @@ async fn a_database_of_kubeapps_is_taken_over_and_given_back() {
         &database,
         "DROP TABLE tiphys_repos; DROP TABLE tiphys_charts; DROP TABLE tiphys_problems;
         DROP TABLE tiphys_schema; DROP TABLE tiphys_tags; DROP TABLE tiphys_leases;
-        DROP TABLE tiphys_kept;",
+        DROP TABLE tiphys_kept; DROP TABLE tiphys_archives;",
     );
     world.store = open(&postgres, &database).await;
     world.asked();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::{collections::BTreeMap, path::PathBuf};
 use tiphys_catalog::{RepoId, RepoSpec, Store, search::Query, store::ProblemKind};
 use tiphys_testkit::{
-    charts::plain_chart,
+    charts::{Answer, plain_chart},
     registry::{HELM_LAYER, Registry},
 };
 
@@ -251,6 +251,57 @@ async fn duplicates_and_digests() {
     );
     world.sync().await.expect("synced");
     assert_eq!(world.asked(), ["/charts/index.yaml"]);
+    a_replaced_archive_is_seen(&world).await;
+}
+
+/// The rest of report 12: no digest says that an archive was replaced; its ETag does.
+async fn a_replaced_archive_is_seen(world: &World) {
+    let valve = |content: &str, etag: &str| Answer {
+        headers: vec![format!("ETag: \"{etag}\"")],
+        ..Answer::from(plain_chart("valve", "0.1.0", &[("values.yaml", content)]))
+    };
+    let path = "/charts/valve-0.1.0.tgz";
+    let id = &world.repository.id;
+    let values = || {
+        let files = world.store.files(id, "r/valve", "0.1.0");
+        files.expect("the database").expect("files").values
+    };
+    // What has no ETag has no name to ask by: it is read again when the catalogue is new.
+    world.store.invalidate().expect("the database");
+    world.server.serve(path, valve("one", "1"));
+    world.sync().await.expect("synced");
+    assert_eq!(values(), "one");
+    for (answer, wanted, replaced) in [
+        (valve("two", "2"), "two", 1),
+        // The same under another name, and what is no chart.
+        (valve("two", "3"), "two", 0),
+        (Answer::from("<html>"), "two", 0),
+        (
+            Answer {
+                status: 404,
+                ..Answer::default()
+            },
+            "two",
+            0,
+        ),
+        (valve("three", "4"), "three", 1),
+    ] {
+        world.server.serve(path, answer);
+        world.asked();
+        let report = world.sync().await.expect("synced");
+        assert_eq!((values().as_str(), report.replaced), (wanted, replaced));
+        assert!(world.asked().contains(&path.to_owned()));
+    }
+    // One that is as it was is asked for by its name, and not sent.
+    world.server.serve(
+        path,
+        Answer {
+            status: 304,
+            ..Answer::default()
+        },
+    );
+    let report = world.sync().await.expect("synced");
+    assert_eq!((values().as_str(), report.replaced), ("three", 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

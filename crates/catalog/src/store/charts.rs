@@ -100,7 +100,7 @@ impl Store {
                 .filter(|chart| !kept.contains(*chart))
                 .collect();
             for chart in &gone {
-                for table in ["charts", "tiphys_charts", "tiphys_tags"] {
+                for table in ["charts", "tiphys_charts", "tiphys_tags", "tiphys_archives"] {
                     delete_of(sql, table, id, chart)?;
                 }
             }

@@ -3,6 +3,7 @@
 //! Main type: [`Store`]. Its functions block: call them from a thread for that.
 
 mod address;
+mod archives;
 mod batch;
 mod charts;
 mod files;
@@ -19,6 +20,7 @@ mod tags;
 mod tls;
 
 pub(crate) use address::{is_url, shown};
+pub(crate) use archives::SeenArchive;
 pub(crate) use files::{FilesOutcome, FilesRow, IconOutcome, IconState};
 pub use kept::Kept;
 pub use postgres::PostgresOptions;

@@ -63,7 +63,12 @@ impl Store {
         self.transaction(|sql| {
             let theirs = "DELETE FROM repos WHERE namespace = $1 AND name = $2";
             let removed = sql.execute(theirs, key)?;
-            for table in ["tiphys_charts", "tiphys_problems", "tiphys_tags"] {
+            for table in [
+                "tiphys_charts",
+                "tiphys_problems",
+                "tiphys_tags",
+                "tiphys_archives",
+            ] {
                 let ours =
                     format!("DELETE FROM {table} WHERE repo_namespace = $1 AND repo_name = $2");
                 sql.execute(&ours, key)?;

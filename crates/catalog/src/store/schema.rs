@@ -123,6 +123,19 @@ CREATE TABLE tiphys_kept (
 ALTER TABLE tiphys_tags ADD COLUMN digest varchar NOT NULL DEFAULT '';
 ALTER TABLE tiphys_tags ADD COLUMN looked_at bigint NOT NULL DEFAULT 0;
 ",
+    "
+CREATE TABLE tiphys_archives (
+    repo_namespace varchar NOT NULL,
+    repo_name varchar NOT NULL,
+    chart_id varchar NOT NULL,
+    version varchar NOT NULL,
+    sha varchar NOT NULL,
+    etag varchar NOT NULL,
+    modified varchar NOT NULL,
+    looked_at bigint NOT NULL,
+    PRIMARY KEY (repo_namespace, repo_name, chart_id, version)
+);
+",
 ];
 
 /// Creates what is missing.
@@ -167,7 +180,71 @@ pub fn invalidate(sql: &mut dyn Sql) -> Result<(), CatalogError> {
     sql.script(
         "DROP TABLE IF EXISTS files; DROP TABLE IF EXISTS charts; DROP TABLE IF EXISTS repos;
         DELETE FROM tiphys_charts; DELETE FROM tiphys_problems; DELETE FROM tiphys_tags;
+        DELETE FROM tiphys_archives;
         UPDATE tiphys_repos SET config_sha = '', checksum = '', etag = '', modified = '';",
     )?;
     migrate(sql)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    const OURS: [&str; 7] = [
+        "repos", "charts", "problems", "tags", "leases", "kept", "archives",
+    ];
+
+    /// A database as a program left it that knew only the first steps, with one row.
+    fn left_at(sql: &mut dyn Sql, steps: usize) -> Result<(), CatalogError> {
+        for table in OURS {
+            sql.script(&format!("DROP TABLE tiphys_{table}"))?;
+        }
+        STEPS[..steps]
+            .iter()
+            .try_for_each(|step| sql.script(step))?;
+        sql.script(&format!("UPDATE tiphys_schema SET version = {steps}"))?;
+        if steps > 0 {
+            sql.script(
+                "INSERT INTO tiphys_tags (repo_namespace, repo_name, chart_id, tag, version)
+                VALUES ('n', 'r', 'r/web', 'v1', '1')",
+            )?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn databases_of_older_programs_are_used_on() {
+        for steps in 0..=STEPS.len() {
+            let store = Store::in_memory().expect("a database");
+            let done = store.transaction(|sql| {
+                left_at(sql, steps)?;
+                migrate(sql)?;
+                // Once more: nothing is left to do.
+                migrate(sql)?;
+                let version = sql.query("SELECT version FROM tiphys_schema", &[])?;
+                assert_eq!(version.len(), 1);
+                assert_eq!(version[0].int(0), STEPS.len() as i64);
+                let tags = sql.query("SELECT digest, looked_at FROM tiphys_tags", &[])?;
+                assert_eq!(tags.len(), usize::from(steps > 0), "after {steps} steps");
+                for table in OURS {
+                    sql.query(&format!("SELECT count(*) FROM tiphys_{table}"), &[])?;
+                }
+                Ok(())
+            });
+            done.expect("it is used");
+        }
+    }
+
+    #[test]
+    fn a_database_of_a_newer_program_is_left_alone() {
+        let store = Store::in_memory().expect("a database");
+        let newer = STEPS.len() + 1;
+        let refused = store.transaction(|sql| {
+            sql.script(&format!("UPDATE tiphys_schema SET version = {newer}"))?;
+            migrate(sql)
+        });
+        let why = refused.expect_err("it is newer").to_string();
+        assert!(why.contains(&format!("version {newer}")), "{why}");
+    }
 }

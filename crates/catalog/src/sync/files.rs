@@ -6,8 +6,8 @@ use crate::{
     files::extract,
     index::plain_digest,
     model::{ChartFiles, ChartVersion, RepoRef},
-    repository::sha256,
-    store::{FilesOutcome, FilesRow},
+    repository::{Form, sha256},
+    store::{FilesOutcome, FilesRow, SeenArchive},
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
@@ -44,6 +44,8 @@ struct Answer {
     version: String,
     /// As the index writes it.
     digest: String,
+    /// Of an archive for which the index has no digest.
+    seen: Option<SeenArchive>,
     content: Content,
 }
 
@@ -128,21 +130,28 @@ impl CatalogSync {
         let Job { chart_id, version } = job;
         let digest = version.digest.clone();
         let name = version.version.clone();
-        let content = self.fetch(&chart_id, version).await;
+        let fetched = self.fetch(&chart_id, version).await;
+        let (content, seen) = fetched.unwrap_or_else(|e| {
+            let failed = FilesOutcome::Failed {
+                reason: e.to_string(),
+                is_other: false,
+            };
+            (Content::Read(failed), None)
+        });
         Answer {
             chart_id,
             version: name,
             digest,
-            content: content.unwrap_or_else(|e| {
-                Content::Read(FilesOutcome::Failed {
-                    reason: e.to_string(),
-                    is_other: false,
-                })
-            }),
+            seen,
+            content,
         }
     }
 
-    async fn fetch(&self, chart_id: &str, version: ChartVersion) -> Result<Content, CatalogError> {
+    async fn fetch(
+        &self,
+        chart_id: &str,
+        version: ChartVersion,
+    ) -> Result<(Content, Option<SeenArchive>), CatalogError> {
         let urls = version.urls.unwrap_or_default();
         let Some(url) = urls.into_iter().next() else {
             let why = format!("chart {chart_id:?} has no downloadable URLs");
@@ -150,14 +159,35 @@ impl CatalogSync {
         };
         let nothing = Known::default();
         let fetched = patiently(|| self.remote.archive(&url, &nothing)).await?;
-        let archive = fetched.unwrap_or_default().content;
+        let fetched = fetched.unwrap_or_default();
+        let (archive, state) = (fetched.content, fetched.version);
+        let has_name = !state.etag.is_empty() || !state.modified.is_empty();
+        let is_looked_at = version.digest.is_empty() && has_name;
+        let seen = (is_looked_at && self.repository.form == Form::Helm).then(|| SeenArchive {
+            chart_id: chart_id.to_owned(),
+            version: version.version,
+            etag: state.etag,
+            modified: state.modified,
+            ..SeenArchive::default()
+        });
+        let hashed = |archive: &[u8]| {
+            let sha = |seen| SeenArchive {
+                sha: sha256(archive),
+                ..seen
+            };
+            seen.map(sha)
+        };
         if archive.len() <= SMALL {
-            return Ok(Content::Packed(archive));
+            let seen = hashed(&archive);
+            return Ok((Content::Packed(archive), seen));
         }
         let repository = Arc::clone(&self.repository);
-        let outcome =
-            blocking(move || Ok(read_archive(&archive, version.digest, &repository))).await;
-        outcome.map(Content::Read)
+        blocking(move || {
+            let seen = hashed(&archive);
+            let outcome = read_archive(&archive, version.digest, &repository);
+            Ok((Content::Read(outcome), seen))
+        })
+        .await
     }
 }
 
@@ -168,6 +198,7 @@ fn put(
     batch: Vec<Answer>,
 ) -> Result<(usize, usize), CatalogError> {
     let (mut failed, mut rows) = (0, Vec::with_capacity(batch.len()));
+    let mut all_seen = Vec::new();
     for answer in batch {
         let (chart_id, version) = (answer.chart_id, answer.version);
         let outcome = match answer.content {
@@ -177,6 +208,8 @@ fn put(
         if let FilesOutcome::Failed { reason, .. } = &outcome {
             tracing::warn!(chart = chart_id, version, "no files: {reason}");
             failed += 1;
+        } else {
+            all_seen.extend(answer.seen);
         }
         rows.push(FilesRow {
             chart_id,
@@ -184,7 +217,9 @@ fn put(
             outcome,
         });
     }
-    store.put_files(&repository.id, &rows, Timestamp::now().as_second())?;
+    let now = Timestamp::now();
+    store.put_files(&repository.id, &rows, now.as_second())?;
+    store.put_archives(&repository.id, &all_seen, now.as_millisecond())?;
     Ok((rows.len() - failed, failed))
 }
 
@@ -199,7 +234,11 @@ pub(super) fn checked(archive: &[u8], digest: &str) -> Result<(), String> {
     ))
 }
 
-fn read_archive(archive: &[u8], digest: String, repository: &Repository) -> FilesOutcome {
+pub(super) fn read_archive(
+    archive: &[u8],
+    digest: String,
+    repository: &Repository,
+) -> FilesOutcome {
     if let Err(reason) = checked(archive, &digest) {
         return FilesOutcome::Failed {
             reason,

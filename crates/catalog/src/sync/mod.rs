@@ -9,6 +9,7 @@ mod archive;
 mod files;
 mod icons;
 mod import;
+mod looks;
 mod registry;
 
 pub use registry::Source;
@@ -158,6 +159,7 @@ impl CatalogSync {
             report.files += read;
             report.failed_files += failed;
         }
+        report.replaced += self.look_again().await?;
         // Last: a host of pictures that does not answer must not keep what people read away.
         self.read_icons(Some(&imported.work)).await?;
         self.finish(state).await?;
@@ -170,6 +172,7 @@ impl CatalogSync {
             .with_store(|store, repository| store.failed_files(&repository.id, RETRIED))
             .await?;
         let (files, failed_files) = self.read_versions(failed).await?;
+        let replaced = self.look_again().await?;
         self.read_icons(None).await?;
         let skipped = state.skipped;
         self.finish(state).await?;
@@ -177,6 +180,7 @@ impl CatalogSync {
             unchanged: true,
             files,
             failed_files,
+            replaced,
             skipped,
             ..SyncReport::default()
         })
