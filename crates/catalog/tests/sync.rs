@@ -79,6 +79,44 @@ async fn nothing_is_removed_by_what_is_no_complete_index() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_is_tried_after_the_rest() {
+    let world = World::new();
+    let bad = "/charts/alpha/1.1.0.tgz";
+    let gone = || Answer {
+        status: 404,
+        ..Answer::default()
+    };
+    let (first, second) = (
+        [("alpha", "1.0.0"), ("alpha", "1.1.0"), ("beta", "0.1.0")],
+        [
+            ("alpha", "1.2.0"),
+            ("alpha", "1.1.0"),
+            ("alpha", "1.0.0"),
+            ("beta", "0.2.0"),
+        ],
+    );
+    serve(&world, &first);
+    world.server.serve(bad, gone());
+    let report = world.sync().await.expect("synced");
+    assert_eq!((report.files, report.failed_files), (2, 1));
+
+    serve(&world, &second);
+    world.server.serve(bad, gone());
+    world.server.paths();
+    let report = world.sync().await.expect("synced");
+    assert_eq!((report.files, report.failed_files), (2, 1));
+    let asked = world.server.paths();
+    assert_eq!(asked.last().map(String::as_str), Some(bad), "{asked:?}");
+    assert_eq!(asked.iter().filter(|path| *path == bad).count(), 1);
+
+    // What is not listed any more is not remembered either.
+    serve(&world, &[("alpha", "1.2.0"), ("beta", "0.2.0")]);
+    world.sync().await.expect("synced");
+    let problems = world.store.problems(&world.repository.id);
+    assert!(problems.expect("the database").is_empty());
+}
+
 /// Report 12: what is said of entries is what the index says now.
 #[tokio::test(flavor = "multi_thread")]
 async fn reasons_go_with_the_entries_that_they_are_about() {

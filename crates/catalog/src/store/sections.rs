@@ -102,7 +102,9 @@ fn put_charts(
     }
     let (condition, values) = of_charts(id, charts);
     sql.execute(
-        &format!("DELETE FROM tiphys_problems WHERE {condition} AND kind <> 'icon'"),
+        &format!(
+            "DELETE FROM tiphys_problems WHERE {condition} AND kind IN ('skipped', 'ambiguous')"
+        ),
         &values,
     )?;
     let before = sql.query(
@@ -124,6 +126,7 @@ fn put_charts(
         forget_icon(sql, id, chart)?;
         put_rows(sql, id, &[with_chart])?;
         remove_old_files(sql, id, chart)?;
+        forget_failures(sql, id, chart)?;
     }
     // An icon that has another address, or none any more, was not tried.
     sql.execute(
@@ -263,6 +266,28 @@ fn row(
         number(chart.versions.len()),
         (&chart.icon).into(),
     ])
+}
+
+/// Forgets the failures of versions that are not there any more. Of the others it is remembered how
+/// often they failed: they are tried after those that never did.
+fn forget_failures(sql: &mut dyn Sql, id: &RepoId, chart: &Chart) -> Result<(), CatalogError> {
+    let rows = sql.query(
+        "SELECT version FROM tiphys_problems
+        WHERE repo_namespace = $1 AND repo_name = $2 AND chart_id = $3 AND kind = 'files'",
+        values![&id.namespace, &id.name, &chart.id],
+    )?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let now: HashSet<&str> = chart.versions.iter().map(|v| v.version.as_str()).collect();
+    for row in rows.iter().filter(|row| !now.contains(row.text(0))) {
+        sql.execute(
+            "DELETE FROM tiphys_problems WHERE repo_namespace = $1 AND repo_name = $2
+            AND chart_id = $3 AND version = $4 AND kind = 'files'",
+            values![&id.namespace, &id.name, &chart.id, row.text(0)],
+        )?;
+    }
+    Ok(())
 }
 
 fn remove_old_files(sql: &mut dyn Sql, id: &RepoId, chart: &Chart) -> Result<(), CatalogError> {

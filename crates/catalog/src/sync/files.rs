@@ -11,7 +11,12 @@ use crate::{
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    future::Future,
+    sync::Arc,
+    time::Duration,
+};
 use tiphys_repo::{Known, RepoError};
 use tokio::sync::mpsc;
 
@@ -30,7 +35,12 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis
 pub(super) enum Part {
     Newest,
     Others,
+    /// Those that could not be read before: a host that does not answer must not keep the rest away.
+    Failed,
 }
+
+/// Versions that could not be read before, by chart.
+pub(super) type Failures = HashMap<String, HashSet<String>>;
 
 /// A version whose archive is to be read.
 struct Job {
@@ -60,11 +70,14 @@ impl CatalogSync {
     pub(super) async fn read_files(
         &self,
         charts: &[String],
-        part: Part,
+        (part, failed): (Part, &Arc<Failures>),
     ) -> Result<(usize, usize), CatalogError> {
         let groups: Vec<Vec<String>> = charts.chunks(GROUP).map(<[String]>::to_vec).collect();
         let jobs = stream::iter(groups).then(|charts| {
-            self.with_store(move |store, repository| jobs_of(store, repository, &charts, part))
+            let failed = Arc::clone(failed);
+            self.with_store(move |store, repository| {
+                jobs_of(store, repository, &charts, (part, &failed))
+            })
         });
         self.work(jobs.map_ok(stream_of).try_flatten().boxed())
             .await
@@ -313,14 +326,19 @@ fn jobs_of(
     store: &Store,
     repository: &Repository,
     charts: &[String],
-    part: Part,
+    (part, failed): (Part, &Failures),
 ) -> Result<Vec<Job>, CatalogError> {
     let mut jobs = Vec::new();
     for (chart, known) in store.with_digests(&repository.id, charts)? {
+        let failed = failed.get(&chart.id);
         let versions = chart.versions.into_iter().enumerate();
         let wanted = versions.filter(|(place, version)| {
-            (*place == 0) == (part == Part::Newest)
-                && known.get(&version.version) != Some(&version.digest)
+            let its_part = match failed.is_some_and(|of| of.contains(&version.version)) {
+                true => Part::Failed,
+                false if *place == 0 => Part::Newest,
+                false => Part::Others,
+            };
+            its_part == part && known.get(&version.version) != Some(&version.digest)
         });
         jobs.extend(wanted.map(|(_, version)| job(&chart.id, version)));
     }

@@ -15,6 +15,7 @@ mod registry;
 pub use registry::Source;
 
 use crate::{CatalogError, Repository, Store, blocking, store::RepoState};
+use files::{Failures, Part};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use std::sync::{Arc, Weak};
@@ -154,8 +155,17 @@ impl CatalogSync {
             skipped: imported.skipped,
             ..SyncReport::default()
         };
-        for part in [files::Part::Newest, files::Part::Others] {
-            let (read, failed) = self.read_files(&imported.work, part).await?;
+        let failed = self
+            .with_store(|store, repository| store.failed_files(&repository.id, i64::MAX))
+            .await?;
+        let mut before = Failures::new();
+        for (chart, version) in failed {
+            before.entry(chart).or_default().insert(version);
+        }
+        let before = Arc::new(before);
+        let parts = [Part::Newest, Part::Others, Part::Failed];
+        for part in &parts[..parts.len() - usize::from(before.is_empty())] {
+            let (read, failed) = self.read_files(&imported.work, (*part, &before)).await?;
             report.files += read;
             report.failed_files += failed;
         }
