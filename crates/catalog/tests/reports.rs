@@ -269,7 +269,13 @@ async fn a_replaced_archive_is_seen(world: &World) {
     // What has no ETag has no name to ask by: it is read again when the catalogue is new.
     world.store.invalidate().expect("the database");
     world.server.serve(path, valve("one", "1"));
+    world.asked();
     world.sync().await.expect("synced");
+    // What was just read is not asked for again.
+    assert_eq!(
+        world.asked().iter().filter(|asked| *asked == path).count(),
+        1
+    );
     assert_eq!(values(), "one");
     for (answer, wanted, replaced) in [
         (valve("two", "2"), "two", 1),

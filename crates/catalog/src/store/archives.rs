@@ -17,18 +17,19 @@ pub(crate) struct SeenArchive {
 }
 
 impl Store {
-    /// Those that were asked for longest ago.
+    /// Those that were asked for longest ago, before a time in milliseconds.
     pub(crate) fn oldest_archives(
         &self,
         id: &RepoId,
+        before: i64,
         most: i64,
     ) -> Result<Vec<SeenArchive>, CatalogError> {
         let rows = self.transaction(|sql| {
             sql.query(
                 "SELECT chart_id, version, sha, etag, modified FROM tiphys_archives
-                WHERE repo_namespace = $1 AND repo_name = $2
-                ORDER BY looked_at, chart_id, version LIMIT $3",
-                values![&id.namespace, &id.name, most],
+                WHERE repo_namespace = $1 AND repo_name = $2 AND looked_at < $3
+                ORDER BY looked_at, chart_id, version LIMIT $4",
+                values![&id.namespace, &id.name, before, most],
             )
         })?;
         let seen = |row: &Row| SeenArchive {

@@ -25,14 +25,17 @@ enum Look {
 }
 
 impl CatalogSync {
-    /// Returns how many were replaced.
-    pub(super) async fn look_again(&self) -> Result<usize, CatalogError> {
+    /// Looks at what was not read since a time. Returns how many were replaced.
+    pub(super) async fn look_again(&self, since: Timestamp) -> Result<usize, CatalogError> {
         // kubeapps never does.
         if self.repository.form == Form::Kubeapps {
             return Ok(0);
         }
         let oldest = self
-            .with_store(|store, repository| store.oldest_archives(&repository.id, LOOKS))
+            .with_store(move |store, repository| {
+                let since = since.as_millisecond();
+                store.oldest_archives(&repository.id, since, LOOKS)
+            })
             .await?;
         let looks: Vec<Look> = stream::iter(oldest)
             .map(|seen| self.look(seen))

@@ -155,6 +155,7 @@ impl CatalogSync {
             skipped: imported.skipped,
             ..SyncReport::default()
         };
+        let began = Timestamp::now();
         let failed = self
             .with_store(|store, repository| store.failed_files(&repository.id, i64::MAX))
             .await?;
@@ -169,7 +170,7 @@ impl CatalogSync {
             report.files += read;
             report.failed_files += failed;
         }
-        report.replaced += self.look_again().await?;
+        report.replaced += self.look_again(began).await?;
         // Last: a host of pictures that does not answer must not keep what people read away.
         self.read_icons(Some(&imported.work)).await?;
         self.finish(state).await?;
@@ -182,7 +183,7 @@ impl CatalogSync {
             .with_store(|store, repository| store.failed_files(&repository.id, RETRIED))
             .await?;
         let (files, failed_files) = self.read_versions(failed).await?;
-        let replaced = self.look_again().await?;
+        let replaced = self.look_again(Timestamp::now()).await?;
         self.read_icons(None).await?;
         let skipped = state.skipped;
         self.finish(state).await?;

@@ -12,7 +12,7 @@ use tiphys_catalog::{
     CatalogError, RepoId, RepoSpec, Store,
     apprepository::{NewRepository, Options},
     model::RepoRef,
-    store::{PostgresOptions, Ssl},
+    store::{PostgresOptions, RepoStatus, Ssl},
     sync::CatalogSync,
 };
 use tiphys_cluster::Cluster;
@@ -66,6 +66,19 @@ impl Charts {
         }
     }
 
+    fn known(&self) -> Result<Arc<Store>, CatalogError> {
+        let absent = || CatalogError::NotFound("the catalogue".to_owned());
+        self.store.get().cloned().ok_or_else(absent)
+    }
+
+    /// Empty for what is not there.
+    async fn status(&self, repository: &RepoId) -> Result<RepoStatus, CatalogError> {
+        let (store, id) = (self.known()?, repository.clone());
+        let status = tokio::task::spawn_blocking(move || store.repo(&id)).await;
+        let status = status.map_err(|e| CatalogError::Internal(e.to_string()))??;
+        Ok(status.unwrap_or_default())
+    }
+
     fn opened(&self, store: &Arc<Store>) {
         // A role opens one database.
         let _ = self.store.set(Arc::clone(store));
@@ -83,12 +96,8 @@ impl tiphys_server::ports::Catalog for Charts {
         repository: &RepoId,
         of: &RepoRef,
     ) -> Result<CatalogSync, CatalogError> {
-        let absent = || CatalogError::NotFound("the catalogue".to_owned());
-        let store = self.store().ok_or_else(absent)?;
-        let (known, id) = (Arc::clone(&store), repository.clone());
-        let status = tokio::task::spawn_blocking(move || known.repo(&id)).await;
-        let status = status.map_err(|e| CatalogError::Internal(e.to_string()))??;
-        let status = status.unwrap_or_default();
+        let store = self.known()?;
+        let status = self.status(repository).await?;
         if status.spec.is_empty() {
             let found = in_process::visitor(&self.cluster, Arc::clone(&store), repository);
             if let Some(found) = found.await.map_err(unread)? {
@@ -105,7 +114,19 @@ impl tiphys_server::ports::Catalog for Charts {
 
     async fn delete(&self, repository: &RepoId) -> Result<(), CatalogError> {
         let deleted = in_process::delete(&self.cluster, repository).await;
-        deleted.map_err(unread)
+        let Err(e) = deleted.map_err(unread) else {
+            return Ok(());
+        };
+        let known = self.status(repository).await?;
+        if matches!(e, CatalogError::NotFound(_)) && !known.spec.is_empty() {
+            let why = format!(
+                "repository {0:?} was added with the command line: `tiphys catalog repos rm {0}` \
+                 removes it",
+                repository.name
+            );
+            return Err(CatalogError::Invalid(why));
+        }
+        Err(e)
     }
 
     async fn resync(&self, repository: &RepoId) -> Result<(), CatalogError> {

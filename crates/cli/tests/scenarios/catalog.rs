@@ -380,9 +380,9 @@ fn a_chart_becomes_an_application() {
     let deploy = Repo::with(&[("README.md", "what runs\n")]);
     committed(&repositories, &deploy, &blue);
 
-    tiphys
-        .login()
-        .expect("the embedded cluster's password is shown");
+    let api = tiphys.login();
+    let api = api.expect("the embedded cluster's password is shown");
+    added_through_the_api(&api, &kube, &repositories, &server.url());
     let config = signed_in(&tiphys, &repositories);
     let connect = ["--config", config.as_str()];
     let more = ["--auto-sync", "--create", connect[0], connect[1]];
@@ -419,6 +419,50 @@ fn a_chart_becomes_an_application() {
     repositories.until("good", "Ready", |status| status["versions"] == 1);
     let refused = repositories.fails(&blue);
     assert!(refused.contains("digest differs"), "{refused}");
+}
+
+/// Repositories that the page adds and removes, beside one of the command line.
+fn added_through_the_api(api: &Api, kube: &Api, repositories: &Repositories<'_>, url: &str) {
+    const ALL: &str = "/api/v1/catalog/repositories";
+    let object = format!(
+        "{}/added",
+        namespaced("kubeapps.com/v1alpha1", "argocd", "apprepositories")
+    );
+    let secret = namespaced("v1", "argocd", "secrets") + "/apprepo-added";
+    let add =
+        json!({"name": "added", "url": format!("{url}/charts"), "username": "u", "password": "p"});
+    let added = api.post(ALL, &add).expect("it answers");
+    assert_eq!(added.status, 200, "{}", added.body);
+    let again = api.post(ALL, &add).expect("it answers");
+    assert_eq!(again.status, 409, "{}", again.body);
+    eventually(PATIENCE, "it is read", || match kube.find(&object) {
+        Some(found) if found["status"]["charts"] == 1 => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    assert!(kube.find(&secret).is_some());
+    let remove = |name: &str| {
+        let removed = api.send(
+            "DELETE",
+            &format!("{ALL}/{name}"),
+            "application/json",
+            Some(&json!({})),
+        );
+        removed.expect("it answers")
+    };
+    assert_eq!(remove("argocd/added").status, 200);
+    eventually(PATIENCE, "it is gone with its Secret", || {
+        match (kube.find(&object), kube.find(&secret)) {
+            (None, None) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+
+    repositories.catalog(&["repos", "add", "mine", &format!("{url}/charts")]);
+    let refused = remove("default/mine");
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    let why = refused.body["message"].as_str().expect("a text");
+    assert!(why.contains("catalog repos rm mine"), "{why}");
+    repositories.catalog(&["repos", "rm", "mine"]);
 }
 
 /// The next version with a conflict, decided, and the way back.
