@@ -136,6 +136,40 @@ fn policies_answer_as_people_may_expect() {
     );
 }
 
+/// Report 09: a string is one group, and what is no group makes no session invalid.
+#[test]
+fn groups_are_texts_alone_or_in_a_list() {
+    let Some(reports) = reports() else { return };
+    let folder = reports.join("09-groups-claim-as-string");
+    let read = |name: &str| -> Map<String, Value> {
+        let text = fs::read(folder.join(name)).expect(name);
+        serde_json::from_slice(&text).expect(name)
+    };
+    let (claims, expected) = (read("claims.json"), read("expected.json"));
+    let rbac = Rbac::new(true, settings(&folder)).expect("a policy");
+    assert!(claims.len() >= 9, "{}", claims.len());
+    for (name, claims) in &claims {
+        let wanted = &expected[name];
+        assert_eq!(wanted["session"], "valid");
+        let claims = claims.as_object().expect("claims");
+        let may = |action: &'static str| {
+            let request = Request {
+                resource: "applications",
+                action,
+                object: "a/b",
+            };
+            rbac.permits(&Known::default(), Some(claims), request)
+        };
+        assert_eq!(
+            Value::from(may("get")),
+            wanted["applications get a/b"],
+            "{name}"
+        );
+        // The number 7 is no group, although the policy has one of this name.
+        assert!(!may("delete"), "{name}");
+    }
+}
+
 #[test]
 fn what_people_missed_in_their_policies_is_found() {
     let Some(reports) = reports() else { return };

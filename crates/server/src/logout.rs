@@ -50,7 +50,7 @@ pub async fn handle(state: Arc<State>, headers: HeaderMap) -> Response<Body> {
 }
 
 /// The cookies of a session: a long token is in several, `argocd.token-1` and so on.
-fn pieces(headers: &HeaderMap) -> Vec<String> {
+pub(crate) fn pieces(headers: &HeaderMap) -> Vec<String> {
     let is_piece = |name: &&str| {
         let number = name.strip_prefix(COOKIE).and_then(|n| n.strip_prefix('-'));
         number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))

@@ -39,6 +39,8 @@ pub struct Options {
     pub namespace: String,
     /// A path prefix that a proxy keeps, such as `/argo-cd`; empty for none.
     pub root_path: String,
+    /// One that a proxy cuts off: only the page must know it. A root path counts instead.
+    pub base_href: String,
     pub limits: Limits,
     /// Timeout for a refresh.
     pub refresh_timeout: std::time::Duration,
@@ -83,11 +85,22 @@ pub struct DexTls {
     pub trusted: String,
 }
 
+impl Options {
+    /// Where browsers find the page.
+    fn place_of_page(&self) -> &str {
+        match self.root_path.trim_matches('/') {
+            "" => &self.base_href,
+            _ => &self.root_path,
+        }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             namespace: "argocd".into(),
             root_path: String::new(),
+            base_href: String::new(),
             limits: Limits::default(),
             refresh_timeout: std::time::Duration::from_secs(60),
             secure_cookie: false,
@@ -200,7 +213,7 @@ impl Server {
         }
         let settings = Arc::new(SettingsCache::new(deps.store.clone(), enforcer.clone()));
         let options = &deps.options;
-        let assets = deps.assets.below(&options.root_path);
+        let assets = deps.assets.below(options.place_of_page());
         let sso = Arc::new(Sso::new(
             options.dex_server.clone(),
             options.dex_tls.clone(),
@@ -288,5 +301,27 @@ impl Server {
     /// Returns once the Applications have been listed.
     pub async fn ready(&self) {
         self.0.reach.ready().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_where_browsers_see_it() {
+        for (root_path, base_href, place) in [
+            ("", "", ""),
+            ("", "/argo/", "/argo/"),
+            ("/", "/argo", "/argo"),
+            ("/kept", "/argo", "/kept"),
+        ] {
+            let options = Options {
+                root_path: root_path.to_owned(),
+                base_href: base_href.to_owned(),
+                ..Options::default()
+            };
+            assert_eq!(options.place_of_page(), place);
+        }
     }
 }

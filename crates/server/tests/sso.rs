@@ -506,7 +506,10 @@ async fn a_browser_signs_in_and_out() {
     let token = provider.sign(json!({"jti": "one", "padding": "x".repeat(9000)}));
     *provider.token.lock().expect("not poisoned") = json!({"id_token": token});
     let callback = format!("/auth/callback?code=ok&state={}", value("state"));
-    let (status, headers, text) = browse(&world, &callback, &state_cookie).await;
+    // Left by an even longer token, and of another program.
+    let sent =
+        format!("{state_cookie}; argocd.token-3=old; argocd.token-7=old; argocd.tokenX=theirs");
+    let (status, headers, text) = browse(&world, &callback, &sent).await;
     let page = "http://cd.example.com/applications";
     let link = format!("<a href=\"{page}\">See Other</a>.\n\n");
     assert_eq!((status, text), (303, link));
@@ -528,9 +531,11 @@ async fn a_browser_signs_in_and_out() {
             "argocd.token",
             "argocd.token-1",
             "argocd.token-2",
-            "argocd.token-3"
+            "argocd.token-3",
+            "argocd.token-7"
         ]
     );
+    assert_eq!(set.last().map(|(_, value)| value.as_str()), Some(""));
     let session: Vec<String> = set
         .iter()
         .skip(1)

@@ -141,6 +141,45 @@ mod tests {
         assert!(set_cookies("c", &"a".repeat(90_000), "", true).is_err());
     }
 
+    /// Report 13: the sizes of the parts, for the attributes of a server at the top of a host.
+    #[test]
+    fn parts_are_as_long_as_browsers_keep() {
+        for (length, parts) in [
+            (3_000, vec![3_000]),
+            (4_038, vec![4_038]),
+            (4_039, vec![4_038, 1]),
+            (9_000, vec![4_038, 4_038, 924]),
+            (80_760, vec![4_038; 20]),
+        ] {
+            let token = "a".repeat(length);
+            let cookies = set_cookies("argocd.token", &token, "", true).expect("it fits");
+            let sizes: Vec<usize> = cookies
+                .iter()
+                .map(|cookie| {
+                    let text = cookie.to_str().expect("text");
+                    let value = text.split(';').next().and_then(|pair| pair.split_once('='));
+                    let value = value.expect("a pair").1;
+                    value.split_once(':').map_or(value, |(_, part)| part).len()
+                })
+                .collect();
+            assert_eq!(sizes, parts, "{length}");
+        }
+        let why = set_cookies("argocd.token", &"a".repeat(80_761), "", true);
+        let why = why.expect_err("it is too long");
+        let begin = "the authentication token is 80761 characters long and requires 21 cookies but \
+                     the max number of cookies is 20.";
+        assert!(why.starts_with(begin), "{why}");
+    }
+
+    #[test]
+    fn parts_come_in_any_order_and_beside_other_cookies() {
+        let mut headers = HeaderMap::new();
+        for cookie in ["c-2=f.g", "cX=other; c-10=no", "c=3:a.b", "c-1=.c.d.e"] {
+            headers.append(header::COOKIE, HeaderValue::from_static(cookie));
+        }
+        assert_eq!(found(&headers, "c").as_deref(), Some("a.b.c.d.ef.g"));
+    }
+
     #[test]
     fn the_token_is_found_in_three_places() {
         let token = |pairs: &[(&'static str, &'static str)]| {

@@ -8,7 +8,7 @@ use super::{
     provider::Provider,
     state::LoginState,
 };
-use crate::{role::COOKIE, server::State};
+use crate::{logout::pieces, role::COOKIE, server::State};
 use http::{
     HeaderMap, HeaderValue, Request, Response, StatusCode,
     header::{COOKIE as COOKIES, HOST, SET_COOKIE},
@@ -19,7 +19,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use serde_json::Value;
 use std::sync::Arc;
-use tiphys_rpc::{set_cookies, text};
+use tiphys_rpc::{set_cookie, set_cookies, text};
 use tonic::body::Body;
 
 pub const LOGIN: &str = "/auth/login";
@@ -285,7 +285,19 @@ pub async fn callback(state: Arc<State>, request: Request<Body>) -> Answer {
             let cookies = set_cookies(COOKIE, &token, &options.root_path, only_https);
             match cookies {
                 Ok(cookies) => {
-                    let cookies = cookies.into_iter().map(|cookie| (SET_COOKIE, cookie));
+                    // Parts of a longer token that was there before.
+                    let is_set = |name: &String| {
+                        let begin = format!("{name}=");
+                        let mut set = cookies.iter();
+                        set.any(|cookie| cookie.as_bytes().starts_with(begin.as_bytes()))
+                    };
+                    let left = pieces(request.headers()).into_iter();
+                    let left: Vec<_> = left
+                        .filter(|name| !is_set(name))
+                        .filter_map(|name| set_cookie(&name, "", &options.root_path, only_https))
+                        .collect();
+                    let cookies = cookies.into_iter().chain(left);
+                    let cookies = cookies.map(|cookie| (SET_COOKIE, cookie));
                     answer.headers_mut().extend(over.into_iter().chain(cookies));
                     answer
                 }

@@ -547,4 +547,43 @@ mod tests {
             &[]
         ));
     }
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        wait: WaitCommand,
+    }
+
+    /// Report 16: the state is read first, and what it has already is not waited for.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test reads its cases")]
+    fn what_is_there_already() {
+        let file = "../../../shared/cases/reports/users/16-wait-already-there/scenarios.json";
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            return tiphys_testkit::skip("shared", "../shared/cases is missing");
+        };
+        let scenarios: Vec<serde_json::Value> = serde_json::from_str(&text).expect("scenarios");
+        assert!(scenarios.len() >= 8, "{}", scenarios.len());
+        for scenario in scenarios {
+            let state = &scenario["state"];
+            let value = app(json!({
+                "operation": state["operation"],
+                "status": {
+                    "sync": {"status": state["sync"]},
+                    "health": {"status": state["health"]},
+                    "operationState": state["operationState"],
+                    "reconciledAt": state["reconciledAt"],
+                },
+            }));
+            let args = scenario["args"].as_str().expect("words");
+            // The first word is what clap takes for the program's name.
+            let words = args.split_whitespace().skip(1);
+            let line = <Line as clap::Parser>::try_parse_from(words).expect(args);
+            let conditions = line.wait.conditions.or_usual();
+            let wanted = scenario["exit"] == 0;
+            assert_eq!(conditions.met(&value, &[]), wanted, "{scenario}");
+            assert!(wanted || line.wait.timeout > 0, "{scenario}");
+        }
+    }
 }

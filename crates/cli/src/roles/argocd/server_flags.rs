@@ -64,9 +64,9 @@ const ROWS: &[Row] = &[
     row("appset-enable-new-git-file-globbing", "ARGOCD_APPLICATIONSET_CONTROLLER_ENABLE_NEW_GIT_FILE_GLOBBING", Bool, "false", Param("applicationsetcontroller.enable.new.git.file.globbing")),
     row("appset-enable-github-api-metrics", "ARGOCD_APPLICATIONSET_CONTROLLER_ENABLE_GITHUB_API_METRICS", Bool, "false", Nothing),
 
-    // The page is in the program; `rootpath` says where it lies.
+    // The page is in the program.
     row("staticassets", "ARGOCD_SERVER_STATIC_ASSETS", Text, "/shared/app", Nothing),
-    row("basehref", "ARGOCD_SERVER_BASEHREF", Text, "/", Nothing),
+    row("basehref", "ARGOCD_SERVER_BASEHREF", Text, "/", Flag("base-href")),
     row("disable-swagger-ui", "ARGOCD_SERVER_DISABLE_SWAGGER_UI", Bool, "false", Nothing),
 
     row("webhook-parallelism-limit", "ARGOCD_SERVER_WEBHOOK_PARALLELISM_LIMIT", Int, "50", Nothing),

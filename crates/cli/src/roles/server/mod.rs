@@ -68,6 +68,9 @@ pub struct ServerArgs {
     /// Path prefix that a proxy keeps
     #[arg(long, default_value = "", env = "ARGOCD_SERVER_ROOTPATH")]
     rootpath: String,
+    /// Path prefix that a proxy cuts off; --rootpath counts instead
+    #[arg(long, default_value = "/", env = "ARGOCD_SERVER_BASEHREF")]
+    base_href: String,
     /// Let everybody do everything, without a session
     #[arg(long, env = "ARGOCD_SERVER_DISABLE_AUTH")]
     disable_auth: bool,
@@ -244,6 +247,7 @@ impl ServerArgs {
             dex_tls: self.dex.tls()?,
             hydrator_enabled: self.hydrator_enabled,
             auth_disabled: self.disable_auth,
+            base_href: self.base_href.clone(),
             proxy_extensions: self.enable_proxy_extension,
             audit: self.audit.options(),
             ..self.connections.options()
