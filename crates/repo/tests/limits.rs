@@ -90,7 +90,8 @@ fn repos(cache: &tempfile::TempDir, limits: GitLimits) -> Repos {
         cache.path(),
         RepoOptions {
             limits,
-            timeout: Duration::from_secs(60),
+            // What is large takes its time on a machine with much to do.
+            timeout: Duration::from_secs(300),
             ..RepoOptions::default()
         },
     )
