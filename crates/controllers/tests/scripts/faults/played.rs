@@ -119,12 +119,10 @@ fn by_title(sections: Vec<Section>) -> BTreeMap<String, Vec<String>> {
     let shorter = |(title, lines): Section| {
         let lines = match lines.first() {
             Some(_) if title.ends_with("operation") => without_messages(&lines),
-            // An Application in deletion is compared again only by a process that has its manifests
-            // already: after a death its status stays as of a moment before, such as when an object
-            // still had the finalizer of a foreground deletion.
+            // For an Application in deletion, only a process that compared it before knows the
+            // health of its resources.
             Some(first) if first.ends_with("being deleted") => {
-                let rest = lines[1..].iter().map(|line| cells(line, 1));
-                [vec!["being deleted".into()], rest.collect()].concat()
+                lines.iter().map(|line| cells(line, 2)).collect()
             }
             _ => lines,
         };
