@@ -1,7 +1,7 @@
 //! An Application of a chart's version, before it exists. Main type: [`Install`].
 
-use super::{Facts, Manifests, Origin, annotations, merge::Values, schema};
-use crate::{CatalogError, blocking, model::ChartVersion, repository::sha256, sync::CatalogSync};
+use super::{Facts, Manifests, Origin, annotations, digest_of, merge::Values, schema};
+use crate::{CatalogError, blocking, model::ChartVersion, sync::CatalogSync};
 use serde_json::{Value, json};
 use tiphys_api::{
     Application,
@@ -78,14 +78,6 @@ impl Install {
         })
     }
 
-    /// What the repository says of an archive; if it does not, what the archive is.
-    pub fn digest(version: &ChartVersion, archive: &[u8]) -> String {
-        match &*version.digest {
-            "" => sha256(archive),
-            digest => digest.to_owned(),
-        }
-    }
-
     /// The Application and what it would apply. The archive must be the one that the catalogue
     /// knows, and the values must fit the chart's schema.
     ///
@@ -98,7 +90,7 @@ impl Install {
         (repository, version): (&str, &ChartVersion),
     ) -> Result<Preview, CatalogError> {
         let archive = visitor.archive(&origin.chart, version).await?;
-        let digest = Self::digest(version, &archive);
+        let digest = digest_of(&version.digest, &archive);
         let application = self.application(origin, repository, version, &digest);
         let mut application: Application = serde_json::from_value(application)?;
         let source = application.spec.source.clone().unwrap_or_default();

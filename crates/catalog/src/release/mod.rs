@@ -17,7 +17,7 @@ pub use chosen::Chosen;
 pub use origin::{ANNOTATION, Origin, annotations};
 pub use render::{Facts, Manifests, difference};
 
-use crate::CatalogError;
+use crate::{CatalogError, repository::sha256};
 use merge::Values;
 use serde_json::Value;
 use tiphys_gocompat::yaml::{self, Duplicates, Limits};
@@ -39,5 +39,13 @@ pub fn parse_values(text: &str, what: &str) -> Result<Values, CatalogError> {
         Value::Object(values) => Ok(values),
         Value::Null => Ok(Values::new()),
         _ => Err(CatalogError::Invalid(format!("{what} are no table"))),
+    }
+}
+
+/// The digest that is known of an archive; if none is, what the archive has.
+pub fn digest_of(known: &str, archive: &[u8]) -> String {
+    match known {
+        "" => sha256(archive),
+        digest => digest.to_owned(),
     }
 }

@@ -3,13 +3,12 @@
 //! Main function: [`plan`]; main types: [`Wanted`] and [`Plan`]. Nothing is written.
 
 use super::{
-    Chosen, Facts, Manifests, Origin,
+    Chosen, Facts, Manifests, Origin, digest_of,
     merge::{self, Conflict, Merged, Prefer, Values},
     parse_values, schema, text,
 };
 use crate::{
-    CatalogError, RepoId, Store, blocking, model::ChartVersion, repository::sha256, store::Kept,
-    sync::CatalogSync,
+    CatalogError, RepoId, Store, blocking, model::ChartVersion, store::Kept, sync::CatalogSync,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -186,10 +185,7 @@ struct Planning {
 impl Planning {
     fn run(mut self, before: Option<&[u8]>, after: &[u8]) -> Result<Plan, CatalogError> {
         let helm = self.wanted.source.helm.clone().unwrap_or_default();
-        let digest = match &*self.to.digest {
-            "" => sha256(after),
-            digest => digest.to_owned(),
-        };
+        let digest = digest_of(&self.to.digest, after);
         let theirs = self.defaults(after, &self.to.version.clone(), &digest)?;
         let old = self.old_defaults(before)?;
         let (ours, is_text) = entered(&self.wanted.source)?;
@@ -267,10 +263,7 @@ impl Planning {
     /// Those of the version that is installed: from its archive, or as they were kept.
     fn old_defaults(&mut self, archive: Option<&[u8]>) -> Result<Option<Values>, CatalogError> {
         if let Some(archive) = archive {
-            let digest = match &*self.wanted.digest {
-                "" => sha256(archive),
-                digest => digest.to_owned(),
-            };
+            let digest = digest_of(&self.wanted.digest, archive);
             return self.defaults(archive, &self.from, &digest).map(Some);
         }
         let kept = self.store.kept(&self.address, &self.from)?;

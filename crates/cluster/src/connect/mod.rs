@@ -15,7 +15,7 @@ mod tokens;
 pub use client::{AnswerBody, Client};
 pub(crate) use config::root_cause;
 pub use overrides::Overrides;
-pub use proxy::from_environment as environment_proxy;
+pub use proxy::{from_environment as environment_proxy, is_here};
 pub use secret::{ClusterIdentity, ClusterSecret, Credentials};
 
 use crate::{

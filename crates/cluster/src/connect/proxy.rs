@@ -138,7 +138,8 @@ fn with_port(entry: &str) -> (&str, Option<u16>) {
     (bare.unwrap_or(host), port)
 }
 
-fn is_here(server: &Uri) -> bool {
+/// Whether a server is on this machine, and so never asked through a proxy.
+pub fn is_here(server: &Uri) -> bool {
     let host = server
         .host()
         .unwrap_or_default()

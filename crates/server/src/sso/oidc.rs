@@ -9,7 +9,7 @@ use rand::{Rng as _, distr::Alphanumeric};
 use reqwest::{Client, ClientBuilder, RequestBuilder, StatusCode, Url};
 use serde::{Deserialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
-use std::net::IpAddr;
+use tiphys_cluster::connect::is_here;
 
 /// The largest answer that is read, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
@@ -165,12 +165,7 @@ pub async fn tokens(
 /// A client for one provider: what is on this machine is never asked through the proxy of the
 /// environment.
 pub fn client_for(builder: ClientBuilder, url: &str) -> reqwest::Result<Client> {
-    let is_here = Url::parse(url).is_ok_and(|url| {
-        let host = url.host_str().unwrap_or_default();
-        let address = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    });
-    match is_here {
+    match url.parse().is_ok_and(|url| is_here(&url)) {
         true => builder.no_proxy().build(),
         false => builder.build(),
     }

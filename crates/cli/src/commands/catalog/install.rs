@@ -27,7 +27,7 @@ use tiphys_api::{
 use tiphys_catalog::{
     CatalogError, RepoSpec, Store,
     model::{Chart, ChartVersion},
-    release::{Origin, install::Install as Wanted, schema},
+    release::{Origin, digest_of, install::Install as Wanted, schema},
 };
 use tiphys_render::helm::{
     HelmError, Limits, ParsedChart, PrintOptions, RenderOptions, chart::Chart as HelmChart,
@@ -93,7 +93,7 @@ impl Install {
                         let (name, version) = (&opened.chart.name, &version.version);
                         Failure::error(format!("{name} {version} cannot be installed: {e}"))
                     })?;
-                    let digest = Wanted::digest(version, &archive);
+                    let digest = digest_of(&version.digest, &archive);
                     let repository = called(&opened.id);
                     let install = self.wanted(values);
                     let mut application =

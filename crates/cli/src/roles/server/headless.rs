@@ -112,7 +112,7 @@ async fn check(cluster: &Cluster, namespace: &str, context: Option<&str>) -> any
     anyhow::bail!(
         "configmap \"{SETTINGS}\" not found in namespace {namespace:?} of {context}, and no \
          Applications: name the namespace of the installation in the kubeconfig (kubectl config \
-         set-context --current --namespace NAMESPACE), or choose another context with --kube-context"
+         set-context --current --namespace NAMESPACE), or choose another context"
     )
 }
 
