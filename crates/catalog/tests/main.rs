@@ -1,6 +1,7 @@
 //! The integration tests of this crate, in one program.
 
 mod addresses;
+mod bad_input;
 mod postgres;
 mod registries;
 mod release;

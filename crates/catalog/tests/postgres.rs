@@ -1,7 +1,7 @@
 //! The same statements on a real PostgreSQL.
 
 use crate::world::{World, serve};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tiphys_catalog::{
     Form, RepoId, Store,
     store::{PostgresOptions, Ssl, SslMode},
@@ -9,11 +9,21 @@ use tiphys_catalog::{
 use tiphys_testkit::postgres::{Postgres, USER};
 
 pub async fn open(postgres: &Postgres, database: &str) -> Arc<Store> {
+    open_with(postgres, database, None).await
+}
+
+/// `answer`: how long it may take to answer.
+pub async fn open_with(
+    postgres: &Postgres,
+    database: &str,
+    answer: Option<Duration>,
+) -> Arc<Store> {
     let options = PostgresOptions {
         host: "127.0.0.1".to_owned(),
         port: postgres.port(),
         user: USER.to_owned(),
         database: database.to_owned(),
+        answer,
         ..PostgresOptions::default()
     };
     let opened = tokio::task::spawn_blocking(|| Store::postgres(options)).await;

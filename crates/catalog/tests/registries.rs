@@ -11,11 +11,15 @@ use tiphys_catalog::{
         install::Install,
         upgrade::{Wanted, plan},
     },
+    search::Query,
     store::ProblemKind,
     sync::SyncReport,
 };
-use tiphys_testkit::charts::{Answer, package, plain_chart};
-use tiphys_testkit::registry::{HELM_CONFIG, HELM_LAYER, Registry, manifest};
+use tiphys_testkit::{
+    charts::{Answer, package, plain_chart},
+    docker_registry::{DockerRegistry, NAME, PASSWORD},
+    registry::{HELM_CONFIG, HELM_LAYER, Registry, manifest},
+};
 
 const PLACE: &str = "acme/web";
 
@@ -325,4 +329,90 @@ async fn deprecated_charts_are_marked() {
         catalogue.sync().await;
         assert_eq!(is(), newest_is, "{tags:?}");
     }
+}
+
+/// Debian's docker-registry, which wants a password, makes pages of tags and lists no charts but by
+/// their names.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_registry() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(registry) = DockerRegistry::start_or_skip(folder.path()) else {
+        return;
+    };
+    let chart = |name: &str, version: &str, readme: &str| {
+        plain_chart(name, version, &[("README.md", readme)])
+    };
+    for version in ["1.0.0", "1.1.0+b2"] {
+        let tag = version.replace('+', "_");
+        let web = chart("web", version, &format!("web {version}"));
+        registry.push("acme/web", &tag, HELM_LAYER, &web).await;
+    }
+    let db = chart("db", "0.1.0", "db");
+    registry.push("acme/db", "0.1.0", HELM_LAYER, &db).await;
+
+    let store = Arc::new(Store::in_memory().expect("a database"));
+    let id = RepoId::new("default", "acme");
+    let sync = async |password: &str| {
+        let spec = RepoSpec {
+            url: format!("oci://{}/acme", registry.host()),
+            oci_repositories: vec!["web".to_owned(), "db".to_owned()],
+            plain_http: true,
+            username: NAME.to_owned(),
+            password: password.to_owned(),
+            ..RepoSpec::default()
+        };
+        let text = spec.text().expect("a spec");
+        store.put_spec(&id, &spec.url, &text).expect("stored");
+        let status = store.repos().expect("the database").remove(0);
+        let sync = RepoSpec::sync(Arc::clone(&store), &status).expect("a sync");
+        sync.run().await
+    };
+    let listed = || {
+        let page = store.search(&Query::default()).expect("the database");
+        let chart = |name: String| {
+            let chart = store.chart(&id, &format!("acme/{name}"));
+            let versions = chart.expect("the database").expect("a chart").versions;
+            let versions: Vec<String> = versions.into_iter().map(|v| v.version).collect();
+            (name, versions)
+        };
+        let charts = page.charts.into_iter();
+        charts.map(|found| chart(found.name)).collect::<Vec<_>>()
+    };
+    let of = |name: &str, versions: &[&str]| {
+        let versions = versions.iter().map(|v| (*v).to_owned());
+        (name.to_owned(), versions.collect::<Vec<_>>())
+    };
+    let report = sync(PASSWORD).await.expect("synced");
+    assert_eq!(
+        (report.charts, report.files, report.failed_files),
+        (2, 3, 0)
+    );
+    let all = [of("db", &["0.1.0"]), of("web", &["1.1.0+b2", "1.0.0"])];
+    assert_eq!(listed(), all);
+    let files = store.files(&id, "acme/web", "1.1.0+b2");
+    let files = files.expect("the database").expect("files");
+    assert_eq!(files.readme, "web 1.1.0+b2");
+
+    let refused = sync("wrong").await.expect_err("a wrong password");
+    let wanted = "refused the credentials";
+    assert!(refused.to_string().contains(wanted), "{refused}");
+    assert_eq!(
+        listed(),
+        all,
+        "nothing is removed by a registry that was not read"
+    );
+
+    // A tag that names another chart now, and one more.
+    let again = chart("web", "1.0.0", "web again");
+    registry.push("acme/web", "1.0.0", HELM_LAYER, &again).await;
+    let more = chart("web", "2.0.0", "web 2");
+    registry.push("acme/web", "2.0.0", HELM_LAYER, &more).await;
+    let report = sync(PASSWORD).await.expect("synced");
+    assert_eq!((report.files, report.replaced), (2, 1));
+    assert_eq!(listed()[1], of("web", &["2.0.0", "1.1.0+b2", "1.0.0"]));
+    let files = store.files(&id, "acme/web", "1.0.0");
+    assert_eq!(
+        files.expect("the database").expect("files").readme,
+        "web again"
+    );
 }

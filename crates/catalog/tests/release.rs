@@ -244,6 +244,7 @@ async fn upgrade_without_current() {
             ..Repository::default()
         },
         access: RepoAccess::public(format!("{}/other", world.server.url())),
+        timeout: world.timeout,
     };
     other.sync().await.expect("synced");
     let installed = source(&world, json!({"values": "replicas: 3\n"}));

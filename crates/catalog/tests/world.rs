@@ -22,6 +22,8 @@ pub struct World {
     pub store: Arc<Store>,
     pub repository: Repository,
     pub access: RepoAccess,
+    /// Of one request.
+    pub timeout: Duration,
 }
 
 impl World {
@@ -36,6 +38,7 @@ impl World {
                 ..Repository::default()
             },
             access: RepoAccess::public(url),
+            timeout: Duration::from_secs(30),
             server,
         }
     }
@@ -44,7 +47,7 @@ impl World {
         let options = RemoteOptions {
             pass_credentials: false,
             agent: String::new(),
-            timeout: Duration::from_secs(30),
+            timeout: self.timeout,
         };
         let remote = ChartRemote::new(self.access.clone(), options);
         CatalogSync::new(Arc::clone(&self.store), remote, self.repository.clone())

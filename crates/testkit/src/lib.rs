@@ -10,6 +10,7 @@ pub mod archive;
 pub mod charts;
 mod control_plane;
 pub mod differential;
+pub mod docker_registry;
 mod gpg;
 pub mod postgres;
 mod program;

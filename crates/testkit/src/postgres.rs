@@ -152,6 +152,19 @@ impl Postgres {
         self.port
     }
 
+    /// Its processes stop where they are, as those of a host that hangs; they go on when what this
+    /// returns is dropped.
+    ///
+    /// # Panics
+    /// If they cannot be stopped.
+    pub fn freeze(&self) -> Frozen {
+        let server = self.child.id();
+        let mut processes = children(server);
+        processes.insert(0, server.to_string());
+        run(Command::new("kill").arg("-STOP").args(&processes));
+        Frozen(processes)
+    }
+
     /// Makes an empty database, and returns its name.
     ///
     /// # Panics
@@ -181,6 +194,27 @@ impl Postgres {
         ]);
         run(psql.args(["-t", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", sql]))
     }
+}
+
+/// Processes of a server that do nothing at present.
+pub struct Frozen(Vec<String>);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg("-CONT").args(&self.0).status();
+    }
+}
+
+/// The processes that a process started.
+fn children(parent: u32) -> Vec<String> {
+    let all = fs::read_dir("/proc").expect("processes");
+    let names = all.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let is_child = |id: &String| {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+        line.and_then(|id| id.trim().parse().ok()) == Some(parent)
+    };
+    names.filter(is_child).collect()
 }
 
 impl Drop for Postgres {

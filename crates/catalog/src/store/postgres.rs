@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tiphys_repo::Secret;
-use tokio::{runtime::Handle, time::error::Elapsed};
+use tokio::runtime::Handle;
 use tokio_postgres::{
     Client, Config, Statement,
     types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
@@ -27,7 +27,7 @@ const STATEMENTS: usize = 128;
 /// A plan that was made while a table was empty would go on reading all of it when it is large.
 const PLANS: &str = "SET plan_cache_mode = force_custom_plan";
 
-/// How long a statement may take.
+/// How long a statement may take, unless it is said otherwise.
 const ANSWER: Duration = Duration::from_secs(120);
 /// How long a server that is not reachable any more is taken for one that thinks.
 const UNSEEN: Duration = Duration::from_secs(30);
@@ -41,6 +41,8 @@ pub struct PostgresOptions {
     pub password: Secret,
     pub database: String,
     pub ssl: Ssl,
+    /// How long a server may take to answer; `None`: two minutes.
+    pub answer: Option<Duration>,
 }
 
 /// A connection that is opened again when it was lost.
@@ -126,23 +128,30 @@ impl Postgres {
         work: impl FnOnce(&mut dyn Sql) -> Result<T, CatalogError>,
     ) -> Result<T, CatalogError> {
         let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = self.options.answer.unwrap_or(ANSWER);
+        // Neither takes work: others wait for this connection meanwhile.
+        let soon = limit.min(CONNECT);
         // A connection that was lost meanwhile may show that only when it is used.
         let begun = kept.as_ref().is_some_and(|open| {
             let begin = open.client.batch_execute(begin);
-            self.runtime.block_on(answered(begin)).is_ok()
+            self.runtime.block_on(answered(soon, begin)).is_ok()
         });
         if !begun {
             *kept = None;
-            let open = self.runtime.block_on(self.connect())?;
-            let begin = answered(open.client.batch_execute(begin));
-            self.runtime.block_on(begin)?;
-            *kept = Some(open);
+            let open = async {
+                let open = self.connect().await?;
+                open.client.batch_execute(begin).await?;
+                Ok::<_, CatalogError>(open)
+            };
+            // A server that hangs takes connections and says nothing on them.
+            *kept = Some(self.runtime.block_on(answered(soon, open))?);
         }
         let open = kept.as_mut();
         let open = open.ok_or_else(|| CatalogError::Internal("no connection".to_owned()))?;
         let mut running = Running {
             open,
             runtime: &self.runtime,
+            limit,
             is_lost: false,
         };
         match work(&mut running) {
@@ -168,45 +177,48 @@ impl Postgres {
 struct Running<'c> {
     open: &'c mut Open,
     runtime: &'c Handle,
+    /// How long an answer may take.
+    limit: Duration,
     /// The server did not answer: nothing more is asked of it.
     is_lost: bool,
 }
 
 /// What the server says, if it says it in time: a search must not hang with a database that does.
-async fn answered<T>(
-    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Result<T, CatalogError> {
-    said(tokio::time::timeout(ANSWER, answer).await)
+async fn answered<T, E>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, E>>,
+) -> Result<T, CatalogError>
+where
+    CatalogError: From<E>,
+{
+    let answer = tokio::time::timeout(limit, answer).await;
+    Ok(answer.map_err(|_| silent(limit))??)
 }
 
-fn said<T>(answer: Result<Result<T, tokio_postgres::Error>, Elapsed>) -> Result<T, CatalogError> {
-    Ok(answer.map_err(|_| silent())??)
-}
-
-fn silent() -> CatalogError {
-    CatalogError::Database(format!("it did not answer within {ANSWER:?}"))
-}
-
-/// Waits for an answer of a transaction.
-fn wait<T>(
-    (runtime, is_lost): (&Handle, &mut bool),
-    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Result<T, CatalogError> {
-    if *is_lost {
-        return Err(silent());
-    }
-    let answer = runtime.block_on(async { tokio::time::timeout(ANSWER, answer).await });
-    *is_lost = answer.is_err();
-    said(answer)
+fn silent(limit: Duration) -> CatalogError {
+    CatalogError::Database(format!("it did not answer within {limit:?}"))
 }
 
 impl Running<'_> {
+    /// Waits for an answer.
+    fn wait<T>(
+        &mut self,
+        ask: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, CatalogError> {
+        if self.is_lost {
+            return Err(silent(self.limit));
+        }
+        let answer = async { tokio::time::timeout(self.limit, ask(&self.open.client)).await };
+        let answer = self.runtime.block_on(answer);
+        self.is_lost = answer.is_err();
+        Ok(answer.map_err(|_| silent(self.limit))??)
+    }
+
     fn prepared(&mut self, sql: &str) -> Result<Statement, CatalogError> {
         if let Some(known) = self.open.statements.get(sql) {
             return Ok(known.clone());
         }
-        let prepare = self.open.client.prepare(sql);
-        let statement = wait((self.runtime, &mut self.is_lost), prepare)?;
+        let statement = self.wait(async |client| client.prepare(sql).await)?;
         if self.open.statements.len() >= STATEMENTS {
             self.open.statements.clear();
         }
@@ -228,15 +240,13 @@ impl Sql for Running<'_> {
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, CatalogError> {
         let statement = self.prepared(sql)?;
         let values = parameters(values);
-        let run = self.open.client.execute(&statement, &values);
-        wait((self.runtime, &mut self.is_lost), run)
+        self.wait(async |client| client.execute(&statement, &values).await)
     }
 
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, CatalogError> {
         let statement = self.prepared(sql)?;
         let values = parameters(values);
-        let rows = self.open.client.query(&statement, &values);
-        let rows = wait((self.runtime, &mut self.is_lost), rows)?;
+        let rows = self.wait(async |client| client.query(&statement, &values).await)?;
         let row = |row: &tokio_postgres::Row| {
             let value = |column| {
                 Ok(row
@@ -252,8 +262,7 @@ impl Sql for Running<'_> {
     }
 
     fn script(&mut self, sql: &str) -> Result<(), CatalogError> {
-        let run = self.open.client.batch_execute(sql);
-        wait((self.runtime, &mut self.is_lost), run)
+        self.wait(async |client| client.batch_execute(sql).await)
     }
 }
 

@@ -120,23 +120,31 @@ impl CatalogSync {
         Ok(counted)
     }
 
-    /// Stores what is read, many at once.
+    /// Stores what is read, many at once; meanwhile the next ones are unpacked.
     async fn write(
         &self,
         mut answers: mpsc::Receiver<Answer>,
     ) -> Result<(usize, usize), CatalogError> {
         let (mut good, mut bad) = (0, 0);
-        loop {
-            let batch = gathered(&mut answers).await;
-            if batch.is_empty() {
-                return Ok((good, bad));
-            }
-            let (read, failed) = self
-                .with_store(move |store, repository| put(store, repository, batch))
-                .await?;
-            good += read;
-            bad += failed;
+        let mut unpacked = self.unpacked(&mut answers).await?;
+        while !unpacked.rows.is_empty() {
+            good += unpacked.rows.len() - unpacked.failed;
+            bad += unpacked.failed;
+            let stored = self.with_store(move |store, repository| unpacked.put(store, repository));
+            let next = self.unpacked(&mut answers);
+            ((), unpacked) = futures::try_join!(stored, next)?;
         }
+        Ok((good, bad))
+    }
+
+    /// What comes next; without rows: nothing comes any more.
+    async fn unpacked(
+        &self,
+        answers: &mut mpsc::Receiver<Answer>,
+    ) -> Result<Unpacked, CatalogError> {
+        let batch = gathered(answers).await;
+        let repository = Arc::clone(&self.repository);
+        blocking(move || Ok(Unpacked::new(batch, &repository))).await
     }
 
     async fn read(&self, job: Job) -> Answer {
@@ -204,36 +212,44 @@ impl CatalogSync {
     }
 }
 
-/// Returns how many were read, and how many could not be.
-fn put(
-    store: &Store,
-    repository: &Repository,
-    batch: Vec<Answer>,
-) -> Result<(usize, usize), CatalogError> {
-    let (mut failed, mut rows) = (0, Vec::with_capacity(batch.len()));
-    let mut all_seen = Vec::new();
-    for answer in batch {
-        let (chart_id, version) = (answer.chart_id, answer.version);
-        let outcome = match answer.content {
-            Content::Read(outcome) => outcome,
-            Content::Packed(archive) => read_archive(&archive, answer.digest, repository),
-        };
-        if let FilesOutcome::Failed { reason, .. } = &outcome {
-            tracing::warn!(chart = chart_id, version, "no files: {reason}");
-            failed += 1;
-        } else {
-            all_seen.extend(answer.seen);
+/// What is stored in one transaction.
+struct Unpacked {
+    rows: Vec<FilesRow>,
+    seen: Vec<SeenArchive>,
+    /// Rows of versions that could not be read.
+    failed: usize,
+}
+
+impl Unpacked {
+    fn new(batch: Vec<Answer>, repository: &Repository) -> Self {
+        let (mut failed, mut rows) = (0, Vec::with_capacity(batch.len()));
+        let mut seen = Vec::new();
+        for answer in batch {
+            let (chart_id, version) = (answer.chart_id, answer.version);
+            let outcome = match answer.content {
+                Content::Read(outcome) => outcome,
+                Content::Packed(archive) => read_archive(&archive, answer.digest, repository),
+            };
+            if let FilesOutcome::Failed { reason, .. } = &outcome {
+                tracing::warn!(chart = chart_id, version, "no files: {reason}");
+                failed += 1;
+            } else {
+                seen.extend(answer.seen);
+            }
+            rows.push(FilesRow {
+                chart_id,
+                version,
+                outcome,
+            });
         }
-        rows.push(FilesRow {
-            chart_id,
-            version,
-            outcome,
-        });
+        Self { rows, seen, failed }
     }
-    let now = Timestamp::now();
-    store.put_files(&repository.id, &rows, now.as_second())?;
-    store.put_archives(&repository.id, &all_seen, now.as_millisecond())?;
-    Ok((rows.len() - failed, failed))
+
+    fn put(&self, store: &Store, repository: &Repository) -> Result<(), CatalogError> {
+        let now = Timestamp::now();
+        store.put_files(&repository.id, &self.rows, now.as_second())?;
+        store.put_archives(&repository.id, &self.seen, now.as_millisecond())
+    }
 }
 
 /// Whether an archive has the digest that the index says, if it says one; else what differs.
