@@ -5,6 +5,8 @@
 //! `UPDATE_TRANSCRIPT=1` records it again (`helm` must be beside it or in the PATH); our own program is always
 //! compared with the transcript. Of an error only the exit code is compared.
 
+#![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -116,5 +118,79 @@ fn files_outside_of_the_folder_are_refused() {
             refused.stderr.contains("security; file") && refused.stdout.is_empty(),
             "{refused:?}"
         );
+    }
+}
+
+/// Builds a folder; what it prints, or what it says of an error.
+fn built(folder: &Path) -> Result<String, String> {
+    let mut tiphys = Command::new(env!("CARGO_BIN_EXE_tiphys"));
+    tiphys.args(["kustomize", "build", "--enable-helm"]);
+    let output = tiphys.arg(folder).stdin(Stdio::null()).output();
+    let output = output.expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
+}
+
+/// What people reported (`../shared/cases/reports/sources`), byte for byte. Where the genuine program
+/// is wrong, what it prints is right, too.
+#[test]
+fn reports() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/reports/sources");
+    if !root.is_dir() {
+        return tiphys_testkit::skip("shared", "../shared/cases is missing");
+    }
+    let read = |path: &Path| fs::read_to_string(path);
+    let folders = fs::read_dir(&root).expect("cases").flatten();
+    let mut numbers = Vec::new();
+    let mut wrong = String::new();
+    for case in folders.map(|folder| folder.path()) {
+        let name = case.file_name().expect("a name").to_string_lossy();
+        let number = name.split('-').next().unwrap_or_default().to_owned();
+        if !case.join("in/kustomization.yaml").is_file() {
+            continue;
+        }
+        let right = ["expected.yaml", "genuine.yaml"].map(|file| read(&case.join(file)).ok());
+        let built = built(&case.join("in"));
+        if !right.contains(&built.clone().ok()) {
+            wrong.push_str(&format!("{name}: {built:?}\n"));
+        }
+        numbers.push(number);
+    }
+    assert_eq!(wrong, "");
+    numbers.sort();
+    let all = "01 03 05 07 08 10 12 15 17 19 20 22 23 24 27 31";
+    assert_eq!(numbers.join(" "), all);
+
+    let out = tempfile::tempdir().expect("a temporary folder can be made");
+    let anchors = root.join("13-yaml-anchors");
+    let copy = out.path().join("29");
+    let mut cp = Command::new("cp");
+    cp.arg("-r")
+        .arg(root.join("29-files-outside-the-root"))
+        .arg(&copy);
+    assert!(cp.status().expect("cp runs").success());
+    let made = Command::new("sh").arg(copy.join("setup.sh")).status();
+    assert!(made.expect("sh runs").success());
+    for (folder, expected) in [
+        (anchors.join("a"), anchors.join("expected-a.yaml")),
+        (anchors.join("b"), anchors.join("expected-b.yaml")),
+        (copy.join("c/over"), copy.join("expected-c.yaml")),
+        (copy.join("d/over"), copy.join("expected-d.yaml")),
+    ] {
+        let built = built(&folder).expect("built");
+        assert_eq!(built, read(&expected).expect("a file"), "{folder:?}");
+    }
+    for (folder, expected) in [
+        (anchors.join("c"), anchors.join("expected-error-c.txt")),
+        (copy.join("a/over"), copy.join("expected-error.txt")),
+        (copy.join("b/over"), copy.join("expected-error.txt")),
+    ] {
+        let failed = built(&folder).expect_err("it must not be built");
+        for line in read(&expected).expect("a file").lines() {
+            assert!(failed.contains(line), "{folder:?}: {failed}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use tiphys_gocompat::yaml::{self, Duplicates, Limits, YamlError};
 
 /// A file, or a part of it, that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Failed to {failed} \"{file}\": {}{message}", shown_line(*.line))]
+#[error("{}", self.text())]
 pub struct ManifestError {
     pub failed: Failed,
     /// Path relative to the Application's folder.
@@ -15,6 +15,22 @@ pub struct ManifestError {
     /// Line in the file, from 1; 0 means the whole file.
     pub line: usize,
     pub message: String,
+}
+
+impl ManifestError {
+    fn text(&self) -> String {
+        let (file, line) = (&self.file, shown_line(self.line));
+        let what = match self.failed {
+            Failed::Unmarshal => "unmarshal",
+            Failed::Evaluate => "evaluate jsonnet",
+            Failed::UnmarshalEvaluated => "unmarshal generated json",
+            Failed::Many => {
+                let message = &self.message;
+                return format!("Found multiple objects in \"{file}\". {message}");
+            }
+        };
+        format!("Failed to {what} \"{file}\": {line}{}", self.message)
+    }
 }
 
 /// What could not be done with a file.
@@ -26,16 +42,8 @@ pub enum Failed {
     Evaluate,
     /// What a Jsonnet file evaluates to.
     UnmarshalEvaluated,
-}
-
-impl std::fmt::Display for Failed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Unmarshal => "unmarshal",
-            Self::Evaluate => "evaluate jsonnet",
-            Self::UnmarshalEvaluated => "unmarshal generated json",
-        })
-    }
+    /// It has more than one object.
+    Many,
 }
 
 fn shown_line(line: usize) -> String {
@@ -199,9 +207,11 @@ impl Reader<'_> {
             Some(Ok(value)) => {
                 let rest = text.get(values.byte_offset()..).unwrap_or_default();
                 if !rest.trim().is_empty() {
-                    let message =
-                        "Found multiple objects. Only single objects are allowed in JSON files.";
-                    return self.error(0, message);
+                    self.error(0, "Only single objects are allowed in JSON files.");
+                    if let Some((_, error)) = self.errors.last_mut() {
+                        error.failed = Failed::Many;
+                    }
+                    return;
                 }
                 if !is_image_manifest(&value) {
                     self.document(
@@ -472,11 +482,6 @@ mod tests {
                 "[1]",
                 "line 1: document 1: a manifest must be a map",
             ),
-            (
-                "x.json",
-                "{} {}",
-                "Found multiple objects. Only single objects are allowed in JSON files.",
-            ),
             ("x.json", "", "the file is empty"),
         ];
         for (file, text, want) in cases {
@@ -487,6 +492,10 @@ mod tests {
                 "{text:?}"
             );
         }
+        let (_, errors) = read("x.json", "{} {}");
+        let many =
+            "Found multiple objects in \"x.json\". Only single objects are allowed in JSON files.";
+        assert_eq!(errors, [many]);
     }
 
     #[test]

@@ -549,7 +549,7 @@ impl Repos {
                 submodules,
             } => {
                 let reach = needs::repository(url, request)?;
-                let commit = self.commit_at(&reach.access, revision, since).await;
+                let commit = self.base_at(&reach.access, revision, since).await;
                 let commit = commit
                     .map_err(|e| needs::unless_permitted(e, &reach, &request.project, false))?;
                 if *submodules {
@@ -715,13 +715,22 @@ impl Repos {
         blocking(move || git::any_changed(&store, from.tree, to.tree, &is_meant)).await
     }
 
-    async fn commit_at(
+    /// The commit of a remote base. `git fetch`, with which Kustomize gets it, knows refs and whole
+    /// SHAs only.
+    async fn base_at(
         &self,
         access: &RepoAccess,
         revision: &str,
         since: Since,
     ) -> Result<Commit, RepoError> {
         let resolved = self.resolve(access, revision, since).await?;
+        if !revision::is_full_sha(&resolved.sha) {
+            let reason = format!(
+                "couldn't find remote ref {revision}, and a commit is named by its whole SHA here"
+            );
+            let revision = revision.to_owned();
+            return Err(RepoError::NoTag { revision, reason });
+        }
         self.commit(&self.entry(access)?, &resolved.sha).await
     }
 

@@ -14,6 +14,7 @@ mod plugins;
 mod proposed;
 mod remote;
 mod repo_server;
+mod reports;
 mod server;
 mod signatures;
 mod submodules;

@@ -75,7 +75,7 @@ async fn manifests(
 }
 
 /// Commits in the copies under a cache folder.
-fn commits_in(cache: &Path) -> usize {
+pub fn commits_in(cache: &Path) -> usize {
     let mut total = 0;
     for url in std::fs::read_dir(cache).expect("cache").flatten() {
         for generation in std::fs::read_dir(url.path())

@@ -37,7 +37,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
-use tiphys_api::{access::shown_url, repo_url::RepoUrl, source::ApplicationSource};
+use tiphys_api::{
+    access::shown_url,
+    repo_url::{Form, RepoUrl},
+    source::ApplicationSource,
+};
 use tiphys_render::helm::{Limits, chart::archive_files};
 
 /// How long an index serves without a question to its server.
@@ -444,12 +448,20 @@ fn relative(repository: &str, written: &str) -> Result<String, RepoError> {
     Ok(joined.into())
 }
 
-fn is_same_origin(a: &str, b: &str) -> bool {
-    let origin = |url: &str| RepoUrl::parse(url.split('?').next().unwrap_or(url)).ok();
-    match (origin(a), origin(b)) {
-        (Some(a), Some(b)) => a.form == b.form && (a.host, a.port) == (b.host, b.port),
-        _ => false,
+/// Where credentials may be sent: scheme, host and port.
+#[derive(PartialEq, Eq)]
+struct Origin(Form, String, Option<u16>);
+
+impl Origin {
+    fn of(url: &str) -> Option<Self> {
+        let url = RepoUrl::parse(url.split('?').next().unwrap_or(url)).ok()?;
+        Some(Self(url.form, url.host, url.port))
     }
+}
+
+fn is_same_origin(a: &str, b: &str) -> bool {
+    let (a, b) = (Origin::of(a), Origin::of(b));
+    a.is_some() && a == b
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! those of [`super::Charts`].
 
 use super::{
-    ARCHIVE_BYTES, INDEX_BYTES, archive_url, index_url, is_same_origin,
+    ARCHIVE_BYTES, INDEX_BYTES, Origin, archive_url, index_url,
     spool::{Spool, Spooled},
 };
 use crate::{
@@ -54,6 +54,8 @@ pub struct Fetched {
 pub struct ChartRemote {
     downloads: Downloads,
     access: RepoAccess,
+    /// Whose address counts as the repository's own.
+    origin: Option<Origin>,
     options: RemoteOptions,
 }
 
@@ -80,6 +82,7 @@ impl ChartRemote {
         }
         Self {
             downloads,
+            origin: Origin::of(&access.url),
             access,
             options,
         }
@@ -150,7 +153,8 @@ impl ChartRemote {
         }
         let url = self.address(written)?;
         let to_all = self.options.pass_credentials;
-        let trusted = to_all || is_same_origin(&url, &self.access.url);
+        let is_own = || self.origin.is_some() && Origin::of(&url) == self.origin;
+        let trusted = to_all || is_own();
         self.get(&url, trusted, limit, known).await
     }
 

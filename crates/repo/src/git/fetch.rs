@@ -80,7 +80,8 @@ impl Remote<'_> {
     }
 
     /// Fetches a commit into the copy: by its SHA, else by a ref that points to it, else by
-    /// fetching everything.
+    /// fetching everything: only the history says what an abbreviation stands for, unless a ref
+    /// does.
     pub fn fetch(
         &self,
         copy: &Path,
@@ -89,9 +90,13 @@ impl Remote<'_> {
         stop: &Arc<AtomicBool>,
     ) -> Result<(), RepoError> {
         let store = open_or_init(copy, &self.location.shown(), self.limits)?;
-        let full = sha.len() == 40;
-        let sha = sha.to_ascii_lowercase();
-        if full {
+        let mut sha = sha.to_ascii_lowercase();
+        if sha.len() < 40
+            && let Some(full) = of_refs(&sha, refs)
+        {
+            full.clone_into(&mut sha);
+        }
+        if sha.len() == 40 {
             let by_sha = self.fetch_want(&store, &Want::Commit(&sha), stop);
             match by_sha {
                 Ok(()) if store.commit(&sha)?.is_some() => return Ok(()),
@@ -322,6 +327,13 @@ impl Remote<'_> {
             reason: message,
         }
     }
+}
+
+/// The only commit of refs that begins so; branches and tags usually name what people abbreviate.
+fn of_refs<'r>(beginning: &str, refs: &'r [Reference]) -> Option<&'r str> {
+    let mut found = refs.iter().filter(|r| r.sha.starts_with(beginning));
+    let first = found.next()?;
+    found.all(|r| r.sha == first.sha).then_some(&first.sha)
 }
 
 fn reference(r: &Ref) -> Option<Reference> {

@@ -22,8 +22,8 @@ const HEAD: &str = "apiVersion: argoproj.io/v1alpha1\nkind: ConfigManagementPlug
 const PRINT: &str = r#"printf '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}, "data": {"v": "%s"}}\n'"#;
 
 /// A repository, a folder of sockets, and those who serve plugins on them.
-struct World {
-    dir: tempfile::TempDir,
+pub struct World {
+    pub dir: tempfile::TempDir,
     serving: Vec<JoinHandle<()>>,
 }
 
@@ -35,7 +35,7 @@ impl Drop for World {
 
 impl World {
     /// With `app/a.yaml` in its repository.
-    fn new() -> Self {
+    pub fn new() -> Self {
         let dir = tempfile::tempdir().expect("tempdir");
         let world = Self {
             dir,
@@ -48,7 +48,7 @@ impl World {
         world
     }
 
-    fn repository(&self) -> PathBuf {
+    pub fn repository(&self) -> PathBuf {
         self.dir.path().join("repository")
     }
 
@@ -80,19 +80,21 @@ impl World {
         }
     }
 
-    fn repos(&self) -> Repos {
+    pub fn repos(&self) -> Repos {
         Repos::with_options(self.dir.path().join("cache"), self.options())
     }
 
     /// Serves a plugin with the fields of its `spec`.
     async fn serve(&mut self, name: &str, spec: &str) -> JoinHandle<()> {
-        let folder = self.dir.path().join(format!("config-{name}"));
         let indented = spec.replace('\n', "\n  ");
-        write(
-            &folder,
-            "plugin.yaml",
-            &format!("{HEAD}metadata: {{name: {name}}}\nspec:\n  {indented}\n"),
-        );
+        let text = format!("{HEAD}metadata: {{name: {name}}}\nspec:\n  {indented}\n");
+        self.serve_text(name, &text).await
+    }
+
+    /// The same for all of its `plugin.yaml`.
+    async fn serve_text(&mut self, name: &str, text: &str) -> JoinHandle<()> {
+        let folder = self.dir.path().join(format!("config-{name}"));
+        write(&folder, "plugin.yaml", text);
         let options = ServerOptions {
             config: Config::read(&folder).expect("a plugin.yaml"),
             sockets: self.sockets(),
@@ -111,12 +113,17 @@ impl World {
         serving
     }
 
-    async fn plugin(&mut self, name: &str, spec: &str) {
+    pub async fn plugin_text(&mut self, name: &str, text: &str) {
+        let serving = self.serve_text(name, text).await;
+        self.serving.push(serving);
+    }
+
+    pub async fn plugin(&mut self, name: &str, spec: &str) {
         let serving = self.serve(name, spec).await;
         self.serving.push(serving);
     }
 
-    fn request(&self, source: Value) -> ManifestRequest {
+    pub fn request(&self, source: Value) -> ManifestRequest {
         let mut source = source;
         source["repoURL"] = json!("https://git.example.com/r");
         source["path"] = json!(source["path"].as_str().unwrap_or("app"));
@@ -135,7 +142,7 @@ impl World {
         }
     }
 
-    async fn render(&self, source: Value) -> Result<Arc<Manifests>, RepoError> {
+    pub async fn render(&self, source: Value) -> Result<Arc<Manifests>, RepoError> {
         self.repos().manifests(self.request(source)).await
     }
 }
