@@ -9,7 +9,7 @@ use crate::{CatalogError, model::ChartFiles, repository::RepoId};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Rows of one statement.
-pub(super) const ROWS: usize = 64;
+pub(super) const ROWS: usize = 256;
 
 /// Stores what attempts gave. What needs more than a new row, or a new text in its own row, is
 /// stored by itself.

@@ -30,6 +30,19 @@ pub enum FilesOutcome {
     },
 }
 
+impl FilesOutcome {
+    /// Of the texts.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Failed { .. } => 0,
+            Self::Read(files) => {
+                let more = files.additional_values.values().map(String::len);
+                files.readme.len() + files.values.len() + files.schema.len() + more.sum::<usize>()
+            }
+        }
+    }
+}
+
 /// The icon of a chart, as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IconState {

@@ -12,17 +12,20 @@ use crate::{
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     future::Future,
     sync::Arc,
     time::Duration,
 };
 use tiphys_repo::{Known, RepoError};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Files that are stored in one transaction, and how long they wait for others.
-const BATCH: usize = 64;
+/// Files that are stored in one transaction, their bytes, and how long they wait for others.
+const BATCH: usize = 256;
+const BATCH_BYTES: usize = 8 << 20;
 const GATHERING: Duration = Duration::from_millis(100);
+/// KiB of all archives and files that wait.
+const ROOM: u32 = 32 << 10;
 /// The largest archive that waits to be unpacked with others; changing threads for each costs more.
 const SMALL: usize = 64 << 10;
 /// Charts whose versions are looked up at once.
@@ -57,11 +60,22 @@ struct Answer {
     /// Of an archive for which the index has no digest.
     seen: Option<SeenArchive>,
     content: Content,
+    /// Its part of [`ROOM`].
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 enum Content {
     Packed(Vec<u8>),
     Read(FilesOutcome),
+}
+
+impl Content {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Packed(archive) => archive.len(),
+            Self::Read(outcome) => outcome.bytes(),
+        }
+    }
 }
 
 impl CatalogSync {
@@ -105,8 +119,12 @@ impl CatalogSync {
         jobs: stream::BoxStream<'_, Result<Job, CatalogError>>,
     ) -> Result<(usize, usize), CatalogError> {
         let (send, answers) = mpsc::channel(BATCH);
+        let room = Arc::new(Semaphore::new(ROOM as usize));
         let reading = async move {
-            let read = jobs.map_ok(|job| async move { Ok(self.read(job).await) });
+            let read = jobs.map_ok(|job| {
+                let room = Arc::clone(&room);
+                async move { Ok(self.read(job, room).await) }
+            });
             let mut read = std::pin::pin!(read.try_buffer_unordered(CONCURRENCY));
             while let Some(answer) = read.try_next().await? {
                 // Nobody receives any more when a write failed, which is what is told.
@@ -126,12 +144,13 @@ impl CatalogSync {
         mut answers: mpsc::Receiver<Answer>,
     ) -> Result<(usize, usize), CatalogError> {
         let (mut good, mut bad) = (0, 0);
-        let mut unpacked = self.unpacked(&mut answers).await?;
+        let mut waiting = VecDeque::new();
+        let mut unpacked = self.unpacked(&mut answers, &mut waiting).await?;
         while !unpacked.rows.is_empty() {
             good += unpacked.rows.len() - unpacked.failed;
             bad += unpacked.failed;
             let stored = self.with_store(move |store, repository| unpacked.put(store, repository));
-            let next = self.unpacked(&mut answers);
+            let next = self.unpacked(&mut answers, &mut waiting);
             ((), unpacked) = futures::try_join!(stored, next)?;
         }
         Ok((good, bad))
@@ -141,13 +160,19 @@ impl CatalogSync {
     async fn unpacked(
         &self,
         answers: &mut mpsc::Receiver<Answer>,
+        waiting: &mut VecDeque<Answer>,
     ) -> Result<Unpacked, CatalogError> {
-        let batch = gathered(answers).await;
-        let repository = Arc::clone(&self.repository);
-        blocking(move || Ok(Unpacked::new(batch, &repository))).await
+        if waiting.is_empty() {
+            waiting.extend(gathered(answers).await);
+        }
+        let (repository, mut all) = (Arc::clone(&self.repository), std::mem::take(waiting));
+        let work = move || Ok((Unpacked::of(&mut all, &repository), all));
+        let (unpacked, rest) = blocking(work).await?;
+        *waiting = rest;
+        Ok(unpacked)
     }
 
-    async fn read(&self, job: Job) -> Answer {
+    async fn read(&self, job: Job, room: Arc<Semaphore>) -> Answer {
         let Job { chart_id, version } = job;
         let digest = version.digest.clone();
         let name = version.version.clone();
@@ -159,12 +184,16 @@ impl CatalogSync {
             };
             (Content::Read(failed), None)
         });
+        let wanted = u32::try_from(content.bytes() >> 10).unwrap_or(ROOM);
+        let wanted = wanted.clamp(1, ROOM);
         Answer {
             chart_id,
             version: name,
             digest,
             seen,
             content,
+            // It fails if nobody writes any more.
+            _room: room.acquire_many_owned(wanted).await.ok(),
         }
     }
 
@@ -218,13 +247,19 @@ struct Unpacked {
     seen: Vec<SeenArchive>,
     /// Rows of versions that could not be read.
     failed: usize,
+    /// Is free when they are stored.
+    _room: Vec<OwnedSemaphorePermit>,
 }
 
 impl Unpacked {
-    fn new(batch: Vec<Answer>, repository: &Repository) -> Self {
-        let (mut failed, mut rows) = (0, Vec::with_capacity(batch.len()));
-        let mut seen = Vec::new();
-        for answer in batch {
+    /// The first ones, as many as may be stored at once.
+    fn of(waiting: &mut VecDeque<Answer>, repository: &Repository) -> Self {
+        let (mut failed, mut bytes, mut rows) = (0, 0, Vec::with_capacity(waiting.len()));
+        let (mut seen, mut room) = (Vec::new(), Vec::new());
+        while bytes < BATCH_BYTES
+            && let Some(answer) = waiting.pop_front()
+        {
+            room.extend(answer._room);
             let (chart_id, version) = (answer.chart_id, answer.version);
             let outcome = match answer.content {
                 Content::Read(outcome) => outcome,
@@ -236,13 +271,19 @@ impl Unpacked {
             } else {
                 seen.extend(answer.seen);
             }
+            bytes += outcome.bytes();
             rows.push(FilesRow {
                 chart_id,
                 version,
                 outcome,
             });
         }
-        Self { rows, seen, failed }
+        Self {
+            rows,
+            seen,
+            failed,
+            _room: room,
+        }
     }
 
     fn put(&self, store: &Store, repository: &Repository) -> Result<(), CatalogError> {
@@ -359,4 +400,34 @@ fn jobs_of(
         jobs.extend(wanted.map(|(_, version)| job(&chart.id, version)));
     }
     Ok(jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tiphys_testkit::archive::{TarEntry, gzip, tar};
+
+    /// A few KiB become many MiB: not all of them at once.
+    #[test]
+    fn what_is_unpacked_together_is_bounded() {
+        let readme = "x".repeat(4 << 20);
+        let archive = gzip(&tar(&[TarEntry::file("a/README.md", &readme)]));
+        assert!(archive.len() < SMALL);
+        let answer = |number: usize| Answer {
+            chart_id: "r/a".to_owned(),
+            version: number.to_string(),
+            digest: String::new(),
+            seen: None,
+            content: Content::Packed(archive.clone()),
+            _room: None,
+        };
+        let mut waiting: VecDeque<Answer> = (0..5).map(answer).collect();
+        let mut parts = Vec::new();
+        while !waiting.is_empty() {
+            let part = Unpacked::of(&mut waiting, &Repository::default());
+            assert_eq!(part.failed, 0);
+            parts.push(part.rows.len());
+        }
+        assert_eq!(parts, [2, 2, 1]);
+    }
 }
