@@ -15,6 +15,7 @@ mod plugins;
 mod rbac;
 mod repo_server;
 mod repo_server_peer;
+mod reports;
 mod scenarios;
 mod sso;
 mod transcript;

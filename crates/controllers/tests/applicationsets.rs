@@ -49,6 +49,15 @@ impl Plane {
 
     /// With sets and Applications in further namespaces, which are named by patterns.
     pub async fn start_in(settings: ControllerSettings, patterns: &[&str]) -> Self {
+        Self::start_with(settings, patterns, &[]).await
+    }
+
+    /// With sets and Applications that are there before the controller is.
+    pub async fn start_with(
+        settings: ControllerSettings,
+        patterns: &[&str],
+        before: &[Value],
+    ) -> Self {
         let kube = EmbeddedKube::start(Options::default())
             .await
             .expect("the embedded server starts");
@@ -84,6 +93,9 @@ impl Plane {
                 &project,
             )
             .await;
+        for object in before {
+            plane.create_with_status(object).await;
+        }
         let options = RecordsOptions {
             application_namespaces: Some(namespaces.clone()),
             ..RecordsOptions::new("argocd")
@@ -133,6 +145,24 @@ impl Plane {
             }
             sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    /// A set or an Application with the status that is written in it.
+    async fn create_with_status(&self, object: &Value) {
+        let path = match object["kind"].as_str() {
+            Some("ApplicationSet") => SETS,
+            _ => APPS,
+        };
+        self.create(path, object).await;
+        if path == SETS && !object["status"].is_null() {
+            let name = text(&object["metadata"]["name"]);
+            let status = json!({"status": object["status"]});
+            self.patch(&format!("{path}/{name}/status"), status).await;
+        }
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        self.send(Call::get(path)).await.expect(path)
     }
 
     pub async fn set(&self, name: &str, spec: Value) {

@@ -3,6 +3,7 @@
 
 mod applicationset_deletions;
 mod applicationset_hosts;
+mod applicationset_reports;
 mod applicationsets;
 mod apprepositories;
 mod apprepositories_made;

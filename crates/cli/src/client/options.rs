@@ -281,8 +281,7 @@ impl ConnectArgs {
         if self.core == Some(false) || self.names_server()? || self.forward()?.is_some() {
             return Ok(None);
         }
-        let config =
-            LocalConfig::read(&self.config_path()?).map_err(|e| e.with_code(exit::FAILED))?;
+        let config = self.read_config()?;
         let Some(config) = config else {
             return Ok(None);
         };
@@ -395,10 +394,18 @@ impl ConnectArgs {
         self.prompts_enabled
     }
 
+    /// The config file, for a command that needs what is in it to begin.
+    fn read_config(&self) -> Result<Option<LocalConfig>, Failure> {
+        LocalConfig::read(&self.config_path()?).map_err(|e| Failure {
+            code: exit::FAILED,
+            message: format!("error reading local config: {}", e.message),
+            ..e
+        })
+    }
+
     /// The connection according to the flags, the variables or the config file.
     pub fn resolve(&self) -> Result<Connection, Failure> {
-        let config =
-            LocalConfig::read(&self.config_path()?).map_err(|e| e.with_code(exit::FAILED))?;
+        let config = self.read_config()?;
         let context = config.map(|config| self.context_of(&config)).transpose()?;
         let mut connection = context
             .flatten()

@@ -324,3 +324,29 @@ async fn case_45() {
     }
     assert_eq!(number, 16);
 }
+
+/// A report of users: parameters with commas and dots. They are stored as `cli::reports::parameters`
+/// says, or applied as they are.
+#[tokio::test]
+async fn users_18() {
+    let Some(case) = case("35") else { return };
+    let users = case.join("../../users/18-parameters-with-commas");
+    let here = Here::new();
+    let repository = here.repository("in", &users, ["\0", ""]);
+    let mut parameters = json!([
+        {"name": "schedule", "value": r"0 6\,18 * * *"},
+        {"name": "names", "value": r"Consumer1\, Consumer2\, Consumer3"},
+        {"name": r"annotations.sidecar\.example\.test/inject", "value": "false", "forceString": true},
+        {"name": "text", "value": "k=v=w"},
+    ]);
+    let applied = documents(&text(&users.join("parameters-by-manifest.yaml"))).remove(0);
+    let all = parameters.as_array_mut().expect("a list");
+    all.extend(applied.as_array().expect("a list").clone());
+    let source = json!({"path": "chart", "helm": {"parameters": parameters}});
+    let built = here.built(&repository, source).await.expect("rendered");
+    let values = built[0]["data"]["all"].as_str().expect("a text");
+    let values: Value = serde_json::from_str(values).expect("JSON");
+    let wanted: Value =
+        serde_json::from_str(&text(&users.join("expected-values.json"))).expect("JSON");
+    assert_eq!(values, wanted);
+}

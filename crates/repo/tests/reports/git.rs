@@ -7,7 +7,8 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, path::Path};
-use tiphys_repo::RepoAccess;
+use tiphys_repo::{RepoAccess, Secret};
+use tiphys_testkit::charts::{Answer, FileServer, basic};
 
 fn subject(repository: &Path, commit: &str) -> String {
     git(repository, &["log", "-1", "--format=%s", commit])
@@ -243,4 +244,67 @@ async fn case_54() {
     let changed = here.repos.any_changed(&access, &old, &main, is_meant).await;
     assert!(!changed.expect("both are there"));
     assert_eq!(crate::remote::commits_in(&here.path("cache")), commits);
+}
+
+/// A report of users: URLs reach the server as they are written, and passwords byte for byte.
+#[tokio::test(flavor = "multi_thread")]
+async fn users_24() {
+    let Some(case) = case("47") else { return };
+    let users = case.join("../../users/24-repo-url-and-password");
+    let here = Here::new();
+    let server = FileServer::start();
+    let host = server.url().replace("http://", "");
+    let refused = Answer {
+        status: 401,
+        headers: vec!["WWW-Authenticate: Basic realm=\"git\"".to_owned()],
+        ..Answer::default()
+    };
+    let secrets = documents(&text(&users.join("repositories.yaml")));
+    let expected = &documents(&text(&users.join("expected.json")))[0];
+    let passwords = text(&users.join("passwords.txt"));
+    let ask = async |url: &str, username: &str, password: &str| {
+        let access = RepoAccess {
+            username: username.to_owned(),
+            password: Secret::new(password),
+            ..RepoAccess::public(url.replace("127.0.0.1:8099", &host))
+        };
+        let failed = here
+            .resolve(&access, "HEAD")
+            .await
+            .expect_err("nobody is let in");
+        assert!(
+            password.is_empty() || !failed.contains(password),
+            "{failed}"
+        );
+        server.received()
+    };
+    for (secret, wanted) in secrets.iter().zip(expected.as_array().expect("a list")) {
+        let data = &secret["stringData"];
+        let field = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
+        let path = wanted["request_path"].as_str().expect("a path");
+        let of_path = format!("{path}?service=git-upload-pack");
+        server.serve(&of_path, refused.clone());
+        let with_own = std::iter::once(field("password"));
+        let all = passwords.lines().map(str::to_owned);
+        let is_plain = field("username").is_empty();
+        let tried: Vec<String> = match is_plain {
+            true => vec![String::new()],
+            false => with_own.chain(all).collect(),
+        };
+        for password in tried {
+            let asked = ask(&field("url"), &field("username"), &password).await;
+            assert!(asked.iter().any(|asked| asked.path == of_path), "{asked:?}");
+            if is_plain {
+                continue;
+            }
+            let header = basic(&field("username"), &password);
+            let sent = asked.iter().map(|asked| asked.authorization.as_str());
+            let sent: Vec<&str> = sent.filter(|header| !header.is_empty()).collect();
+            assert!(!sent.is_empty(), "{password}: {asked:?}");
+            assert!(
+                sent.iter().all(|sent| *sent == header),
+                "{password}: {sent:?}"
+            );
+        }
+    }
 }

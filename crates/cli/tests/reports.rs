@@ -1,0 +1,436 @@
+//! What people reported about the command line (`../shared/cases/reports/users`), with the right
+//! answers, against a server that answers as little as it can.
+
+#![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
+
+use crate::scenarios::world::program;
+use axum::{Router, http::HeaderMap, http::Uri};
+use serde_json::Value;
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::{Arc, Mutex},
+};
+use tempfile::TempDir;
+use tiphys_gocompat::yaml::{self, Duplicates, Limits};
+
+/// `None`: the cases are not here, and the test is skipped.
+fn case(name: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/reports/users");
+    if root.is_dir() {
+        return Some(root.join(name));
+    }
+    tiphys_testkit::skip("shared", "../shared/cases is missing");
+    None
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn run(words: &[&str], variables: &[(&str, &str)]) -> Output {
+    let home = TempDir::new().expect("a folder");
+    let mut command = Command::new(program());
+    command
+        .args(words)
+        .env("HOME", home.path())
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("ARGOCD_AUTH_TOKEN")
+        .env_remove("ARGOCD_OPTS")
+        .envs(variables.iter().copied());
+    command.output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What everybody gets who signs in: its claims are `{"iss":"argocd","sub":"admin"}`.
+const TOKEN: &str = "e30.eyJpc3MiOiJhcmdvY2QiLCJzdWIiOiJhZG1pbiJ9.c2ln";
+
+/// A request: content type, path, and the token that came along.
+type Asked = (String, String, Option<String>);
+
+/// A server that gives a token to everybody who asks.
+struct StandIn {
+    address: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl StandIn {
+    fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let hear = Arc::clone(&asked);
+        let router = Router::new().fallback(move |uri: Uri, headers: HeaderMap| {
+            let header = |name: &str| headers.get(name).map(|v| text(v.as_bytes()));
+            let kind = header("content-type").unwrap_or_default();
+            let token = header("token").or_else(|| {
+                let bearer = header("authorization")?;
+                bearer.strip_prefix("Bearer ").map(str::to_owned)
+            });
+            let heard = (kind.clone(), uri.path().to_owned(), token);
+            hear.lock().expect("no panic").push(heard);
+            // SessionResponse in a frame; of gRPC-web the trailers follow.
+            let length = u8::try_from(TOKEN.len()).expect("it is short");
+            let mut body = vec![0, 0, 0, 0, length + 2, 10, length];
+            body.extend(TOKEN.as_bytes());
+            if kind.contains("grpc-web") {
+                body.extend([128, 0, 0, 0, 15]);
+                body.extend(b"grpc-status: 0\n");
+            }
+            async move {
+                (
+                    [("content-type", kind), ("grpc-status", "0".to_owned())],
+                    body,
+                )
+            }
+        });
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"));
+        let listener = listener.expect("a port");
+        let address = listener.local_addr().expect("bound").to_string();
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        Self {
+            address,
+            asked,
+            _runtime: runtime,
+        }
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut *self.asked.lock().expect("no panic"))
+    }
+}
+
+fn document(text: &str) -> Value {
+    yaml::parse_document(text, &Limits::default(), Duplicates::LastWins).expect("YAML")
+}
+
+/// The values of a field in the list of a document, sorted.
+fn names(document: &Value, list: &str, field: &str) -> Vec<String> {
+    let all = document[list].as_array().cloned().unwrap_or_default();
+    let of = |one: &Value| one[field].as_str().unwrap_or_default().to_owned();
+    let mut names: Vec<String> = all.iter().map(of).collect();
+    names.sort();
+    names
+}
+
+fn strings(list: &Value) -> Option<Vec<String>> {
+    let all = list.as_array()?.iter();
+    Some(
+        all.map(|s| s.as_str().expect("a text").to_owned())
+            .collect(),
+    )
+}
+
+/// The servers of the case's configuration.
+const HOSTS: [&str; 2] = ["cd.example.test", "cd2.example.test"];
+
+fn write(config: &Path, content: &str, mode: u32) {
+    let _ = fs::remove_file(config);
+    fs::write(config, content).expect("a file");
+    fs::set_permissions(config, fs::Permissions::from_mode(mode)).expect("its mode");
+}
+
+/// Makes the configuration that a step begins with. `near`: the case's own, with servers that answer.
+fn give(given: &str, config: &Path, [original, near]: [&str; 2], is_asked: bool) {
+    let at = config.to_str().expect("UTF-8");
+    match given {
+        "result of the previous step" => {}
+        "an empty file" => write(config, "", 0o600),
+        "config cut after 150 bytes" => write(config, &original[..150], 0o600),
+        "config, mode 0644" => write(config, original, 0o644),
+        "config with current-context: red" => {
+            let red = original.replace("current-context: blue", "current-context: red");
+            write(config, &red, 0o600);
+        }
+        "config without the server cd2.example.test" => {
+            let without = original.replace("- {server: cd2.example.test}\n", "");
+            write(config, &without, 0o600);
+        }
+        "config, then --delete other" => {
+            write(config, original, 0o600);
+            let gone = run(&["context", "--delete", "other", "--config", at], &[]);
+            assert!(gone.status.success(), "{gone:?}");
+        }
+        given if given.starts_with("config") => {
+            write(config, if is_asked { near } else { original }, 0o600);
+        }
+        other => panic!("{other} is unknown"),
+    }
+}
+
+/// Compares what a command says, and how it ends.
+fn says(step: &Value, output: &Output, what: &str) {
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    let all = format!("{what}: {output:?}");
+    match step["exit"].as_i64() {
+        Some(wanted) => assert_eq!(output.status.code(), i32::try_from(wanted).ok(), "{all}"),
+        None if step["exit"].is_null() => assert!(output.status.success(), "{all}"),
+        None => assert!(!output.status.success(), "{all}"),
+    }
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(wanted) = step["stdout"].as_str() {
+        assert!(squeezed(&out).contains(&squeezed(wanted)), "{all}");
+    }
+    for key in ["stderr", "warns"] {
+        if let Some(wanted) = step[key].as_str() {
+            assert!(err.contains(wanted), "{key} {wanted}: {all}");
+        }
+    }
+    if let Some(wanted) = strings(&step["lists"]) {
+        let rows = out.lines().skip(1);
+        let rows = rows.map(|row| row.trim_start_matches('*').trim());
+        let mut names: Vec<&str> = rows
+            .filter_map(|row| row.split_whitespace().next())
+            .collect();
+        names.sort_unstable();
+        assert_eq!(names, wanted, "{all}");
+    }
+}
+
+/// Compares the configuration that a command left.
+fn left(step: &Value, config: &Path, what: &str) {
+    if ["contexts", "servers", "users", "current"]
+        .iter()
+        .all(|key| step[*key].is_null())
+    {
+        return;
+    }
+    let after = document(&read(config));
+    for (key, field) in [
+        ("contexts", "name"),
+        ("servers", "server"),
+        ("users", "name"),
+    ] {
+        if let Some(wanted) = strings(&step[key]) {
+            assert_eq!(names(&after, key, field), wanted, "{key}: {what}");
+        }
+    }
+    if let Some(wanted) = step["current"].as_str() {
+        let current = after["current-context"].as_str().unwrap_or_default();
+        assert_eq!(current, wanted, "{what}");
+    }
+}
+
+/// Contexts: what is removed, repaired, refused, and asked.
+#[test]
+fn contexts() {
+    let Some(case) = case("25-local-config") else {
+        return;
+    };
+    let [first, second] = [StandIn::start(), StandIn::start()];
+    let original = read(&case.join("config"));
+    let near = original
+        .replace(
+            "{server: cd.example.test,",
+            "{server: cd.example.test, plain-text: true,",
+        )
+        .replace(
+            "{server: cd2.example.test}",
+            "{server: cd2.example.test, plain-text: true}",
+        )
+        .replace(HOSTS[0], &first.address)
+        .replace(HOSTS[1], &second.address)
+        // Whose token it is says who signs in again.
+        .replace("token-b", TOKEN)
+        .replace("token-o", TOKEN);
+    let steps: Vec<Value> = serde_json::from_str(&read(&case.join("steps.json"))).expect("JSON");
+    assert_eq!(steps.len(), 14);
+    let folder = TempDir::new().expect("a folder");
+    let config = folder.path().join("config");
+    let at = config.to_str().expect("UTF-8").to_owned();
+    for (number, step) in steps.iter().enumerate() {
+        let given = step["given"].as_str().expect("a text");
+        let what = format!("{number}: {given}: {}", step["args"]);
+        let asks = step["asks"].as_str();
+        give(given, &config, [&original, &near], asks.is_some());
+        let before = fs::read(&config).expect("the file");
+        let mut words = strings(&step["args"]).expect("words");
+        words.extend(["--config".to_owned(), at.clone()]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = run(&words, &[]);
+        says(step, &output, &what);
+        if step["file"] == "unchanged" {
+            assert_eq!(fs::read(&config).expect("the file"), before, "{what}");
+            continue;
+        }
+        left(step, &config, &format!("{what}: {output:?}"));
+        if let Some(asks) = asks {
+            let (asked, other) = match asks.starts_with(HOSTS[1]) {
+                true => (second.asked(), first.asked()),
+                false => (first.asked(), second.asked()),
+            };
+            assert!(other.is_empty(), "{what}: {other:?}");
+            let first = asked.first();
+            let (kind, path, _) = first.unwrap_or_else(|| panic!("{what}: nobody is asked"));
+            let below = if asks.contains("/team") { "/team" } else { "" };
+            assert_eq!(
+                kind.contains("grpc-web"),
+                asks.contains("gRPC-Web"),
+                "{what}"
+            );
+            assert_eq!(
+                path,
+                &format!("{below}/session.SessionService/Create"),
+                "{what}"
+            );
+        }
+    }
+}
+
+/// White space around tokens, wherever they come from.
+#[test]
+fn tokens() {
+    let Some(case) = case("19-token-with-newline") else {
+        return;
+    };
+    let rows: Vec<Value> = serde_json::from_str(&read(&case.join("tokens.json"))).expect("JSON");
+    assert_eq!(rows.len(), 6);
+    let server = StandIn::start();
+    let folder = TempDir::new().expect("a folder");
+    let config = folder.path().join("config");
+    let at = config.to_str().expect("UTF-8").to_owned();
+    for web in [true, false] {
+        for row in &rows {
+            let (source, value) = (&row["source"], row["value"].as_str().expect("a text"));
+            let what = format!("{row}, gRPC-web: {web}");
+            let _ = fs::remove_file(&config);
+            let mut words = vec!["account", "get-user-info", "--plaintext"];
+            words.extend(web.then_some("--grpc-web"));
+            let mut variables = Vec::new();
+            words.extend(["--config", &at]);
+            match source.as_str().expect("a text") {
+                "--auth-token" => {
+                    words.extend(["--auth-token", value, "--server", &server.address])
+                }
+                "ARGOCD_AUTH_TOKEN" => {
+                    variables.push(("ARGOCD_AUTH_TOKEN", value));
+                    words.extend(["--server", &server.address]);
+                }
+                "config file" => {
+                    let address = &server.address;
+                    let content = serde_json::json!({
+                        "contexts": [{"name": "c", "server": address, "user": "c"}],
+                        "current-context": "c",
+                        "servers": [{"server": address, "plain-text": true}],
+                        "users": [{"name": "c", "auth-token": value}],
+                    });
+                    fs::write(&config, content.to_string()).expect("a file");
+                    let mode = fs::Permissions::from_mode(0o600);
+                    fs::set_permissions(&config, mode).expect("its mode");
+                }
+                other => panic!("{other} is unknown"),
+            }
+            let output = run(&words, &variables);
+            let asked = server.asked();
+            let sent: Vec<_> = asked.iter().map(|(_, _, token)| token.as_deref()).collect();
+            if let Some(wanted) = row["sent"].as_str() {
+                assert!(!sent.is_empty(), "{what}: {output:?}");
+                assert!(
+                    sent.iter().all(|sent| *sent == Some(wanted)),
+                    "{what}: {sent:?}"
+                );
+            } else if row["why"] == "as if unset" {
+                assert!(sent.iter().all(Option::is_none), "{what}: {sent:?}");
+            } else {
+                assert!(
+                    !output.status.success() && sent.is_empty(),
+                    "{what}: {output:?}"
+                );
+                let err = text(&output.stderr);
+                assert!(err.contains("ARGOCD_AUTH_TOKEN"), "{what}: {err}");
+                assert!(!err.contains("aaa"), "the token is shown: {err}");
+            }
+        }
+    }
+}
+
+/// Parameters as they are stored; `repo::reports::users_18` renders them.
+#[test]
+fn parameters() {
+    let Some(case) = case("18-parameters-with-commas") else {
+        return;
+    };
+    let mut words: Vec<String> =
+        "admin app generate-spec params --repo https://git.example.test/a --path chart \
+        --dest-namespace a --dest-server https://kubernetes.default.svc -o json"
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
+    let commands = read(&case.join("commands.sh"));
+    for command in commands.lines() {
+        let set = command
+            .strip_prefix("argocd app set params ")
+            .expect("a command");
+        let (flag, value) = set.split_once(' ').expect("a flag");
+        words.extend([flag.to_owned(), value.trim_matches('\'').to_owned()]);
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let output = run(&words, &[]);
+    assert!(output.status.success(), "{output:?}");
+    let app = document(&text(&output.stdout));
+    let parameters = app["spec"]["source"]["helm"]["parameters"].as_array();
+    let mut stored: Vec<[String; 2]> = parameters
+        .expect("parameters")
+        .iter()
+        .map(|p| ["name", "value"].map(|key| p[key].as_str().expect("a text").to_owned()))
+        .collect();
+    stored.sort();
+    let wanted = [
+        [r"annotations.sidecar\.example\.test/inject", "false"],
+        ["names", r"Consumer1\, Consumer2\, Consumer3"],
+        ["schedule", r"0 6\,18 * * *"],
+        ["text", "k=v=w"],
+    ];
+    assert_eq!(stored, wanted.map(|pair| pair.map(str::to_owned)));
+}
+
+/// Of report 25, too: logins at the same time lose nothing of each other, and a link stays one.
+#[test]
+fn logins_side_by_side() {
+    let server = StandIn::start();
+    let folder = TempDir::new().expect("a folder");
+    let (file, config) = (folder.path().join("file"), folder.path().join("config"));
+    write(&file, "", 0o600);
+    std::os::unix::fs::symlink(&file, &config).expect("a link");
+    let at = config.to_str().expect("UTF-8");
+    std::thread::scope(|scope| {
+        for number in 0..20 {
+            let (name, address) = (format!("ci-{number}"), &server.address);
+            scope.spawn(move || {
+                let words = [
+                    "login",
+                    address,
+                    "--name",
+                    &name,
+                    "--config",
+                    at,
+                    "--plaintext",
+                    "--grpc-web",
+                    "--username",
+                    "admin",
+                    "--password",
+                    "x",
+                ];
+                let output = run(&words, &[]);
+                assert!(output.status.success(), "{output:?}");
+            });
+        }
+    });
+    let after = document(&read(&file));
+    assert_eq!(names(&after, "contexts", "name").len(), 20);
+    assert_eq!(names(&after, "users", "name").len(), 20);
+    assert!(
+        fs::symlink_metadata(&config)
+            .expect("the link")
+            .is_symlink()
+    );
+}
