@@ -61,7 +61,7 @@ struct Answer {
     seen: Option<SeenArchive>,
     content: Content,
     /// Its part of [`ROOM`].
-    _room: Option<OwnedSemaphorePermit>,
+    room: Option<OwnedSemaphorePermit>,
 }
 
 enum Content {
@@ -193,7 +193,7 @@ impl CatalogSync {
             seen,
             content,
             // It fails if nobody writes any more.
-            _room: room.acquire_many_owned(wanted).await.ok(),
+            room: room.acquire_many_owned(wanted).await.ok(),
         }
     }
 
@@ -259,7 +259,7 @@ impl Unpacked {
         while bytes < BATCH_BYTES
             && let Some(answer) = waiting.pop_front()
         {
-            room.extend(answer._room);
+            room.extend(answer.room);
             let (chart_id, version) = (answer.chart_id, answer.version);
             let outcome = match answer.content {
                 Content::Read(outcome) => outcome,
@@ -419,7 +419,7 @@ mod tests {
             digest: String::new(),
             seen: None,
             content: Content::Packed(archive.clone()),
-            _room: None,
+            room: None,
         };
         let mut waiting: VecDeque<Answer> = (0..5).map(answer).collect();
         let mut parts = Vec::new();
