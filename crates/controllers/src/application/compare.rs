@@ -177,8 +177,7 @@ async fn load(
     .await;
     let why = match loaded {
         Ok(desired) => {
-            (ctx.memo.desired, ctx.memo.unloadable, ctx.memo.outage) =
-                (Some(desired.clone()), None, None);
+            ctx.memo.remember(&desired);
             return (Ok(desired), true);
         }
         Err(why) => why,

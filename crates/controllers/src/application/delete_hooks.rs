@@ -232,6 +232,8 @@ async fn desired(
         &refresh,
     )
     .await?;
+    // A process that has just started shows what is left, too: it knows now what there was.
+    ctx.memo.remember(&desired);
     let comparison = compare::with_live(ctx, cluster, Some(&desired), &[]).await?;
     match comparison.conditions.iter().find(|c| c.is_error()) {
         Some(problem) => Err(problem.message.clone()),

@@ -140,6 +140,12 @@ impl Memo {
         }
     }
 
+    /// Sources were loaded.
+    pub fn remember(&mut self, desired: &RenderedSources) {
+        self.desired = Some(desired.clone());
+        (self.unloadable, self.outage) = (None, None);
+    }
+
     /// The last result of loading these sources.
     pub fn loaded(
         &self,
