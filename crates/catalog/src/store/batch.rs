@@ -3,7 +3,10 @@
 use super::{
     FilesOutcome, FilesRow, Sql, Value,
     files::{ids, put_one},
-    sql::{list, parts, places, values},
+    sql::{
+        Kind::{Json, Text},
+        list, parts, rows, values,
+    },
 };
 use crate::{CatalogError, model::ChartFiles, repository::RepoId};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -105,28 +108,28 @@ fn failed(
 fn insert(
     sql: &mut dyn Sql,
     id: &RepoId,
-    rows: &[(&FilesRow, String, &ChartFiles)],
+    found: &[(&FilesRow, String, &ChartFiles)],
 ) -> Result<Vec<String>, CatalogError> {
-    let (mut tuples, mut values) = (Vec::new(), Vec::new());
-    for (row, files_id, files) in rows {
-        tuples.push(format!("({})", places(values.len() + 1, 5)));
+    let row = |(row, files_id, files): &(&FilesRow, String, &ChartFiles)| {
         let files = ChartFiles {
             id: files_id.clone(),
             ..(*files).clone()
         };
         let text = serde_json::to_string(&files)?;
-        let key = [&row.chart_id, &id.name, &id.namespace, files_id];
-        values.extend(key.map(Value::from));
-        values.push(Value::from(text));
-    }
+        let [chart_id, repo, namespace, files_id] =
+            [&row.chart_id, &id.name, &id.namespace, files_id].map(Value::from);
+        Ok([chart_id, repo, namespace, files_id, text.into()])
+    };
+    let found = found.iter().map(row).collect::<Result<_, CatalogError>>()?;
+    let kinds = [Text, Text, Text, Text, Json];
+    let (rows, values) = rows(sql.dialect(), kinds, found);
     let stored = sql.query(
         &format!(
             "INSERT INTO files (chart_id, repo_name, repo_namespace, chart_files_id, info)
-            VALUES {}
+            {rows}
             ON CONFLICT (repo_namespace, chart_files_id) DO UPDATE SET info = excluded.info
             WHERE files.repo_name = excluded.repo_name AND files.chart_id = excluded.chart_id
-            RETURNING chart_files_id",
-            tuples.join(", ")
+            RETURNING chart_files_id"
         ),
         &values,
     )?;

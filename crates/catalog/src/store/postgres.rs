@@ -282,6 +282,7 @@ impl ToSql for Value {
                 out.put_slice(text.as_bytes());
             }
             (Self::Text(text), &(Type::TEXT | Type::VARCHAR)) => out.put_slice(text.as_bytes()),
+            (Self::Column(values), kind) => return values.to_sql(kind, out),
             _ => return Err(format!("a parameter cannot be a {kind}").into()),
         }
         Ok(IsNull::No)

@@ -4,7 +4,10 @@
 use super::{
     Row, Sql, Store, Value,
     charts::{delete_notes, put_notes},
-    sql::{list, parts, places, values},
+    sql::{
+        Kind::{self, Int, Json, Text},
+        list, parts, rows, values,
+    },
 };
 use crate::{
     CatalogError,
@@ -39,25 +42,25 @@ impl StoredSection {
 type WithChart<'s> = (&'s StoredSection, &'s Chart);
 
 /// Our columns, without those that say what was read of icons and files.
-const COLUMNS: [&str; 18] = [
-    "repo_namespace",
-    "repo_name",
-    "chart_id",
-    "entry_key",
-    "entry_sha",
-    "skipped",
-    "name",
-    "folded_name",
-    "folded_keywords",
-    "folded_text",
-    "category",
-    "keywords",
-    "deprecated",
-    "version",
-    "app_version",
-    "description",
-    "versions",
-    "icon_url",
+const COLUMNS: [(&str, Kind); 18] = [
+    ("repo_namespace", Text),
+    ("repo_name", Text),
+    ("chart_id", Text),
+    ("entry_key", Text),
+    ("entry_sha", Text),
+    ("skipped", Int),
+    ("name", Text),
+    ("folded_name", Text),
+    ("folded_keywords", Text),
+    ("folded_text", Text),
+    ("category", Text),
+    ("keywords", Text),
+    ("deprecated", Int),
+    ("version", Text),
+    ("app_version", Text),
+    ("description", Text),
+    ("versions", Int),
+    ("icon_url", Text),
 ];
 
 impl Store {
@@ -162,28 +165,25 @@ fn put_new(sql: &mut dyn Sql, id: &RepoId, new: &[WithChart<'_>]) -> Result<(), 
         &values,
     )?;
     for part in parts(new) {
-        let mut values = Vec::with_capacity(part.len() * 4);
-        for (_, chart) in part {
-            values.extend([&id.namespace, &id.name, &chart.id].map(Value::from));
-            values.push(serde_json::to_string(chart)?.into());
-        }
-        sql.execute(
-            &format!(
-                "INSERT INTO charts (repo_namespace, repo_name, chart_id, info) VALUES {}",
-                tuples(part.len(), 4)
-            ),
-            &values,
-        )?;
+        let document = |(_, chart): &WithChart<'_>| {
+            let [namespace, repo, chart_id] = [&id.namespace, &id.name, &chart.id].map(Value::from);
+            Ok([
+                namespace,
+                repo,
+                chart_id,
+                serde_json::to_string(chart)?.into(),
+            ])
+        };
+        let documents = part
+            .iter()
+            .map(document)
+            .collect::<Result<_, CatalogError>>()?;
+        let (rows, values) = rows(sql.dialect(), [Text, Text, Text, Json], documents);
+        let insert = "INSERT INTO charts (repo_namespace, repo_name, chart_id, info)";
+        sql.execute(&format!("{insert} {rows}"), &values)?;
         put_rows(sql, id, part)?;
     }
     Ok(())
-}
-
-/// `($1, $2), ($3, $4)`
-fn tuples(rows: usize, columns: usize) -> String {
-    let row = |row| format!("({})", places(row * columns + 1, columns));
-    let rows: Vec<String> = (0..rows).map(row).collect();
-    rows.join(", ")
 }
 
 /// The document as kubeapps reads it. A row that would not change is not written.
@@ -218,17 +218,16 @@ fn forget_icon(sql: &mut dyn Sql, id: &RepoId, chart: &Chart) -> Result<(), Cata
 }
 
 fn put_rows(sql: &mut dyn Sql, id: &RepoId, charts: &[WithChart<'_>]) -> Result<(), CatalogError> {
-    let mut values = Vec::with_capacity(charts.len() * COLUMNS.len());
-    for (stored, chart) in charts {
-        values.extend(row(id, stored, chart)?);
-    }
-    let updates = COLUMNS.map(|name| format!("{name} = excluded.{name}"));
+    let of_chart = |(stored, chart): &WithChart<'_>| row(id, stored, chart);
+    let found = charts.iter().map(of_chart).collect::<Result<_, _>>()?;
+    let (rows, values) = rows(sql.dialect(), COLUMNS.map(|(_, kind)| kind), found);
+    let names = COLUMNS.map(|(name, _)| name);
+    let updates = names.map(|name| format!("{name} = excluded.{name}"));
     sql.execute(
         &format!(
-            "INSERT INTO tiphys_charts ({}) VALUES {}
+            "INSERT INTO tiphys_charts ({}) {rows}
             ON CONFLICT (repo_namespace, repo_name, chart_id) DO UPDATE SET {}",
-            COLUMNS.join(", "),
-            tuples(charts.len(), COLUMNS.len()),
+            names.join(", "),
             updates.join(", ")
         ),
         &values,

@@ -12,6 +12,8 @@ pub enum Value {
     Null,
     Int(i64),
     Text(String),
+    /// A column of many rows; PostgreSQL only, see [`rows`].
+    Column(Vec<Value>),
 }
 
 impl From<String> for Value {
@@ -129,6 +131,44 @@ pub fn places(first: usize, count: usize) -> String {
     places.join(", ")
 }
 
+/// What a column of [`rows`] holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Int,
+    Text,
+    Json,
+}
+
+/// Rows for an `INSERT`, with their values. PostgreSQL plans a statement anew each time it runs, and
+/// a plan with a parameter for each value takes longer than storing the rows: it gets a parameter
+/// for each column.
+pub fn rows<const N: usize>(
+    dialect: Dialect,
+    kinds: [Kind; N],
+    rows: Vec<[Value; N]>,
+) -> (String, Vec<Value>) {
+    if dialect == Dialect::Sqlite {
+        let row = |row| format!("({})", places(row * N + 1, N));
+        let tuples: Vec<String> = (0..rows.len()).map(row).collect();
+        let text = format!("VALUES {}", tuples.join(", "));
+        return (text, rows.into_iter().flatten().collect());
+    }
+    let mut columns: [Vec<Value>; N] = std::array::from_fn(|_| Vec::with_capacity(rows.len()));
+    for row in rows {
+        for (column, value) in columns.iter_mut().zip(row) {
+            column.push(value);
+        }
+    }
+    let array = |(n, kind)| match kind {
+        Kind::Int => format!("${n}::int8[]"),
+        Kind::Text => format!("${n}::text[]"),
+        Kind::Json => format!("${n}::jsonb[]"),
+    };
+    let arrays: Vec<String> = (1..).zip(kinds).map(array).collect();
+    let text = format!("SELECT * FROM unnest({})", arrays.join(", "));
+    (text, columns.map(Value::Column).into())
+}
+
 /// Divides rows into parts whose lengths are powers of two, the longest first.
 pub fn parts<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
@@ -148,6 +188,27 @@ pub(crate) use values;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_are_a_parameter_for_each_value_or_column() {
+        let two = || {
+            let row = |n: i64, text: Option<&str>| [n.into(), text.map(str::to_owned).into()];
+            vec![row(1, Some("a")), row(2, None)]
+        };
+        let kinds = [Kind::Int, Kind::Json];
+        let flat = values![1, "a", 2, None::<String>].to_vec();
+        let sqlite = rows(Dialect::Sqlite, kinds, two());
+        assert_eq!(sqlite, ("VALUES ($1, $2), ($3, $4)".to_owned(), flat));
+        let columns = [
+            Value::Column(values![1, 2].to_vec()),
+            Value::Column(values!["a", None::<String>].to_vec()),
+        ];
+        let text = "SELECT * FROM unnest($1::int8[], $2::jsonb[])".to_owned();
+        assert_eq!(
+            rows(Dialect::Postgres, kinds, two()),
+            (text, columns.into())
+        );
+    }
 
     #[test]
     fn lists_of_many_lengths_are_few_statements() {

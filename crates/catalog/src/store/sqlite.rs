@@ -17,6 +17,10 @@ impl ToSql for Value {
             Self::Null => ValueRef::Null,
             Self::Int(number) => ValueRef::Integer(*number),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Column(_) => {
+                let e = "SQLite has no arrays";
+                return Err(rusqlite::Error::ToSqlConversionFailure(e.into()));
+            }
         }))
     }
 }
