@@ -6,6 +6,7 @@ mod catalog_kill;
 mod client;
 mod completion;
 mod helm;
+mod idle_streams;
 mod isolation;
 mod kill;
 mod kubectl;

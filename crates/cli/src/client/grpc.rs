@@ -1,13 +1,13 @@
 //! Calls over gRPC, that is over HTTP/2. [`GrpcTransport`] is the main type.
 
 use super::{Connection, Failure, MAX_MESSAGE, hint::NO_SERVER, net};
-use futures::{StreamExt as _, stream::BoxStream};
+use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use http::{Uri, uri::PathAndQuery};
 use hyper_util::rt::TokioIo;
 use std::error::Error as _;
 use tiphys_repo::net::endpoint;
 use tonic::{
-    Request, Status,
+    Code, Request, Status,
     client::Grpc,
     metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap},
     transport::Channel,
@@ -134,8 +134,18 @@ impl GrpcTransport {
                 codec,
             )
             .await?;
-        Ok(reply.into_inner().boxed())
+        Ok(reply.into_inner().map_err(lost).boxed())
     }
+}
+
+/// What breaks with its connection is said to be unavailable, as by the `argocd` command: who
+/// follows something asks again.
+fn lost(status: Status) -> Status {
+    // Resets by the server have codes of their own.
+    if status.code() == Code::Unknown && is_of_transport(&status) {
+        return Status::unavailable(format!("error reading from server: {}", status.message()));
+    }
+    status
 }
 
 /// Whether the connection failed, as opposed to the server's handler.

@@ -1,6 +1,6 @@
 //! `app delete`.
 
-use super::{AppRef, wait};
+use super::{AppRef, watching};
 use crate::{
     client::{Client, ConnectArgs, Failure},
     commands::prompt::{self, Answer},
@@ -92,7 +92,7 @@ impl Delete {
                 .await
         };
         if self.wait {
-            wait::until_deleted(client, &app, deleted).await?;
+            watching::until_deleted(client, &app, deleted).await?;
         } else {
             deleted.await?;
         }

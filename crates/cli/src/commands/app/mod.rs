@@ -28,6 +28,7 @@ mod states;
 mod sync;
 mod unset;
 mod wait;
+mod watching;
 
 pub(super) use diff::difference;
 

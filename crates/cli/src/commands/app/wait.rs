@@ -5,22 +5,18 @@ use super::{
     AppRef, get,
     select::{self, Selected},
     states::{ResourceState, states, waiting_row},
+    watching,
 };
 use crate::{
     client::{Client, ConnectArgs, Failure},
     output::{self, summary, table, time},
 };
-use futures::{StreamExt as _, stream::BoxStream};
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use std::{collections::BTreeMap, time::Duration};
-use tiphys_api::{
-    Application,
-    application::ApplicationWatchEvent,
-    operation::OperationState,
-    rpc::application::{ApplicationQuery, ApplicationResponse},
-};
-use tokio::time::{Instant, sleep, timeout_at};
-use tonic::Status;
+use tiphys_api::{Application, operation::OperationState, rpc::application::ApplicationQuery};
+use tiphys_engine::spec;
+use tokio::time::{Instant, timeout_at};
 
 #[derive(clap::Args)]
 pub struct WaitCommand {
@@ -246,47 +242,53 @@ impl Follower<'_> {
         matches!(self.asked.output, "json" | "yaml" | SILENT)
     }
 
-    async fn follow(&mut self, app: Application) -> Result<Waited, Failure> {
-        let mut version = app.metadata.resource_version.clone();
+    /// Follows it from a state that does not meet the conditions. What a broken stream did not show
+    /// is read before the next one is opened.
+    async fn follow(&mut self, mut app: Application) -> Result<Waited, Failure> {
         loop {
-            let mut events = match watch(self.client, self.asked.app, &version).await {
-                Ok(events) => events,
-                Err(e) if may_pass(&e) => {
-                    sleep(Duration::from_secs(1)).await;
-                    continue;
-                }
-                Err(e) => return Err(e.into()),
-            };
-            while let Some(Ok(event)) = events.next().await {
-                version.clone_from(&event.application.metadata.resource_version);
-                if let Some(waited) = self.see(event).await? {
-                    return Ok(waited);
+            let version = &app.metadata.resource_version;
+            match watching::watch(self.client, self.asked.app, version).await {
+                Err(e) if !watching::may_pass(e.code()) => return Err(e.into()),
+                Err(_) => {}
+                Ok(mut events) => {
+                    while let Some(Ok(event)) = events.next().await {
+                        if event.type_ == "DELETED" {
+                            return self.deleted();
+                        }
+                        if let Some(waited) = self.see(event.application).await? {
+                            return Ok(waited);
+                        }
+                    }
                 }
             }
-            // The stream ended or broke: resume.
-            sleep(Duration::from_secs(1)).await;
+            let project = spec::project_name(&app);
+            let now = watching::after_pause(self.client, self.asked.app, project).await?;
+            let Some(now) = now else {
+                return self.deleted();
+            };
+            app = now;
+            if let Some(waited) = self.see(app.clone()).await? {
+                return Ok(waited);
+            }
         }
     }
 
-    async fn see(&mut self, event: ApplicationWatchEvent) -> Result<Option<Waited>, Failure> {
-        let app = event.application;
-        let conditions = self.asked.conditions;
-        if event.type_ == "DELETED" {
-            if conditions.delete {
-                output::print(&format!(
-                    "Application '{}' deleted\n",
-                    summary::qualified_name(&app)
-                ));
-                return Ok(Some(Waited::default()));
-            }
-            return Err(Failure::error(format!(
-                "application '{}' was deleted while waiting for it",
-                self.asked.app.qualified()
-            )));
+    fn deleted(&self) -> Result<Waited, Failure> {
+        let name = self.asked.app.qualified();
+        if self.asked.conditions.delete {
+            output::print(&format!("Application '{name}' deleted\n"));
+            return Ok(Waited::default());
         }
+        Err(Failure::error(format!(
+            "application '{name}' was deleted while waiting for it"
+        )))
+    }
+
+    /// Looks at a newer state.
+    async fn see(&mut self, app: Application) -> Result<Option<Waited>, Failure> {
         let operation = app.operation.as_ref().and_then(|o| o.sync.as_ref());
         self.refresh |= app.operation.is_some() && !operation.is_some_and(|s| s.dry_run);
-        if conditions.met(&app, self.asked.selected) {
+        if self.asked.conditions.met(&app, self.asked.selected) {
             return self.done(app).await.map(Some);
         }
         if let Some(message) = self.print_changes(&app) {
@@ -412,57 +414,6 @@ impl Follower<'_> {
     }
 }
 
-/// Whether the server may be back soon.
-fn may_pass(status: &Status) -> bool {
-    use tonic::Code::{Aborted, Internal, ResourceExhausted, Unavailable, Unknown};
-    matches!(
-        status.code(),
-        Aborted | Internal | ResourceExhausted | Unavailable | Unknown
-    )
-}
-
-type Events = BoxStream<'static, Result<ApplicationWatchEvent, Status>>;
-
-async fn watch(client: &Client, app: &AppRef, version: &str) -> Result<Events, Status> {
-    let query = ApplicationQuery {
-        resource_version: Some(version.to_owned()),
-        ..app.query()
-    };
-    client
-        .stream("/application.ApplicationService/Watch", query)
-        .await
-}
-
-/// Starts watching before the deletion, so that its end is not missed.
-pub async fn until_deleted<F>(client: &Client, app: &AppRef, delete: F) -> Result<(), Failure>
-where
-    F: Future<Output = Result<ApplicationResponse, Status>>,
-{
-    let mut events = watch(client, app, "").await?;
-    delete.await?;
-    loop {
-        match events.next().await {
-            Some(Ok(event)) if event.type_ == "DELETED" => return Ok(()),
-            Some(Ok(_)) => {}
-            // If the end was missed meanwhile, the Application no longer exists.
-            Some(Err(_)) | None => {
-                sleep(Duration::from_secs(1)).await;
-                match super::get(client, app, None).await {
-                    Err(e)
-                        if matches!(
-                            e.status,
-                            Some(tonic::Code::NotFound | tonic::Code::PermissionDenied)
-                        ) =>
-                    {
-                        return Ok(());
-                    }
-                    _ => events = watch(client, app, "").await?,
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -558,11 +509,11 @@ mod tests {
     #[test]
     #[allow(clippy::disallowed_methods, reason = "a test reads its cases")]
     fn what_is_there_already() {
-        let file = "../../../shared/cases/reports/users/16-wait-already-there/scenarios.json";
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            return tiphys_testkit::skip("shared", "../shared/cases is missing");
+        let report = "cases/reports/users/16-wait-already-there/scenarios.json";
+        let Some(file) = tiphys_testkit::shared(report) else {
+            return;
         };
+        let text = std::fs::read_to_string(file).expect("the scenarios");
         let scenarios: Vec<serde_json::Value> = serde_json::from_str(&text).expect("scenarios");
         assert!(scenarios.len() >= 8, "{}", scenarios.len());
         for scenario in scenarios {
