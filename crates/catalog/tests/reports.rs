@@ -13,13 +13,7 @@ use tiphys_testkit::{
 
 /// The folder of a report; `None`: the cases are not here, and the test is skipped.
 pub fn report(name: &str) -> Option<PathBuf> {
-    let cases = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases");
-    let folder = cases.join("reports/catalogue").join(name);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    tiphys_testkit::skip("shared", "../shared/cases is missing");
-    None
+    tiphys_testkit::shared(&format!("cases/reports/catalogue/{name}"))
 }
 
 pub fn text(folder: &std::path::Path, name: &str) -> String {

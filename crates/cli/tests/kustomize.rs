@@ -138,10 +138,9 @@ fn built(folder: &Path) -> Result<String, String> {
 /// is wrong, what it prints is right, too.
 #[test]
 fn reports() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/reports/sources");
-    if !root.is_dir() {
-        return tiphys_testkit::skip("shared", "../shared/cases is missing");
-    }
+    let Some(root) = tiphys_testkit::shared("cases/reports/sources") else {
+        return;
+    };
     let read = |path: &Path| fs::read_to_string(path);
     let folders = fs::read_dir(&root).expect("cases").flatten();
     let mut numbers = Vec::new();

@@ -18,12 +18,7 @@ use tiphys_gocompat::yaml::{self, Duplicates, Limits};
 
 /// `None`: the cases are not here, and the test is skipped.
 fn case(name: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/reports/users");
-    if root.is_dir() {
-        return Some(root.join(name));
-    }
-    tiphys_testkit::skip("shared", "../shared/cases is missing");
-    None
+    tiphys_testkit::shared(&format!("cases/reports/users/{name}"))
 }
 
 fn read(path: &Path) -> String {

@@ -18,13 +18,7 @@ struct Case(PathBuf);
 impl Case {
     /// `None`: the cases are not here, and the test is skipped.
     fn new(name: &str) -> Option<Self> {
-        let cases = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases");
-        let folder = cases.join("reports/sets").join(name);
-        if folder.is_dir() {
-            return Some(Self(folder));
-        }
-        tiphys_testkit::skip("shared", "../shared/cases is missing");
-        None
+        tiphys_testkit::shared(&format!("cases/reports/sets/{name}")).map(Self)
     }
 
     fn read(&self, file: &str) -> Value {

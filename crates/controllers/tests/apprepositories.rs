@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::{TcpListener, TcpStream},
-    path::PathBuf,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed},
@@ -226,12 +225,11 @@ fn path(repository: &Value) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_repositories() {
-    let folder = "../../../shared/cases/reports/catalogue/10-hundred-repositories/expected.json";
-    let expected = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let Ok(expected) = std::fs::read_to_string(expected) else {
-        tiphys_testkit::skip("shared", "../shared/cases is missing");
+    let report = "cases/reports/catalogue/10-hundred-repositories/expected.json";
+    let Some(file) = tiphys_testkit::shared(report) else {
         return;
     };
+    let expected = std::fs::read_to_string(file).expect("the answers");
     let expected: Value = serde_json::from_str(&expected).expect("JSON");
     let wanted = |name: &str| expected[name].as_u64().expect(name);
     let mut world = World::start().await;

@@ -2,7 +2,7 @@
 
 use crate::broken::{load, random, subject};
 use serde_json::{Value, json};
-use std::{collections::VecDeque, path::PathBuf, time::Duration};
+use std::{collections::VecDeque, time::Duration};
 use tiphys_gocompat::yaml;
 use tiphys_notify::send::{Mail, Request, Response, Threads, Transport, World, deliver};
 use tiphys_notify::{Destination, Outcome};
@@ -99,12 +99,11 @@ impl Talk {
 
 #[test]
 fn sequences_make_the_calls_that_people_expect() {
-    let file = "../../../shared/cases/reports/sets/52-slack-threads/calls.yaml";
-    let Ok(text) = std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file))
-    else {
-        tiphys_testkit::skip("shared", "../shared/cases is missing");
+    let file = "cases/reports/sets/52-slack-threads/calls.yaml";
+    let Some(file) = tiphys_testkit::shared(file) else {
         return;
     };
+    let text = std::fs::read_to_string(file).expect("the calls");
     let wanted = yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins);
     let wanted = wanted.expect("YAML");
     type Messages = &'static [(&'static str, &'static str)];

@@ -16,13 +16,7 @@ use tiphys_rbac::{Problem, Projects, Rbac, Request, Settings, check};
 
 /// `None`: the cases are not here, and the test is skipped.
 fn reports() -> Option<PathBuf> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases");
-    let reports = root.join("reports/users");
-    if reports.is_dir() {
-        return Some(reports);
-    }
-    tiphys_testkit::skip("shared", "../shared/cases is missing");
-    None
+    tiphys_testkit::shared("cases/reports/users")
 }
 
 #[derive(Deserialize)]

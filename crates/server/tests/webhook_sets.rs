@@ -3,7 +3,7 @@
 use super::common::World;
 use super::webhook::post;
 use serde_json::{Value, json};
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, time::Duration};
 use tiphys_api::{ApplicationSet, constants::APPLICATION_SET_REFRESH};
 use tiphys_gocompat::yaml;
 use tiphys_server::ports::Sets as _;
@@ -54,11 +54,10 @@ async fn refreshed(world: &World) -> Vec<String> {
 
 #[tokio::test]
 async fn a_push_refreshes_the_sets_of_the_report() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/cases/reports/sets/19-push-webhook");
-    let Ok(sets) = fs::read_to_string(folder.join("sets.yaml")) else {
-        return tiphys_testkit::skip("shared", "../shared/cases is missing");
+    let Some(folder) = tiphys_testkit::shared("cases/reports/sets/19-push-webhook") else {
+        return;
     };
+    let sets = fs::read_to_string(folder.join("sets.yaml")).expect("the sets");
     let world = World::start().await;
     let limits = yaml::Limits::default();
     let documents = yaml::parse_documents(&sets, &limits);

@@ -19,6 +19,7 @@ pub mod registry;
 mod repo;
 mod rng;
 pub mod scenario;
+mod shared;
 pub mod signed;
 mod skip;
 
@@ -28,6 +29,7 @@ pub use gpg::{Gpg, ssh_keygen};
 pub use program::{Ended, Options, Tiphys, output_of};
 pub use repo::Repo;
 pub use rng::{Rng, first_seed};
+pub use shared::shared;
 pub use skip::skip;
 
 use std::{

@@ -9,17 +9,16 @@ mod rolling;
 mod suite;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// The least number of cases that pass; it only rises.
 const LEAST: usize = 1304;
 
 #[test]
 fn recorded_cases() {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/appset.jsonl");
-    let Ok(text) = std::fs::read_to_string(&file) else {
-        return tiphys_testkit::skip("shared", "../shared/cases is missing");
+    let Some(file) = tiphys_testkit::shared("cases/appset.jsonl") else {
+        return;
     };
+    let text = std::fs::read_to_string(&file).expect("the cases");
     let show = std::env::var("APPSET_SHOW").unwrap_or_default();
     let mut lines = text
         .lines()

@@ -2,7 +2,6 @@
 
 use super::*;
 use serde_json::Value;
-use std::path::Path;
 use tiphys_api::AppRepository;
 
 /// Where the recorded objects are called wrong.
@@ -12,11 +11,10 @@ fn is_wrong(case: &Value) -> bool {
 
 #[test]
 fn objects_are_those_that_kubeapps_makes() {
-    let cases = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/cases/kubeapps/controller.jsonl");
-    let Ok(text) = std::fs::read_to_string(&cases) else {
-        return tiphys_testkit::skip("shared", "../shared/cases is missing");
+    let Some(cases) = tiphys_testkit::shared("cases/kubeapps/controller.jsonl") else {
+        return;
     };
+    let text = std::fs::read_to_string(cases).expect("the cases");
     let mut compared = 0;
     for line in text.lines() {
         let case: Value = serde_json::from_str(line).expect("a case");

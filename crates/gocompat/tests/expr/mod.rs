@@ -5,17 +5,16 @@ mod limits;
 mod replay;
 
 use serde_json::Value;
-use std::path::Path;
 
 /// Cases that may not get fewer.
 const LEAST: usize = 2017;
 
 #[test]
 fn as_expr_lang_runs_them() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/expr.jsonl");
-    let Ok(lines) = std::fs::read_to_string(path) else {
-        return tiphys_testkit::skip("shared", "there is no ../shared/cases/expr.jsonl");
+    let Some(file) = tiphys_testkit::shared("cases/expr.jsonl") else {
+        return;
     };
+    let lines = std::fs::read_to_string(file).expect("the cases");
     let mut lines = lines
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a case is JSON"));

@@ -5,7 +5,7 @@ mod compare;
 mod transport;
 
 use case::Case;
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 /// Cases of each kind that may not get fewer: all but one, where theirs depends on the order of a
 /// map.
@@ -20,10 +20,10 @@ const LEAST: [(&str, usize); 6] = [
 
 #[test]
 fn as_the_notifications_controller_does() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/notify.jsonl");
-    let Ok(lines) = std::fs::read_to_string(path) else {
-        return tiphys_testkit::skip("shared", "there is no ../shared/cases/notify.jsonl");
+    let Some(file) = tiphys_testkit::shared("cases/notify.jsonl") else {
+        return;
     };
+    let lines = std::fs::read_to_string(file).expect("the cases");
     let mut lines = lines
         .lines()
         .map(|line| serde_json::from_str(line).expect("a case is JSON"));

@@ -22,16 +22,11 @@ use tiphys_repo::{
     ClusterFacts, ManifestRequest, Manifests, OtherRepository, Others, Reach, RepoAccess, Repos,
     Since,
 };
-use tiphys_testkit::charts::package;
+use tiphys_testkit::{charts::package, shared};
 
 /// The folder of a case, by its number; `None`: the cases are not here, and the test is skipped.
 fn case(number: &str) -> Option<PathBuf> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let root = root.join("../../../shared/cases/reports/sources");
-    let Ok(folders) = fs::read_dir(&root) else {
-        tiphys_testkit::skip("shared", "../shared/cases is missing");
-        return None;
-    };
+    let folders = fs::read_dir(shared("cases/reports/sources")?).expect("the cases can be read");
     let mut folders = folders.map(|folder| folder.expect("a folder").path());
     let is_it = |folder: &PathBuf| {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();

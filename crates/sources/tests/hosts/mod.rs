@@ -7,14 +7,13 @@ mod table;
 
 use recorded::Recorded;
 use serde_json::Value;
-use std::path::PathBuf;
 
 #[test]
 fn recorded_conversations() {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/appset.jsonl");
-    let Ok(content) = std::fs::read_to_string(&file) else {
-        return tiphys_testkit::skip("shared", "../shared/cases is missing");
+    let Some(file) = tiphys_testkit::shared("cases/appset.jsonl") else {
+        return;
     };
+    let content = std::fs::read_to_string(&file).expect("the cases");
     let mut lines = content
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
