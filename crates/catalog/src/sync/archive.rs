@@ -1,9 +1,6 @@
 //! The archive of one version, as the catalogue showed it.
 
-use super::{
-    CatalogSync,
-    files::{checked, patiently},
-};
+use super::{CatalogSync, files::patiently, storing::checked};
 use crate::{
     CatalogError, blocking,
     model::{Chart, ChartVersion},

@@ -1,7 +1,7 @@
 //! A second look at archives for which the index has no digest: nothing else says that one was
 //! replaced. Some are asked for in each sync, by what their server called them.
 
-use super::{CONCURRENCY, CatalogSync, files::read_archive};
+use super::{CONCURRENCY, CatalogSync, storing::read_archive};
 use crate::{
     CatalogError, blocking,
     model::ChartVersion,

@@ -11,6 +11,7 @@ mod icons;
 mod import;
 mod looks;
 mod registry;
+mod storing;
 
 pub use registry::Source;
 
