@@ -457,11 +457,14 @@ impl Origin {
         let url = RepoUrl::parse(url.split('?').next().unwrap_or(url)).ok()?;
         Some(Self(url.form, url.host, url.port))
     }
+
+    fn is_of(&self, url: &str) -> bool {
+        Self::of(url).as_ref() == Some(self)
+    }
 }
 
 fn is_same_origin(a: &str, b: &str) -> bool {
-    let (a, b) = (Origin::of(a), Origin::of(b));
-    a.is_some() && a == b
+    Origin::of(a).is_some_and(|origin| origin.is_of(b))
 }
 
 #[cfg(test)]

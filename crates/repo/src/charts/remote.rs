@@ -153,7 +153,7 @@ impl ChartRemote {
         }
         let url = self.address(written)?;
         let to_all = self.options.pass_credentials;
-        let is_own = || self.origin.is_some() && Origin::of(&url) == self.origin;
+        let is_own = || self.origin.as_ref().is_some_and(|own| own.is_of(&url));
         let trusted = to_all || is_own();
         self.get(&url, trusted, limit, known).await
     }

@@ -330,6 +330,7 @@ impl Remote<'_> {
 }
 
 /// The only commit of refs that begins so; branches and tags usually name what people abbreviate.
+/// Git would refuse it where another commit of the history begins so, too, which is not fetched.
 fn of_refs<'r>(beginning: &str, refs: &'r [Reference]) -> Option<&'r str> {
     let mut found = refs.iter().filter(|r| r.sha.starts_with(beginning));
     let first = found.next()?;
