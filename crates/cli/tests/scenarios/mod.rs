@@ -4,7 +4,7 @@
 //! Kubernetes API shows. Those in `real` need `TIPHYS_TEST_REAL=1` and a `KUBECONFIG`: `make
 //! test-real`.
 
-mod admin;
+pub mod admin;
 mod bad;
 mod catalog;
 mod charts;
