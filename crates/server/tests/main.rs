@@ -21,6 +21,7 @@ mod remote;
 mod secrets;
 mod sessions;
 mod sso;
+mod sso_reports;
 mod templates;
 mod terminal;
 mod traces;

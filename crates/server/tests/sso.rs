@@ -34,7 +34,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// An identity provider. `code` says what its token endpoint answers.
-struct Provider {
+pub struct Provider {
     issuer: String,
     key: Vec<u8>,
     /// The requests for tokens: their bodies and who asked.
@@ -44,7 +44,7 @@ struct Provider {
 }
 
 impl Provider {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let issuer = format!("http://{}", listener.local_addr().expect("an address"));
         let random = ring::rand::SystemRandom::new();
@@ -111,7 +111,7 @@ impl Provider {
         jsonwebtoken::encode(&header, claims, &key).expect("it signs")
     }
 
-    fn sign(&self, changes: Value) -> String {
+    pub fn sign(&self, changes: Value) -> String {
         self.signed(&self.claims(changes))
     }
 
@@ -122,7 +122,7 @@ impl Provider {
         )
     }
 
-    async fn world(&self, more: &str, settings: &[(&str, &str)]) -> World {
+    pub async fn world(&self, more: &str, settings: &[(&str, &str)]) -> World {
         let config = self.config(more);
         let mut all = vec![
             ("oidc.config", config.as_str()),
@@ -183,7 +183,7 @@ async fn answer(
     Ok(response.body(answer).expect("an answer"))
 }
 
-async fn as_user(world: &World, token: &str, path: &str) -> (u16, Value) {
+pub async fn as_user(world: &World, token: &str, path: &str) -> (u16, Value) {
     world.rest_as(token, Method::GET, path, None).await
 }
 

@@ -111,6 +111,29 @@ fn document(text: &str) -> Value {
     yaml::parse_document(text, &Limits::default(), Duplicates::LastWins).expect("YAML")
 }
 
+/// Report 08: what a file says, of all its keys; no cluster is needed.
+#[test]
+fn policies() {
+    let Some(case) = case("08-policy-in-several-keys") else {
+        return;
+    };
+    let rows: Vec<Value> = serde_json::from_str(&read(&case.join("cli.json"))).expect("JSON");
+    assert!(!rows.is_empty());
+    let file = case.join("argocd-rbac-cm.yaml");
+    let file = file.to_str().expect("a plain path");
+    for row in rows {
+        let words = row["args"].as_str().expect("words").split(' ');
+        let words = words.map(|word| match word {
+            "argocd-rbac-cm.yaml" => file,
+            word => word,
+        });
+        let output = run(&words.collect::<Vec<_>>(), &[]);
+        let code = output.status.code();
+        assert_eq!(code.map(i64::from), row["exit"].as_i64(), "{row}");
+        assert_eq!(text(&output.stdout).trim(), row["stdout"], "{row}");
+    }
+}
+
 /// White space around tokens, wherever they come from.
 #[test]
 fn tokens() {
