@@ -187,11 +187,11 @@ impl Store {
             }
             let ranked = if words.is_empty() { "" } else { RANKED };
             let comma = if words.is_empty() { "" } else { ", " };
+            // A join takes SQLite twice as long.
             let statement = format!(
-                "SELECT {COLUMNS}{comma}{ranked} FROM tiphys_charts t JOIN charts c
-                ON c.repo_namespace = t.repo_namespace AND c.repo_name = t.repo_name
-                    AND c.chart_id = t.chart_id
-                WHERE true{wanted}"
+                "SELECT {COLUMNS}{comma}{ranked} FROM tiphys_charts t
+                WHERE EXISTS (SELECT 1 FROM charts c WHERE c.repo_namespace = t.repo_namespace
+                    AND c.repo_name = t.repo_name AND c.chart_id = t.chart_id){wanted}"
             );
             let rows = sql.query(&statement, &values)?;
             let mut page = page(&rows, &words, query);

@@ -28,14 +28,13 @@ impl Store {
     /// What is stored of a repository, by the key in its index.
     pub(crate) fn marks(&self, id: &RepoId) -> Result<HashMap<String, ChartMark>, CatalogError> {
         let rows = self.transaction(|sql| {
-            // Rows of charts that kubeapps removed since.
+            // Rows of charts that kubeapps removed since. PostgreSQL would look through all charts
+            // for each row with `NOT EXISTS`, as long as it has no statistics.
             sql.execute(
                 "DELETE FROM tiphys_charts WHERE repo_namespace = $1 AND repo_name = $2
-                AND NOT EXISTS (SELECT 1 FROM charts c
-                    WHERE c.repo_namespace = tiphys_charts.repo_namespace
-                    AND c.repo_name = tiphys_charts.repo_name
-                    AND c.chart_id = tiphys_charts.chart_id)",
-                values![&id.namespace, &id.name],
+                AND chart_id NOT IN (SELECT chart_id FROM charts
+                    WHERE repo_namespace = $3 AND repo_name = $4)",
+                values![&id.namespace, &id.name, &id.namespace, &id.name],
             )?;
             sql.query(
                 "SELECT entry_key, chart_id, entry_sha, files_sha, skipped FROM tiphys_charts
