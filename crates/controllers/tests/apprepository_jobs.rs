@@ -345,3 +345,63 @@ async fn a_restart_reads_only_what_changed_meanwhile() {
     assert_eq!([of("changed").await, of("asked").await], [2, 2]);
     world.stop().await;
 }
+
+/// A Job says only that it failed: why is what its last pod said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_status_says_why_a_job_failed() {
+    let mut world = World::start().await;
+    world.run(false);
+    world.create_repository("kubeapps", "good").await;
+    world.until_synced("kubeapps", "good").await;
+    let jobs = world.jobs("sync").await;
+    let name = jobs[0]["metadata"]["name"].as_str().expect("a name");
+    let pods = "/api/v1/namespaces/kubeapps/pods";
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"},
+    });
+    let accounts = "/api/v1/namespaces/kubeapps/serviceaccounts";
+    world.create(accounts, &account).await;
+    let container = json!({"name": "sync", "image": "tiphys"});
+    for (pod, job, said) in [
+        ("of-it", name, "Error: 404 Not Found"),
+        ("of-another", "other", "Error: of another"),
+    ] {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": pod, "labels": {"job-name": job}},
+            "spec": {"restartPolicy": "Never", "containers": [container]},
+        });
+        world.create(pods, &object).await;
+        let end = json!({
+            "exitCode": 1, "message": said, "reason": "Error",
+            "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z",
+        });
+        let status = json!({"phase": "Failed", "containerStatuses": [{
+            "name": "sync", "image": "tiphys", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"terminated": end},
+        }]});
+        let path = format!("{pods}/{pod}/status");
+        world.patch(&path, json!({"status": status})).await;
+    }
+    let now = jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string();
+    let condition = |form: &str| json!({"type": form, "status": "True", "message": "no more attempts", "lastProbeTime": now, "lastTransitionTime": now});
+    let status = json!({"startTime": now, "failed": 1,
+        "conditions": [condition("FailureTarget"), condition("Failed")]});
+    let path = format!("{JOBS}/{name}/status");
+    world.patch(&path, json!({"status": status})).await;
+    let wanted = format!("Job {name}: no more attempts: 404 Not Found");
+    let repository = repositories("kubeapps");
+    world
+        .until(&wanted, async || {
+            let all = world.list(&repository).await;
+            let conditions = all[0]["status"]["conditions"].as_array().cloned();
+            let mut conditions = conditions.unwrap_or_default().into_iter();
+            conditions.any(|condition| {
+                condition["reason"] == "JobFailed" && condition["message"] == *wanted
+            })
+        })
+        .await;
+    world.stop().await;
+}

@@ -10,6 +10,7 @@ mod cleanup;
 mod reconcile;
 mod report;
 mod secrets;
+mod termination;
 
 use super::{
     Key,

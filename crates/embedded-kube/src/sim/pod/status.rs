@@ -106,8 +106,7 @@ fn container_status(
             after,
         } => {
             if let Some(code) = after {
-                let reason = end_reason(pod, *code);
-                last = json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": started, "finishedAt": now, "containerID": id}});
+                last = ended(pod, *code, started, now, &id);
             }
             let mut waiting = json!({"reason": reason});
             if !message.is_empty() {
@@ -115,10 +114,7 @@ fn container_status(
             }
             json!({"waiting": waiting})
         }
-        State::Ended { exit_code } => {
-            let reason = end_reason(pod, *exit_code);
-            json!({"terminated": {"exitCode": exit_code, "reason": reason, "startedAt": started, "finishedAt": now, "containerID": id}})
-        }
+        State::Ended { exit_code } => ended(pod, *exit_code, started, now, &id),
     };
     let made = !matches!(state, State::Waiting { after: None, .. });
     let mut status = json!({
@@ -129,6 +125,16 @@ fn container_status(
         status["containerID"] = id.into();
     }
     status
+}
+
+fn ended(pod: &Object, code: i64, started: &str, now: &str, id: &str) -> Value {
+    let reason = end_reason(pod, code);
+    let mut end = json!({"exitCode": code, "reason": reason, "startedAt": started, "finishedAt": now, "containerID": id});
+    // As a program leaves it in its termination log.
+    if let Some(said) = pod.annotation(life::SAID).filter(|_| code != 0) {
+        end["message"] = said.into();
+    }
+    json!({"terminated": end})
 }
 
 /// Why a container ended.

@@ -2,7 +2,7 @@
 
 use super::super::{
     kind::Kind,
-    pod::{BEHAVIOUR, ENDED},
+    pod::{BEHAVIOUR, ENDED, SAID},
 };
 use super::{Cluster, counts};
 use serde_json::{Value, json};
@@ -110,6 +110,16 @@ fn a_program_that_runs_elsewhere_ends_when_it_is_said() {
     assert_eq!(state(&cluster), ("Running".to_owned(), Some(1)));
     end(&mut cluster, "1:0");
     assert_eq!(state(&cluster).0, "Succeeded");
+
+    let mut failing = Cluster::new();
+    failing.apply(pod("Never", &["/bin/elsewhere"], "i"));
+    failing.pass(3600.0);
+    failing.edit(Kind::Pod, "p", |pod| {
+        pod.set_annotation(SAID, "no such host")
+    });
+    end(&mut failing, "0:1");
+    let said = "/status/containerStatuses/0/state/terminated/message";
+    assert_eq!(failing.get(Kind::Pod, "p").str_at(said), "no such host");
 }
 
 #[test]
