@@ -90,45 +90,57 @@ async fn applications(controller: &Controller) {
             && let Some(owner) = owner_of(&app).filter(|owner| owner.kind == "ApplicationSet")
         {
             let key = AppKey::new(&change.record.meta.namespace, &owner.name);
-            let is_new = change.change_type == ChangeType::Added;
-            if matters(&change, &app)
-                || (is_new || is_compared_anew(&change, &app)) && controller.rolls_out(&key)
-            {
+            let before = change.before.as_ref().map(|before| before.value());
+            let before = before.and_then(Result::ok);
+            let is_due = match wakes(change.change_type, before.as_deref(), &app) {
+                Wakes::Set => true,
+                Wakes::Rollout => controller.rolls_out(&key),
+                Wakes::Nothing => false,
+            };
+            if is_due {
                 controller.queue.add_after(key, Reason::default(), SETTLE);
             }
         }
     }
 }
 
-/// Whether the state is that of other sources than before. Otherwise it may be the same, and a
-/// rollout that waits for it would wait for ever.
-fn is_compared_anew(change: &RecordChange<Application>, now: &Application) -> bool {
-    let before = change.before.as_ref().map(|before| before.value());
-    let before = before.and_then(Result::ok);
-    before.is_some_and(|before| before.status.sync.compared_to != now.status.sync.compared_to)
+/// What a change of an Application wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wakes {
+    /// Its set.
+    Set,
+    /// Its set, if it rolls out in steps.
+    Rollout,
+    Nothing,
 }
 
-/// Whether someone changed what a set writes, or a rollout may go on. New ones are the set's own.
-fn matters(change: &RecordChange<Application>, now: &Application) -> bool {
-    match change.change_type {
-        ChangeType::Deleted => return true,
-        ChangeType::Added => return false,
-        ChangeType::Modified => {}
-    }
-    let Some(Ok(before)) = change.before.as_ref().map(|before| before.value()) else {
-        return true;
+/// Whether someone changed what a set writes, or a rollout may go on. `before` is `None` if it could
+/// not be read.
+fn wakes(change: ChangeType, before: Option<&Application>, now: &Application) -> Wakes {
+    let before = match (change, before) {
+        (ChangeType::Deleted, _) | (ChangeType::Modified, None) => return Wakes::Set,
+        // The set's own.
+        (ChangeType::Added, _) => return Wakes::Rollout,
+        (ChangeType::Modified, Some(before)) => before,
     };
     let phase = |app: &Application| {
         let state = app.status.operation_state.as_ref();
         state.map(|state| (state.phase.clone(), state.started_at))
     };
-    before.spec != now.spec
+    let matters = before.spec != now.spec
         || before.metadata.annotations != now.metadata.annotations
         || before.metadata.labels != now.metadata.labels
         || before.metadata.finalizers != now.metadata.finalizers
         || before.status.health.status != now.status.health.status
         || before.status.sync.status != now.status.sync.status
-        || phase(&before) != phase(now)
+        || phase(before) != phase(now);
+    // The same state of other sources may be what a rollout waits for.
+    let is_compared_anew = before.status.sync.compared_to != now.status.sync.compared_to;
+    match (matters, is_compared_anew) {
+        (true, _) => Wakes::Set,
+        (false, true) => Wakes::Rollout,
+        (false, false) => Wakes::Nothing,
+    }
 }
 
 async fn secrets(controller: &Controller) {
@@ -171,4 +183,73 @@ async fn leases(controller: &Controller) {
         controller.add_all();
     }
     std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn applications_wake_their_sets() {
+        let app = |changed: &str, value: Value| {
+            let mut app = json!({
+                "metadata": {"name": "a", "labels": {}, "annotations": {}, "finalizers": []},
+                "spec": {"source": {"repoURL": "https://git.example.test/a", "path": "a"}},
+                "status": {
+                    "health": {"status": "Healthy", "message": ""},
+                    "sync": {"status": "Synced", "comparedTo": {
+                        "source": {"repoURL": "https://git.example.test/a", "path": "a"}
+                    }},
+                    "operationState": {
+                        "phase": "Running", "operation": {}, "startedAt": "2026-01-01T00:00:00Z"
+                    },
+                    "reconciledAt": "2026-01-01T00:00:00Z"
+                },
+            });
+            if let Some(place) = app.pointer_mut(changed) {
+                *place = value;
+            }
+            serde_json::from_value::<Application>(app).expect("an Application")
+        };
+        let before = app("none", Value::Null);
+        for (changed, value, wanted) in [
+            ("none", Value::Null, Wakes::Nothing),
+            (
+                "/status/reconciledAt",
+                json!("2026-01-01T00:03:00Z"),
+                Wakes::Nothing,
+            ),
+            ("/status/health/message", json!("slow"), Wakes::Nothing),
+            (
+                "/status/sync/comparedTo/source/path",
+                json!("b"),
+                Wakes::Rollout,
+            ),
+            ("/status/sync/status", json!("OutOfSync"), Wakes::Set),
+            ("/status/health/status", json!("Degraded"), Wakes::Set),
+            ("/status/operationState/phase", json!("Failed"), Wakes::Set),
+            (
+                "/status/operationState/startedAt",
+                json!("2026-01-02T00:00:00Z"),
+                Wakes::Set,
+            ),
+            ("/spec/source/path", json!("b"), Wakes::Set),
+            ("/metadata/labels", json!({"a": "b"}), Wakes::Set),
+            ("/metadata/annotations", json!({"a": "b"}), Wakes::Set),
+            ("/metadata/finalizers", json!(["a/b"]), Wakes::Set),
+        ] {
+            let now = app(changed, value);
+            let found = wakes(ChangeType::Modified, Some(&before), &now);
+            assert_eq!(found, wanted, "{changed}");
+        }
+        let others = [
+            (ChangeType::Added, None, Wakes::Rollout),
+            (ChangeType::Deleted, Some(&before), Wakes::Set),
+            (ChangeType::Modified, None, Wakes::Set),
+        ];
+        for (change, of, wanted) in others {
+            assert_eq!(wakes(change, of, &before), wanted, "{change:?}");
+        }
+    }
 }
