@@ -11,6 +11,7 @@ mod apprepository_cluster;
 mod apprepository_jobs;
 mod hydrator;
 mod metrics;
+mod notification_reports;
 mod notifications;
 mod redis;
 mod replicas;

@@ -32,22 +32,24 @@ const CRDS: [&str; 2] = [
     include_str!("../../../deploy/crds/application-crd.yaml"),
     include_str!("../../../deploy/crds/appproject-crd.yaml"),
 ];
-const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
-const CONFIG: &str = "/api/v1/namespaces/argocd/configmaps";
-const NOTIFIED: &str = "notified.notifications.argoproj.io";
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+pub const CONFIG: &str = "/api/v1/namespaces/argocd/configmaps";
+pub const NOTIFIED: &str = "notified.notifications.argoproj.io";
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Long enough for what should not happen.
-const QUIET: Duration = Duration::from_millis(1500);
+pub const QUIET: Duration = Duration::from_millis(1500);
 
 /// A server that records bodies, and answers with the next status, 200 by default.
 #[derive(Clone, Default)]
-struct Hook {
+pub struct Hook {
     bodies: Arc<Mutex<Vec<String>>>,
+    /// The head of each request.
+    heads: Arc<Mutex<Vec<String>>>,
     statuses: Arc<Mutex<VecDeque<u16>>>,
 }
 
 impl Hook {
-    async fn start(self) -> String {
+    pub async fn start(self) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("its address"));
         tokio::spawn(async move {
@@ -81,6 +83,7 @@ impl Hook {
             if body.len() < length {
                 continue;
             }
+            self.heads.lock().expect("no panic").push(head.to_owned());
             self.bodies.lock().expect("no panic").push(body.to_owned());
             let status = self.statuses.lock().expect("no panic").pop_front();
             let answer = format!(
@@ -92,11 +95,15 @@ impl Hook {
         }
     }
 
-    fn got(&self) -> Vec<String> {
+    pub fn heads(&self) -> Vec<String> {
+        self.heads.lock().expect("no panic").clone()
+    }
+
+    pub fn got(&self) -> Vec<String> {
         self.bodies.lock().expect("no panic").clone()
     }
 
-    async fn wait_for(&self, bodies: &[&str]) {
+    pub async fn wait_for(&self, bodies: &[&str]) {
         let began = Instant::now();
         while self.got() != bodies {
             assert!(began.elapsed() < PATIENCE, "{:?}", self.got());
@@ -105,15 +112,15 @@ impl Hook {
     }
 }
 
-struct Ground {
-    kube: EmbeddedKube,
+pub struct Ground {
+    pub kube: EmbeddedKube,
     cluster: Cluster,
     folder: TempDir,
     metrics: NotificationMetrics,
 }
 
 impl Ground {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let kube = EmbeddedKube::start(Options::default())
             .await
             .expect("the embedded server starts");
@@ -141,7 +148,7 @@ impl Ground {
     }
 
     /// Sends until it is accepted: a definition is served a moment after it is created.
-    async fn send(&self, method: Method, path: &str, kind: &'static str, body: &Value) {
+    pub async fn send(&self, method: Method, path: &str, kind: &'static str, body: &Value) {
         let call = Call::new(method, path).with_body(kind, body.to_string());
         let began = Instant::now();
         while let Err(e) = self.cluster.http().json::<Value>(&call).await {
@@ -185,7 +192,7 @@ impl Ground {
         self.send(Method::POST, APPS, JSON, &app).await;
     }
 
-    async fn patch(&self, name: &str, patch: Value) {
+    pub async fn patch(&self, name: &str, patch: Value) {
         let path = format!("{APPS}/{name}");
         self.send(Method::PATCH, &path, MERGE_PATCH, &patch).await;
     }
@@ -195,7 +202,7 @@ impl Ground {
             .await;
     }
 
-    async fn notified(&self, name: &str) -> Value {
+    pub async fn notified(&self, name: &str) -> Value {
         let call = Call::get(format!("{APPS}/{name}"));
         let app = self.cluster.http().json::<Value>(&call).await;
         app.expect("it is there")["metadata"]["annotations"][NOTIFIED].clone()
@@ -211,7 +218,7 @@ impl Ground {
     }
 
     /// Runs the loop.
-    async fn start(&self) -> Run {
+    pub async fn start(&self) -> Run {
         self.start_with(false).await
     }
 
@@ -250,13 +257,13 @@ impl Ground {
     }
 }
 
-struct Run {
+pub struct Run {
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl Run {
-    async fn end(self) {
+    pub async fn end(self) {
         self.stop.cancel();
         self.task.await.expect("no panic");
     }
