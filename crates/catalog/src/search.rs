@@ -10,7 +10,10 @@ use crate::{
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 
 /// Words of a query that count.
@@ -39,13 +42,40 @@ pub struct Query {
 }
 
 /// The place of a chart in the order of results.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     deprecated: bool,
     rank: u8,
     name: String,
     namespace: String,
     repository: String,
+}
+
+/// What a [`Token`] says, of a chart that was found: deprecated, rank, name, namespace, repository.
+type Place<'r> = (bool, u8, &'r str, &'r str, &'r str);
+
+impl Token {
+    fn place(&self) -> Place<'_> {
+        (
+            self.deprecated,
+            self.rank,
+            &self.name,
+            &self.namespace,
+            &self.repository,
+        )
+    }
+}
+
+impl From<Place<'_>> for Token {
+    fn from((deprecated, rank, name, namespace, repository): Place<'_>) -> Self {
+        Self {
+            deprecated,
+            rank,
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            repository: repository.to_owned(),
+        }
+    }
 }
 
 impl std::fmt::Display for Token {
@@ -235,69 +265,73 @@ fn describe(sql: &mut dyn Sql, charts: &mut [Found]) -> Result<(), CatalogError>
     Ok(())
 }
 
+/// A text of a JSON list, copied only if it has escapes.
+#[derive(Deserialize)]
+struct Word<'r>(#[serde(borrow)] Cow<'r, str>);
+
+/// Charts by value of a property.
+type Counts<'r> = HashMap<Cow<'r, str>, u64>;
+
+fn named(counts: Counts<'_>) -> BTreeMap<String, u64> {
+    let counts = counts.into_iter();
+    counts
+        .map(|(name, count)| (name.into_owned(), count))
+        .collect()
+}
+
+/// Everything is counted, and little of it shown: only that is copied.
 fn page(rows: &[Row], words: &[&str], query: &Query) -> Page {
-    let mut facets = Facets::default();
-    let mut found: Vec<(Token, &Row, Vec<String>)> = Vec::with_capacity(rows.len());
+    let (mut repositories, mut categories) = (Counts::new(), Counts::new());
+    let mut keywords = Counts::new();
+    let mut found: Vec<(Place<'_>, &Row, Vec<Word<'_>>)> = Vec::with_capacity(rows.len());
     for row in rows {
-        let keywords: Vec<String> = serde_json::from_str(row.text(5)).unwrap_or_default();
-        let permitted = query.keywords.is_empty()
-            || query
-                .keywords
-                .iter()
-                .any(|wanted| keywords.contains(wanted));
-        if !permitted {
+        let its_own: Vec<Word<'_>> = serde_json::from_str(row.text(5)).unwrap_or_default();
+        let is_wanted = |word: &Word<'_>| query.keywords.iter().any(|wanted| *wanted == word.0);
+        if !query.keywords.is_empty() && !its_own.iter().any(is_wanted) {
             continue;
         }
-        let count = |facet: &mut BTreeMap<String, u64>, value: &str| {
-            if let Some(number) = facet.get_mut(value) {
-                *number += 1;
-            } else {
-                facet.insert(value.to_owned(), 1);
-            }
-        };
-        count(&mut facets.repositories, row.text(1));
-        count(&mut facets.categories, row.text(4));
-        for keyword in &keywords {
-            count(&mut facets.keywords, keyword);
+        *repositories.entry(row.text(1).into()).or_default() += 1;
+        *categories.entry(row.text(4).into()).or_default() += 1;
+        for Word(keyword) in &its_own {
+            *keywords.entry(keyword.clone()).or_default() += 1;
         }
-        let token = Token {
-            deprecated: row.int(6) != 0,
-            rank: rank(row.text(7), row.text(8), words),
-            name: row.text(3).to_owned(),
-            namespace: row.text(0).to_owned(),
-            repository: row.text(1).to_owned(),
-        };
-        found.push((token, row, keywords));
+        let rank = rank(row.text(7), row.text(8), words);
+        let place = (row.int(6) != 0, rank, row.text(3), row.text(0), row.text(1));
+        found.push((place, row, its_own));
     }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found.sort_unstable_by_key(|(place, ..)| *place);
     let total = found.len();
     let size = match query.size {
         0 => PAGE,
         size => size.min(LARGEST_PAGE),
     };
     let start = query.after.as_ref().map_or(0, |after| {
-        found.partition_point(|(token, ..)| token <= after)
+        found.partition_point(|(place, ..)| *place <= after.place())
     });
     let rest = found.len().saturating_sub(start);
-    let next = (rest > size).then(|| found[start + size - 1].0.clone());
-    let charts = found
-        .into_iter()
-        .skip(start)
-        .take(size)
-        .map(|(token, row, keywords)| Found {
-            namespace: token.namespace,
-            repository: token.repository,
-            id: row.text(2).to_owned(),
-            name: token.name,
-            category: row.text(4).to_owned(),
-            keywords,
-            deprecated: token.deprecated,
-            ..Found::default()
-        });
+    let next = (rest > size).then(|| Token::from(found[start + size - 1].0));
+    let shown = found.into_iter().skip(start).take(size);
+    let charts = shown.map(|((deprecated, _, name, ..), row, keywords)| Found {
+        namespace: row.text(0).to_owned(),
+        repository: row.text(1).to_owned(),
+        id: row.text(2).to_owned(),
+        name: name.to_owned(),
+        category: row.text(4).to_owned(),
+        keywords: keywords
+            .into_iter()
+            .map(|Word(word)| word.into_owned())
+            .collect(),
+        deprecated,
+        ..Found::default()
+    });
     Page {
         charts: charts.collect(),
         total,
-        facets,
+        facets: Facets {
+            repositories: named(repositories),
+            categories: named(categories),
+            keywords: named(keywords),
+        },
         next,
     }
 }
