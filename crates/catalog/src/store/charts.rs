@@ -33,7 +33,7 @@ impl Store {
             sql.execute(
                 "DELETE FROM tiphys_charts WHERE repo_namespace = $1 AND repo_name = $2
                 AND chart_id NOT IN (SELECT chart_id FROM charts
-                    WHERE repo_namespace = $3 AND repo_name = $4)",
+                    WHERE repo_namespace = $3 AND repo_name = $4 AND chart_id IS NOT NULL)",
                 values![&id.namespace, &id.name, &id.namespace, &id.name],
             )?;
             sql.query(

@@ -139,9 +139,9 @@ pub enum Kind {
     Json,
 }
 
-/// Rows for an `INSERT`, with their values. PostgreSQL plans a statement anew each time it runs, and
-/// a plan with a parameter for each value takes longer than storing the rows: it gets a parameter
-/// for each column.
+/// Rows for an `INSERT`, with their values. Our connections to PostgreSQL have a statement planned
+/// each time it runs, and planning a parameter for each value takes longer than storing the rows: a
+/// column is one parameter.
 pub fn rows<const N: usize>(
     dialect: Dialect,
     kinds: [Kind; N],
