@@ -21,7 +21,7 @@ use tiphys_api::rpc::application::LogEntry;
 use tiphys_testkit::{PATIENCE, Repo, eventually, output_of};
 
 /// How long a stream may be silent. The report has ten seconds; the rest of it is shorter here, too.
-const IDLE: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_secs(2);
 
 /// A proxy for the API.
 #[derive(Clone)]
@@ -29,8 +29,9 @@ struct Proxy {
     port: u16,
     /// It takes nothing otherwise, as while it is restarted.
     is_up: Arc<AtomicBool>,
-    /// Connections so far.
+    /// Connections so far, and those that are open.
     count: Arc<AtomicUsize>,
+    open: Arc<AtomicUsize>,
 }
 
 impl Proxy {
@@ -41,6 +42,7 @@ impl Proxy {
             port,
             is_up: Arc::new(AtomicBool::new(true)),
             count: Arc::default(),
+            open: Arc::default(),
         };
         let (own, server) = (proxy.clone(), server.to_owned());
         thread::spawn(move || {
@@ -48,16 +50,26 @@ impl Proxy {
                 let client = client.expect("a connection");
                 if own.is_up.load(SeqCst) {
                     own.count.fetch_add(1, SeqCst);
-                    carry(client, TcpStream::connect(&server).expect("the server"));
+                    own.open.fetch_add(1, SeqCst);
+                    let server = TcpStream::connect(&server).expect("the server");
+                    carry(client, server, Arc::clone(&own.open));
                 }
             }
         });
         proxy
     }
 
-    /// Waits for so many connections more: the commands that run have lost theirs meanwhile.
-    fn until(&self, more: usize) {
-        let wanted = self.count.load(SeqCst) + more;
+    /// Takes nothing more, and waits until all that was open is cut.
+    fn close(&self) {
+        self.is_up.store(false, SeqCst);
+        eventually(PATIENCE, "everything is cut", || {
+            let open = self.open.load(SeqCst);
+            (open == 0).then_some(()).ok_or(format!("{open} are open"))
+        });
+    }
+
+    /// Waits for so many connections.
+    fn until(&self, wanted: usize) {
         eventually(PATIENCE, "streams are opened again", || {
             let count = self.count.load(SeqCst);
             (count >= wanted)
@@ -67,7 +79,7 @@ impl Proxy {
     }
 }
 
-fn carry(mut client: TcpStream, mut server: TcpStream) {
+fn carry(mut client: TcpStream, mut server: TcpStream, open: Arc<AtomicUsize>) {
     let (mut from, mut to) = (
         client.try_clone().expect("a handle"),
         server.try_clone().expect("a handle"),
@@ -85,6 +97,7 @@ fn carry(mut client: TcpStream, mut server: TcpStream) {
             client.shutdown(Shutdown::Both),
             server.shutdown(Shutdown::Both),
         );
+        open.fetch_sub(1, SeqCst);
     });
 }
 
@@ -161,20 +174,15 @@ struct Session<'w> {
 
 impl<'w> Session<'w> {
     fn new(world: &'w World, proxy: &Proxy, name: &str) -> Self {
-        let said = world.tiphys.stdout();
-        let password = said
-            .split("admin / ")
-            .nth(1)
-            .and_then(|rest| rest.split_whitespace().next());
+        let password = world.tiphys.password().expect("it is shown");
         let folder = world.tiphys.data().expect("a folder of its own");
         let own = Self {
             world,
             address: format!("127.0.0.1:{}", proxy.port),
             config: folder.join(name).to_string_lossy().into_owned(),
         };
-        let password = password.expect("it is shown");
         let login = ["login", &own.address, "--plaintext"];
-        let as_admin = ["--username", "admin", "--password", password];
+        let as_admin = ["--username", "admin", "--password", &password];
         let connect = ["--config", &own.config];
         let ended = output_of(&program(), &[&login[..], &as_admin, &connect].concat());
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -229,7 +237,8 @@ fn a_watch_survives_a_proxy_that_cuts_silent_streams() {
     });
     let proxy = Proxy::start(world.tiphys.url.trim_start_matches("http://"));
     let session = Session::new(&world, &proxy, "session");
-    let leaver = Session::new(&world, &proxy, "leaver");
+    let other_way = Proxy::start(world.tiphys.url.trim_start_matches("http://"));
+    let leaver = Session::new(&world, &other_way, "leaver");
 
     let health = ["app", "wait", "web", "--health"];
     let waits = |more: &[&str]| session.start(&[&health[..], &["--timeout", "100"], more].concat());
@@ -240,8 +249,10 @@ fn a_watch_survives_a_proxy_that_cuts_silent_streams() {
     assert!(err.contains("timed out"), "{err}");
 
     // A session that ends is not tried again for ever.
+    let before = other_way.count.load(SeqCst);
     let left = leaver.start(&[&health[..], &["--timeout", "100"]].concat());
-    proxy.until(3);
+    // The second stream of the command.
+    other_way.until(before + 2);
     let logout = ["logout", &leaver.address, "--config", &leaver.config];
     let said = output_of(&program(), &logout);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
@@ -258,10 +269,10 @@ fn a_watch_survives_a_proxy_that_cuts_silent_streams() {
     }
 
     // It is deleted while nobody looks.
+    let before = proxy.count.load(SeqCst);
     let gone = session.start(&["app", "wait", "web", "--delete", "--timeout", "100"]);
-    proxy.until(2);
-    proxy.is_up.store(false, SeqCst);
-    thread::sleep(2 * IDLE);
+    proxy.until(before + 2);
+    proxy.close();
     world.kube.delete(&crate::scenarios::world::app_path("web"));
     eventually(PATIENCE, "web is gone", || {
         world

@@ -138,8 +138,8 @@ impl GrpcTransport {
     }
 }
 
-/// What breaks with its connection is said to be unavailable, as by the `argocd` command: who
-/// follows something asks again.
+/// A stream that breaks with its connection ends with `Unavailable`, as it does for the `argocd`
+/// command, so that commands that follow something open it again.
 fn lost(status: Status) -> Status {
     // Resets by the server have codes of their own.
     if status.code() == Code::Unknown && is_of_transport(&status) {

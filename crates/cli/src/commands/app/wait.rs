@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use std::{collections::BTreeMap, time::Duration};
 use tiphys_api::{Application, operation::OperationState, rpc::application::ApplicationQuery};
 use tiphys_engine::spec;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 #[derive(clap::Args)]
 pub struct WaitCommand {
@@ -242,33 +242,45 @@ impl Follower<'_> {
         matches!(self.asked.output, "json" | "yaml" | SILENT)
     }
 
-    /// Follows it from a state that does not meet the conditions. What a broken stream did not show
-    /// is read before the next one is opened.
+    /// Follows it from a state that does not meet the conditions. Each stream is opened before the
+    /// state is read, so that nothing between them is missed, a deletion included.
     async fn follow(&mut self, mut app: Application) -> Result<Waited, Failure> {
         loop {
             let version = &app.metadata.resource_version;
             match watching::watch(self.client, self.asked.app, version).await {
                 Err(e) if !watching::may_pass(e.code()) => return Err(e.into()),
                 Err(_) => {}
-                Ok(mut events) => {
-                    while let Some(Ok(event)) = events.next().await {
-                        if event.type_ == "DELETED" {
-                            return self.deleted();
-                        }
-                        if let Some(waited) = self.see(event.application).await? {
-                            return Ok(waited);
-                        }
+                Ok(events) => {
+                    if let Some(waited) = self.follow_one(events, &mut app).await? {
+                        return Ok(waited);
                     }
                 }
             }
-            let project = spec::project_name(&app);
-            let now = watching::after_pause(self.client, self.asked.app, project).await?;
-            let Some(now) = now else {
-                return self.deleted();
-            };
-            app = now;
+            sleep(watching::PAUSE).await;
+        }
+    }
+
+    /// Follows it until the stream breaks.
+    async fn follow_one(
+        &mut self,
+        mut events: watching::Events,
+        app: &mut Application,
+    ) -> Result<Option<Waited>, Failure> {
+        let project = spec::project_name(app);
+        match watching::present(self.client, self.asked.app, project).await {
+            Ok(Some(now)) => *app = now,
+            Ok(None) => return self.deleted().map(Some),
+            Err(e) if e.status.is_some_and(watching::may_pass) => return Ok(None),
+            Err(e) => return Err(e),
+        }
+        loop {
             if let Some(waited) = self.see(app.clone()).await? {
-                return Ok(waited);
+                return Ok(Some(waited));
+            }
+            match events.next().await {
+                Some(Ok(event)) if event.type_ == "DELETED" => return self.deleted().map(Some),
+                Some(Ok(event)) => *app = event.application,
+                Some(Err(_)) | None => return Ok(None),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Watching one Application through streams that end or break: a proxy cuts those on which nothing
 //! comes, and a server restarts.
 //!
-//! Main functions: [`watch`], [`after_pause`] and [`until_deleted`].
+//! Main functions: [`watch`], [`present`] and [`until_deleted`].
 
 use super::AppRef;
 use crate::client::{Client, Failure};
@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use tonic::{Code, Status};
 
 /// Between a stream that broke and the next one.
-const PAUSE: Duration = Duration::from_secs(1);
+pub const PAUSE: Duration = Duration::from_secs(1);
 
 /// Whether the server may be back soon.
 pub fn may_pass(code: Code) -> bool {
@@ -40,30 +40,24 @@ pub async fn watch(client: &Client, app: &AppRef, version: &str) -> Result<Event
         .await
 }
 
-/// The present state, as soon as the server answers again; `None`: it was deleted. It was in
-/// `project`: with a project, the server tells what is gone from what one may not see any more.
-pub async fn after_pause(
+/// The present state; `None`: it was deleted. It was in `project`: with a project, the server tells
+/// what is gone from what one may not see any more.
+pub async fn present(
     client: &Client,
     app: &AppRef,
     project: &str,
 ) -> Result<Option<Application>, Failure> {
-    let within = |project: &str| {
-        let query = ApplicationQuery {
-            project: vec![project.to_owned()],
-            projects: vec![project.to_owned()],
-            ..app.query()
-        };
-        client.unary("/application.ApplicationService/Get", query)
+    let query = ApplicationQuery {
+        project: vec![project.to_owned()],
+        projects: vec![project.to_owned()],
+        ..app.query()
     };
-    loop {
-        sleep(PAUSE).await;
-        let found: Result<Application, Status> = within(project).await;
-        match found.map_err(Failure::from) {
-            Ok(app) => return Ok(Some(app)),
-            Err(e) if e.status.is_some_and(may_pass) => {}
-            Err(e) if e.status == Some(Code::NotFound) => break,
-            Err(e) => return Err(e),
-        }
+    let path = "/application.ApplicationService/Get";
+    let found: Result<Application, Status> = client.unary(path, query).await;
+    match found.map_err(Failure::from) {
+        Ok(app) => return Ok(Some(app)),
+        Err(e) if e.status == Some(Code::NotFound) => {}
+        Err(e) => return Err(e),
     }
     // It may be in another project now.
     match super::get(client, app, None).await {
@@ -86,17 +80,26 @@ where
     let mut events = watch(client, app, "").await?;
     delete.await?;
     loop {
-        match events.next().await {
-            Some(Ok(event)) if event.type_ == "DELETED" => return Ok(()),
-            Some(Ok(_)) => {}
-            // If the end was missed meanwhile, the Application no longer exists.
-            Some(Err(_)) | None => {
-                sleep(PAUSE).await;
-                match super::get(client, app, None).await {
-                    Err(e) if is_gone(&e) => return Ok(()),
-                    _ => events = watch(client, app, "").await?,
-                }
+        while let Some(Ok(event)) = events.next().await {
+            if event.type_ == "DELETED" {
+                return Ok(());
             }
+        }
+        // Opened before the state is read, so that the end is not missed between them.
+        events = loop {
+            sleep(PAUSE).await;
+            match watch(client, app, "").await {
+                Ok(events) => break events,
+                Err(e) if may_pass(e.code()) => {}
+                // Nothing is watched that does not exist.
+                Err(e) if is_gone(&e.clone().into()) => return Ok(()),
+                Err(e) => return Err(e.into()),
+            }
+        };
+        match super::get(client, app, None).await {
+            Err(e) if is_gone(&e) => return Ok(()),
+            // What is wrong for longer is met by the next stream, too.
+            _ => {}
         }
     }
 }
