@@ -346,7 +346,7 @@ async fn a_restart_reads_only_what_changed_meanwhile() {
     world.stop().await;
 }
 
-/// A Job says only that it failed: why is what its last pod said.
+/// A Job says only that it failed: why is what its pod said, which is gone by then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_status_says_why_a_job_failed() {
     let mut world = World::start().await;
@@ -369,20 +369,31 @@ async fn the_status_says_why_a_job_failed() {
         let object = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": pod, "labels": {"job-name": job}},
-            "spec": {"restartPolicy": "Never", "containers": [container]},
+            "spec": {"restartPolicy": "OnFailure", "containers": [container]},
         });
         world.create(pods, &object).await;
         let end = json!({
             "exitCode": 1, "message": said, "reason": "Error",
             "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z",
         });
-        let status = json!({"phase": "Failed", "containerStatuses": [{
-            "name": "sync", "image": "tiphys", "imageID": "", "ready": false, "restartCount": 0,
-            "state": {"terminated": end},
+        let status = json!({"phase": "Running", "containerStatuses": [{
+            "name": "sync", "image": "tiphys", "imageID": "", "ready": false, "restartCount": 1,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": end},
         }]});
         let path = format!("{pods}/{pod}/status");
         world.patch(&path, json!({"status": status})).await;
     }
+    let repository = repositories("kubeapps");
+    let told = async |wanted: &str| {
+        let is_told = async || {
+            let all = world.list(&repository).await;
+            all[0]["status"]["lastError"] == *wanted
+        };
+        world.until(wanted, is_told).await;
+    };
+    // Nothing else happens to the Job.
+    told(&format!("Job {name}: 404 Not Found")).await;
+    world.delete(&format!("{pods}/of-it")).await;
     let now = jiff::Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%SZ")
         .to_string();
@@ -391,17 +402,12 @@ async fn the_status_says_why_a_job_failed() {
         "conditions": [condition("FailureTarget"), condition("Failed")]});
     let path = format!("{JOBS}/{name}/status");
     world.patch(&path, json!({"status": status})).await;
-    let wanted = format!("Job {name}: no more attempts: 404 Not Found");
-    let repository = repositories("kubeapps");
-    world
-        .until(&wanted, async || {
-            let all = world.list(&repository).await;
-            let conditions = all[0]["status"]["conditions"].as_array().cloned();
-            let mut conditions = conditions.unwrap_or_default().into_iter();
-            conditions.any(|condition| {
-                condition["reason"] == "JobFailed" && condition["message"] == *wanted
-            })
-        })
-        .await;
+    told(&format!("Job {name}: no more attempts: 404 Not Found")).await;
+    let all = world.list(&repository).await;
+    let conditions = all[0]["status"]["conditions"]
+        .as_array()
+        .expect("conditions");
+    let mut conditions = conditions.iter();
+    assert!(conditions.any(|c| c["type"] == "Stalled" && c["reason"] == "JobFailed"));
     world.stop().await;
 }

@@ -14,7 +14,10 @@ pub enum Phase {
     /// Nothing is known.
     #[default]
     Unknown,
-    Running,
+    /// What the last attempt said, if it failed and another one is made.
+    Running {
+        failed: String,
+    },
     Succeeded,
     /// A reason in one word, and the message.
     Failed {
@@ -64,7 +67,8 @@ impl Facts {
         match &self.phase {
             Phase::Failed { message, .. } => status.last_error.clone_from(message),
             Phase::Succeeded => status.last_error.clear(),
-            Phase::Unknown | Phase::Running => {}
+            Phase::Running { failed } if !failed.is_empty() => status.last_error.clone_from(failed),
+            Phase::Unknown | Phase::Running { .. } => {}
         }
         if let Some(word) = word(&status.conditions) {
             word.clone_into(&mut status.status);
@@ -80,8 +84,13 @@ impl Facts {
         let is_new = before.conditions.iter().all(|c| c.name != "Ready");
         match &self.phase {
             Phase::Unknown => Vec::new(),
-            Phase::Running => {
-                let mut conditions = vec![("Syncing", "True", "Reading", "")];
+            Phase::Running { failed } => {
+                let reason = if failed.is_empty() {
+                    "Reading"
+                } else {
+                    "TryingAgain"
+                };
+                let mut conditions = vec![("Syncing", "True", reason, &**failed)];
                 if is_new {
                     conditions.push(("Ready", "False", "NotRead", "it was not read yet"));
                     conditions.push(("Stalled", "False", "NotRead", ""));
@@ -157,7 +166,8 @@ mod tests {
         };
         let new = AppRepositoryStatus::default();
         assert_eq!(facts(Phase::Unknown).status(&new, at(1)), new);
-        let running = facts(Phase::Running).status(&new, at(1));
+        let failed = String::new();
+        let running = facts(Phase::Running { failed }).status(&new, at(1));
         assert_eq!(
             (&*running.status, running.observed_generation),
             ("Syncing", 2)

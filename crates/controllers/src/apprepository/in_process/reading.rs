@@ -153,7 +153,9 @@ impl Controller {
         let facts = Facts {
             generation: repository.metadata.generation,
             resync_requests: repository.spec.resync_requests,
-            phase: Phase::Running,
+            phase: Phase::Running {
+                failed: String::new(),
+            },
             attempted_at: Some(now),
             ..Facts::default()
         };

@@ -164,11 +164,7 @@ impl Controller {
                 || key.namespace == self.options.options.namespace;
             let is_ours = at.name == cron_job_name(&key.namespace, &key.name);
             if is_watched && is_ours && !is_deleted(&cron_job) {
-                let gone = Reason {
-                    sync: false,
-                    gone: true,
-                };
-                self.queue.add(key, gone);
+                self.queue.add(key, Reason::GONE);
             }
         }
     }

@@ -86,12 +86,20 @@ struct Reason {
     sync: bool,
     /// It is not there any more.
     gone: bool,
+    /// Nothing changed: only what the pods of its Job say may have.
+    only_pods: bool,
 }
 
 impl Reason {
     const GONE: Self = Self {
         sync: false,
         gone: true,
+        only_pods: false,
+    };
+    const PODS: Self = Self {
+        sync: false,
+        gone: false,
+        only_pods: true,
     };
 }
 
@@ -99,6 +107,7 @@ impl Merge for Reason {
     fn merge(&mut self, other: Self) {
         self.sync |= other.sync;
         self.gone |= other.gone;
+        self.only_pods &= other.only_pods;
     }
 }
 
@@ -287,7 +296,7 @@ fn of_repository(change: &Change<'_>) -> Option<Reason> {
     let Some(before) = change.before else {
         return Some(Reason {
             sync: !was_read(now),
-            gone: false,
+            ..Reason::default()
         });
     };
     let is_changed = before["spec"] != now["spec"];
@@ -298,6 +307,6 @@ fn of_repository(change: &Change<'_>) -> Option<Reason> {
     let wanted = is_changed || is_deleted != was_deleted || !(has_ours || is_deleted);
     wanted.then_some(Reason {
         sync: is_changed,
-        gone: false,
+        ..Reason::default()
     })
 }

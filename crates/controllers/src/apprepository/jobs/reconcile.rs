@@ -29,7 +29,10 @@ impl Controller {
             let cleaned = self.clean_up(&repository).await;
             return self.told(&repository, cleaned).await;
         }
-        let ended = self.ensure(&repository, reason).await;
+        let ended = match reason.only_pods {
+            true => Ok(()),
+            false => self.ensure(&repository, reason).await,
+        };
         let failure = ended.as_ref().err();
         self.report(&repository, failure).await?;
         self.told(&repository, ended).await

@@ -2,14 +2,18 @@
 
 use super::{
     super::status::{Facts, Phase},
-    Controller, JobsError, Value,
+    Controller, JobsError, Key, Reason, Value,
     belonging::is_of,
     object, termination,
 };
 use jiff::{Timestamp, tz::TimeZone};
+use std::time::Duration;
 use tiphys_api::AppRepository;
 use tiphys_catalog::apprepository::{cleanup_prefix, schedule};
 use tiphys_gocompat::cron;
+
+/// How often the pods of a Job are looked at while it tries.
+const ATTEMPTS: Duration = Duration::from_secs(10);
 
 impl Controller {
     pub(super) async fn report(
@@ -21,13 +25,18 @@ impl Controller {
             .jobs
             .find(|_, job| is_of(job, "/spec/template/metadata", repository));
         let jobs: Vec<&Value> = jobs.iter().map(|(_, job)| &**job).collect();
-        let failed = newest(repository, &jobs)
-            .filter(|job| object::ended(job).is_some_and(|(end, _)| end != "Complete"));
-        let said = match failed {
+        let unfinished = newest(repository, &jobs).filter(|job| !is_complete(job));
+        let said = match unfinished {
             Some(job) => termination::message(&self.cluster, job).await,
             None => String::new(),
         };
         let mut facts = facts(repository, &jobs, &said);
+        if matches!(facts.phase, Phase::Running { .. }) {
+            // Another attempt does not change the Job, and its pods go before it has failed.
+            let meta = &repository.metadata;
+            let key = Key::new(&meta.namespace, &meta.name);
+            self.queue.add_after(key, Reason::PODS, ATTEMPTS);
+        }
         let crontab = schedule(&repository.spec.interval, &self.options.options.crontab).crontab;
         let now = Timestamp::now();
         let schedule = cron::Schedule::parse(&crontab).ok();
@@ -64,7 +73,30 @@ fn newest<'j>(repository: &AppRepository, jobs: &[&'j Value]) -> Option<&'j Valu
     syncs(repository, jobs).max_by_key(|job| (created(job), job["metadata"]["name"].as_str()))
 }
 
-/// What the Jobs that are still there say; `said`: and the pods of the newest one, if it failed.
+fn is_complete(job: &Value) -> bool {
+    object::ended(job).is_some_and(|(end, _)| end == "Complete")
+}
+
+/// What failed in the newest Job: what its pods say, or what they said when the status was written.
+fn failure(repository: &AppRepository, job: &Value, message: &str, said: &str) -> String {
+    let begin = format!(
+        "Job {}",
+        job["metadata"]["name"].as_str().unwrap_or_default()
+    );
+    let before = repository.status.last_error.strip_prefix(&*begin);
+    let before = before
+        .and_then(|rest| rest.strip_prefix(": "))
+        .unwrap_or_default();
+    let before = before
+        .strip_prefix(message)
+        .map_or(before, |rest| rest.strip_prefix(": ").unwrap_or_default());
+    let said = if said.is_empty() { before } else { said };
+    let parts = [&*begin, message, said].into_iter();
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join(": ")
+}
+
+/// What the Jobs that are still there say, and what the pods of the newest one do.
 fn facts(repository: &AppRepository, jobs: &[&Value], said: &str) -> Facts {
     let meta = &repository.metadata;
     let newest = newest(repository, jobs);
@@ -73,22 +105,16 @@ fn facts(repository: &AppRepository, jobs: &[&Value], said: &str) -> Facts {
         _ => None,
     });
     let phase = newest.map_or(Phase::Unknown, |job| match object::ended(job) {
-        None => Phase::Running,
+        None if said.is_empty() => Phase::Running {
+            failed: String::new(),
+        },
+        None => Phase::Running {
+            failed: failure(repository, job, "", said),
+        },
         Some(("Complete", _)) => Phase::Succeeded,
         Some((_, message)) => Phase::Failed {
             reason: "JobFailed",
-            message: [
-                &format!(
-                    "Job {}",
-                    job["metadata"]["name"].as_str().unwrap_or_default()
-                ),
-                message,
-                said,
-            ]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join(": "),
+            message: failure(repository, job, message, said),
         },
     });
     Facts {
@@ -129,18 +155,44 @@ mod tests {
         assert_eq!(phase(&[&cleanup]).phase, Phase::Unknown);
         assert_eq!(phase(&[&old, &cleanup]).phase, Phase::Succeeded);
         let running = job("b", "2026-01-02T00:00:00Z", None);
-        assert_eq!(phase(&[&running, &old]).phase, Phase::Running);
+        let reads = Phase::Running {
+            failed: String::new(),
+        };
+        assert_eq!(phase(&[&running, &old]).phase, reads);
         let failed = job("c", "2026-01-03T00:00:00Z", Some("Failed"));
         let found = phase(&[&failed, &running, &old]);
         let message = "Job c: no more attempts".to_owned();
         let reason = "JobFailed";
         assert_eq!(found.phase, Phase::Failed { reason, message });
-        let found_out = facts(&repository, &[&failed, &running, &old], "no such host").phase;
-        let message = "Job c: no more attempts: no such host".to_owned();
-        assert_eq!(found_out, Phase::Failed { reason, message });
         assert_eq!(
             found.succeeded_at,
             object::time(&old, "/status/completionTime")
         );
+    }
+    /// The pods of a Job are there while it tries, and gone when it has failed.
+    #[test]
+    fn what_pods_said_stays() {
+        let mut repository = AppRepository::default();
+        let (at, later) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+        let tries = job("a", at, None);
+        let failed = job("a", at, Some("Failed"));
+        let now = Timestamp::now();
+        let mut told = |jobs: &[&Value], said: &str| {
+            repository.status = facts(&repository, jobs, said).status(&repository.status, now);
+            repository.status.last_error.clone()
+        };
+        assert_eq!(told(&[&tries], ""), "");
+        assert_eq!(told(&[&tries], "no such host"), "Job a: no such host");
+        assert_eq!(told(&[&tries], ""), "Job a: no such host");
+        let all = "Job a: no more attempts: no such host";
+        assert_eq!(told(&[&failed], ""), all);
+        // However often it is looked at.
+        assert_eq!(told(&[&failed], ""), all);
+        assert_eq!(told(&[&failed], "404"), "Job a: no more attempts: 404");
+        // It is of that Job only.
+        let next = job("b", later, Some("Failed"));
+        assert_eq!(told(&[&failed, &next], ""), "Job b: no more attempts");
+        let good = job("c", "2026-01-03T00:00:00Z", Some("Complete"));
+        assert_eq!(told(&[&failed, &next, &good], ""), "");
     }
 }

@@ -1,4 +1,5 @@
-//! What the last pod of a Job said before it ended: a Job itself tells only that it failed.
+//! What the pods of a Job said when an attempt failed: a Job itself tells only that it failed, and
+//! its pods are gone by then.
 //!
 //! Main function: [`message`].
 
@@ -71,7 +72,7 @@ mod tests {
                 )]))]),
                 "a",
             ),
-            // What was before a restart.
+            // As long as it is tried again.
             (
                 json!([pod(json!([container(waits, ended(one, 1, "b"))]))]),
                 "b",
