@@ -117,14 +117,23 @@ async fn a_name_with_a_dollar_stands_for_a_secret() {
     let secret = read(&case, "secret.yaml", &url);
     let secrets = "/api/v1/namespaces/argocd/secrets";
     ground.send(Method::POST, secrets, JSON, &secret).await;
-    let broken = read(&case, "broken.yaml", &url);
+    let mut broken = read(&case, "broken.yaml", &url);
+    let well = Hook::default();
+    let service = format!("url: {}", well.clone().start().await);
+    broken["data"]["service.webhook.well"] = service.into();
+    broken["data"]["template.t"] =
+        "message: ok\nwebhook: {well: {method: POST, body: fine}}".into();
     ground.send(Method::POST, CONFIG, JSON, &broken).await;
     let run = ground.start().await;
-    let subscriptions = json!({"notifications.argoproj.io/subscribe.on-deployed.ci": ""});
+    let subscriptions = json!({
+        "notifications.argoproj.io/subscribe.on-deployed.ci": "",
+        "notifications.argoproj.io/subscribe.on-deployed.well": "",
+    });
     deployed(&ground, subscriptions, "r1").await;
-    sleep(QUIET).await;
+    well.wait_for(&["fine"]).await;
     assert_eq!(hook.got(), [""; 0], "it does not load");
-    assert_eq!(keys(&ground).await, [""; 0], "and nothing was told");
+    let told = keys(&ground).await;
+    assert!(told.iter().all(|key| key.ends_with(":well:")), "{told:?}");
 
     // No restart is needed.
     let good = read(&case, "good.yaml", &url);

@@ -232,7 +232,7 @@ async fn desired(
         &refresh,
     )
     .await?;
-    // A process that has just started shows what is left, too: it knows now what there was.
+    // Without them, a process that has just started could not show what is left.
     ctx.memo.remember(&desired);
     let comparison = compare::with_live(ctx, cluster, Some(&desired), &[]).await?;
     match comparison.conditions.iter().find(|c| c.is_error()) {
