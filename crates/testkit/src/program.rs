@@ -160,11 +160,7 @@ impl Tiphys {
             self.printed("login  ")
                 .ok_or_else(|| format!("{}{}", self.stdout(), self.stderr()))
         });
-        let password = line
-            .strip_prefix("admin / ")?
-            .split_whitespace()
-            .next()
-            .unwrap_or_default();
+        let password = line.strip_prefix("admin / ")?.split_whitespace().next()?;
         let api = Api::plain(&self.url);
         let answer = api.post(
             "/api/v1/session",
@@ -175,6 +171,12 @@ impl Tiphys {
             .as_str()
             .unwrap_or_else(|| panic!("login: {} {}", answer.status, answer.body));
         Some(api.with_token(token))
+    }
+
+    /// The admin's password, where it was printed: at the first start.
+    pub fn password(&self) -> Option<String> {
+        let login = self.printed("admin / ")?;
+        login.split_whitespace().next().map(str::to_owned)
     }
 
     /// The rest of the first printed line that contains `before`.

@@ -586,16 +586,11 @@ fn upgrades_and_back(repositories: &Repositories<'_>, kube: &Api, connect: &[&st
 
 /// Logs the command line in; the file of its session.
 fn signed_in(tiphys: &Tiphys, repositories: &Repositories<'_>) -> String {
-    let said = tiphys.stdout();
-    let password = said
-        .split("admin / ")
-        .nth(1)
-        .and_then(|rest| rest.split_whitespace().next());
-    let password = password.expect("it is shown");
+    let password = tiphys.password().expect("it is shown");
     let config = repositories.data.clone() + "/argocd.yaml";
     let address = tiphys.url.trim_start_matches("http://");
     let login = ["login", address, "--plaintext", "--username", "admin"];
-    let more = ["--password", password, "--config", &config];
+    let more = ["--password", &password, "--config", &config];
     let ended = output_of(&program(), &[&login[..], &more].concat());
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     config
