@@ -87,9 +87,10 @@ fn failure(repository: &AppRepository, job: &Value, message: &str, said: &str) -
     let before = before
         .and_then(|rest| rest.strip_prefix(": "))
         .unwrap_or_default();
-    let before = before
-        .strip_prefix(message)
-        .map_or(before, |rest| rest.strip_prefix(": ").unwrap_or_default());
+    let before = match before.strip_prefix(message) {
+        Some(rest) if !message.is_empty() => rest.strip_prefix(": ").unwrap_or_default(),
+        _ => before,
+    };
     let said = if said.is_empty() { before } else { said };
     let parts = [&*begin, message, said].into_iter();
     let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
@@ -189,6 +190,11 @@ mod tests {
         // However often it is looked at.
         assert_eq!(told(&[&failed], ""), all);
         assert_eq!(told(&[&failed], "404"), "Job a: no more attempts: 404");
+        let mut silent = failed.clone();
+        silent["status"]["conditions"][0]["message"] = "".into();
+        assert_eq!(told(&[&tries], "404"), "Job a: 404");
+        assert_eq!(told(&[&silent], ""), "Job a: 404");
+        assert_eq!(told(&[&failed], ""), "Job a: no more attempts: 404");
         // It is of that Job only.
         let next = job("b", later, Some("Failed"));
         assert_eq!(told(&[&failed, &next], ""), "Job b: no more attempts");
