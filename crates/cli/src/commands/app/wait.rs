@@ -257,7 +257,23 @@ impl Follower<'_> {
                 }
             }
             sleep(watching::PAUSE).await;
+            // Argo CD's server opens no stream for what does not exist.
+            if !self.reads(&mut app).await? {
+                return self.deleted();
+            }
         }
+    }
+
+    /// Reads the state, if the server answers; false: it was deleted.
+    async fn reads(&self, app: &mut Application) -> Result<bool, Failure> {
+        let project = spec::project_name(app);
+        match watching::present(self.client, self.asked.app, project).await {
+            Ok(Some(now)) => *app = now,
+            Ok(None) => return Ok(false),
+            Err(e) if e.status.is_some_and(watching::may_pass) => {}
+            Err(e) => return Err(e),
+        }
+        Ok(true)
     }
 
     /// Follows it until the stream breaks.
@@ -266,12 +282,8 @@ impl Follower<'_> {
         mut events: watching::Events,
         app: &mut Application,
     ) -> Result<Option<Waited>, Failure> {
-        let project = spec::project_name(app);
-        match watching::present(self.client, self.asked.app, project).await {
-            Ok(Some(now)) => *app = now,
-            Ok(None) => return self.deleted().map(Some),
-            Err(e) if e.status.is_some_and(watching::may_pass) => return Ok(None),
-            Err(e) => return Err(e),
+        if !self.reads(app).await? {
+            return self.deleted().map(Some);
         }
         loop {
             if let Some(waited) = self.see(app.clone()).await? {

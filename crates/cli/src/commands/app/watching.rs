@@ -72,6 +72,12 @@ fn is_gone(e: &Failure) -> bool {
     matches!(e.status, Some(Code::NotFound | Code::PermissionDenied))
 }
 
+/// An error is no answer: what is wrong for longer is met by the stream, too.
+async fn is_deleted(client: &Client, app: &AppRef) -> bool {
+    let found = super::get(client, app, None).await;
+    found.is_err_and(|e| is_gone(&e))
+}
+
 /// Starts watching before the deletion, so that its end is not missed.
 pub async fn until_deleted<F>(client: &Client, app: &AppRef, delete: F) -> Result<(), Failure>
 where
@@ -88,18 +94,18 @@ where
         // Opened before the state is read, so that the end is not missed between them.
         events = loop {
             sleep(PAUSE).await;
+            // Argo CD's server opens no stream for what does not exist.
+            if is_deleted(client, app).await {
+                return Ok(());
+            }
             match watch(client, app, "").await {
                 Ok(events) => break events,
                 Err(e) if may_pass(e.code()) => {}
-                // Nothing is watched that does not exist.
-                Err(e) if is_gone(&e.clone().into()) => return Ok(()),
                 Err(e) => return Err(e.into()),
             }
         };
-        match super::get(client, app, None).await {
-            Err(e) if is_gone(&e) => return Ok(()),
-            // What is wrong for longer is met by the next stream, too.
-            _ => {}
+        if is_deleted(client, app).await {
+            return Ok(());
         }
     }
 }
