@@ -5,6 +5,7 @@ mod helm;
 mod jq;
 mod jsonnet;
 mod kustomize;
+mod rbac;
 mod semver;
 mod shrink;
 pub mod template;
@@ -32,6 +33,8 @@ pub enum Parity {
     Yaml(Random),
     /// Random versions and constraints, read and checked by Masterminds/semver and by ours
     Semver(Random),
+    /// Random policies and requests, decided by casbin (in a program built elsewhere) and by ours
+    Rbac(rbac::Args),
 }
 
 /// How much of what is random.
@@ -57,6 +60,7 @@ pub fn run(root: &Path, parity: &Parity) -> anyhow::Result<()> {
         Parity::Jq(args) => jq::run(root, args),
         Parity::Yaml(args) => yaml::run(root, args),
         Parity::Semver(args) => semver::run(root, args),
+        Parity::Rbac(args) => rbac::run(args),
     }
 }
 
