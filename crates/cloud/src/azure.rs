@@ -3,12 +3,14 @@
 //! Main function: [`token`]: workload identity, client secret, or managed identity
 //! (`AAD_LOGIN_METHOD`).
 
-use super::{Env, Grant, Token, read, web};
+use crate::{Env, Grant, Token, read, web};
 
 /// The application id of the AKS server, which is the same in every tenant.
 const SERVER: &str = "6dae42f8-4368-4678-94ff-3960e28e3630";
 const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
+/// # Errors
+/// The text has no secrets.
 pub async fn token(env: &Env) -> Result<Token, String> {
     let server = env
         .get("AAD_SERVER_APPLICATION_ID")

@@ -1,9 +1,9 @@
-//! Tokens for GKE: Google's application default credentials.
+//! Google's application default credentials.
 //!
-//! Main function: [`token`]. A key file (`GOOGLE_APPLICATION_CREDENTIALS`, or `gcloud`'s), else the
-//! metadata server's service account.
+//! Main function: [`token`]. A key file (a setting's, `GOOGLE_APPLICATION_CREDENTIALS`, or
+//! `gcloud`'s), else the metadata server's service account.
 
-use super::{Env, Grant, Token, read, web};
+use crate::{Env, Grant, Token, read, web};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 use rustls::{
@@ -50,10 +50,15 @@ impl Default for Credentials {
     }
 }
 
-pub async fn token(env: &Env) -> Result<Token, String> {
+/// `key_file`: the file that a setting names; empty if none does.
+///
+/// # Errors
+/// The text has no secrets.
+pub async fn token(env: &Env, key_file: &str) -> Result<Token, String> {
     let well_known = env.home(".config/gcloud/application_default_credentials.json");
-    let file = env
-        .get("GOOGLE_APPLICATION_CREDENTIALS")
+    let file = Some(key_file.to_owned())
+        .filter(|file| !file.is_empty())
+        .or_else(|| env.get("GOOGLE_APPLICATION_CREDENTIALS"))
         .or_else(|| Path::new(&well_known).exists().then_some(well_known));
     let Some(file) = file else {
         return of_machine(env).await;

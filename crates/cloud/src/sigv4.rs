@@ -1,15 +1,13 @@
-//! AWS Signature Version 4, as far as STS needs it. Pure: the time is an argument.
+//! AWS Signature Version 4. Pure: the time is an argument. Main type: [`Scope`].
 
-use super::super::web::{escape, form};
+use crate::web::{escape, form};
 use hmac::{Hmac, Mac};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
-/// The signed headers: the host, and the cluster that the token is for.
-const PRESIGNED: &str = "host;x-k8s-aws-id";
 
-/// The signing credentials.
+/// The signing credentials; they have no Debug and no Display.
 #[derive(Clone)]
 pub struct Keys {
     pub id: String,
@@ -21,11 +19,23 @@ pub struct Keys {
 }
 
 /// The scope of a signature.
+#[derive(Clone, Copy)]
 pub struct Scope<'a> {
     pub keys: &'a Keys,
     pub region: &'a str,
-    pub host: &'a str,
+    pub service: &'a str,
     pub now: Timestamp,
+}
+
+/// What is signed of a request. `host` has its port, unless it is the scheme's own; names of headers
+/// are in lower case.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    pub method: &'a str,
+    pub host: &'a str,
+    pub path: &'a str,
+    pub headers: &'a [(&'a str, &'a str)],
+    pub body: &'a [u8],
 }
 
 impl Scope<'_> {
@@ -38,84 +48,77 @@ impl Scope<'_> {
     }
 
     fn name(&self) -> String {
-        format!("{}/{}/sts/aws4_request", self.date(), self.region)
+        let (date, region, service) = (self.date(), self.region, self.service);
+        format!("{date}/{region}/{service}/aws4_request")
     }
 
     fn signature(&self, canonical: &str) -> String {
-        let (time, scope) = (self.time(), self.name());
-        let text = format!(
-            "{ALGORITHM}\n{time}\n{scope}\n{}",
-            hex(&Sha256::digest(canonical))
-        );
+        let canonical = hex(&Sha256::digest(canonical));
+        let text = format!("{ALGORITHM}\n{}\n{}\n{canonical}", self.time(), self.name());
         let mut key = format!("AWS4{}", self.keys.secret).into_bytes();
-        for part in [
-            self.date().as_str(),
-            self.region,
-            "sts",
-            "aws4_request",
-            &text,
-        ] {
+        let date = self.date();
+        for part in [&date, self.region, self.service, "aws4_request", &text] {
             key = mac(&key, part);
         }
         hex(&key)
     }
 
-    /// The query of a presigned `GetCallerIdentity` request: anyone who sends it learns who signed
-    /// it. It is valid for 15 minutes.
-    pub fn presigned(&self, cluster: &str) -> String {
-        let (time, credential) = (self.time(), format!("{}/{}", self.keys.id, self.name()));
-        let mut fields = vec![
-            ("Action", "GetCallerIdentity"),
-            ("Version", "2011-06-15"),
+    /// A request without body and its signature in its query: the fields, then those of the signature.
+    /// Whoever has it can send it, for `seconds`.
+    pub fn presigned(&self, request: Request<'_>, fields: &[(&str, &str)], seconds: u32) -> String {
+        let (time, seconds) = (self.time(), seconds.to_string());
+        let credential = format!("{}/{}", self.keys.id, self.name());
+        let (headers, names) = canonical(request.headers.to_vec(), request.host);
+        let mut fields = fields.to_vec();
+        fields.extend([
             ("X-Amz-Algorithm", ALGORITHM),
             ("X-Amz-Credential", &credential),
             ("X-Amz-Date", &time),
-            // EKS requires it, but nothing enforces it.
-            ("X-Amz-Expires", "60"),
-        ];
-        fields.extend(
-            self.keys
-                .session
-                .as_deref()
-                .map(|token| ("X-Amz-Security-Token", token)),
-        );
-        fields.push(("X-Amz-SignedHeaders", PRESIGNED));
+            ("X-Amz-Expires", &seconds),
+        ]);
+        let session = self.keys.session.as_deref();
+        fields.extend(session.map(|token| ("X-Amz-Security-Token", token)));
+        fields.push(("X-Amz-SignedHeaders", &names));
         let query = form(&fields);
-        let headers = format!("host:{}\nx-k8s-aws-id:{}\n", self.host, cluster.trim());
+        let (method, path) = (request.method, request.path);
+        let body = hex(&Sha256::digest(request.body));
         let signature = self.signature(&format!(
-            "GET\n/\n{query}\n{headers}\n{PRESIGNED}\n{}",
-            hex(&Sha256::digest(""))
+            "{method}\n{path}\n{query}\n{headers}\n{names}\n{body}"
         ));
         format!("{query}&X-Amz-Signature={}", escape(&signature))
     }
 
-    /// The headers that sign a form.
-    pub fn headers(&self, body: &str) -> Vec<(&'static str, String)> {
+    /// The headers that sign a request without a query.
+    pub fn headers(&self, request: Request<'_>) -> Vec<(&'static str, String)> {
         let time = self.time();
-        let mut canonical = format!(
-            "content-type:application/x-www-form-urlencoded\nhost:{}\nx-amz-date:{time}\n",
-            self.host
-        );
-        let mut names = "content-type;host;x-amz-date".to_owned();
-        let mut headers = vec![("x-amz-date", time)];
-        if let Some(token) = &self.keys.session {
-            canonical.push_str(&format!("x-amz-security-token:{token}\n"));
-            names.push_str(";x-amz-security-token");
-            headers.push(("x-amz-security-token", token.clone()));
-        }
-        let signature = self.signature(&format!(
-            "POST\n/\n\n{canonical}\n{names}\n{}",
-            hex(&Sha256::digest(body))
-        ));
+        let mut signed = request.headers.to_vec();
+        signed.push(("x-amz-date", &time));
+        let session = self.keys.session.as_deref();
+        signed.extend(session.map(|token| ("x-amz-security-token", token)));
+        let (headers, names) = canonical(signed, request.host);
+        let (method, path) = (request.method, request.path);
+        let body = hex(&Sha256::digest(request.body));
+        let signature = self.signature(&format!("{method}\n{path}\n\n{headers}\n{names}\n{body}"));
         let credential = format!("{}/{}", self.keys.id, self.name());
-        headers.push((
-            "authorization",
-            format!(
-                "{ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signature}"
-            ),
-        ));
+        let authorization = format!(
+            "{ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signature}"
+        );
+        let mut headers = vec![("x-amz-date", time), ("authorization", authorization)];
+        headers.extend(session.map(|token| ("x-amz-security-token", token.to_owned())));
         headers
     }
+}
+
+/// The lines of headers, with the host, in order, and their names.
+fn canonical<'a>(mut headers: Vec<(&'a str, &'a str)>, host: &'a str) -> (String, String) {
+    headers.push(("host", host));
+    headers.sort_unstable();
+    let names: Vec<&str> = headers.iter().map(|(name, _)| *name).collect();
+    let lines = headers
+        .iter()
+        .map(|(name, value)| format!("{name}:{}\n", value.trim()))
+        .collect();
+    (lines, names.join(";"))
 }
 
 fn mac(key: &[u8], text: &str) -> Vec<u8> {
@@ -131,6 +134,58 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn keys(id: &str, secret: &str, session: Option<&str>) -> Keys {
+        Keys {
+            id: id.to_owned(),
+            secret: secret.to_owned(),
+            session: session.map(str::to_owned),
+            until: None,
+        }
+    }
+
+    /// Two cases of the test suite that AWS publishes.
+    #[test]
+    fn requests_are_signed_as_aws_says() {
+        let keys = keys(
+            "AKIDEXAMPLE",
+            "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+            None,
+        );
+        let scope = Scope {
+            keys: &keys,
+            region: "us-east-1",
+            service: "service",
+            now: "2015-08-30T12:36:00Z".parse().expect("a time"),
+        };
+        for (method, signature) in [
+            (
+                "GET",
+                "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31",
+            ),
+            (
+                "POST",
+                "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b",
+            ),
+        ] {
+            let signed = scope.headers(Request {
+                method,
+                host: "example.amazonaws.com",
+                path: "/",
+                headers: &[],
+                body: b"",
+            });
+            let expected = format!(
+                "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, \
+                 SignedHeaders=host;x-amz-date, Signature={signature}"
+            );
+            let headers = [
+                ("x-amz-date", "20150830T123600Z".to_owned()),
+                ("authorization", expected),
+            ];
+            assert_eq!(signed, headers, "{method}");
+        }
+    }
 
     /// The signatures come from AWS's own Go library (aws-sdk-go-v2, sts 1.45.6) with these keys at
     /// this time.
@@ -151,17 +206,11 @@ mod tests {
                 "ceba0e1628643b16eea335500875a667d8664a68633fd444216d752411ec1300",
             ),
         ] {
-            let session = session.map(str::to_owned);
-            let keys = Keys {
-                id: "AKIDEXAMPLE".into(),
-                secret: "secret/key+1".into(),
-                session: session.clone(),
-                until: None,
-            };
+            let keys = keys("AKIDEXAMPLE", "secret/key+1", session);
             let scope = Scope {
                 keys: &keys,
                 region,
-                host,
+                service: "sts",
                 now: "2026-01-02T03:04:05Z".parse().expect("a time"),
             };
             let token = session
@@ -170,7 +219,15 @@ mod tests {
             let expected = format!(
                 "{beginning}{region}%2Fsts%2Faws4_request&X-Amz-Date=20260102T030405Z&X-Amz-Expires=60{token}&X-Amz-SignedHeaders=host%3Bx-k8s-aws-id&X-Amz-Signature={signature}"
             );
-            assert_eq!(scope.presigned("my cluster"), expected);
+            let request = Request {
+                method: "GET",
+                host,
+                path: "/",
+                headers: &[("x-k8s-aws-id", "my cluster")],
+                body: b"",
+            };
+            let fields = [("Action", "GetCallerIdentity"), ("Version", "2011-06-15")];
+            assert_eq!(scope.presigned(request, &fields, 60), expected);
         }
     }
 }

@@ -1,15 +1,12 @@
 //! Requests to token providers: small, with a time limit and a bounded response.
 
-use super::super::{
-    proxy::Proxy,
-    stack::{self, Versions},
-};
-use http::{Request, Uri, header::CONTENT_TYPE};
-use http_body_util::{BodyExt as _, Limited};
-use kube::Config;
+use http::{Request, header::CONTENT_TYPE};
+use reqwest::{Client, redirect::Policy};
 use serde::de::DeserializeOwned;
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
+/// The type of a form.
+pub const FORM: &str = "application/x-www-form-urlencoded";
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_ANSWER: usize = 1 << 20;
 /// How much of an error response is shown.
@@ -25,54 +22,67 @@ pub async fn send_here(request: Request<Vec<u8>>) -> Result<String, String> {
     exchange(request, true).await
 }
 
+/// The client for servers, with the environment's proxies, or for this machine. Neither follows
+/// redirects: bodies have credentials.
+fn client(here: bool) -> Result<Client, String> {
+    static CLIENTS: [OnceLock<Client>; 2] = [OnceLock::new(), OnceLock::new()];
+    let known = &CLIENTS[usize::from(here)];
+    if let Some(client) = known.get() {
+        return Ok(client.clone());
+    }
+    // An error means that there is one already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder().redirect(Policy::none()).timeout(TIMEOUT);
+    if here {
+        builder = builder.no_proxy();
+    }
+    let client = builder.build().map_err(|e| root_cause(&e))?;
+    Ok(known.get_or_init(|| client).clone())
+}
+
 async fn exchange(request: Request<Vec<u8>>, here: bool) -> Result<String, String> {
-    stack::install_crypto();
-    let (parts, body) = request.into_parts();
-    let (Some(scheme), Some(authority)) = (parts.uri.scheme_str(), parts.uri.authority()) else {
-        return Err(format!("{}: it is not a URL", parts.uri));
+    let (Some(scheme), Some(authority)) = (request.uri().scheme_str(), request.uri().authority())
+    else {
+        return Err(format!("{}: it is not a URL", request.uri()));
     };
     let host = format!("{scheme}://{authority}");
-    let server: Uri = host.parse().map_err(|e| format!("{host}: {e}"))?;
-    let proxy = if here {
-        Proxy::None
-    } else {
-        Proxy::of(&server, None)?
-    };
-    let client = stack::client(&Config::new(server), &proxy, None, Versions::All, &host)
-        .map_err(|e| e.to_string())?;
-    let path = parts
-        .uri
-        .path_and_query()
-        .map_or("/", |p| p.as_str())
-        .to_owned();
-    let mut request = Request::from_parts(parts, kube::client::Body::from(body));
-    *request.uri_mut() = path.parse().map_err(|e| format!("{host}{path}: {e}"))?;
-    let answer = async {
-        let response = client
-            .send(request)
-            .await
-            .map_err(|e| super::super::config::root_cause(&*e))?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), MAX_ANSWER)
-            .collect()
-            .await
-            .map_err(|e| e.to_string())?;
-        let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
-        if status.is_success() {
-            Ok(text)
+    let told = |e: String| format!("{host}: {e}");
+    let request = reqwest::Request::try_from(request).map_err(|e| told(root_cause(&e)))?;
+    answer(client(here)?, request).await.map_err(told)
+}
+
+async fn answer(client: Client, request: reqwest::Request) -> Result<String, String> {
+    let failed = |e: reqwest::Error| {
+        if e.is_timeout() {
+            format!("no answer within {}s", TIMEOUT.as_secs())
         } else {
-            Err(format!(
-                "{status}: {}",
-                text.chars().take(SHOWN).collect::<String>().trim()
-            ))
+            root_cause(&e)
         }
     };
-    let answer = tokio::time::timeout(TIMEOUT, answer)
-        .await
-        .map_err(|_| format!("no answer within {}s", TIMEOUT.as_secs()));
-    answer
-        .and_then(|answer| answer)
-        .map_err(|e| format!("{host}: {e}"))
+    let mut response = client.execute(request).await.map_err(failed)?;
+    let status = response.status();
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        if body.len() + chunk.len() > MAX_ANSWER {
+            return Err("the answer is too long".to_owned());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    let text = String::from_utf8_lossy(&body);
+    if status.is_success() {
+        return Ok(text.into_owned());
+    }
+    let shown: String = text.chars().take(SHOWN).collect();
+    Err(format!("{status}: {}", shown.trim()))
+}
+
+/// The innermost cause; outer ones repeat the URL.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 /// A GET with these headers.
@@ -87,10 +97,9 @@ pub fn post(
     fields: &[(&str, &str)],
 ) -> Result<Request<Vec<u8>>, String> {
     let mut request = request("POST", url, headers, form(fields))?;
-    request.headers_mut().insert(
-        CONTENT_TYPE,
-        http::HeaderValue::from_static("application/x-www-form-urlencoded"),
-    );
+    request
+        .headers_mut()
+        .insert(CONTENT_TYPE, http::HeaderValue::from_static(FORM));
     Ok(request)
 }
 

@@ -7,7 +7,7 @@ use std::{fs, path::Path, process::Command};
 
 /// Imports go only up this list: a crate may import those before it, see
 /// docs/decisions/0019-homes-for-what-comes.md.
-pub const ORDER: [&str; 23] = [
+pub const ORDER: [&str; 24] = [
     "gocompat",
     "apimachinery",
     "kube-schema",
@@ -19,6 +19,7 @@ pub const ORDER: [&str; 23] = [
     "appset",
     "notify",
     "render",
+    "cloud",
     "listen",
     "rpc",
     "cmp",

@@ -1,10 +1,11 @@
 //! Finds the AWS credentials for signing: environment, web identity, profiles, container, instance.
 //! The order is AWS's own.
 
-use super::{
-    super::{Env, read, web},
-    Keys, Scope, Sts,
-    profile::Profiles,
+use super::{Sts, profile::Profiles};
+use crate::{
+    Env, read,
+    sigv4::{Keys, Request, Scope},
+    web,
 };
 use http::Uri;
 use jiff::Timestamp;
@@ -18,7 +19,7 @@ const MACHINE: &str = "http://169.254.169.254";
 /// The default session name.
 const SESSION: &str = "tiphys";
 
-/// `chosen`: the cluster's Secret names the profile, which then takes precedence over the
+/// `chosen`: a setting names the profile, which then takes precedence over the
 /// environment.
 pub async fn keys(
     env: &Env,
@@ -155,10 +156,16 @@ pub async fn assume(sts: &Sts, keys: &Keys, role: &str, session: &str) -> Result
     let scope = Scope {
         keys,
         region: &sts.region,
-        host: &sts.host,
+        service: "sts",
         now: Timestamp::now(),
     };
-    let signed = scope.headers(&web::form(&fields));
+    let signed = scope.headers(Request {
+        method: "POST",
+        host: &sts.host,
+        path: "/",
+        headers: &[("content-type", web::FORM)],
+        body: web::form(&fields).as_bytes(),
+    });
     let headers: Vec<(&str, &str)> = signed
         .iter()
         .map(|(name, value)| (*name, value.as_str()))

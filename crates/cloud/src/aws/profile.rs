@@ -3,7 +3,7 @@
 //! Main type: [`Profiles`]. Sections and keys; keys indented below another key configure other
 //! services and are ignored.
 
-use super::super::{Env, read};
+use crate::{Env, read};
 use std::{collections::BTreeMap, path::Path};
 
 /// The keys of each profile; those in the credentials file take precedence.

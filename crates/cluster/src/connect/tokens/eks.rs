@@ -3,19 +3,19 @@
 //!
 //! Main type: [`Login`], the content of `awsAuthConfig`.
 
-mod chain;
-mod profile;
-mod sigv4;
-
-use super::{Env, Token};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use http::Uri;
 use jiff::{SignedDuration, Timestamp};
-use profile::Profiles;
 use serde::Deserialize;
-use sigv4::{Keys, Scope};
+use tiphys_cloud::{
+    Env, Token, aws,
+    sigv4::{Request, Scope},
+};
 
 const PREFIX: &str = "k8s-aws-v1.";
+/// The header with the cluster that a token is for.
+const CLUSTER: &str = "x-k8s-aws-id";
+/// EKS requires it, but nothing enforces it.
+const EXPIRES: u32 = 60;
 /// A presigned URL is valid for 15 minutes.
 const GOOD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
@@ -27,14 +27,6 @@ pub struct Login {
     #[serde(rename = "roleARN")]
     role_arn: String,
     profile: String,
-}
-
-/// The address of STS.
-struct Sts {
-    region: String,
-    url: String,
-    /// The host name that is signed.
-    host: String,
 }
 
 impl Login {
@@ -68,25 +60,29 @@ impl Login {
     }
 
     pub async fn token(&self, env: &Env) -> Result<Token, String> {
-        let chosen = Some(&self.profile).filter(|p| !p.is_empty());
-        let profiles = Profiles::read(env).await?;
-        let name = chosen
-            .cloned()
-            .or_else(|| env.get("AWS_PROFILE"))
-            .unwrap_or_else(|| "default".to_owned());
-        let sts = Sts::of(env, &profiles, &name)?;
-        let mut keys = chain::keys(env, &profiles, &name, chosen.is_some(), &sts).await?;
-        if !self.role_arn.is_empty() {
-            keys = chain::assume(&sts, &keys, &self.role_arn, "").await?;
-        }
-        let now = Timestamp::now();
-        let query = Scope {
-            keys: &keys,
+        let login = aws::Login {
+            profile: &self.profile,
+            role: &self.role_arn,
+            region: "",
+        };
+        let identity = aws::sign_in(env, login).await?;
+        let (sts, now) = (&identity.sts, Timestamp::now());
+        let scope = Scope {
+            keys: &identity.keys,
             region: &sts.region,
-            host: &sts.host,
+            service: "sts",
             now,
-        }
-        .presigned(&self.cluster_name);
+        };
+        // Whoever sends it learns who signed it, and for which cluster.
+        let request = Request {
+            method: "GET",
+            host: &sts.host,
+            path: "/",
+            headers: &[(CLUSTER, self.cluster_name.trim())],
+            body: b"",
+        };
+        let fields = [("Action", "GetCallerIdentity"), ("Version", "2011-06-15")];
+        let query = scope.presigned(request, &fields, EXPIRES);
         let value = format!(
             "{PREFIX}{}",
             URL_SAFE_NO_PAD.encode(format!("{}/?{query}", sts.url))
@@ -94,45 +90,7 @@ impl Login {
         let until = now + GOOD_FOR;
         Ok(Token {
             value,
-            until: keys.until.map_or(until, |end| end.min(until)),
-        })
-    }
-}
-
-impl Sts {
-    fn of(env: &Env, profiles: &Profiles, profile: &str) -> Result<Self, String> {
-        let region = env
-            .get("AWS_REGION")
-            .or_else(|| env.get("AWS_DEFAULT_REGION"))
-            .or_else(|| profiles.value(profile, "region"));
-        let named = env
-            .get("AWS_ENDPOINT_URL_STS")
-            .or_else(|| env.get("AWS_ENDPOINT_URL"));
-        let url = match (named, &region) {
-            (Some(url), _) => url.trim_end_matches('/').to_owned(),
-            (None, Some(region))
-                if !region
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || c == '-') =>
-            {
-                return Err(format!("there is no region {region:?}"));
-            }
-            (None, Some(region)) if region.starts_with("cn-") => {
-                format!("https://sts.{region}.amazonaws.com.cn")
-            }
-            (None, Some(region)) => format!("https://sts.{region}.amazonaws.com"),
-            (None, None) => "https://sts.amazonaws.com".to_owned(),
-        };
-        let uri: Uri = url.parse().map_err(|e| format!("{url}: {e}"))?;
-        let host = uri
-            .authority()
-            .ok_or_else(|| format!("{url}: it is not a URL"))?
-            .as_str()
-            .to_owned();
-        Ok(Self {
-            region: region.unwrap_or_else(|| "us-east-1".to_owned()),
-            url,
-            host,
+            until: identity.keys.until.map_or(until, |end| end.min(until)),
         })
     }
 }

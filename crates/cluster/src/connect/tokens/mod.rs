@@ -4,16 +4,14 @@
 //! Main type: [`Tokens`]. A token is cached until a minute before it expires. It knows nothing
 //! about its cluster.
 
-mod aws;
-mod azure;
-mod gcp;
-mod web;
+mod eks;
 
 use http::{HeaderValue, Request, header::AUTHORIZATION};
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
+use serde::Deserialize as _;
 use serde_json::Value;
-use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
+use tiphys_cloud::{Env, Token, azure, gcp};
 use tokio::{sync::Mutex, time::Instant};
 use tower::{BoxError, filter::AsyncPredicate};
 
@@ -23,43 +21,11 @@ const PROGRAM: &str = "argocd-k8s-auth";
 const MARGIN: SignedDuration = SignedDuration::from_secs(60);
 /// An error is returned again for this long instead of retrying.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Maximum size of a file with a token, a key or profiles.
-const MAX_FILE: u64 = 1 << 20;
-
-/// A bearer token; it has no Debug and no Display.
-struct Token {
-    value: String,
-    until: Timestamp,
-}
-
 /// The token provider.
 enum Login {
-    Aws(aws::Login),
+    Aws(eks::Login),
     Gcp,
     Azure,
-}
-
-/// The environment, overridden by the cluster's Secret.
-#[derive(Default)]
-struct Env(BTreeMap<String, String>);
-
-impl Env {
-    fn get(&self, name: &str) -> Option<String> {
-        self.0
-            .get(name)
-            .cloned()
-            .or_else(|| std::env::var(name).ok())
-            .filter(|value| !value.is_empty())
-    }
-
-    fn need(&self, name: &str) -> Result<String, String> {
-        self.get(name).ok_or_else(|| format!("{name} is not set"))
-    }
-
-    /// A file below the user's home folder.
-    fn home(&self, path: &str) -> String {
-        format!("{}/{path}", self.get("HOME").unwrap_or_default())
-    }
 }
 
 enum Kept {
@@ -86,7 +52,7 @@ impl Tokens {
 
     /// `awsAuthConfig` of a cluster's Secret.
     pub fn aws(config: &Value) -> Result<Self, String> {
-        let login = aws::Login::deserialize(config).map_err(|e| e.to_string())?;
+        let login = eks::Login::deserialize(config).map_err(|e| e.to_string())?;
         Ok(Self::new(Login::Aws(login), Env::default()))
     }
 
@@ -107,11 +73,12 @@ impl Tokens {
                 .and_then(Value::as_object)
                 .into_iter()
                 .flatten();
-            let env = Env(env
+            let env = env
                 .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-                .collect());
+                .collect();
+            let env = Env::with(env);
             let login = match args.split_first() {
-                Some((&"aws", args)) => Login::Aws(aws::Login::of_args(args)?),
+                Some((&"aws", args)) => Login::Aws(eks::Login::of_args(args)?),
                 Some((&"gcp", [])) => Login::Gcp,
                 Some((&"azure", [])) => Login::Azure,
                 _ => {
@@ -130,7 +97,7 @@ impl Tokens {
                 .token(&self.env)
                 .await
                 .map_err(|e| format!("AWS: {e}")),
-            Login::Gcp => gcp::token(&self.env)
+            Login::Gcp => gcp::token(&self.env, "")
                 .await
                 .map_err(|e| format!("Google Cloud: {e}")),
             Login::Azure => azure::token(&self.env)
@@ -179,48 +146,6 @@ impl<B: Send + 'static> AsyncPredicate<Request<B>> for Bearer {
             let value = tokens.header().await?;
             request.headers_mut().insert(AUTHORIZATION, value);
             Ok(request)
-        })
-    }
-}
-
-/// The content of a file that a setting names.
-async fn read(path: &str) -> Result<String, String> {
-    let wrong = |e: &dyn std::fmt::Display| format!("{path}: {e}");
-    if tokio::fs::metadata(path)
-        .await
-        .map_err(|e| wrong(&e))?
-        .len()
-        > MAX_FILE
-    {
-        return Err(wrong(&"it is too large"));
-    }
-    tokio::fs::read_to_string(path)
-        .await
-        .map(|text| text.trim().to_owned())
-        .map_err(|e| wrong(&e))
-}
-
-/// The response of OAuth servers.
-#[derive(Deserialize)]
-struct Grant {
-    access_token: String,
-    /// Seconds; Azure's metadata service returns them as text.
-    expires_in: Value,
-}
-
-impl Grant {
-    fn token(self) -> Result<Token, String> {
-        let seconds = self
-            .expires_in
-            .as_i64()
-            .or_else(|| self.expires_in.as_str()?.parse().ok());
-        let seconds = seconds.ok_or("the answer does not say how long the token is good")?;
-        let until = Timestamp::now()
-            .checked_add(SignedDuration::from_secs(seconds))
-            .map_err(|e| e.to_string())?;
-        Ok(Token {
-            value: self.access_token,
-            until,
         })
     }
 }

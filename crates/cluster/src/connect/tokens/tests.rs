@@ -74,13 +74,14 @@ fn env(values: &[(&str, &str)]) -> Env {
     let nothing = nothing
         .iter()
         .map(|name| ((*name).to_owned(), String::new()));
-    Env(nothing
+    let values = nothing
         .chain(
             values
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
         )
-        .collect())
+        .collect();
+    Env::with(values)
 }
 
 async fn asked_for(login: Login, values: &[(&str, &str)]) -> Result<Token, String> {
@@ -111,7 +112,7 @@ fn presigned(token: &Token) -> String {
 }
 
 fn aws(config: Value) -> Login {
-    Login::Aws(aws::Login::deserialize(config).expect("valid"))
+    Login::Aws(eks::Login::deserialize(config).expect("valid"))
 }
 
 #[tokio::test]
@@ -424,7 +425,7 @@ async fn argo_cds_program_is_stood_in_for() {
     );
     let args = ["--cluster-name", "c", "--role-arn=r"];
     assert!(
-        aws::Login::of_args(&args).is_ok() && aws::Login::of_args(&["--cluster-name"]).is_err()
+        eks::Login::of_args(&args).is_ok() && eks::Login::of_args(&["--cluster-name"]).is_err()
     );
 }
 
