@@ -78,6 +78,8 @@ pub struct RepoOptions {
     pub plugins: PluginSettings,
     /// The identity for repositories with `useAzureWorkloadIdentity`.
     pub azure_workload: Option<AzureWorkload>,
+    /// What takes precedence over the environment where it says who this process is at AWS.
+    pub cloud: BTreeMap<String, String>,
     /// Concurrent renders; 0 means twice the number of processors.
     pub parallelism: usize,
     /// Evaluate Jsonnet in other processes; `None`: in this one, whose memory it can use up.
@@ -103,6 +105,7 @@ impl Default for RepoOptions {
             ssh_program: "ssh".to_owned(),
             plugins: PluginSettings::default(),
             azure_workload: None,
+            cloud: BTreeMap::new(),
             parallelism: 0,
             isolation: None,
             submodules: true,
@@ -214,7 +217,11 @@ impl Repos {
             Arc::clone(&common),
             Arc::clone(&tokens),
         );
-        let scm = Scm::new(Arc::clone(&common), Arc::clone(&tokens));
+        let scm = Scm::new(
+            Arc::clone(&common),
+            Arc::clone(&tokens),
+            options.cloud.clone(),
+        );
         let lfs = Lfs::new(options.timeout, Arc::clone(&common));
         Self {
             inner: Arc::new(Inner {

@@ -10,7 +10,7 @@ pub enum ScmError {
     NotFound {
         url: String,
         said: String,
-        /// Azure DevOps' name of the error, else empty.
+        /// Azure DevOps' or AWS' name of the error, else empty.
         key: String,
     },
     /// A status that is no answer.

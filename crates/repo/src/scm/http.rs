@@ -26,6 +26,8 @@ use tiphys_api::access::shown_url;
 const MAX_REDIRECTS: usize = 5;
 /// Longest answer to one request.
 const MAX_ANSWER: u64 = 16 << 20;
+/// AWS' names for a rate limit that is used up.
+const THROTTLED: [&str; 2] = ["ThrottlingException", "TooManyRequestsException"];
 /// Longest message of a host in an error.
 const MAX_MESSAGE: usize = 300;
 /// How long a host that refuses requests is left alone: without a time of its own, and at most.
@@ -58,6 +60,13 @@ impl App {
         let token = self.token.lock();
         token.unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// What a POST sends, and how long its answer may take.
+struct Content {
+    headers: HeaderMap,
+    json: String,
+    timeout: Duration,
 }
 
 /// An answer that is no redirect.
@@ -207,10 +216,18 @@ impl<'a> Session<'a> {
         if answer.status == StatusCode::NO_CONTENT {
             return Ok((None, answer.headers));
         }
-        let body = answer.body;
+        let value = self.parsed(url, answer.body).await?;
+        Ok((Some(value), answer.headers))
+    }
+
+    /// The JSON of an answer.
+    pub async fn parsed<T>(&self, url: &Url, body: Vec<u8>) -> Result<T, ScmError>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
         let parsed = blocking(move || Ok(serde_json::from_slice::<T>(&body))).await?;
         // Not the parser's message, which quotes the content.
-        let value = parsed.map_err(|e| {
+        parsed.map_err(|e| {
             let (line, column) = (e.line(), e.column());
             let what = match e.classify() {
                 serde_json::error::Category::Data => "other JSON than its API defines",
@@ -220,18 +237,32 @@ impl<'a> Session<'a> {
                 url,
                 &format!("the answer is {what} (line {line}, column {column})"),
             )
-        })?;
-        Ok((Some(value), answer.headers))
+        })
     }
 
-    /// Sends JSON, and returns the body of the answer. `timeout` replaces the usual one.
+    /// Sends JSON with headers, which may say what type of JSON it is, and returns the body of the
+    /// answer. `timeout` replaces the usual one.
     pub async fn post(
         &self,
         url: &Url,
+        headers: &[(&'static str, String)],
         json: String,
         timeout: Duration,
     ) -> Result<Vec<u8>, ScmError> {
-        let answer = self.ask(Method::POST, url, Some((json, timeout))).await?;
+        let mut content = Content {
+            headers: HeaderMap::new(),
+            json,
+            timeout,
+        };
+        let kind = HeaderValue::from_static("application/json");
+        content.headers.insert(CONTENT_TYPE, kind);
+        for (name, value) in headers {
+            let value = HeaderValue::from_str(value);
+            let mut value = value.map_err(|_| self.wrong(url, "a header has a bad value"))?;
+            value.set_sensitive(true);
+            content.headers.insert(HeaderName::from_static(name), value);
+        }
+        let answer = self.ask(Method::POST, url, Some(&content)).await?;
         Ok(answer.body)
     }
 
@@ -258,21 +289,21 @@ impl<'a> Session<'a> {
         &self,
         method: Method,
         url: &Url,
-        content: Option<(String, Duration)>,
+        content: Option<&Content>,
     ) -> Result<Answer, ScmError> {
         self.permitted()?;
         let mut at = url.clone();
         let mut token = self.app.as_ref().map(App::token);
         let mut may_renew = true;
         for _ in 0..=MAX_REDIRECTS {
-            let with = (content.as_ref(), token.as_ref());
+            let with = (content, token.as_ref());
             let mut answer = self.once(&method, &at, with).await?;
             if answer.status == StatusCode::UNAUTHORIZED
                 && std::mem::take(&mut may_renew)
                 && self.renewed(token.as_ref()).await?
             {
                 token = self.app.as_ref().map(App::token);
-                let with = (content.as_ref(), token.as_ref());
+                let with = (content, token.as_ref());
                 answer = self.once(&method, &at, with).await?;
             }
             let is_followed = method == Method::GET && is_redirect(answer.status);
@@ -292,7 +323,7 @@ impl<'a> Session<'a> {
         &self,
         method: &Method,
         url: &Url,
-        (content, token): (Option<&(String, Duration)>, Option<&Secret>),
+        (content, token): (Option<&Content>, Option<&Secret>),
     ) -> Result<Answer, ScmError> {
         let clients = &self.scm.clients;
         let _share = clients.contact(&self.access, url).await?;
@@ -305,11 +336,11 @@ impl<'a> Session<'a> {
                 request = request.bearer_auth(token.expose());
             }
         }
-        if let Some((json, timeout)) = content {
+        if let Some(content) = content {
             request = request
-                .header(CONTENT_TYPE, "application/json")
-                .timeout(*timeout)
-                .body(json.clone());
+                .headers(content.headers.clone())
+                .timeout(content.timeout)
+                .body(content.json.clone());
         }
         let sent = request.send().await;
         let answer = sent.map_err(|e| match e.is_timeout() {
@@ -343,6 +374,9 @@ impl<'a> Session<'a> {
             return Ok(answer);
         }
         let (said, key) = message(&answer.body);
+        if THROTTLED.contains(&key.as_str()) {
+            return Err(self.limited(&answer.headers));
+        }
         let token = self.app.as_ref().map(App::token);
         let token = token.as_ref().map_or("", |token| token.expose());
         let tells = |secret: &str| !secret.is_empty() && said.contains(secret);
@@ -421,7 +455,7 @@ fn encoded(text: &str) -> String {
         .collect()
 }
 
-/// What a host says about an error, and the name that Azure DevOps gives it.
+/// What a host says about an error, and the name that Azure DevOps or AWS gives it.
 fn message(body: &[u8]) -> (String, String) {
     let json: Value = match body.len() {
         0..=65_536 => serde_json::from_slice(body).unwrap_or_default(),
@@ -441,8 +475,11 @@ fn message(body: &[u8]) -> (String, String) {
         true => line,
         false => format!(": {}", line.chars().take(MAX_MESSAGE).collect::<String>()),
     };
-    let key = json["typeKey"].as_str().unwrap_or_default();
-    (said, key.to_owned())
+    let key = json["typeKey"].as_str().or_else(|| {
+        // With a namespace before it, or without.
+        json["__type"].as_str()?.rsplit('#').next()
+    });
+    (said, key.unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]
@@ -471,6 +508,11 @@ mod tests {
                 r#"{"message": "TF1", "typeKey": "GitItemNotFoundException"}"#,
                 ": TF1",
                 "GitItemNotFoundException",
+            ),
+            (
+                r#"{"__type": "com.amazonaws.codecommit#FolderDoesNotExistException", "message": "no"}"#,
+                ": no",
+                "FolderDoesNotExistException",
             ),
             ("404 page not found", "", ""),
             ("", "", ""),

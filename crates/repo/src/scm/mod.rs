@@ -7,6 +7,7 @@
 mod azure_devops;
 mod bitbucket;
 mod bitbucket_server;
+mod codecommit;
 mod error;
 mod gitea;
 mod github;
@@ -19,10 +20,12 @@ pub use error::ScmError;
 
 use crate::{common::Common, http::Clients, secret::Secret, tokens::Tokens};
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 use tiphys_api::application_set::hosts::{PullRequestGenerator, SCMProviderGenerator};
+use tiphys_cloud::Env;
 
 /// One request.
 const REQUEST: Duration = Duration::from_secs(30);
@@ -111,6 +114,7 @@ pub struct PullRequest {
 pub struct Scm {
     clients: Clients,
     tokens: Arc<Tokens>,
+    aws: codecommit::Identities,
     /// Until when an account is not used, by host and credentials.
     limited: moka::sync::Cache<[u8; 32], (Instant, jiff::Timestamp)>,
 }
@@ -137,8 +141,9 @@ macro_rules! of_host {
         } else if let Some($its) = &settings.bitbucket {
             use bitbucket as $host;
             $call
-        } else if settings.aws_code_commit.is_some() {
-            Err(ScmError::settings("AWS CodeCommit is not supported"))
+        } else if let Some($its) = &settings.aws_code_commit {
+            use codecommit as $host;
+            $call
         } else {
             Err(ScmError::settings(
                 "no SCM provider implementation configured",
@@ -148,7 +153,13 @@ macro_rules! of_host {
 }
 
 impl Scm {
-    pub(crate) fn new(common: Arc<Common>, tokens: Arc<Tokens>) -> Self {
+    /// `cloud`: values that take precedence over the environment where it says who this process is
+    /// at AWS.
+    pub(crate) fn new(
+        common: Arc<Common>,
+        tokens: Arc<Tokens>,
+        cloud: BTreeMap<String, String>,
+    ) -> Self {
         let limited = moka::sync::Cache::builder()
             .max_capacity(ACCOUNTS)
             .time_to_live(http::LONGEST_PAUSE)
@@ -156,6 +167,7 @@ impl Scm {
         Self {
             clients: Clients::new(REQUEST, common, 0).named("argocd-applicationset".to_owned()),
             tokens,
+            aws: codecommit::Identities::new(Env::with(cloud)),
             limited,
         }
     }

@@ -25,14 +25,17 @@ enum Next {
     Unknown,
 }
 
-/// What a listing may still take.
-struct Bounds {
+/// What a listing has taken.
+#[derive(Default)]
+pub(super) struct Bounds {
     pages: usize,
     items: usize,
 }
 
 impl Bounds {
-    fn take(&mut self, session: &Session<'_>, url: &Url, items: usize) -> Result<(), ScmError> {
+    /// # Errors
+    /// If it is too long with this page.
+    pub fn take(&mut self, session: &Session<'_>, url: &Url, items: usize) -> Result<(), ScmError> {
         self.pages += 1;
         self.items += items;
         match self.pages > MOST_PAGES || self.items > MOST_ITEMS {
@@ -58,7 +61,7 @@ impl Session<'_> {
         T: DeserializeOwned + Send + 'static,
     {
         let (mut all, mut number) = (Vec::new(), 1);
-        let mut bounds = Bounds { pages: 0, items: 0 };
+        let mut bounds = Bounds::default();
         let (name, size) = pages.size;
         loop {
             let (sizes, numbers) = (size.to_string(), number.to_string());
@@ -92,7 +95,7 @@ impl Session<'_> {
         P: DeserializeOwned + Send + 'static,
     {
         let (mut all, mut url) = (Vec::new(), first);
-        let mut bounds = Bounds { pages: 0, items: 0 };
+        let mut bounds = Bounds::default();
         loop {
             let (page, _): (P, _) = self.get(&url).await?;
             let (items, next) = split(&url, page)?;

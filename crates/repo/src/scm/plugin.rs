@@ -22,5 +22,5 @@ pub async fn ask(
     let mut session = Session::new(scm, &account, url)?;
     session.header("authorization", &format!("Bearer {}", token.expose()))?;
     let url = Url::parse(url).map_err(|e| ScmError::settings(format!("{url:?}: {e}")))?;
-    session.post(&url, body, timeout.min(LONGEST)).await
+    session.post(&url, &[], body, timeout.min(LONGEST)).await
 }

@@ -390,10 +390,6 @@ async fn azure_devops_names_its_errors() {
 #[tokio::test]
 async fn what_is_not_there_is_refused_by_name() {
     let refused = [
-        (
-            json!({"awsCodeCommit": {}}),
-            "AWS CodeCommit is not supported",
-        ),
         (json!({}), "no SCM provider implementation configured"),
         (
             json!({"azureDevOps": {"organization": "o", "teamProject": "t"}}),

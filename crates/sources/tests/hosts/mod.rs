@@ -1,6 +1,7 @@
 //! Hosts of Git: recorded conversations, and hosts on the loopback interface.
 
 mod answers;
+mod codecommit;
 mod recorded;
 mod server;
 mod table;
