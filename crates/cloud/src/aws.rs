@@ -1,13 +1,18 @@
 //! Credentials at AWS.
 //!
-//! Main function: [`sign_in`]; main type: [`Identity`].
+//! Main function: [`sign_in`]; main types: [`Identity`] and [`Identities`].
 
 mod chain;
 mod profile;
 
-use crate::{Env, sigv4::Keys};
+use crate::{Env, kept::Kept, sigv4::Keys};
 use http::Uri;
+use jiff::{SignedDuration, Timestamp};
 use profile::Profiles;
+use std::sync::Arc;
+
+/// How long keys are kept that have no end of their own.
+const KEPT: SignedDuration = SignedDuration::from_mins(6);
 
 /// How one signs in. What is empty is found as AWS' own libraries find it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +62,40 @@ pub async fn sign_in(env: &Env, login: Login<'_>) -> Result<Identity, String> {
         keys = chain::assume(&sts, &keys, login.role, "").await?;
     }
     Ok(Identity { keys, region, sts })
+}
+
+/// Who this process is at AWS, asked for again shortly before keys end.
+#[derive(Default)]
+pub struct Identities {
+    env: Env,
+    kept: Kept<Identity>,
+}
+
+impl Identities {
+    pub fn new(env: Env) -> Self {
+        Self {
+            env,
+            kept: Kept::default(),
+        }
+    }
+
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// # Errors
+    /// As [`sign_in`].
+    pub async fn of(&self, login: Login<'_>) -> Result<Arc<Identity>, String> {
+        let key = [login.profile, login.role, login.region];
+        if let Some(kept) = self.kept.get(&key, Timestamp::now()) {
+            return Ok(kept);
+        }
+        let identity = sign_in(&self.env, login).await?;
+        let now = Timestamp::now();
+        let own = now + KEPT;
+        let until = identity.keys.until.map_or(own, |until| until.min(own));
+        Ok(self.kept.put(&key, until, now, identity))
+    }
 }
 
 /// The address of a service's API, without a slash at its end. `variable`: the end of the variable

@@ -1,9 +1,9 @@
 //! Google's application default credentials.
 //!
-//! Main function: [`token`]. A key file (a setting's, `GOOGLE_APPLICATION_CREDENTIALS`, or
+//! Main function: [`token`]; main type: [`Tokens`]. A key file (a setting's, `GOOGLE_APPLICATION_CREDENTIALS`, or
 //! `gcloud`'s), else the metadata server's service account.
 
-use crate::{Env, Grant, Token, read, web};
+use crate::{Env, Grant, Token, kept::Kept, read, web};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 use rustls::{
@@ -12,7 +12,7 @@ use rustls::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 const SCOPES: &str =
     "https://www.googleapis.com/auth/cloud-platform https://www.googleapis.com/auth/userinfo.email";
@@ -47,6 +47,26 @@ impl Default for Credentials {
             client_secret: empty(),
             refresh_token: empty(),
         }
+    }
+}
+
+/// Tokens by key file, asked for again shortly before they end.
+#[derive(Default)]
+pub struct Tokens {
+    env: Env,
+    kept: Kept<Token>,
+}
+
+impl Tokens {
+    /// # Errors
+    /// As [`token`].
+    pub async fn of(&self, key_file: &str) -> Result<Arc<Token>, String> {
+        if let Some(kept) = self.kept.get(&[key_file], Timestamp::now()) {
+            return Ok(kept);
+        }
+        let token = token(&self.env, key_file).await?;
+        let until = token.until;
+        Ok(self.kept.put(&[key_file], until, Timestamp::now(), token))
     }
 }
 

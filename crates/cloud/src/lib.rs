@@ -1,13 +1,14 @@
 //! Who this process is at a cloud provider: its keys at AWS, its tokens at Google Cloud and Azure,
 //! and signatures of requests to AWS.
 //!
-//! Main functions: [`aws::sign_in`], [`gcp::token`] and [`azure::token`]; main type:
-//! [`sigv4::Scope`]. Each looks where the provider's own libraries look: the environment ([`Env`]),
+//! Main functions: [`aws::sign_in`], [`gcp::token`] and [`azure::token`]; main types:
+//! [`aws::Identities`] and [`gcp::Tokens`], which keep what they were given, and [`sigv4::Scope`]. Each looks where the provider's own libraries look: the environment ([`Env`]),
 //! files, and the machine's metadata service. It must not know what tokens and signatures are for.
 
 pub mod aws;
 pub mod azure;
 pub mod gcp;
+mod kept;
 pub mod sigv4;
 mod web;
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 use tiphys_gocompat::expr::Clock;
-use tiphys_notify::send::{Mail, Request, Response, Threads, Transport, World, deliver};
+use tiphys_notify::send::{Mail, Published, Request, Response, Threads, Transport, World, deliver};
 use tiphys_notify::{
     CommitMetadata, Config, ConfigSource, Destination, Event, Ledger, Lookup, Outcome, Subject,
     Unavailable, destinations, evaluate,
@@ -65,6 +65,10 @@ impl Transport for Always {
 
     fn mail(&mut self, _: &Mail) -> Result<(), String> {
         Err("connection refused".into())
+    }
+
+    fn publish(&mut self, _: &Published) -> Result<(), String> {
+        Err("no messages".into())
     }
 
     fn wait(&mut self, _: Duration) {}

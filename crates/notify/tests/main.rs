@@ -4,5 +4,6 @@
 mod awssqs;
 mod broken;
 mod catalog;
+mod messages;
 mod recorded;
 mod slack;

@@ -4,7 +4,7 @@ use crate::broken::{load, random, subject};
 use serde_json::{Value, json};
 use std::{collections::VecDeque, time::Duration};
 use tiphys_gocompat::yaml;
-use tiphys_notify::send::{Mail, Request, Response, Threads, Transport, World, deliver};
+use tiphys_notify::send::{Mail, Published, Request, Response, Threads, Transport, World, deliver};
 use tiphys_notify::{Destination, Outcome};
 
 /// Answers as it is told to, and then that all is well: channel C1, and t1, t2 … for posts.
@@ -46,6 +46,10 @@ impl Transport for Slack {
 
     fn mail(&mut self, _: &Mail) -> Result<(), String> {
         Err("no mails".into())
+    }
+
+    fn publish(&mut self, _: &Published) -> Result<(), String> {
+        Err("no messages".into())
     }
 
     fn wait(&mut self, time: Duration) {

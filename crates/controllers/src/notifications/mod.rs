@@ -10,6 +10,7 @@ mod feeds;
 mod lookup;
 mod mail;
 mod metrics;
+mod nats;
 mod reconcile;
 mod settings;
 mod transport;

@@ -1,11 +1,17 @@
-//! Requests over HTTP.
+//! Requests over HTTP, signed for whom they say.
 //!
 //! Main type: [`Link`].
 
-use super::mail;
-use reqwest::{Client, Method, redirect::Policy};
+use super::{mail, nats};
+use jiff::Timestamp;
+use reqwest::{Client, Method, Url, header::HeaderValue, redirect::Policy};
 use std::{sync::Arc, time::Duration};
-use tiphys_notify::send::{Mail, Request, Response, Transport};
+use tiphys_cloud::{
+    aws::{self, Identities},
+    gcp,
+    sigv4::{self, Keys, Scope},
+};
+use tiphys_notify::send::{Mail, Published, Request, Response, Signer, Transport};
 use tokio::runtime::Handle;
 
 /// Most of an answer that is read.
@@ -23,6 +29,8 @@ pub struct LinkError(#[from] reqwest::Error);
 pub struct Link {
     careful: Arc<Client>,
     careless: Arc<Client>,
+    aws: Arc<Identities>,
+    google: Arc<gcp::Tokens>,
 }
 
 impl Link {
@@ -41,6 +49,8 @@ impl Link {
         Ok(Self {
             careful: Arc::new(builder().build()?),
             careless: Arc::new(careless.build()?),
+            aws: Arc::default(),
+            google: Arc::default(),
         })
     }
 
@@ -49,6 +59,44 @@ impl Link {
         Waiting {
             link: self.clone(),
             runtime,
+        }
+    }
+
+    /// The headers that tell whom a request is from.
+    async fn signature(&self, request: &Request) -> Result<Vec<(&'static str, String)>, String> {
+        match &request.signer {
+            Signer::None => Ok(Vec::new()),
+            Signer::Aws {
+                region,
+                service,
+                keys: Some((id, secret)),
+            } => {
+                let keys = Keys {
+                    id: id.clone(),
+                    secret: secret.clone(),
+                    session: None,
+                    until: None,
+                };
+                scoped(request, (&keys, region, service), Timestamp::now())
+            }
+            Signer::Aws {
+                region,
+                service,
+                keys: None,
+            } => {
+                let login = aws::Login {
+                    region,
+                    ..aws::Login::default()
+                };
+                let identity = self.aws.of(login).await.map_err(|e| format!("AWS: {e}"))?;
+                let of = (&identity.keys, region.as_str(), *service);
+                scoped(request, of, Timestamp::now())
+            }
+            Signer::Google { key_file } => {
+                let token = self.google.of(key_file).await;
+                let token = token.map_err(|e| format!("Google Cloud: {e}"))?;
+                Ok(vec![("authorization", format!("Bearer {}", token.value))])
+            }
         }
     }
 
@@ -69,6 +117,12 @@ impl Link {
         for (name, value) in &request.headers {
             built = built.header(name, value);
         }
+        for (name, value) in self.signature(request).await? {
+            let value = HeaderValue::try_from(value);
+            let mut value = value.map_err(|_| format!("the header {name} has a bad value"))?;
+            value.set_sensitive(true);
+            built = built.header(name, value);
+        }
         let mut answer = built.send().await.map_err(told)?;
         let retry_after = answer.headers().get(reqwest::header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
@@ -86,6 +140,39 @@ impl Link {
             retry_after: retry_after.map(Duration::from_secs),
         })
     }
+}
+
+/// What is signed of a request by AWS' rules: that its URL has no query is for its sender to see to.
+fn scoped(
+    request: &Request,
+    (keys, region, service): (&Keys, &str, &str),
+    now: Timestamp,
+) -> Result<Vec<(&'static str, String)>, String> {
+    // As it is sent.
+    let url = Url::parse(&request.url).map_err(|_| "the URL cannot be read".to_owned())?;
+    let host = url.host_str().unwrap_or_default();
+    let host = url
+        .port()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    let headers: Vec<(String, &str)> = request
+        .headers
+        .iter()
+        .map(|(name, value)| (name.to_lowercase(), value.as_str()))
+        .collect();
+    let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+    let scope = Scope {
+        keys,
+        region,
+        service,
+        now,
+    };
+    Ok(scope.headers(sigv4::Request {
+        method: &request.method,
+        host: &host,
+        path: url.path(),
+        headers: &headers,
+        body: &request.body,
+    }))
 }
 
 /// An error with its causes.
@@ -115,7 +202,117 @@ impl Transport for Waiting {
         mail::send(mail, jiff::Timestamp::now())
     }
 
+    fn publish(&mut self, message: &Published) -> Result<(), String> {
+        self.runtime.block_on(nats::publish(message))
+    }
+
     fn wait(&mut self, time: Duration) {
         self.runtime.block_on(tokio::time::sleep(time));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{io::AsyncReadExt as _, io::AsyncWriteExt as _, net::TcpListener};
+
+    fn request(url: &str, signer: Signer) -> Request {
+        Request {
+            method: "POST".to_owned(),
+            url: url.to_owned(),
+            headers: vec![
+                ("Content-Type".into(), "application/x-amz-json-1.0".into()),
+                ("X-Amz-Target".into(), "AmazonSQS.GetQueueUrl".into()),
+            ],
+            body: b"{\"QueueName\":\"q\"}".to_vec(),
+            signer,
+            insecure: false,
+            timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// The signature was computed by another program from the rules that AWS publishes.
+    #[test]
+    fn the_signature_covers_the_request() {
+        let keys = Keys {
+            id: "AKID".into(),
+            secret: "s3cret".into(),
+            session: None,
+            until: None,
+        };
+        let now = "2026-01-02T03:04:05Z".parse().expect("a time");
+        let request = request("https://sqs.eu-west-1.amazonaws.com/", Signer::None);
+        let headers = scoped(&request, (&keys, "eu-west-1", "sqs"), now).expect("headers");
+        let authorization = "AWS4-HMAC-SHA256 Credential=AKID/20260102/eu-west-1/sqs/aws4_request, \
+            SignedHeaders=content-type;host;x-amz-date;x-amz-target, \
+            Signature=89054476e7c62054b3a0016f5c2df3e4265dd1ef80aed112ce2031a52ffb7a12";
+        let expected = [
+            ("x-amz-date", "20260102T030405Z".to_owned()),
+            ("authorization", authorization.to_owned()),
+        ];
+        assert_eq!(headers, expected);
+    }
+
+    /// A server that answers every request with the token of an OAuth server, and what it was sent.
+    async fn server() -> (String, tokio::task::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let task = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            while asked.len() < 3 {
+                let (mut stream, _) = listener.accept().await.expect("a client");
+                let mut text = vec![0; 8192];
+                let read = stream.read(&mut text).await.expect("a request");
+                asked.push(String::from_utf8_lossy(&text[..read]).to_lowercase());
+                let body = r#"{"access_token": "granted", "expires_in": 3600}"#;
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                stream.write_all(answer.as_bytes()).await.expect("sent");
+            }
+            asked
+        });
+        (url, task)
+    }
+
+    #[tokio::test]
+    async fn a_key_file_gives_one_token_for_many_messages() {
+        let (url, task) = server().await;
+        let file = std::env::temp_dir().join(format!("tiphys-pubsub-{}", std::process::id()));
+        let user = serde_json::json!({
+            "type": "authorized_user", "client_id": "c", "client_secret": "s",
+            "refresh_token": "r", "token_uri": format!("{url}/token"),
+        });
+        std::fs::write(&file, user.to_string()).expect("written");
+        let signer = Signer::Google {
+            key_file: file.to_str().expect("a path").to_owned(),
+        };
+        let link = Link::new().expect("a link");
+        for _ in 0..2 {
+            let request = request(&format!("{url}/publish"), signer.clone());
+            assert_eq!(link.send(&request).await.expect("an answer").status, 200);
+        }
+        let asked = task.await.expect("asked");
+        assert!(asked[0].starts_with("post /token "), "{}", asked[0]);
+        for sent in &asked[1..] {
+            assert!(sent.starts_with("post /publish "), "{sent}");
+            assert!(sent.contains("authorization: bearer granted\r\n"), "{sent}");
+        }
+        std::fs::remove_file(file).expect("removed");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_signed_is_not_sent() {
+        let link = Link::new().expect("a link");
+        let signer = Signer::Google {
+            key_file: "/nonexistent/key.json".to_owned(),
+        };
+        let failed = link.send(&request("http://127.0.0.1:1/", signer)).await;
+        let told = failed.expect_err("no key");
+        assert!(
+            told.starts_with("Google Cloud: /nonexistent/key.json: "),
+            "{told}"
+        );
     }
 }

@@ -1,7 +1,6 @@
 //! Amazon SQS: a message in a queue.
 
-use super::http::{Request, succeed};
-use super::sigv4::Signer;
+use super::http::{Request, Signer, succeed};
 use super::{Sent, World, config, upstream};
 use crate::{Destination, Notification, Service};
 use serde_json::{Value as Json, json};
@@ -17,9 +16,11 @@ pub(super) fn send(
     world: &mut World<'_>,
 ) -> Sent {
     let (key, secret) = (service.text("key"), service.text("secret"));
-    if key.is_empty() || secret.is_empty() {
-        return config("key and secret are missing: this program has no credentials of its own");
-    }
+    let keys = match (key.is_empty(), secret.is_empty()) {
+        (true, true) => None,
+        (false, false) => Some((key.to_owned(), secret.to_owned())),
+        _ => return config("key and secret belong together: one of them is missing"),
+    };
     let region = service.text("region");
     if region.is_empty() {
         return config("region is missing");
@@ -28,27 +29,19 @@ pub(super) fn send(
         "" => format!("https://sqs.{region}.amazonaws.com/"),
         own => own.to_owned(),
     };
-    let Ok(url) = Url::parse(endpoint.as_bytes()) else {
+    if Url::parse(endpoint.as_bytes()).is_err() {
         return config("endpointUrl is not a URL");
-    };
-    let host = String::from_utf8_lossy(&url.host).into_owned();
-    let path = match String::from_utf8_lossy(&url.path).as_ref() {
-        "" => "/".to_owned(),
-        own => own.to_owned(),
-    };
-    let signer = Signer {
-        id: key,
-        secret,
-        region,
-        service: "sqs",
-        now: world.now,
-    };
+    }
     let mut ask = |action: &str, body: &Json| {
         let request = Request::post(&endpoint)
             .header("Content-Type", "application/x-amz-json-1.0")
             .header("X-Amz-Target", format!("AmazonSQS.{action}"))
-            .body(json::to_string(body));
-        let request = signer.signed(request, &host, &path);
+            .body(json::to_string(body))
+            .signed_by(Signer::Aws {
+                region: region.to_owned(),
+                service: "sqs",
+                keys: keys.clone(),
+            });
         succeed(world.transport, &request)
     };
     let name = match to.recipient.as_str() {

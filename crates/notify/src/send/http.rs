@@ -1,12 +1,27 @@
 //! Requests and how they are carried.
 //!
-//! Main types: [`Request`] and [`Transport`].
+//! Main types: [`Request`], which may have a [`Signer`], and [`Transport`].
 
-use super::{Mail, SendError, upstream};
+use super::{Mail, Published, SendError, upstream};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value as Json;
 use std::time::Duration;
 use tiphys_gocompat::{json, url::Url};
+
+/// Whom the transport signs a request for, just before it is sent. Its secrets are not printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum Signer {
+    #[default]
+    None,
+    /// By AWS Signature Version 4. Without keys: those of the process.
+    Aws {
+        region: String,
+        service: &'static str,
+        keys: Option<(String, String)>,
+    },
+    /// With the token of a service account: that of a key file, or, if it is empty, of the process.
+    Google { key_file: String },
+}
 
 /// An HTTP request.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,6 +30,7 @@ pub struct Request {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    pub signer: Signer,
     /// Whether any certificate is taken.
     pub insecure: bool,
     /// After this time it has failed.
@@ -30,10 +46,12 @@ pub struct Response {
     pub retry_after: Option<Duration>,
 }
 
-/// Carries requests and mails.
+/// Carries requests, mails and messages.
 pub trait Transport {
+    /// Signs a request for whom it says, and sends it.
+    ///
     /// # Errors
-    /// If there is no answer. The text has no secrets: neither path nor query of the URL.
+    /// If it cannot be signed or there is no answer. The text has no secrets: neither path nor query of the URL.
     fn exchange(&mut self, request: &Request) -> Result<Response, String>;
 
     /// Hands a mail over to its server.
@@ -41,6 +59,12 @@ pub trait Transport {
     /// # Errors
     /// If the server did not take it.
     fn mail(&mut self, mail: &Mail) -> Result<(), String>;
+
+    /// Hands a message over to a NATS server.
+    ///
+    /// # Errors
+    /// If the server did not take it. The text has no secrets.
+    fn publish(&mut self, message: &Published) -> Result<(), String>;
 
     /// Waits between two attempts.
     fn wait(&mut self, time: Duration);
@@ -56,6 +80,7 @@ impl Request {
             url: url.into(),
             headers: Vec::new(),
             body: Vec::new(),
+            signer: Signer::None,
             insecure: false,
             timeout: TIMEOUT,
         }
@@ -91,6 +116,11 @@ impl Request {
 
     pub(super) fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
+        self
+    }
+
+    pub(super) fn signed_by(mut self, signer: Signer) -> Self {
+        self.signer = signer;
         self
     }
 

@@ -6,15 +6,16 @@
 mod alertmanager;
 mod awssqs;
 mod email;
+mod gcppubsub;
 pub(crate) mod github;
 mod googlechat;
 mod http;
+mod nats;
 mod newrelic;
 mod opsgenie;
 mod pagerduty;
 mod pushover;
 mod rocketchat;
-mod sigv4;
 mod simple;
 mod slack;
 mod teams;
@@ -24,7 +25,8 @@ mod webhook;
 
 pub use email::Mail;
 pub(crate) use http::query_escape;
-pub use http::{Request, Response, Transport};
+pub use http::{Request, Response, Signer, Transport};
+pub use nats::Published;
 pub use slack::Threads;
 
 use crate::{Config, Destination, Notification, Outcome, Service, Subject};
@@ -95,6 +97,8 @@ pub fn send(
         "pushover" => pushover::send(service, notification, to, world),
         "github" => github::send(service, notification, world),
         "awssqs" => awssqs::send(service, notification, to, world),
+        "gcppubsub" => gcppubsub::send(service, notification, to, world),
+        "nats" => nats::send(service, notification, to, world),
         other => config(format!("notifications of type {other} can not be sent yet")),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use std::{collections::BTreeMap, time::Duration};
 use tiphys_gocompat::url::Url;
-use tiphys_notify::send::{Mail, Request, Response, Transport};
+use tiphys_notify::send::{Mail, Published, Request, Response, Transport};
 
 #[derive(Default)]
 pub struct Recorder {
@@ -53,6 +53,10 @@ impl Transport for Recorder {
         }
         self.mails.push(told);
         Ok(())
+    }
+
+    fn publish(&mut self, _: &Published) -> Result<(), String> {
+        Err("no messages".into())
     }
 
     fn wait(&mut self, _: Duration) {}

@@ -8,16 +8,12 @@ use super::{
     http::Session, pages::Bounds,
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::application_set::hosts::SCMProviderGeneratorAWSCodeCommit;
 use tiphys_cloud::{
-    Env,
     aws::{self, Identity},
     sigv4::{Request, Scope},
 };
@@ -28,53 +24,6 @@ const TAGGING: &str = "ResourceGroupsTaggingAPI_20170126";
 const NO_FOLDER: &str = "FolderDoesNotExistException";
 const HTTPS: &str = "https://git-codecommit.";
 const FIPS: &str = "https://git-codecommit-fips.";
-/// How long keys are used that have no end of their own, and how long before their end others are
-/// asked for.
-const KEPT: SignedDuration = SignedDuration::from_mins(5);
-const MARGIN: SignedDuration = SignedDuration::from_mins(1);
-
-/// Who this process is at AWS, by role and region.
-pub struct Identities {
-    env: Env,
-    known: Mutex<BTreeMap<(String, String), Known>>,
-}
-
-type Known = (Timestamp, Arc<Identity>);
-
-impl Identities {
-    pub fn new(env: Env) -> Self {
-        Self {
-            env,
-            known: Mutex::default(),
-        }
-    }
-
-    async fn of(&self, role: &str, region: &str) -> Result<Arc<Identity>, ScmError> {
-        let (key, now) = ((role.to_owned(), region.to_owned()), Timestamp::now());
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known().get(&key).cloned();
-        if let Some((until, identity)) = found
-            && now < until
-        {
-            return Ok(identity);
-        }
-        let login = aws::Login {
-            profile: "",
-            role,
-            region,
-        };
-        let identity = aws::sign_in(&self.env, login).await;
-        let identity = identity.map_err(|e| ScmError::settings(format!("AWS: {e}")))?;
-        let (identity, own) = (Arc::new(identity), now + KEPT);
-        let end = identity.keys.until.map(|until| until - MARGIN);
-        let until = end.map_or(own, |end| end.min(own));
-        let mut known = known();
-        known.retain(|_, (until, _)| now < *until);
-        known.insert(key, (until, Arc::clone(&identity)));
-        Ok(identity)
-    }
-}
-
 /// One of AWS' APIs.
 struct Api<'a> {
     session: Session<'a>,
@@ -94,12 +43,18 @@ pub async fn session<'a>(
     account: &Account,
     settings: &SCMProviderGeneratorAWSCodeCommit,
 ) -> Result<Apis<'a>, ScmError> {
-    let identity = scm.aws.of(&settings.role, &settings.region).await?;
+    let login = aws::Login {
+        profile: "",
+        role: &settings.role,
+        region: &settings.region,
+    };
+    let identity = scm.aws.of(login).await;
+    let identity = identity.map_err(|e| ScmError::settings(format!("AWS: {e}")))?;
     let region = identity.region.clone().ok_or_else(|| {
         ScmError::settings("awsCodeCommit: there is no region: neither `region` nor AWS_REGION")
     })?;
     let api = |variable: &str, service: &'static str, target: &'static str| {
-        let url = aws::endpoint(&scm.aws.env, variable, service, &region);
+        let url = aws::endpoint(scm.aws.env(), variable, service, &region);
         let url = url.map_err(|e| ScmError::settings(format!("awsCodeCommit: {e}")))?;
         Ok::<_, ScmError>(Api {
             session: Session::new(scm, account, &url)?,

@@ -25,7 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tiphys_api::application_set::hosts::{PullRequestGenerator, SCMProviderGenerator};
-use tiphys_cloud::Env;
+use tiphys_cloud::{Env, aws::Identities};
 
 /// One request.
 const REQUEST: Duration = Duration::from_secs(30);
@@ -114,7 +114,7 @@ pub struct PullRequest {
 pub struct Scm {
     clients: Clients,
     tokens: Arc<Tokens>,
-    aws: codecommit::Identities,
+    aws: Identities,
     /// Until when an account is not used, by host and credentials.
     limited: moka::sync::Cache<[u8; 32], (Instant, jiff::Timestamp)>,
 }
@@ -167,7 +167,7 @@ impl Scm {
         Self {
             clients: Clients::new(REQUEST, common, 0).named("argocd-applicationset".to_owned()),
             tokens,
-            aws: codecommit::Identities::new(Env::with(cloud)),
+            aws: Identities::new(Env::with(cloud)),
             limited,
         }
     }
