@@ -6,7 +6,7 @@ mod issues;
 mod progress;
 
 pub use issues::Issues;
-pub use progress::{Wanted, advance, observe, stored};
+pub use progress::{Wanted, advance, at_once, observe, stored};
 
 use crate::reconcile::{Condition, Ignored};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,9 @@ use super::{HEALTHY, PENDING, Steps, disable_automated, steps_of};
 use crate::reconcile::{Ignored, specs_equivalent};
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::Application;
-use tiphys_api::application_set::{ApplicationSet, ApplicationSetApplicationStatus};
+use tiphys_api::application_set::{
+    ApplicationSet, ApplicationSetApplicationStatus, ApplicationSetRolloutStep,
+};
 use tiphys_api::meta::{IntOrString, Time};
 use tiphys_api::status::ComparedTo;
 
@@ -223,16 +225,8 @@ pub fn advance(
         let Some(of_step) = steps.get(index) else {
             continue;
         };
-        let below = match &of_step.max_update {
-            None => true,
-            Some(max) => {
-                let most = most(max, total[index]).unwrap_or_else(|| {
-                    issues.invalid_max_update(index, &max.str_val);
-                    1
-                });
-                updating[index] < most
-            }
-        };
+        let most = at_once(of_step, total[index], index, issues);
+        let below = most.is_none_or(|most| updating[index] < most);
         if status.status == WAITING && below && allowed.contains(&status.application) {
             status.last_transition_time = Some(now);
             status.status = PENDING.into();
@@ -244,6 +238,21 @@ pub fn advance(
         advanced.push(status);
     }
     advanced
+}
+
+/// How many of the Applications of a step, of which there are `total`, are synced at a time; `None`:
+/// all. A limit that cannot be read is an issue of the step with this index, and stands for one.
+pub fn at_once(
+    step: &ApplicationSetRolloutStep,
+    total: i64,
+    index: usize,
+    issues: &mut Issues,
+) -> Option<i64> {
+    let max = step.max_update.as_ref()?;
+    Some(most(max, total).unwrap_or_else(|| {
+        issues.invalid_max_update(index, &max.str_val);
+        1
+    }))
 }
 
 /// The number that `maxUpdate` stands for; `None` if it is neither a number nor a percentage.

@@ -2,6 +2,7 @@
 
 mod plan;
 mod restore;
+mod rollout;
 mod wait;
 
 use super::{

@@ -2,7 +2,7 @@
 //!
 //! The server generates; what follows from that is decided here as the controller does it.
 
-use super::{GENERATE, get, qualified, sets, split};
+use super::{GENERATE, get, qualified, rollout::Rollout, sets, split};
 use crate::{
     client::{Client, ConnectArgs, Failure},
     commands::{app, connect},
@@ -60,8 +60,11 @@ impl PlanCommand {
             policy: self.policy,
             ..Settings::default()
         };
-        let (plan, live) = planned(&client, &set, &settings).await?;
-        let report = Report::new(&set, &plan, &live);
+        let (plan, live, rollout) = planned(&client, &set, &settings).await?;
+        let report = Report {
+            rollout,
+            ..Report::new(&set, &plan, &live)
+        };
         output::print(&match self.output.as_str() {
             "name" => report.names(),
             "wide" | "" => report.text()?,
@@ -103,12 +106,13 @@ impl PlanCommand {
     }
 }
 
-/// What the controller would do now, and the Applications of the set's namespace.
+/// What the controller would do now, the Applications of the set's namespace, and in which order it
+/// would sync those of the set.
 async fn planned(
     client: &Client,
     set: &ApplicationSet,
     settings: &Settings,
-) -> Result<(Plan, Vec<Application>), Failure> {
+) -> Result<(Plan, Vec<Application>, Option<Rollout>), Failure> {
     let request = ApplicationSetGenerateRequest {
         application_set: Some(set.clone()),
     };
@@ -142,7 +146,8 @@ async fn planned(
     };
     let now = Timestamp::now().into();
     let plan = plan(set, Ok(&generated.applications), &existing, settings, now);
-    Ok((plan, live))
+    let rollout = Rollout::of(set, &generated.applications);
+    Ok((plan, live, rollout))
 }
 
 /// A change of an Application: its fields before and after.
@@ -172,6 +177,8 @@ struct Report {
     held_create: Vec<String>,
     /// Why something would not be done.
     problems: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollout: Option<Rollout>,
 }
 
 impl Report {
@@ -184,6 +191,7 @@ impl Report {
             held: Vec::new(),
             held_create: Vec::new(),
             problems: plan.refused.values().cloned().collect(),
+            rollout: None,
         };
         for change in plan.writes.iter().chain(&plan.deletes) {
             match change {
@@ -257,6 +265,8 @@ impl Report {
             out += &format!("\n===== {} ======\n", update.name);
             out += &app::diff::difference(&update.before, &update.after)?;
         }
+        let rollout = self.rollout.as_ref().filter(|_| !rows.is_empty());
+        out += &rollout.map(Rollout::text).unwrap_or_default();
         for problem in &self.problems {
             out += &format!("\n{problem}\n");
         }
