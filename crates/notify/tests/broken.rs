@@ -22,6 +22,11 @@ impl Lookup for Nothing {
 }
 
 pub fn load(entries: &[(&str, &str)]) -> Config {
+    of(entries, false)
+}
+
+/// The configuration of a namespace of Applications with `self_service`.
+pub fn of(entries: &[(&str, &str)], self_service: bool) -> Config {
     let config_map: BTreeMap<String, String> = entries
         .iter()
         .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
@@ -31,7 +36,7 @@ pub fn load(entries: &[(&str, &str)]) -> Config {
         namespace: "argocd",
         config_map: &config_map,
         secret: &secret,
-        self_service: false,
+        self_service,
     })
 }
 

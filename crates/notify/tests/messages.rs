@@ -1,6 +1,6 @@
 //! Messages for Pub/Sub and NATS: what is sent for which configuration.
 
-use crate::broken::{load, random, subject};
+use crate::broken::{of, random, subject};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tiphys_notify::send::{
@@ -49,10 +49,22 @@ fn sent(
     recipient: &str,
     status: u16,
 ) -> (Outcome, Services) {
-    let config = load(&[
-        (&format!("service.{kind}"), service),
+    sent_by(false, kind, (service, template), recipient, status)
+}
+
+/// By the configuration of a namespace with `self_service`.
+fn sent_by(
+    self_service: bool,
+    kind: &str,
+    (service, template): (&str, &str),
+    recipient: &str,
+    status: u16,
+) -> (Outcome, Services) {
+    let entries = [
+        (&*format!("service.{kind}"), service),
         ("template.t", template),
-    ]);
+    ];
+    let config = of(&entries, self_service);
     let app = json!({"metadata": {"name": "shop"}});
     let subject = subject(&config, &app);
     let mut services = Services {
@@ -203,5 +215,37 @@ fn what_cannot_be_sent_is_told_without_secrets() {
             asked,
             "{service}"
         );
+    }
+}
+
+/// Those who configure a namespace send as themselves only.
+#[test]
+fn a_namespace_does_not_send_as_the_controller() {
+    let keys = "region: r\nqueue: q\nkey: a\nsecret: b";
+    for (kind, service, is_refused) in [
+        ("awssqs", "region: r\nqueue: q", true),
+        ("awssqs", keys, false),
+        ("gcppubsub", "project: p\ntopic: t", true),
+        (
+            "gcppubsub",
+            "project: p\ntopic: t\nkeyFile: /keys/a.json",
+            true,
+        ),
+        ("nats", "url: nats://nats", false),
+    ] {
+        for self_service in [true, false] {
+            let (outcome, services) = sent_by(self_service, kind, (service, TEMPLATE), "s", 200);
+            let asked = services.requests.len() + services.messages.len();
+            if self_service && is_refused {
+                let Outcome::Failed(problem) = outcome else {
+                    panic!("{service}: {outcome:?}");
+                };
+                let told = "the configuration of a namespace cannot send as the controller";
+                assert!(problem.starts_with(told), "{problem}");
+                assert_eq!(asked, 0, "{service}");
+            } else {
+                assert!(asked > 0, "{kind} {service} {self_service}");
+            }
+        }
     }
 }

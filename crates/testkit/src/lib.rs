@@ -12,6 +12,7 @@ mod control_plane;
 pub mod differential;
 pub mod docker_registry;
 mod gpg;
+pub mod nats_server;
 pub mod postgres;
 mod program;
 pub mod redis;

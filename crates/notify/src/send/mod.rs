@@ -103,6 +103,16 @@ pub fn send(
     }
 }
 
+/// Whether messages are signed with what only this process has: its identity at a cloud provider,
+/// or a file. Those who configure a namespace may not use it.
+fn is_of_process(service: &Service) -> bool {
+    match service.kind() {
+        "awssqs" => service.text("key").is_empty() && service.text("secret").is_empty(),
+        "gcppubsub" => true,
+        _ => false,
+    }
+}
+
 /// Renders templates for a destination and sends the notification.
 pub fn deliver(
     subject: &Subject<'_>,
@@ -122,6 +132,12 @@ pub fn deliver(
             ));
         }
     };
+    if config.key_namespace().is_some() && is_of_process(service) {
+        return Outcome::Failed(format!(
+            "the configuration of a namespace cannot send as the controller: {} needs keys of its own",
+            service.kind()
+        ));
+    }
     let notification = match Notification::render(subject, templates, to, random) {
         Ok(notification) => notification,
         Err(error) => return Outcome::Failed(error.to_string()),

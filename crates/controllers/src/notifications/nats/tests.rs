@@ -1,6 +1,7 @@
 //! A NATS server on the loopback interface, which says what it is told to.
 
 use super::*;
+use tiphys_testkit::nats_server::NatsServer;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 /// One connection: `info`, then a line of `answers` for each PING. Returns what was read.
@@ -241,4 +242,68 @@ async fn another_server_is_tried_but_not_another_time() {
     assert!(one.await.expect("read").contains("PUB apps.shop 12"));
     assert!(!other.is_finished());
     other.abort();
+}
+
+/// Debian's server: a password, a key, headers, and what a user may not publish.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_server() {
+    const SEED: &str = "SUADAMJSGM2DKNRXHA4WCYTDMRSWMMBRGIZTINJWG44DSYLCMNSGKZRF4M";
+    let config = r#"
+        max_payload: 1024
+        authorization { users = [
+            { user: all, password: s3cret }
+            { nkey: UAR3YVERFQPG5EWEVBUCLSDH4J773RKVX755IJCPC6RGVP7752LF22PY
+              permissions: { publish: "apps.>" } }
+        ] }
+    "#;
+    let dir = std::env::temp_dir().join(format!("tiphys-nats-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a folder");
+    let Some(server) = NatsServer::start_or_skip(&dir, config) else {
+        return;
+    };
+    let url = format!("127.0.0.1:{}", server.port());
+    let mut subscription = server.listen("all", "s3cret");
+    let with_password = Published {
+        username: "all".into(),
+        password: "s3cret".into(),
+        headers: vec![("Team".into(), "web".into())],
+        ..message(&url)
+    };
+    assert_eq!(publish(&with_password).await, Ok(()));
+    let got = subscription.message();
+    let text = "NATS/1.0\r\nTeam: web\r\n\r\nshop is\nwell".to_owned();
+    assert_eq!(got, ("apps.shop".to_owned(), text));
+    let with_key = Published {
+        nkey: SEED.into(),
+        ..message(&url)
+    };
+    assert_eq!(publish(&with_key).await, Ok(()));
+    assert_eq!(subscription.message().1, "shop is\nwell");
+    for (refused, told) in [
+        (message(&url), "Authorization Violation"),
+        (
+            Published {
+                password: "other".into(),
+                ..with_password.clone()
+            },
+            "Authorization Violation",
+        ),
+        (
+            Published {
+                subject: "other".into(),
+                ..with_key.clone()
+            },
+            "Permissions Violation for Publish to \"other\"",
+        ),
+        (
+            Published {
+                data: "x".repeat(1025),
+                ..with_key.clone()
+            },
+            "the message has 1025 bytes, and it takes 1024",
+        ),
+    ] {
+        assert_eq!(publish(&refused).await, Err(format!("127.0.0.1: {told}")));
+    }
+    std::fs::remove_dir_all(dir).expect("removed");
 }
