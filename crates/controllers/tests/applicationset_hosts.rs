@@ -3,7 +3,7 @@
 
 #[allow(dead_code)]
 #[path = "../../sources/tests/hosts/server.rs"]
-mod server;
+pub mod server;
 
 use super::applicationsets::{PATIENCE, Plane, SECRETS, SETS, template};
 use serde_json::{Value, json};

@@ -1,9 +1,11 @@
 //! The ApplicationSet controller on an API server: Applications come, change and go, and an answer
 //! that is missing deletes nothing.
 
+use super::scripts::wire::Wire;
 use http::Method;
 use serde_json::{Value, json};
 use std::{
+    path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -31,13 +33,67 @@ const CRDS: [&str; 3] = [
 pub const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 pub const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
 pub const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
+const SERVER: &str = "https://kubernetes.default.svc";
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One process of the controller.
+struct Controller {
+    dependencies: Dependencies,
+    report: SetReport,
+}
+
+impl Controller {
+    /// `None`: it died before it had read what there is.
+    async fn start(
+        cluster: Cluster,
+        folder: &Path,
+        namespaces: &[String],
+        settings: ControllerSettings,
+    ) -> Option<Self> {
+        let options = RecordsOptions {
+            application_namespaces: Some(namespaces.to_vec()),
+            ..RecordsOptions::new("argocd")
+        };
+        let records = Records::start(cluster, options);
+        records.wait_ready().await.ok()?;
+        let options = RepoOptions {
+            allow_local: true,
+            refs_ttl: Duration::ZERO,
+            ..RepoOptions::default()
+        };
+        let repos = Repos::with_options(folder, options);
+        let report = SetReport {
+            metrics: SetMetrics::default(),
+            sets: records.application_sets(namespaces),
+            labels: vec!["example.com/team".to_owned()],
+        };
+        let dependencies = Dependencies {
+            sets: report.sets.clone(),
+            namespaces: namespaces.to_vec(),
+            metrics: report.metrics.clone(),
+            sources: Sources::new(&records, repos, None),
+            records,
+            workers: 4,
+            settings,
+            leases: None,
+            clock: Arc::new(jiff::Timestamp::now),
+        };
+        Some(Self {
+            dependencies,
+            report,
+        })
+    }
+
+    async fn run(self, stop: CancellationToken) {
+        applicationset::run(self.dependencies, stop).await;
+    }
+}
 
 /// An API server with the controller.
 pub struct Plane {
     cluster: Cluster,
     report: OnceLock<SetReport>,
-    _kube: EmbeddedKube,
+    _kube: Arc<EmbeddedKube>,
     _folder: TempDir,
     _stop: DropGuard,
 }
@@ -58,18 +114,56 @@ impl Plane {
         patterns: &[&str],
         before: &[Value],
     ) -> Self {
+        let (kube, plane, stop) = Self::ground(before).await;
+        let namespaces: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
+        let folder = plane._folder.path();
+        let controller = Controller::start(plane.cluster.clone(), folder, &namespaces, settings);
+        let controller = controller.await.expect("the records");
+        let _ = plane.report.set(controller.report.clone());
+        tokio::spawn(controller.run(stop));
+        drop(kube);
+        plane
+    }
+
+    /// With a controller that is started again when it dies on the wire.
+    pub async fn behind(wire: &Wire) -> Self {
+        let (kube, plane, stop) = Self::ground(&[]).await;
+        let (wire, folder) = (wire.clone(), plane._folder.path().to_owned());
+        tokio::spawn(async move {
+            while !stop.is_cancelled() {
+                let (service, folder, stop) = (wire.service(&kube), folder.clone(), stop.clone());
+                let mut running = tokio::spawn(async move {
+                    let settings = ControllerSettings::default();
+                    // Without a server it ends, too.
+                    let cluster = Cluster::connect_in_process(service, SERVER).await.ok()?;
+                    let controller = Controller::start(cluster, &folder, &[], settings).await?;
+                    controller.run(stop).await;
+                    Some(())
+                });
+                tokio::select! {
+                    ended = &mut running => drop(ended.expect("the controller ends in order")),
+                    () = wire.died() => running.abort(),
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        });
+        plane
+    }
+
+    /// An API server without a controller, and what ends that.
+    async fn ground(before: &[Value]) -> (Arc<EmbeddedKube>, Self, CancellationToken) {
         let kube = EmbeddedKube::start(Options::default())
             .await
             .expect("the embedded server starts");
-        let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc")
+        let kube = Arc::new(kube);
+        let cluster = Cluster::connect_in_process(kube.router(), SERVER)
             .await
             .expect("it answers");
         let (folder, stop) = (TempDir::new().expect("a folder"), CancellationToken::new());
-        let namespaces: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
         let plane = Self {
-            cluster: cluster.clone(),
+            cluster,
             report: OnceLock::new(),
-            _kube: kube,
+            _kube: Arc::clone(&kube),
             _folder: folder,
             _stop: stop.clone().drop_guard(),
         };
@@ -96,37 +190,7 @@ impl Plane {
         for object in before {
             plane.create_with_status(object).await;
         }
-        let options = RecordsOptions {
-            application_namespaces: Some(namespaces.clone()),
-            ..RecordsOptions::new("argocd")
-        };
-        let records = Records::start(cluster.clone(), options);
-        records.wait_ready().await.expect("the records");
-        let options = RepoOptions {
-            allow_local: true,
-            refs_ttl: Duration::ZERO,
-            ..RepoOptions::default()
-        };
-        let repos = Repos::with_options(plane._folder.path(), options);
-        let report = SetReport {
-            metrics: SetMetrics::default(),
-            sets: records.application_sets(&namespaces),
-            labels: vec!["example.com/team".to_owned()],
-        };
-        let _ = plane.report.set(report.clone());
-        let dependencies = Dependencies {
-            sets: report.sets,
-            namespaces,
-            metrics: report.metrics,
-            sources: Sources::new(&records, repos, None),
-            records,
-            workers: 4,
-            settings,
-            leases: None,
-            clock: Arc::new(jiff::Timestamp::now),
-        };
-        tokio::spawn(applicationset::run(dependencies, stop));
-        plane
+        (kube, plane, stop)
     }
 
     pub async fn send(&self, call: Call) -> Result<Value, tiphys_cluster::Error> {

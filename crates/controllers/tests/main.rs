@@ -4,6 +4,7 @@
 mod applicationset_deletions;
 mod applicationset_hosts;
 mod applicationset_reports;
+mod applicationset_seeds;
 mod applicationsets;
 mod apprepositories;
 mod apprepositories_made;
@@ -12,6 +13,7 @@ mod apprepository_jobs;
 mod hydrator;
 mod metrics;
 mod notification_reports;
+mod notification_seeds;
 mod notifications;
 mod redis;
 mod replicas;

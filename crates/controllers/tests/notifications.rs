@@ -1,9 +1,11 @@
 //! The loop of notifications on an embedded API server, with a webhook that records what it gets.
 
+use super::scripts::wire::Wire;
 use http::Method;
 use serde_json::{Value, json};
 use std::{
     collections::VecDeque,
+    path::Path,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -26,7 +28,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 const CRDS: [&str; 2] = [
     include_str!("../../../deploy/crds/application-crd.yaml"),
@@ -35,6 +37,7 @@ const CRDS: [&str; 2] = [
 pub const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 pub const CONFIG: &str = "/api/v1/namespaces/argocd/configmaps";
 pub const NOTIFIED: &str = "notified.notifications.argoproj.io";
+const SERVER: &str = "https://kubernetes.default.svc";
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Long enough for what should not happen.
 pub const QUIET: Duration = Duration::from_millis(1500);
@@ -95,6 +98,15 @@ impl Hook {
         }
     }
 
+    /// Answers the next requests so; returns those that were not answered so yet.
+    pub fn say(&self, statuses: &[u16]) -> usize {
+        let mut waiting = self.statuses.lock().expect("no panic");
+        let before = waiting.len();
+        waiting.clear();
+        waiting.extend(statuses);
+        before
+    }
+
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().expect("no panic").clone()
     }
@@ -124,7 +136,7 @@ impl Ground {
         let kube = EmbeddedKube::start(Options::default())
             .await
             .expect("the embedded server starts");
-        let cluster = Cluster::connect_in_process(kube.router(), "https://kubernetes.default.svc")
+        let cluster = Cluster::connect_in_process(kube.router(), SERVER)
             .await
             .expect("it answers");
         let ground = Self {
@@ -160,7 +172,7 @@ impl Ground {
         }
     }
 
-    async fn configure(&self, url: &str, extra: &[(&str, &str)]) {
+    pub async fn configure(&self, url: &str, extra: &[(&str, &str)]) {
         let mut data = json!({
             "service.webhook.hook": format!("url: {url}\nretryMax: 1\nretryWaitMin: 1000000\nretryWaitMax: 1000000"),
             "template.broken": "message: '{{'",
@@ -177,7 +189,7 @@ impl Ground {
         self.send(Method::POST, CONFIG, JSON, &config).await;
     }
 
-    async fn application(&self, name: &str) {
+    pub async fn application(&self, name: &str) {
         let app = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
             "metadata": {"name": name, "annotations": {
@@ -197,7 +209,7 @@ impl Ground {
         self.send(Method::PATCH, &path, MERGE_PATCH, &patch).await;
     }
 
-    async fn health(&self, name: &str, status: &str) {
+    pub async fn health(&self, name: &str, status: &str) {
         self.patch(name, json!({"status": {"health": {"status": status}}}))
             .await;
     }
@@ -209,7 +221,7 @@ impl Ground {
     }
 
     /// Waits until the annotation is there, or is not.
-    async fn wait_notified(&self, name: &str, there: bool) {
+    pub async fn wait_notified(&self, name: &str, there: bool) {
         let began = Instant::now();
         while self.notified(name).await.is_string() != there {
             assert!(began.elapsed() < PATIENCE, "{}", self.notified(name).await);
@@ -224,37 +236,70 @@ impl Ground {
 
     /// With Applications in the namespace `team`, which may configure its own notifications.
     async fn start_with(&self, self_service: bool) -> Run {
-        let options = RecordsOptions {
-            application_namespaces: self_service.then(|| vec!["team".to_owned()]),
-            ..RecordsOptions::new("argocd")
-        };
-        let records = Records::start(self.cluster.clone(), options);
-        records.wait_ready().await.expect("the records are read");
-        let repos = Repos::with_options(
-            self.folder.path().to_owned(),
-            RepoOptions {
-                allow_local: true,
-                ..RepoOptions::default()
-            },
-        );
-        let stop = CancellationToken::new();
+        let cluster = self.cluster.clone();
+        let dependencies = dependencies(cluster, self.folder.path(), self_service).await;
         let dependencies = Dependencies {
-            sources: Sources::new(&records, repos, None),
-            lease: None,
-            workers: 4,
-            config_map: notifications::CONFIG_MAP.to_owned(),
-            secret: notifications::SECRET.to_owned(),
-            link: Link::new().expect("a client"),
             metrics: self.metrics.clone(),
-            self_service: self_service.then(|| {
-                SelfService::start(&records, notifications::CONFIG_MAP, notifications::SECRET)
-            }),
-            clock: Arc::new(jiff::Timestamp::now),
-            records,
+            ..dependencies.expect("the records are read")
         };
+        let stop = CancellationToken::new();
         let task = tokio::spawn(notifications::run(dependencies, stop.clone()));
         Run { stop, task }
     }
+
+    /// Runs a loop that is started again when it dies on the wire.
+    pub fn start_behind(self: &Arc<Self>, wire: &Wire) -> DropGuard {
+        let (wire, ground, stop) = (wire.clone(), Arc::clone(self), CancellationToken::new());
+        let (guard, folder) = (stop.clone().drop_guard(), self.folder.path().to_owned());
+        tokio::spawn(async move {
+            while !stop.is_cancelled() {
+                let (service, folder, stop) =
+                    (wire.service(&ground.kube), folder.clone(), stop.clone());
+                let mut running = tokio::spawn(async move {
+                    // Without a server it ends, too.
+                    let cluster = Cluster::connect_in_process(service, SERVER).await.ok()?;
+                    let dependencies = dependencies(cluster, &folder, false).await?;
+                    notifications::run(dependencies, stop).await;
+                    Some(())
+                });
+                tokio::select! {
+                    ended = &mut running => drop(ended.expect("the controller ends in order")),
+                    () = wire.died() => running.abort(),
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        });
+        guard
+    }
+}
+
+/// `None`: the process died before it had read what there is.
+async fn dependencies(cluster: Cluster, folder: &Path, self_service: bool) -> Option<Dependencies> {
+    let options = RecordsOptions {
+        application_namespaces: self_service.then(|| vec!["team".to_owned()]),
+        ..RecordsOptions::new("argocd")
+    };
+    let records = Records::start(cluster, options);
+    records.wait_ready().await.ok()?;
+    let options = RepoOptions {
+        allow_local: true,
+        ..RepoOptions::default()
+    };
+    let repos = Repos::with_options(folder, options);
+    Some(Dependencies {
+        sources: Sources::new(&records, repos, None),
+        lease: None,
+        workers: 4,
+        config_map: notifications::CONFIG_MAP.to_owned(),
+        secret: notifications::SECRET.to_owned(),
+        link: Link::new().expect("a client"),
+        metrics: NotificationMetrics::default(),
+        self_service: self_service.then(|| {
+            SelfService::start(&records, notifications::CONFIG_MAP, notifications::SECRET)
+        }),
+        clock: Arc::new(jiff::Timestamp::now),
+        records,
+    })
 }
 
 pub struct Run {

@@ -35,7 +35,7 @@ mod repository;
 mod script;
 mod steps;
 mod transcript;
-mod wire;
+pub mod wire;
 
 use ground::{Ground, NAMESPACE};
 use script::Script;

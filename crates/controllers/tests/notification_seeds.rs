@@ -1,0 +1,93 @@
+//! Seeded faults of notifications: a service that fails, and a controller that dies at a write. No
+//! state that lasts is untold, and none is told twice but where the controller died between telling
+//! it and remembering that, which a webhook cannot tell.
+//!
+//! Eight seeds, other ones for each commit; `TIPHYS_FAULTS=N` plays N, `TIPHYS_SEED=S` begins there.
+
+use super::{
+    notifications::{Ground, Hook},
+    scripts::wire::{Moment, Wire},
+};
+use std::sync::Arc;
+use tiphys_testkit::{Rng, first_seed};
+use tokio::time::Instant;
+
+const FEW: u64 = 8;
+const STEPS: usize = 6;
+const APPLICATIONS: u64 = 3;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// One Application becomes degraded, and healthy again. Returns what was wrong.
+async fn step(ground: &Ground, wire: &Wire, hook: &Hook, app: &str, rng: &mut Rng) -> Vec<String> {
+    let failures: Vec<u16> = (0..rng.below(3)).map(|_| 500).collect();
+    let before = (hook.got().len(), wire.process());
+    hook.say(&failures);
+    let dies = rng.below(2) == 0;
+    if dies {
+        let at = wire.writes().len() + usize::try_from(rng.below(3)).expect("small");
+        let moment = match rng.below(2) {
+            0 => Moment::Before,
+            _ => Moment::After,
+        };
+        wire.plan(|plan| plan.deaths.push((at, moment)));
+    }
+    ground.health(app, "Degraded").await;
+    ground.wait_notified(app, true).await;
+    let message = format!("{app} is Degraded");
+    let told = hook.got().split_off(before.0);
+    let refused = failures.len() - hook.say(&[]);
+    // A process that dies, and the next one, each have a number.
+    let deaths = (wire.process() - before.1).div_ceil(2);
+    ground.health(app, "Healthy").await;
+    ground.wait_notified(app, false).await;
+    let what = format!("{app} with {failures:?}, dies: {dies}, {deaths} deaths: {told:?}");
+    let mut wrong = Vec::new();
+    if told.iter().any(|text| *text != message) {
+        wrong.push(format!("another message: {what}"));
+    }
+    let accepted = told.len() - refused;
+    if accepted == 0 {
+        wrong.push(format!("untold: {what}"));
+    }
+    if accepted > 1 + deaths {
+        wrong.push(format!("told too often: {what}"));
+    }
+    // A message for what has ended would come now.
+    if hook.got().len() > before.0 + told.len() {
+        wrong.push(format!("told afterwards: {what}"));
+    }
+    wrong
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_silence_nothing_and_repeat_nothing() {
+    let (wire, hook) = (Wire::default(), Hook::default());
+    let ground = Arc::new(Ground::new().await);
+    let url = hook.clone().start().await;
+    ground.configure(&url, &[]).await;
+    let _running = ground.start_behind(&wire);
+    let first = number("TIPHYS_SEED").unwrap_or_else(first_seed);
+    let count = number("TIPHYS_FAULTS").unwrap_or(FEW);
+    for number in 0..APPLICATIONS {
+        ground.application(&format!("a{number}")).await;
+    }
+    let (began, mut wrong) = (Instant::now(), Vec::new());
+    for seed in first..first + count {
+        let mut rng = Rng::new(seed);
+        for _ in 0..STEPS {
+            let app = format!("a{}", rng.below(APPLICATIONS));
+            let found = step(&ground, &wire, &hook, &app, &mut rng).await;
+            let told = |what| format!("TIPHYS_SEED={seed} TIPHYS_FAULTS=1: {what}");
+            wrong.extend(found.into_iter().map(told));
+        }
+    }
+    println!(
+        "{count} seeds from {first} in {:.0} s: {:?}",
+        began.elapsed().as_secs_f64(),
+        wire.faults()
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
