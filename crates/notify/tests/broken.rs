@@ -54,7 +54,7 @@ pub fn subject<'c>(config: &'c Config, app: &'c serde_json::Value) -> Subject<'c
 }
 
 /// Answers every request alike.
-struct Always(u16, &'static str);
+pub struct Always(pub u16, pub &'static str);
 
 impl Transport for Always {
     fn exchange(&mut self, _: &Request) -> Result<Response, String> {

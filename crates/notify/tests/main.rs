@@ -6,4 +6,5 @@ mod broken;
 mod catalog;
 mod messages;
 mod recorded;
+mod reports;
 mod slack;

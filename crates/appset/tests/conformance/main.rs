@@ -5,6 +5,7 @@
 
 mod deletions;
 mod reports;
+mod reports_of_params;
 mod rolling;
 mod suite;
 

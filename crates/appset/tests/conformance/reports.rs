@@ -17,7 +17,7 @@ pub fn report(name: &str) -> Option<PathBuf> {
     tiphys_testkit::shared(&format!("cases/reports/sets/{name}"))
 }
 
-fn read(folder: &Path, file: &str) -> Value {
+pub fn read(folder: &Path, file: &str) -> Value {
     let text = fs::read_to_string(folder.join(file)).expect(file);
     yaml::parse_document(text, &yaml::Limits::default(), yaml::Duplicates::LastWins).expect(file)
 }
@@ -76,7 +76,7 @@ fn collect(json: &Value, found: &mut dyn FnMut(&str, &str)) {
     }
 }
 
-fn generate(world: &Value, set: &ApplicationSet) -> Generated {
+pub fn generate(world: &Value, set: &ApplicationSet) -> Generated {
     World::new(world).generate(set)
 }
 
