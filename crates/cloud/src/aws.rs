@@ -88,13 +88,16 @@ impl Identities {
     pub async fn of(&self, login: Login<'_>) -> Result<Arc<Identity>, String> {
         let key = [login.profile, login.role, login.region];
         if let Some(kept) = self.kept.get(&key, Timestamp::now()) {
-            return Ok(kept);
+            return kept;
         }
-        let identity = sign_in(&self.env, login).await?;
+        let asked = sign_in(&self.env, login).await;
         let now = Timestamp::now();
-        let own = now + KEPT;
-        let until = identity.keys.until.map_or(own, |until| until.min(own));
-        Ok(self.kept.put(&key, until, now, identity))
+        let asked = asked.map(|identity| {
+            let own = now + KEPT;
+            let end = identity.keys.until.map_or(own, |end| end.min(own));
+            (identity, end)
+        });
+        self.kept.put(&key, now, asked)
     }
 }
 

@@ -58,15 +58,25 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    pub fn new(env: Env) -> Self {
+        Self {
+            env,
+            kept: Kept::default(),
+        }
+    }
+
     /// # Errors
     /// As [`token`].
     pub async fn of(&self, key_file: &str) -> Result<Arc<Token>, String> {
         if let Some(kept) = self.kept.get(&[key_file], Timestamp::now()) {
-            return Ok(kept);
+            return kept;
         }
-        let token = token(&self.env, key_file).await?;
-        let until = token.until;
-        Ok(self.kept.put(&[key_file], until, Timestamp::now(), token))
+        let asked = token(&self.env, key_file).await;
+        let asked = asked.map(|token| {
+            let until = token.until;
+            (token, until)
+        });
+        self.kept.put(&[key_file], Timestamp::now(), asked)
     }
 }
 
@@ -85,7 +95,7 @@ pub async fn token(env: &Env, key_file: &str) -> Result<Token, String> {
     };
     let text = read(&file).await?;
     let credentials: Credentials =
-        serde_json::from_str(&text).map_err(|e| format!("{file}: {e}"))?;
+        web::json(&text).map_err(|e| format!("{file}: {}", e.replace("the answer", "it")))?;
     let answer = match credentials.kind.as_str() {
         "service_account" => {
             let assertion =

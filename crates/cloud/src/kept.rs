@@ -1,4 +1,4 @@
-//! What a provider gave, until shortly before it ends. Main type: [`Kept`].
+//! What a provider gave, as long as it may be used. Main type: [`Kept`].
 
 use jiff::{SignedDuration, Timestamp};
 use std::{
@@ -8,11 +8,13 @@ use std::{
 
 /// How long before its end another one is asked for.
 const MARGIN: SignedDuration = SignedDuration::from_mins(1);
+/// How long a failure is told again in place of another question.
+const PAUSE: SignedDuration = SignedDuration::from_secs(5);
 
-/// Things by what they were asked for with. An error is not kept.
+/// Things by what they were asked for with, and why there are none.
 pub(crate) struct Kept<T>(Mutex<BTreeMap<Vec<String>, Until<T>>>);
 
-type Until<T> = (Timestamp, Arc<T>);
+type Until<T> = (Timestamp, Result<Arc<T>, String>);
 
 impl<T> Default for Kept<T> {
     fn default() -> Self {
@@ -21,19 +23,27 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    pub fn get(&self, key: &[&str], now: Timestamp) -> Option<Arc<T>> {
+    pub fn get(&self, key: &[&str], now: Timestamp) -> Option<Result<Arc<T>, String>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (until, kept) = known.get(&owned(key))?;
-        (now < *until - MARGIN).then(|| Arc::clone(kept))
+        (now < *until).then(|| kept.clone())
     }
 
-    /// Keeps one, and drops those that have ended.
-    pub fn put(&self, key: &[&str], until: Timestamp, now: Timestamp, value: T) -> Arc<T> {
-        let value = Arc::new(value);
+    /// Keeps one until shortly before its end, and an error for a moment.
+    pub fn put(
+        &self,
+        key: &[&str],
+        now: Timestamp,
+        asked: Result<(T, Timestamp), String>,
+    ) -> Result<Arc<T>, String> {
+        let (until, kept) = match asked {
+            Ok((value, end)) => (end - MARGIN, Ok(Arc::new(value))),
+            Err(error) => (now + PAUSE, Err(error)),
+        };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (until, _)| now < *until);
-        known.insert(owned(key), (until, Arc::clone(&value)));
-        value
+        known.insert(owned(key), (until, kept.clone()));
+        kept
     }
 }
 
@@ -50,19 +60,20 @@ mod tests {
         let kept = Kept::default();
         let at = |seconds| Timestamp::from_second(seconds).expect("a time");
         assert!(kept.get(&["a", "b"], at(0)).is_none());
-        kept.put(&["a", "b"], at(600), at(0), 1);
+        let _ = kept.put(&["a", "b"], at(0), Ok((1, at(600))));
+        let _ = kept.put(&["none"], at(0), Err("no".to_owned()));
         for (key, now, expected) in [
-            (["a", "b"], 539, Some(1)),
-            (["a", "b"], 540, None),
-            (["a", "c"], 0, None),
+            (vec!["a", "b"], 539, Some(Ok(1))),
+            (vec!["a", "b"], 540, None),
+            (vec!["a", "c"], 0, None),
+            (vec!["none"], 4, Some(Err("no".to_owned()))),
+            (vec!["none"], 5, None),
         ] {
-            assert_eq!(
-                kept.get(&key, at(now)).map(|v| *v),
-                expected,
-                "{key:?} {now}"
-            );
+            let found = kept.get(&key, at(now));
+            let found = found.map(|found| found.map(|value| *value));
+            assert_eq!(found, expected, "{key:?} {now}");
         }
-        kept.put(&["c"], at(900), at(700), 2);
+        let _ = kept.put(&["c"], at(700), Ok((2, at(900))));
         assert!(kept.get(&["a", "b"], at(0)).is_none(), "it has ended");
     }
 }

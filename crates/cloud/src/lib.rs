@@ -3,12 +3,14 @@
 //!
 //! Main functions: [`aws::sign_in`], [`gcp::token`] and [`azure::token`]; main types:
 //! [`aws::Identities`] and [`gcp::Tokens`], which keep what they were given, and [`sigv4::Scope`]. Each looks where the provider's own libraries look: the environment ([`Env`]),
-//! files, and the machine's metadata service. It must not know what tokens and signatures are for.
+//! files, and the machine's metadata service. Its requests go through the proxies that the environment
+//! names ([`proxy`]). It must not know its callers.
 
 pub mod aws;
 pub mod azure;
 pub mod gcp;
 mod kept;
+pub mod proxy;
 pub mod sigv4;
 mod web;
 

@@ -1,5 +1,6 @@
 //! Requests to token providers: small, with a time limit and a bounded response.
 
+use crate::proxy;
 use http::{Request, header::CONTENT_TYPE};
 use reqwest::{Client, redirect::Policy};
 use serde::de::DeserializeOwned;
@@ -22,18 +23,18 @@ pub async fn send_here(request: Request<Vec<u8>>) -> Result<String, String> {
     exchange(request, true).await
 }
 
-/// The client for servers, with the environment's proxies, or for this machine. Neither follows
-/// redirects: bodies have credentials.
-fn client(here: bool) -> Result<Client, String> {
+/// The client for servers that are reached through the environment's proxies, or for others. Neither
+/// follows redirects: bodies have credentials.
+fn client(direct: bool) -> Result<Client, String> {
     static CLIENTS: [OnceLock<Client>; 2] = [OnceLock::new(), OnceLock::new()];
-    let known = &CLIENTS[usize::from(here)];
+    let known = &CLIENTS[usize::from(direct)];
     if let Some(client) = known.get() {
         return Ok(client.clone());
     }
     // An error means that there is one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder().redirect(Policy::none()).timeout(TIMEOUT);
-    if here {
+    if direct {
         builder = builder.no_proxy();
     }
     let client = builder.build().map_err(|e| root_cause(&e))?;
@@ -47,8 +48,9 @@ async fn exchange(request: Request<Vec<u8>>, here: bool) -> Result<String, Strin
     };
     let host = format!("{scheme}://{authority}");
     let told = |e: String| format!("{host}: {e}");
+    let direct = here || proxy::from_environment(request.uri()).is_none();
     let request = reqwest::Request::try_from(request).map_err(|e| told(root_cause(&e)))?;
-    answer(client(here)?, request).await.map_err(told)
+    answer(client(direct)?, request).await.map_err(told)
 }
 
 async fn answer(client: Client, request: reqwest::Request) -> Result<String, String> {
@@ -142,5 +144,9 @@ pub fn escape(text: &str) -> String {
 
 /// Parses a JSON response.
 pub fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|e| format!("the answer cannot be read: {e}"))
+    // Not the parser's message, which quotes the content.
+    serde_json::from_str(text).map_err(|e| {
+        let (line, column) = (e.line(), e.column());
+        format!("the answer cannot be read (line {line}, column {column})")
+    })
 }

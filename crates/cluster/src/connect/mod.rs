@@ -15,8 +15,8 @@ mod tokens;
 pub use client::{AnswerBody, Client};
 pub(crate) use config::root_cause;
 pub use overrides::Overrides;
-pub use proxy::{from_environment as environment_proxy, is_here};
 pub use secret::{ClusterIdentity, ClusterSecret, Credentials};
+pub use tiphys_cloud::proxy::{from_environment as environment_proxy, is_here};
 
 use crate::{
     error::Error,
