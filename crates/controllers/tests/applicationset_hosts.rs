@@ -257,6 +257,39 @@ async fn hosts_that_are_not_permitted_are_not_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_set_of_another_namespace_does_not_ask_as_the_controller() {
+    let listed = HostSettings {
+        allowed: Some(vec!["https://git.example.com/".to_owned()]),
+        ..HostSettings::default()
+    };
+    let plane = Plane::start_in(hosts(listed), &["team"]).await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}});
+    plane.create("/api/v1/namespaces", &namespace).await;
+    let sets = SETS.replace("/argocd/", "/team/");
+    let set = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+        "metadata": {"name": "aws"},
+        "spec": {
+            "generators": [{"scmProvider": {"awsCodeCommit": {"region": "eu-west-1"}}}],
+            "template": template("{{repository}}", "{{url}}", "x"),
+        },
+    });
+    plane.create(&sets, &set).await;
+    let began = Instant::now();
+    loop {
+        let set = plane.get(&format!("{sets}/aws")).await;
+        if set["status"].to_string().contains(
+            "AWS CodeCommit is asked as who the controller is at AWS, which is for sets of the \
+             control plane's namespace only",
+        ) {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{}", set["status"]);
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_gets_what_the_set_says() {
     let plane = Plane::start(ControllerSettings::default()).await;
     let host = Server::start(|_, asked| match asked.header("authorization") {

@@ -29,6 +29,8 @@ use tiphys_repo::{
 
 /// What a Secret must be labelled with where token references are strict.
 const CREDENTIALS: &str = "scm-creds";
+const OWN_IDENTITY: &str = "scm provider not allowed: AWS CodeCommit is asked as who the controller \
+                            is at AWS, which is for sets of the control plane's namespace only";
 const PREFIX: &str = "applicationsetcontroller.";
 /// Longest file of certificate authorities.
 const MOST_AUTHORITIES: u64 = 4 << 20;
@@ -164,6 +166,10 @@ impl Answers {
             }
             _ => {
                 let settings = provider.scm();
+                // It has no address that a list could permit, and asks with the process's identity.
+                if settings.aws_code_commit.is_some() && namespace != self.records.namespace {
+                    return Some(Err(failed(OWN_IDENTITY)));
+                }
                 let references = References::of_repositories(&settings);
                 Some(self.checked(need, references, namespace).await)
             }

@@ -56,8 +56,11 @@ pub async fn session<'a>(
     let api = |variable: &str, service: &'static str, target: &'static str| {
         let url = aws::endpoint(scm.aws.env(), variable, service, &region);
         let url = url.map_err(|e| ScmError::settings(format!("awsCodeCommit: {e}")))?;
+        let mut session = Session::new(scm, account, &url)?;
+        // Each role has a rate limit of its own.
+        session.counts_as(&settings.role);
         Ok::<_, ScmError>(Api {
-            session: Session::new(scm, account, &url)?,
+            session,
             identity: Arc::clone(&identity),
             region: region.clone(),
             names: (service, target),
@@ -116,16 +119,19 @@ impl Api<'_> {
         let wrong = |what: &str| self.session.wrong(&url, what);
         let (mut all, mut bounds, mut question) = (Vec::new(), Bounds::default(), question);
         loop {
-            let mut page: Value = self.ask(action, &question).await?;
-            let found: Vec<T> = serde_json::from_value(page[items].take())
-                .map_err(|_| wrong("the answer is other JSON than its API defines"))?;
+            let mut page: serde_json::Map<String, Value> = self.ask(action, &question).await?;
+            let other = || wrong("the answer is other JSON than its API defines");
+            let found = page.remove(items).ok_or_else(other)?;
+            let found: Vec<T> = serde_json::from_value(found).map_err(|_| other())?;
             bounds.take(&self.session, &url, found.len())?;
             all.extend(found);
-            let token = page[next].as_str().unwrap_or_default();
-            if token.is_empty() {
-                return Ok(all);
-            }
-            if question[next].as_str() == Some(token) {
+            let token = match page.remove(next) {
+                None | Some(Value::Null) => return Ok(all),
+                Some(Value::String(token)) if token.is_empty() => return Ok(all),
+                Some(Value::String(token)) => token,
+                Some(_) => return Err(other()),
+            };
+            if question[next].as_str() == Some(&token) {
                 return Err(wrong("the next page is the same one"));
             }
             question[next] = token.into();
@@ -165,6 +171,29 @@ struct Metadata {
     clone_url_http: String,
     #[serde(default)]
     clone_url_ssh: String,
+}
+
+/// What is in a folder.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Folder {
+    /// Of a real answer.
+    #[serde(rename = "commitId")]
+    _commit: String,
+    #[serde(default)]
+    files: Vec<Entry>,
+    #[serde(default)]
+    sub_folders: Vec<Entry>,
+    #[serde(default)]
+    sub_modules: Vec<Entry>,
+    #[serde(default)]
+    symbolic_links: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    relative_path: String,
 }
 
 pub async fn repositories(
@@ -289,16 +318,17 @@ pub async fn has_path(
         "commitSpecifier": of.branch,
         "folderPath": format!("/{above}"),
     });
-    let folder: Value = match apis.code_commit.ask("GetFolder", &question).await {
+    let folder: Folder = match apis.code_commit.ask("GetFolder", &question).await {
         Ok(folder) => folder,
         Err(error) if error.is_named(NO_FOLDER) => return Ok(false),
         Err(error) => return Err(error),
     };
-    let lists = ["files", "subFolders", "subModules", "symbolicLinks"];
-    let entries = lists
-        .iter()
-        .flat_map(|list| folder[*list].as_array().into_iter().flatten());
-    Ok(entries
-        .into_iter()
-        .any(|entry| entry["relativePath"] == name))
+    let lists = [
+        folder.files,
+        folder.sub_folders,
+        folder.sub_modules,
+        folder.symbolic_links,
+    ];
+    let mut entries = lists.iter().flatten();
+    Ok(entries.any(|entry| entry.relative_path == name))
 }

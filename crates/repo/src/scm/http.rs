@@ -27,7 +27,11 @@ const MAX_REDIRECTS: usize = 5;
 /// Longest answer to one request.
 const MAX_ANSWER: u64 = 16 << 20;
 /// AWS' names for a rate limit that is used up.
-const THROTTLED: [&str; 2] = ["ThrottlingException", "TooManyRequestsException"];
+const THROTTLED: [&str; 3] = [
+    "ThrottlingException",
+    "ThrottledException",
+    "TooManyRequestsException",
+];
 /// Longest message of a host in an error.
 const MAX_MESSAGE: usize = 300;
 /// How long a host that refuses requests is left alone: without a time of its own, and at most.
@@ -126,13 +130,18 @@ impl<'a> Session<'a> {
     /// token that the host refuses is dropped, and fetched anew once.
     pub async fn installed(&mut self, access: RepoAccess, owner: &str) -> Result<(), ScmError> {
         let token = self.scm.tokens.signed_in(&access).await?.password;
-        let mut hash = Sha256::new();
-        hash.update(self.key);
-        hash.update(owner.to_lowercase());
-        self.key = hash.finalize().into();
+        self.counts_as(&owner.to_lowercase());
         let token = Mutex::new(token);
         self.app = Some(App { access, token });
         Ok(())
+    }
+
+    /// Whose rate limit is used up, where the account alone does not tell.
+    pub fn counts_as(&mut self, who: &str) {
+        let mut hash = Sha256::new();
+        hash.update(self.key);
+        hash.update(who);
+        self.key = hash.finalize().into();
     }
 
     /// Another token in place of one that was refused; false if nobody can give one.
@@ -463,23 +472,27 @@ fn message(body: &[u8]) -> (String, String) {
     };
     let texts = [
         &json["message"],
+        &json["Message"],
         &json["error"]["message"],
         &json["errors"][0]["message"],
         &json["error_description"],
         &json["error"],
     ];
+    let key = json["typeKey"].as_str().or_else(|| {
+        // With a namespace before it, or without.
+        json["__type"].as_str()?.rsplit('#').next()
+    });
+    let key = key.unwrap_or_default().to_owned();
     let said = texts.iter().find_map(|text| text.as_str());
+    // AWS may say no more than the name.
+    let said = said.or(json["__type"].as_str().map(|_| key.as_str()));
     let line = said.unwrap_or_default().split_whitespace();
     let line = line.collect::<Vec<_>>().join(" ");
     let said = match line.is_empty() {
         true => line,
         false => format!(": {}", line.chars().take(MAX_MESSAGE).collect::<String>()),
     };
-    let key = json["typeKey"].as_str().or_else(|| {
-        // With a namespace before it, or without.
-        json["__type"].as_str()?.rsplit('#').next()
-    });
-    (said, key.unwrap_or_default().to_owned())
+    (said, key)
 }
 
 #[cfg(test)]
@@ -513,6 +526,16 @@ mod tests {
                 r#"{"__type": "com.amazonaws.codecommit#FolderDoesNotExistException", "message": "no"}"#,
                 ": no",
                 "FolderDoesNotExistException",
+            ),
+            (
+                r#"{"__type": "AccessDeniedException", "Message": "not you"}"#,
+                ": not you",
+                "AccessDeniedException",
+            ),
+            (
+                r#"{"__type": "a#InvalidTokenException"}"#,
+                ": InvalidTokenException",
+                "InvalidTokenException",
             ),
             ("404 page not found", "", ""),
             ("", "", ""),

@@ -17,6 +17,12 @@ fn repos(url: &str) -> Repos {
         ("AWS_ENDPOINT_URL", url),
         ("AWS_REGION", ""),
         ("AWS_DEFAULT_REGION", ""),
+        // Nothing of the machine that runs the test.
+        ("AWS_SESSION_TOKEN", ""),
+        ("AWS_PROFILE", ""),
+        ("AWS_ENDPOINT_URL_STS", ""),
+        ("AWS_ENDPOINT_URL_CODECOMMIT", ""),
+        ("AWS_ENDPOINT_URL_RESOURCE_GROUPS_TAGGING_API", ""),
         ("HOME", "/nonexistent"),
     ];
     let cloud = cloud.iter().map(|(n, v)| ((*n).into(), (*v).into()));
@@ -77,11 +83,12 @@ fn aws(_: &str, asked: &Asked) -> Reply {
         }
         ("CodeCommit_20150413.ListBranches", Some("n")) => json!({"branches": ["dev"]}),
         ("CodeCommit_20150413.GetFolder", _) if question["folderPath"] == "/" => json!({
+            "commitId": "c", "folderPath": "/",
             "files": [{"relativePath": "README.md"}], "subFolders": [{"relativePath": "apps"}],
             "subModules": [{"relativePath": "sub"}], "symbolicLinks": [{"relativePath": "link"}],
         }),
         ("CodeCommit_20150413.GetFolder", _) if question["folderPath"] == "/apps/web" => {
-            json!({"files": [{"relativePath": "a.yaml"}]})
+            json!({"commitId": "c", "files": [{"relativePath": "a.yaml"}]})
         }
         ("CodeCommit_20150413.GetFolder", _) => {
             return wrong("com.amazonaws.codecommit#FolderDoesNotExistException");
@@ -239,7 +246,7 @@ async fn branches_and_paths() {
 async fn what_is_no_list_is_an_error() {
     let named = |name: &str| Reply::new(400, json!({"__type": name, "message": "said"}));
     let page = |body: Value| Reply::new(200, body);
-    let cases: [(&str, Reply, &str); 9] = [
+    let cases: [(&str, Reply, &str); 12] = [
         (
             "ListRepositories",
             named("AccessDeniedException"),
@@ -255,6 +262,21 @@ async fn what_is_no_list_is_an_error() {
             "ListRepositories",
             Reply::new(200, "<html>"),
             "a web page in place of JSON",
+        ),
+        (
+            "ListRepositories",
+            page(json!([])),
+            "other JSON than its API defines",
+        ),
+        (
+            "ListRepositories",
+            page(json!("ok")),
+            "other JSON than its API defines",
+        ),
+        (
+            "ListRepositories",
+            page(json!({"repositories": [], "nextToken": 2})),
+            "other JSON than its API defines",
         ),
         (
             "ListRepositories",
@@ -301,11 +323,16 @@ async fn what_is_no_list_is_an_error() {
         assert!(error.contains(expected), "{at}: {error}");
         assert!(!error.contains("s3cr3t"), "{error}");
     }
-    for name in [
-        "CommitDoesNotExistException",
-        "RepositoryDoesNotExistException",
+    for reply in [
+        named("CommitDoesNotExistException"),
+        named("RepositoryDoesNotExistException"),
+        page(json!({})),
+        page(json!([])),
+        page(json!(null)),
+        page(json!({"commitId": "c", "files": "none"})),
     ] {
-        let server = Server::start(move |_, _| named(name)).await;
+        let told = reply.body.clone();
+        let server = Server::start(move |_, _| reply.clone()).await;
         let repos = repos(&server.url);
         let settings = settings(json!({"region": "eu-west-1"}), "");
         let of = repository("a", "https://x");
@@ -313,7 +340,7 @@ async fn what_is_no_list_is_an_error() {
             .scm()
             .has_path(&settings, &Account::default(), &of, "a")
             .await;
-        assert!(found.is_err(), "{name}");
+        assert!(found.is_err(), "{told}");
     }
 }
 
