@@ -34,23 +34,26 @@ impl Rollout {
             return None;
         }
         let sorted = Steps::of(set, apps);
+        let names = apps.iter().map(|app| &app.metadata.name);
+        let without = names.filter(|name| !sorted.step_of.contains_key(*name));
+        let without_step: Vec<String> = without.cloned().collect();
         let mut issues = sorted.issues;
         let mut steps = Vec::new();
         for (index, (step, names)) in steps_of(set).iter().zip(sorted.names).enumerate() {
             // Applications that an earlier step has are synced with that.
             let own = |name: &String| sorted.step_of.get(name) == Some(&index);
             let applications: Vec<String> = names.into_iter().filter(own).collect();
-            let total = i64::try_from(applications.len()).unwrap_or(i64::MAX);
+            // As the controller counts: Applications in no step are in the total of the first.
+            let others = if index == 0 { without_step.len() } else { 0 };
+            let total = i64::try_from(applications.len() + others).unwrap_or(i64::MAX);
             steps.push(Step {
                 at_once: at_once(step, total, index, &mut issues),
                 applications,
             });
         }
-        let names = apps.iter().map(|app| &app.metadata.name);
-        let without = names.filter(|name| !sorted.step_of.contains_key(*name));
         Some(Self {
             steps,
-            without_step: without.cloned().collect(),
+            without_step,
             deletion_reversed: is_reversed(set),
             problem: issues.message(),
         })
@@ -60,7 +63,7 @@ impl Rollout {
         let mut rows: Vec<Vec<String>> = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
             let at_once = match (step.at_once, step.applications.len()) {
-                (Some(0), _) => "none: by hand".to_owned(),
+                (Some(..=0), _) => "none: by hand".to_owned(),
                 (Some(most), total) if usize::try_from(most).is_ok_and(|most| most < total) => {
                     format!("{most} of {total}")
                 }
