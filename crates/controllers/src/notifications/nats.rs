@@ -20,9 +20,11 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-/// How long one server may take for all of it.
+/// How long one server may take until it waits for the message, and for that.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const PORT: u16 = 4222;
+/// How much of an error is told.
+const SHOWN: usize = 300;
 /// Longest line of a server.
 const LINE: u64 = 64 << 10;
 
@@ -85,14 +87,7 @@ pub(super) async fn publish(message: &Published) -> Result<(), String> {
     let mut failure = String::new();
     for text in message.url.split(',') {
         let url = address(text.trim())?;
-        let handing = hand_over(&url, message, &header);
-        let handed = tokio::time::timeout(TIMEOUT, handing).await;
-        let handed = handed.unwrap_or_else(|_| {
-            Err(Refusal::Connection(format!(
-                "no answer within {} s",
-                TIMEOUT.as_secs()
-            )))
-        });
+        let handed = hand_over(&url, message, &header).await;
         let host = url.host_str().unwrap_or_default();
         match handed {
             Ok(()) => return Ok(()),
@@ -149,6 +144,18 @@ fn header(message: &Published) -> Result<String, String> {
 }
 
 async fn hand_over(url: &Url, message: &Published, header: &str) -> Result<(), Refusal> {
+    let late = |_| format!("no answer within {} s", TIMEOUT.as_secs());
+    let ready = tokio::time::timeout(TIMEOUT, ready(url, message, header)).await;
+    let mut stream = ready.map_err(|e| Refusal::Connection(late(e)))??;
+    // From here on it may have been taken.
+    let told = tokio::time::timeout(TIMEOUT, tell(&mut stream, message, header)).await;
+    told.map_err(late)
+        .and_then(|told| told)
+        .map_err(Refusal::Message)
+}
+
+/// A connection on which the server waits for messages.
+async fn ready(url: &Url, message: &Published, header: &str) -> Result<Stream, Refusal> {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_matches(['[', ']']);
     let tcp = TcpStream::connect((host, url.port().unwrap_or(PORT))).await?;
@@ -177,14 +184,19 @@ async fn hand_over(url: &Url, message: &Published, header: &str) -> Result<(), R
         .map_err(|_| Refusal::Message("no text for CONNECT".to_owned()))?;
     say(&mut stream, &format!("CONNECT {connect}\r\nPING\r\n")).await?;
     pong(&mut stream).await.map_err(Refusal::Connection)?;
-    let (subject, data, length) = (&message.subject, &message.data, header.len());
+    Ok(stream)
+}
+
+/// Sends the message, and waits until the server has read it.
+async fn tell(stream: &mut Stream, message: &Published, header: &str) -> Result<(), String> {
+    let (subject, data) = (&message.subject, &message.data);
+    let (length, size) = (header.len(), header.len() + data.len());
     let text = match header.is_empty() {
         true => format!("PUB {subject} {size}\r\n{data}\r\nPING\r\n"),
         false => format!("HPUB {subject} {length} {size}\r\n{header}{data}\r\nPING\r\n"),
     };
-    say(&mut stream, &text).await?;
-    // From here on it may have been taken.
-    pong(&mut stream).await.map_err(Refusal::Message)
+    say(stream, &text).await.map_err(|e| e.to_string())?;
+    pong(stream).await
 }
 
 async fn encrypted(stream: Stream, host: &str) -> Result<Stream, Refusal> {
@@ -217,19 +229,22 @@ fn connect(
         version: env!("CARGO_PKG_VERSION"),
         ..Connect::default()
     };
+    // As NATS' own client: who is in the URL counts before any other.
+    let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    if let Some(password) = url.password() {
+        (connect.user, connect.pass) = (plain(url.username()), plain(password));
+        return Ok(connect);
+    }
+    if !url.username().is_empty() {
+        connect.auth_token = plain(url.username());
+        return Ok(connect);
+    }
+    connect.user.clone_from(&message.username);
+    connect.pass.clone_from(&message.password);
     if !message.nkey.is_empty() {
         let key = nkey::Key::of_seed(&message.nkey).map_err(Refusal::Message)?;
         connect.nkey = key.public();
         connect.sig = URL_SAFE_NO_PAD.encode(key.sign(info.nonce.as_bytes()));
-    }
-    let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    if !message.username.is_empty() {
-        connect.user.clone_from(&message.username);
-        connect.pass.clone_from(&message.password);
-    } else if let Some(password) = url.password() {
-        (connect.user, connect.pass) = (plain(url.username()), plain(password));
-    } else {
-        connect.auth_token = plain(url.username());
     }
     Ok(connect)
 }
@@ -249,7 +264,8 @@ async fn pong(stream: &mut Stream) -> Result<(), String> {
         if line == "PING" {
             say(stream, "PONG\r\n").await.map_err(|e| e.to_string())?;
         } else if let Some(error) = line.strip_prefix("-ERR") {
-            return Err(error.trim().trim_matches('\'').to_owned());
+            let error = error.trim().trim_matches('\'');
+            return Err(error.chars().take(SHOWN).collect());
         }
     }
 }

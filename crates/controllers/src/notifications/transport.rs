@@ -37,6 +37,11 @@ impl Link {
     /// # Errors
     /// If the system's certificates can not be read.
     pub fn new() -> Result<Self, LinkError> {
+        Self::with(Identities::default(), gcp::Tokens::default())
+    }
+
+    /// With who this process is at cloud providers.
+    fn with(aws: Identities, google: gcp::Tokens) -> Result<Self, LinkError> {
         // An error means that there is one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || {
@@ -49,8 +54,8 @@ impl Link {
         Ok(Self {
             careful: Arc::new(builder().build()?),
             careless: Arc::new(careless.build()?),
-            aws: Arc::default(),
-            google: Arc::default(),
+            aws: Arc::new(aws),
+            google: Arc::new(google),
         })
     }
 
@@ -214,6 +219,7 @@ impl Transport for Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tiphys_cloud::Env;
     use tokio::{io::AsyncReadExt as _, io::AsyncWriteExt as _, net::TcpListener};
 
     fn request(url: &str, signer: Signer) -> Request {
@@ -253,7 +259,8 @@ mod tests {
         assert_eq!(headers, expected);
     }
 
-    /// A server that answers every request with the token of an OAuth server, and what it was sent.
+    /// A server that answers three requests alike: as OAuth servers and as containers' credentials.
+    /// Returns what it was sent.
     async fn server() -> (String, tokio::task::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
@@ -264,7 +271,8 @@ mod tests {
                 let mut text = vec![0; 8192];
                 let read = stream.read(&mut text).await.expect("a request");
                 asked.push(String::from_utf8_lossy(&text[..read]).to_lowercase());
-                let body = r#"{"access_token": "granted", "expires_in": 3600}"#;
+                let body = r#"{"access_token": "granted", "expires_in": 3600,
+                    "AccessKeyId": "AKPOD", "SecretAccessKey": "s", "Token": "pod-session"}"#;
                 let answer = format!(
                     "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
                     body.len()
@@ -274,6 +282,79 @@ mod tests {
             asked
         });
         (url, task)
+    }
+
+    fn env(values: &[(&str, &str)]) -> Env {
+        let nothing = [
+            "HOME",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_PROFILE",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+        ];
+        let nothing = nothing.iter().map(|name| (*name, ""));
+        let values = nothing.chain(values.iter().copied());
+        Env::with(
+            values
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        )
+    }
+
+    #[tokio::test]
+    async fn a_pods_identity_signs_many_messages() {
+        let (url, task) = server().await;
+        let address = format!("{url}/credentials");
+        let aws = env(&[("AWS_CONTAINER_CREDENTIALS_FULL_URI", &address)]);
+        let link = Link::with(Identities::new(aws), gcp::Tokens::default()).expect("a link");
+        let signer = Signer::Aws {
+            region: "eu-west-1".to_owned(),
+            service: "sqs",
+            keys: None,
+        };
+        for _ in 0..2 {
+            let request = request(&format!("{url}/"), signer.clone());
+            assert_eq!(link.send(&request).await.expect("an answer").status, 200);
+        }
+        let asked = task.await.expect("asked");
+        assert!(asked[0].starts_with("get /credentials "), "{}", asked[0]);
+        for sent in &asked[1..] {
+            for part in [
+                "authorization: aws4-hmac-sha256 credential=akpod/",
+                "/eu-west-1/sqs/aws4_request, ",
+                "x-amz-security-token: pod-session\r\n",
+            ] {
+                assert!(sent.contains(part), "{part}: {sent}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_machines_identity_has_a_token() {
+        let (url, task) = server().await;
+        let host = url.trim_start_matches("http://").to_owned();
+        let google = env(&[
+            ("GCE_METADATA_HOST", &host),
+            ("GOOGLE_APPLICATION_CREDENTIALS", ""),
+        ]);
+        let link = Link::with(Identities::default(), gcp::Tokens::new(google)).expect("a link");
+        let signer = Signer::Google {
+            key_file: String::new(),
+        };
+        for _ in 0..2 {
+            let request = request(&format!("{url}/publish"), signer.clone());
+            assert_eq!(link.send(&request).await.expect("an answer").status, 200);
+        }
+        let asked = task.await.expect("asked");
+        assert!(
+            asked[0].starts_with("get /computemetadata/v1/"),
+            "{}",
+            asked[0]
+        );
+        assert!(
+            asked[2].contains("authorization: bearer granted\r\n"),
+            "{}",
+            asked[2]
+        );
     }
 
     #[tokio::test]

@@ -26,6 +26,7 @@ pub(super) fn send(
         return config("region is missing");
     }
     let endpoint = match service.text("endpointUrl") {
+        "" if region.starts_with("cn-") => format!("https://sqs.{region}.amazonaws.com.cn/"),
         "" => format!("https://sqs.{region}.amazonaws.com/"),
         own => own.to_owned(),
     };
