@@ -169,6 +169,15 @@ impl<'p> Play<'p> {
     /// not; the controller dies at one of its next writes, or does not.
     async fn change(&mut self) {
         let mut truth = self.truth();
+        truth.mode = match self.rng.below(2) {
+            0 => Mode::Well,
+            _ => {
+                let index = usize::try_from(self.rng.below(9)).expect("small");
+                FAILURES[index]
+            }
+        };
+        // Before clusters change: what a reconcile does in between is of the new state.
+        self.truth.lock().expect("no panic").mode = truth.mode;
         for _ in 0..=self.rng.below(2) {
             toggle(&mut truth.pulls, 1 + self.rng.below(5));
         }
@@ -184,13 +193,6 @@ impl<'p> Play<'p> {
                 self.plane.delete(&format!("{SECRETS}/{name}")).await;
             }
         }
-        truth.mode = match self.rng.below(2) {
-            0 => Mode::Well,
-            _ => {
-                let index = usize::try_from(self.rng.below(9)).expect("small");
-                FAILURES[index]
-            }
-        };
         let dies = self.rng.below(3) == 0;
         if dies {
             let at = self.wire.writes().len() + usize::try_from(self.rng.below(6)).expect("small");
@@ -291,6 +293,9 @@ impl<'p> Play<'p> {
                 }
             }
         }
+        // A complete answer that has none: all are deleted.
+        self.truth.lock().expect("no panic").pulls.clear();
+        self.reconciled().await;
         self.plane.delete(&self.path()).await;
         let told = |what: String| {
             let (seed, steps) = (self.seed, &self.told);
