@@ -36,11 +36,17 @@ impl<T> Kept<T> {
         now: Timestamp,
         asked: Result<(T, Timestamp), String>,
     ) -> Result<Arc<T>, String> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another question may have been answered meanwhile: a failure takes nothing away.
+        if let (Err(_), Some((until, Ok(kept)))) = (&asked, known.get(&owned(key)))
+            && now < *until
+        {
+            return Ok(Arc::clone(kept));
+        }
         let (until, kept) = match asked {
             Ok((value, end)) => (end - MARGIN, Ok(Arc::new(value))),
             Err(error) => (now + PAUSE, Err(error)),
         };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (until, _)| now < *until);
         known.insert(owned(key), (until, kept.clone()));
         kept
@@ -62,6 +68,12 @@ mod tests {
         assert!(kept.get(&["a", "b"], at(0)).is_none());
         let _ = kept.put(&["a", "b"], at(0), Ok((1, at(600))));
         let _ = kept.put(&["none"], at(0), Err("no".to_owned()));
+        let late = kept.put(&["a", "b"], at(1), Err("no".to_owned()));
+        assert_eq!(
+            late.map(|value| *value),
+            Ok(1),
+            "another question was answered"
+        );
         for (key, now, expected) in [
             (vec!["a", "b"], 539, Some(Ok(1))),
             (vec!["a", "b"], 540, None),

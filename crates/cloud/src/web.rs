@@ -2,7 +2,8 @@
 
 use crate::proxy;
 use http::{Request, header::CONTENT_TYPE};
-use reqwest::{Client, redirect::Policy};
+use hyper_util::client::proxy::matcher::Intercept;
+use reqwest::{Client, Proxy, Url, redirect::Policy};
 use serde::de::DeserializeOwned;
 use std::{sync::OnceLock, time::Duration};
 
@@ -41,6 +42,24 @@ fn client(direct: bool) -> Result<Client, String> {
     Ok(known.get_or_init(|| client).clone())
 }
 
+/// The address of a proxy that speaks SOCKS, so that it resolves names, as for clusters.
+fn socks(proxy: &Intercept) -> Option<Url> {
+    let text = proxy.uri().to_string();
+    let rest = text.strip_prefix("socks5h://");
+    let rest = rest.or_else(|| text.strip_prefix("socks5://"))?;
+    let mut url = Url::parse(&format!("socks5h://{rest}")).ok()?;
+    if let Some((user, password)) = proxy.raw_auth() {
+        let _ = (url.set_username(user), url.set_password(Some(password)));
+    }
+    Some(url)
+}
+
+fn through(proxy: Url) -> reqwest::Result<Client> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = Client::builder().redirect(Policy::none()).timeout(TIMEOUT);
+    builder.proxy(Proxy::all(proxy)?).build()
+}
+
 async fn exchange(request: Request<Vec<u8>>, here: bool) -> Result<String, String> {
     let (Some(scheme), Some(authority)) = (request.uri().scheme_str(), request.uri().authority())
     else {
@@ -48,9 +67,14 @@ async fn exchange(request: Request<Vec<u8>>, here: bool) -> Result<String, Strin
     };
     let host = format!("{scheme}://{authority}");
     let told = |e: String| format!("{host}: {e}");
-    let direct = here || proxy::from_environment(request.uri()).is_none();
+    let named = proxy::from_environment(request.uri()).filter(|_| !here);
+    let client = match named.as_ref().map(socks) {
+        None => client(true)?,
+        Some(None) => client(false)?,
+        Some(Some(url)) => through(url).map_err(|e| root_cause(&e))?,
+    };
     let request = reqwest::Request::try_from(request).map_err(|e| told(root_cause(&e)))?;
-    answer(client(direct)?, request).await.map_err(told)
+    answer(client, request).await.map_err(told)
 }
 
 async fn answer(client: Client, request: reqwest::Request) -> Result<String, String> {
@@ -149,4 +173,32 @@ pub fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
         let (line, column) = (e.line(), e.column());
         format!("the answer cannot be read (line {line}, column {column})")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper_util::client::proxy::matcher::Matcher;
+
+    #[test]
+    fn a_proxy_that_speaks_socks_resolves_names() {
+        for (named, expected) in [
+            (
+                "socks5://u:p%40s@proxy:1080",
+                Some("socks5h://u:p%40s@proxy:1080"),
+            ),
+            ("socks5h://proxy:1080", Some("socks5h://proxy:1080")),
+            ("http://proxy:3128", None),
+        ] {
+            let server = "https://sts.example.com".parse().expect("a URL");
+            let found = Matcher::builder().all(named).build().intercept(&server);
+            let url = socks(&found.expect("a proxy")).map(String::from);
+            let url = url.as_deref().map(|url| url.trim_end_matches('/'));
+            assert_eq!(url, expected);
+            assert!(
+                through(Url::parse(named).expect("a URL")).is_ok(),
+                "{named}"
+            );
+        }
+    }
 }

@@ -288,7 +288,12 @@ mod tests {
         let nothing = [
             "HOME",
             "AWS_ACCESS_KEY_ID",
+            "AWS_CONFIG_FILE",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
             "AWS_PROFILE",
+            "AWS_SHARED_CREDENTIALS_FILE",
             "AWS_WEB_IDENTITY_TOKEN_FILE",
         ];
         let nothing = nothing.iter().map(|name| (*name, ""));

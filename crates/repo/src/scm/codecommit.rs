@@ -57,7 +57,7 @@ pub async fn session<'a>(
         let url = aws::endpoint(scm.aws.env(), variable, service, &region);
         let url = url.map_err(|e| ScmError::settings(format!("awsCodeCommit: {e}")))?;
         let mut session = Session::new(scm, account, &url)?;
-        // Each role has a rate limit of its own.
+        // Roles may be of different accounts, each with a rate limit of its own.
         session.counts_as(&settings.role);
         Ok::<_, ScmError>(Api {
             session,

@@ -483,7 +483,9 @@ fn message(body: &[u8]) -> (String, String) {
         json["__type"].as_str()?.rsplit('#').next()
     });
     let key = key.unwrap_or_default().to_owned();
-    let said = texts.iter().find_map(|text| text.as_str());
+    let said = texts
+        .iter()
+        .find_map(|text| text.as_str().filter(|text| !text.trim().is_empty()));
     // AWS may say no more than the name.
     let said = said.or(json["__type"].as_str().map(|_| key.as_str()));
     let line = said.unwrap_or_default().split_whitespace();
@@ -533,7 +535,7 @@ mod tests {
                 "AccessDeniedException",
             ),
             (
-                r#"{"__type": "a#InvalidTokenException"}"#,
+                r#"{"__type": "a#InvalidTokenException", "message": ""}"#,
                 ": InvalidTokenException",
                 "InvalidTokenException",
             ),

@@ -153,6 +153,24 @@ mod tests {
     }
 
     #[test]
+    fn applications_in_no_step_count_with_the_first() {
+        let steps = [step(&["dev"], &json!("50%")), step(&["qa"], &json!("50%"))];
+        let strategy = json!({"type": "RollingSync", "rollingSync": {"steps": steps}});
+        let apps = [
+            ("a", "dev"),
+            ("b", "dev"),
+            ("c", "qa"),
+            ("d", "qa"),
+            ("e", "x"),
+            ("f", "x"),
+        ];
+        let apps = apps.map(|(name, env)| app(name, env));
+        let rollout = Rollout::of(&set(&strategy), &apps).expect("a rollout");
+        let told = rollout.steps.iter().map(|step| step.at_once);
+        assert_eq!(told.collect::<Vec<_>>(), [Some(2), Some(1)]);
+    }
+
+    #[test]
     fn what_is_wrong_with_steps_is_told_and_other_strategies_have_none() {
         assert_eq!(Rollout::of(&set(&json!({"type": "AllAtOnce"})), &[]), None);
         let steps = [step(&["dev"], &json!("some"))];
