@@ -15,7 +15,7 @@ pub mod upload;
 
 pub use counts::CallCounts;
 pub use error::{ApiError, Code};
-pub use role::{CONTENT_SECURITY_POLICY, FRAME_OPTIONS, Role};
+pub use role::{CONTENT_SECURITY_POLICY, FRAME_OPTIONS, Role, StreamFile};
 pub use table::{Call, Reply, Table};
 pub use transport::{
     compressed,

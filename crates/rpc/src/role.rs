@@ -11,6 +11,13 @@ pub const FRAME_OPTIONS: &str = "sameorigin";
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:; \
      style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'self'; frame-ancestors 'self'";
 
+/// A stream as a file that a browser saves.
+pub struct StreamFile {
+    pub name: String,
+    /// What a message, in JSON, adds to the file; `None` ends it.
+    pub content: fn(&[u8]) -> Option<Vec<u8>>,
+}
+
 /// The state of a role, shared by its handlers.
 pub trait Role: Sized + Send + Sync + 'static {
     /// The caller of a request.
@@ -135,6 +142,11 @@ pub trait Role: Sized + Send + Sync + 'static {
     /// Whether a client may ask for some fields of the call's answer only.
     fn selects_fields(&self, _call: &Call<Self>) -> bool {
         true
+    }
+
+    /// How the stream of a REST call is sent as a file, where its query asks for that.
+    fn file(&self, _call: &Call<Self>, _query: &str) -> Option<StreamFile> {
+        None
     }
 
     /// Called when a call was answered, or its stream was opened; `None` means success.

@@ -9,6 +9,7 @@ use crate::{
     logout,
     pages::{badge, extensions, terminal},
     server::State,
+    services::application::log_file::log_file,
     sso, webhook,
 };
 use futures::{
@@ -19,7 +20,9 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 use std::{net::IpAddr, sync::Arc};
-use tiphys_rpc::{Call, Network, Reply, Role, Table, compressed, set_cookie, text, token};
+use tiphys_rpc::{
+    Call, Network, Reply, Role, StreamFile, Table, compressed, set_cookie, text, token,
+};
 use tonic::body::Body;
 
 pub const COOKIE: &str = "argocd.token";
@@ -252,6 +255,11 @@ impl Role for State {
         let name = call.rpc.strip_prefix("/application.ApplicationService/");
         let selects = name.is_some_and(|name| SELECT_FIELDS.contains(&name));
         selects || call.rpc == "/project.ProjectService/List"
+    }
+
+    fn file(&self, call: &Call<Self>, query: &str) -> Option<StreamFile> {
+        let is_log = call.rpc == "/application.ApplicationService/PodLogs";
+        is_log.then(|| log_file(query)).flatten()
     }
 
     fn around(

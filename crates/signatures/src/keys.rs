@@ -61,7 +61,10 @@ pub fn parse(text: &str, now: i64) -> Result<Vec<PublicKey>, KeyError> {
             fingerprint,
             owner: certificate.owner.clone(),
             sub_type: sub_type(key.primary_key.public_params()),
-            data: data.map_err(|_| wrong("a key cannot be written"))?,
+            data: data
+                .map_err(|_| wrong("a key cannot be written"))?
+                .trim_end()
+                .to_owned(),
         })
     };
     keys.iter().map(of).collect()

@@ -81,6 +81,18 @@ impl From<String> for Difference {
 
 type Runner = Box<dyn Fn(&Value) -> Result<(), Difference>>;
 
+/// The program of this build, beside this one.
+fn program() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let beside = own
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join("tiphys"));
+    let found = beside.into_iter().find(|path| path.is_file());
+    found.context("the program tiphys is not built: cargo build -p tiphys-cli")
+}
+
 /// The runner of a suite without differences on purpose.
 fn strict(run: impl Fn(&Value) -> Verdict + 'static) -> Runner {
     Box::new(move |case| run(case).map_err(Difference::Wrong))

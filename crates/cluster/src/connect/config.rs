@@ -123,6 +123,7 @@ async fn kubeconfig(
     let config = Config::from_custom_kubeconfig(kubeconfig, &options)
         .await
         .map_err(|e| describe(&file, Some(&chosen), &e))?;
+    has_authority(&config, &origin, "certificate-authority(-data)")?;
     let server = config
         .cluster_url
         .to_string()
@@ -132,6 +133,19 @@ async fn kubeconfig(
         proxy,
         ..Resolved::new(config, server, origin)
     })
+}
+
+/// An authority that was given is one: a text without a certificate is read as none, and then no
+/// server is trusted, for a reason that nobody can see.
+pub(super) fn has_authority(config: &Config, origin: &str, field: &str) -> Result<(), Error> {
+    match &config.root_cert {
+        Some(certificates) if certificates.is_empty() => Err(Error::config(
+            origin,
+            format!("{field} is no PEM: it has no certificate"),
+            "put a PEM certificate there",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn proxy_of(config: &Kubeconfig, context: &str) -> Option<String> {

@@ -4,7 +4,7 @@
 
 use super::{
     IN_CLUSTER_SERVER,
-    config::{Resolved, describe, in_cluster},
+    config::{Resolved, describe, has_authority, in_cluster},
     tokens::Tokens,
 };
 use crate::error::Error;
@@ -283,6 +283,7 @@ pub(super) async fn resolve(secret: &ClusterSecret) -> Result<Resolved, Error> {
             },
             other => other,
         })?;
+    has_authority(&config, &origin, "config.tlsClientConfig.caData")?;
     let proxy = Some(c.proxy_url.clone()).filter(|url| !url.is_empty());
     Ok(Resolved {
         proxy,

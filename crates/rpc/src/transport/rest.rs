@@ -3,19 +3,19 @@
 
 use super::{compressed, text, traceparent};
 use crate::{
-    ApiError, Role, heavy,
+    ApiError, Role, StreamFile, heavy,
     table::{
         Bindings, BodyOf, Call, Fields, JsonRequest, Kind, Reply, Request as CallRequest, Rest,
         Session, query,
     },
 };
 use bytes::Bytes;
-use futures::{StreamExt as _, stream::BoxStream};
+use futures::{StreamExt as _, future::ready, stream::BoxStream};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
 use serde_json::{Map, Value};
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::IpAddr, sync::Arc, time::Duration};
 use tiphys_gocompat::json_error;
 use tonic::body::Body;
 use tracing::Instrument as _;
@@ -130,7 +130,11 @@ async fn answer<S: Role>(
         .run(state, caller, CallRequest::Json(request))
         .instrument(span)
         .await?;
-    let mut response = respond(parts, select(reply, fields).await).await?;
+    let file = state.file(call, parts.uri.query().unwrap_or_default());
+    let mut response = match (select(reply, fields).await, file) {
+        (Reply::Stream(messages), Some(file)) => saved(messages, file),
+        (reply, _) => respond(parts, reply).await?,
+    };
     // The gateway of other servers passes on what its calls answered, if they did.
     if response.extensions_mut().remove::<Silent>().is_none() {
         let kind = HeaderValue::from_static("application/grpc");
@@ -238,7 +242,7 @@ async fn respond(parts: &Parts, reply: Reply) -> Result<Response<Body>, ApiError
     }
 }
 
-/// Marks the answer of a stream that ended without a message.
+/// Marks the answer of a stream that ended without a message, or is a file.
 #[derive(Clone)]
 struct Silent;
 
@@ -273,9 +277,33 @@ async fn stream(mut messages: Messages, events: bool) -> Result<Response<Body>, 
     } else {
         lines.boxed()
     };
-    let body =
-        StreamBody::new(frames.map(|bytes| Ok::<_, std::convert::Infallible>(Frame::data(bytes))));
+    let body = StreamBody::new(frames.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes))));
     Ok(of_stream(Body::new(body), events))
+}
+
+/// A stream as a file. An error on the way is its last line: its beginning has been sent.
+fn saved(messages: Messages, file: StreamFile) -> Response<Body> {
+    let content = move |message: Result<Vec<u8>, ApiError>| {
+        let bytes = match message {
+            Ok(message) => (file.content)(&message)?,
+            Err(e) => e.message.into_bytes(),
+        };
+        Some(Ok::<_, Infallible>(Frame::data(Bytes::from(bytes))))
+    };
+    let frames = messages
+        .map(content)
+        .take_while(|frame| ready(frame.is_some()))
+        .filter_map(ready);
+    let mut response = Response::new(Body::new(StreamBody::new(frames)));
+    response.extensions_mut().insert(Silent);
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("application/octet-stream");
+    headers.insert(header::CONTENT_TYPE, kind);
+    let name = format!("attachment;filename=\"{}\"", file.name);
+    if let Ok(name) = HeaderValue::try_from(name) {
+        headers.insert(header::CONTENT_DISPOSITION, name);
+    }
+    response
 }
 
 /// A message of a stream as a line or an event.

@@ -218,10 +218,19 @@ impl Live for ClusterLive {
             .get_as(&gvk(object), &object.namespace, &object.name)
             .await
             .map_err(of_cluster)?;
-        let absent = || ApiError::not_found(format!("{} {:?} not found", object.kind, object.name));
-        found
-            .map(tiphys_apimachinery::Object::into_value)
-            .ok_or_else(absent)
+        if let Some(found) = found {
+            return Ok(found.into_value());
+        }
+        let kind = hand.cluster.cache.discovery().resolve(&gvk(object)).await;
+        let kind = kind.map_err(of_cluster)?;
+        let what = match kind.gvk.group.as_str() {
+            "" => kind.resource.clone(),
+            group => format!("{}.{group}", kind.resource),
+        };
+        Err(ApiError::not_found(format!(
+            "{what} {:?} not found",
+            object.name
+        )))
     }
 
     async fn delete(

@@ -35,6 +35,7 @@ fn of_cluster(e: tiphys_cluster::Error) -> ApiError {
         Some(409) => Code::Aborted,
         Some(429) => Code::ResourceExhausted,
         Some(_) => Code::Internal,
+        None if matches!(e, tiphys_cluster::Error::UnknownKind { .. }) => Code::NotFound,
         None if e.retryable() => Code::Unavailable,
         None => Code::Unknown,
     };

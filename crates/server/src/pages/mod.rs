@@ -47,11 +47,14 @@ async fn guard(state: &State, request: &Parts, access: Access) -> Result<Guard, 
 }
 
 /// The values of the parameters of a query.
-struct Parameters(Vec<(String, String)>);
+pub(crate) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     fn of(request: &Parts) -> Self {
-        let query = request.uri.query().unwrap_or_default();
+        Self::of_query(request.uri.query().unwrap_or_default())
+    }
+
+    pub(crate) fn of_query(query: &str) -> Self {
         // Any base does: only the query is used.
         let url = Url::parse(&format!("http://query.invalid/?{query}"));
         Self(url.map_or_else(
@@ -60,7 +63,7 @@ impl Parameters {
         ))
     }
 
-    fn first(&self, name: &str) -> Option<&str> {
+    pub(crate) fn first(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(n, _)| n == name);
         found.map(|(_, value)| value.as_str())
     }

@@ -323,9 +323,9 @@ pub async fn resource_tree(
         .iter()
         .map(|app| ResourceNode {
             resource_ref: ResourceRef {
-                group: app.group.clone(),
-                version: app.version.clone(),
-                kind: app.kind.clone(),
+                group: constants::GROUP.to_owned(),
+                version: constants::VERSION.to_owned(),
+                kind: "Application".to_owned(),
                 namespace: set.metadata.namespace.clone(),
                 name: app.name.clone(),
                 uid: String::new(),

@@ -6,12 +6,17 @@ use super::{
     answer,
     client::{self, Received},
     intended,
+    live::Live,
     normalise::differences,
     world::World,
 };
 use base64::{Engine, prelude::BASE64_STANDARD as BASE64};
 use serde_json::{Value, json};
-use std::{cell::RefCell, path::Path, time::Duration};
+use std::{
+    cell::{OnceCell, RefCell},
+    path::Path,
+    time::Duration,
+};
 
 /// Lists whose order is not defined, by the beginnings of ids.
 const UNORDERED: [&str; 6] = [
@@ -26,8 +31,17 @@ const UNORDERED: [&str; 6] = [
 pub fn runner(dir: &Path) -> anyhow::Result<Runner> {
     let runtime = tokio::runtime::Runtime::new()?;
     let world = RefCell::new(runtime.block_on(World::start(dir))?);
+    let live: OnceCell<Live> = OnceCell::new();
     Ok(Box::new(move |case| {
-        let ran = runtime.block_on(run(&mut world.borrow_mut(), case));
+        let ran = if case["fixtures"]["controllers"] == true {
+            let live = match live.get() {
+                Some(live) => Ok(live),
+                None => Live::start().map(|started| live.get_or_init(|| started)),
+            };
+            live.and_then(|live| live.run(&runtime, &world.borrow().normaliser, case))
+        } else {
+            runtime.block_on(run(&mut world.borrow_mut(), case))
+        };
         let found = ran.map_err(|e| format!("{e:#}"))?;
         match (
             found.is_empty(),
@@ -53,9 +67,6 @@ pub fn runner(dir: &Path) -> anyhow::Result<Runner> {
 
 async fn run(world: &mut World, case: &Value) -> anyhow::Result<Vec<String>> {
     let (request, want) = (&case["request"], &case["response"]);
-    if case["fixtures"]["controllers"] == true {
-        return Ok(vec!["controllers cannot run in this suite yet".to_owned()]);
-    }
     world.prepare(case, &[]).await?;
     if request["transport"] == "grpc" {
         return grpc(world, request, want).await;

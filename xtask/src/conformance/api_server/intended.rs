@@ -1,7 +1,7 @@
 //! Cases whose answer differs from the recorded one on purpose. Main function: [`reason`].
 
 /// By the beginnings of ids.
-const INTENDED: [(&str, &str); 66] = [
+const INTENDED: [(&str, &str); 92] = [
     ("wrepo-get-", ROUTED),
     ("wrepo-update-off", ROUTED),
     ("wrepo-validate-", ROUTED),
@@ -105,9 +105,45 @@ const INTENDED: [(&str, &str); 66] = [
     ),
     ("authz-RepositoryService-ValidateAccess-existing", ESCAPED),
     ("authz-RepositoryService-ValidateAccess-missing", ESCAPED),
+    ("app-tree-ns", FIELDS),
+    ("app-get-resource-version-future", FUTURE),
+    ("app-create-bad-time", NAMED),
+    ("app-create-two-tools", NAMED),
+    ("app-resource-get-wrong-version", NAMED),
+    ("app-action-v2-scale-", NAMED),
+    ("app-revision-unknown", NAMED),
+    ("app-ssd-bad", NAMED),
+    ("app-links-bad-setting", NAMED),
+    ("cluster-create-empty", NAMED),
+    ("cluster-create-bad-", NAMED),
+    ("gpg-create-bad", NAMED),
+    ("repo-get-scoped", NAMED),
+    ("repo-create-unreachable", NAMED),
+    ("repo-validate-helm", NAMED),
+    ("repo-validate-empty-body", ROUTED),
+    ("app-logs-previous", SIMULATED),
+    ("stored-repo-upsert", OWNED),
+    ("cluster-list", COUNTED),
+    ("cluster-get-in-cluster", COUNTED),
+    ("cluster-get-name-escaped", COUNTED),
+    ("logout-bearer", LEFT),
+    ("live-refresh-hard", HYDRATED),
+    ("live-rollback", FOLDED),
+    ("live-watch-sync", STEPS),
+    ("live-get-bad-path", DIRECT),
     ("authz-RepositoryService-Create-new", SEGMENTS),
     ("authz-RepositoryService-CreateRepository-new", SEGMENTS),
 ];
+const FUTURE: &str = "a version that is not reached yet is not waited for without an end";
+const NAMED: &str = "the error says which field, key or address is wrong, and why";
+const SIMULATED: &str = "the text is that of the kubelet, not of a simulated one";
+const OWNED: &str = "a Secret that somebody else made is not marked as ours";
+const LEFT: &str = "who leaves with a token in a header leaves as well";
+const HYDRATED: &str = "the hydrator runs, and takes its annotation away";
+const FOLDED: &str = "stringData is compared and applied as data, so that an unchanged Secret is \
+                      unchanged";
+const STEPS: &str = "what a sync has done is published step by step";
+const DIRECT: &str = "manifests are made in this program: no RPC failed";
 const SPEAKS: &str = "headers that say who the caller is are this server's, never the caller's";
 const LISTED: &str = "the folders of the page's files are not listed";
 const CUSTOMIZED: &str = "one broken customization does not take the settings from everybody";

@@ -7,6 +7,7 @@ mod api;
 mod authz;
 mod client;
 mod intended;
+mod live;
 mod messages;
 mod normalise;
 mod provider;

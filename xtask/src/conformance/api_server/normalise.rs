@@ -230,7 +230,10 @@ pub fn differences(want: &Value, got: &Value, at: &str, found: &mut Vec<String>)
         (Value::Null, Value::Array(items)) if items.is_empty() => {}
         (Value::Null, Value::String(absent)) if absent == ABSENT => {}
         _ if want == got => {}
-        _ => found.push(format!("{at}: wanted {}, got {}", short(want), short(got))),
+        _ => {
+            let (want, got) = apart(&want.to_string(), &got.to_string());
+            found.push(format!("{at}: wanted {want}, got {got}"));
+        }
     }
 }
 
@@ -247,10 +250,17 @@ fn same_text(want: &str, got: &str) -> bool {
         || parsed(want).is_some_and(|w| parsed(got).is_some_and(|g| w == g))
 }
 
-pub fn short(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(180) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+/// Two texts from a little before the place where they part.
+fn apart(want: &str, got: &str) -> (String, String) {
+    const SAME: usize = 60;
+    let same = want.chars().zip(got.chars()).take_while(|(w, g)| w == g);
+    let skipped = same.count().saturating_sub(SAME);
+    let shown = |text: &str| {
+        let mut rest = text.chars().skip(skipped);
+        let part: String = rest.by_ref().take(180).collect();
+        let before = if skipped > 0 { "…" } else { "" };
+        let after = if rest.next().is_some() { "…" } else { "" };
+        format!("{before}{part}{after}")
+    };
+    (shown(want), shown(got))
 }

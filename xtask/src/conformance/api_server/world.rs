@@ -123,7 +123,7 @@ fn key(object: &Value) -> Key {
 }
 
 /// What containers have done, as the cases' logs show.
-const LOGGING: &str = "sleep 1; echo Hi; sleep 1; echo Hi; sleep 1; echo Hi";
+pub const LOGGING: &str = "sleep 1; echo Hi; sleep 1; echo Hi; sleep 1; echo Hi";
 
 /// The status of a Pod whose containers run since before they logged.
 fn running(pod: &Value) -> Value {
@@ -270,6 +270,9 @@ impl World {
             .iter()
             .map(|(placeholder, text)| (text.clone(), (*placeholder).into()));
         normaliser.known = known.collect();
+        // A kubelet writes the times of lines with all their digits.
+        let digits = (".000000000Z".to_owned(), "Z".to_owned());
+        normaliser.known.push(digits);
         let folder = tempfile::tempdir()?;
         let repos = Repos::with_options(folder.path().join("repos"), RepoOptions::default());
         let mut world = Self {
@@ -362,14 +365,19 @@ impl World {
         let real = self.real(object);
         let call = Call::new(Method::POST, path(&kind, &namespace, "")?);
         self.send(call.with_body(JSON, real.to_string())).await?;
-        if kind == "Pod" {
-            let (.., name) = key(object);
-            let place = format!("{}/status", path(&kind, &namespace, &name)?);
-            let status = running(&real).to_string();
-            let call = Call::new(Method::PATCH, place).with_body(MERGE_PATCH, status);
-            self.send(call).await?;
+        self.run_pod(&real).await
+    }
+
+    /// A Pod that was stored runs.
+    async fn run_pod(&self, object: &Value) -> anyhow::Result<()> {
+        let (kind, namespace, name) = key(object);
+        if kind != "Pod" {
+            return Ok(());
         }
-        Ok(())
+        let place = format!("{}/status", path(&kind, &namespace, &name)?);
+        let status = running(object).to_string();
+        let call = Call::new(Method::PATCH, place).with_body(MERGE_PATCH, status);
+        self.send(call).await
     }
 
     fn filled(&self, text: &str) -> String {
@@ -413,6 +421,7 @@ impl World {
             fixtures["manifests"],
             fixtures["drop"],
             fixtures["server"],
+            case["request"]["plain_http"],
         ]);
         let revision = self.kube.registry().revision();
         if self.plane.is_some() && self.clean == Some((revision, wanted.clone())) {
@@ -428,7 +437,9 @@ impl World {
         self.settings(&all).await?;
         self.reset(&fixtures["manifests"], &fixtures["drop"])
             .await?;
-        self.serve(&fixtures["server"]).await?;
+        // The other cases with a certificate were recorded over TLS, and are sent without.
+        let is_tls = case["request"]["plain_http"] == true;
+        self.serve(&fixtures["server"], is_tls).await?;
         for step in fixtures["prepare"].as_array().into_iter().flatten() {
             self.delete(step[1].as_str().unwrap_or_default()).await?;
         }
@@ -507,6 +518,7 @@ impl World {
             let call = call.with_body(JSON, self.real(&object).to_string());
             let stored = self.user.http().json::<Value>(&call).await;
             let mut stored = stored.with_context(|| format!("{key:?}"))?;
+            self.run_pod(&stored).await?;
             stored["kind"] = key.0.clone().into();
             self.stored.insert(key, (object, stripped(&stored)));
         }
@@ -559,7 +571,7 @@ impl World {
         Ok(())
     }
 
-    async fn serve(&mut self, flags: &Value) -> anyhow::Result<()> {
+    async fn serve(&mut self, flags: &Value, is_tls: bool) -> anyhow::Result<()> {
         let records = Records::start(
             self.user.clone(),
             RecordsOptions {
@@ -602,7 +614,11 @@ impl World {
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
         let (serving, stopped) = (server.clone(), stop.clone());
-        tokio::spawn(async move { serving.serve(listener, Tls::Off, stopped).await });
+        let tls = match is_tls {
+            true => Tls::SelfSigned(vec![client::HOST.to_owned()]),
+            false => Tls::Off,
+        };
+        tokio::spawn(async move { serving.serve(listener, tls, stopped).await });
         server.ready().await;
         self.plane = Some(Plane {
             address,
@@ -666,27 +682,13 @@ impl World {
         request: &Value,
         headers: Vec<(String, String)>,
     ) -> anyhow::Result<Received> {
-        let query = request["query"].as_str().unwrap_or_default();
-        let path = request["path"].as_str().unwrap_or_default();
-        let read = &request["read"];
-        let read = read["lines"].as_u64().zip(read["seconds"].as_f64());
         let sent = Sent {
-            method: request["method"].as_str().unwrap_or_default().to_owned(),
-            target: match query {
-                "" => path.to_owned(),
-                query => format!("{path}?{query}"),
-            },
             headers: headers
                 .into_iter()
                 .map(|(n, v)| (n, self.with_tokens(&v)))
                 .collect(),
             body: self.body(request).await?,
-            read: read.map(|(lines, s)| {
-                (
-                    usize::try_from(lines).unwrap_or(usize::MAX),
-                    Duration::from_secs_f64(s),
-                )
-            }),
+            ..unbodied(request)
         };
         client::http(self.address()?, sent).await
     }
@@ -719,6 +721,27 @@ impl World {
             text.replace_range(start..=end, &version);
         }
         Ok(Some(text.into_bytes()))
+    }
+}
+
+/// A recorded request without headers and body.
+pub fn unbodied(request: &Value) -> Sent {
+    let text = |field: &str| request[field].as_str().unwrap_or_default();
+    let read = &request["read"];
+    let read = read["lines"].as_u64().zip(read["seconds"].as_f64());
+    let read = read.map(|(lines, seconds)| {
+        let lines = usize::try_from(lines).unwrap_or(usize::MAX);
+        (lines, Duration::from_secs_f64(seconds))
+    });
+    Sent {
+        method: text("method").to_owned(),
+        target: match text("query") {
+            "" => text("path").to_owned(),
+            query => format!("{}?{query}", text("path")),
+        },
+        headers: Vec::new(),
+        body: None,
+        read,
     }
 }
 

@@ -1,14 +1,18 @@
 //! What scenarios run on: our API server with its controllers, a second API server with TLS, a
 //! repository, a chart repository. Main type: [`World`].
 
-use super::{super::api_server::path, normalise::Normaliser, steps};
+use super::{
+    super::{api_server::path, program},
+    normalise::Normaliser,
+    steps,
+};
 use anyhow::{Context, bail, ensure};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 use std::{
     fs,
     os::unix::fs::symlink,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command, Stdio},
     thread::sleep,
     time::{Duration, Instant},
@@ -71,18 +75,6 @@ impl Drop for Process {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// The program of this build, beside this one.
-fn program() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let beside = own
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .map(|folder| folder.join("tiphys"));
-    let found = beside.into_iter().find(|path| path.is_file());
-    found.context("the program tiphys is not built: cargo build -p tiphys-cli")
 }
 
 impl World {

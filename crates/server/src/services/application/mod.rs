@@ -6,6 +6,7 @@ pub mod audit;
 pub mod delete;
 pub mod files;
 pub mod live;
+pub mod log_file;
 pub mod logs;
 pub mod manifests;
 pub mod read;

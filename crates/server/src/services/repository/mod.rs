@@ -231,6 +231,7 @@ pub(crate) async fn create(
         .await?;
     let mut answer = brief(&repository);
     if !is_new {
+        answer.username.clone_from(&repository.username);
         // It has just been connected to.
         "Successful".clone_into(&mut answer.connection_state.status);
     }
