@@ -530,7 +530,7 @@ fn what_is_not_in_git_yet_is_synced_and_compared() {
             "exit 1",
         ][..],
         &["no files to send"],
-        &["--local"],
+        &["app diff web --server-side-generate\nexit 0"],
         &["exit 0"],
         &["Cannot use local sync when Automatic Sync Policy is enabled except with --dry-run"],
     ]) {

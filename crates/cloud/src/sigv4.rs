@@ -3,6 +3,7 @@
 use crate::web::{escape, form};
 use hmac::{Hmac, Mac};
 use jiff::Timestamp;
+use reqwest::Url;
 use sha2::{Digest, Sha256};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
@@ -106,6 +107,15 @@ impl Scope<'_> {
         let mut headers = vec![("x-amz-date", time), ("authorization", authorization)];
         headers.extend(session.map(|token| ("x-amz-security-token", token.to_owned())));
         headers
+    }
+}
+
+/// The host of a URL as a client sends it, and so as it is signed.
+pub fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
     }
 }
 

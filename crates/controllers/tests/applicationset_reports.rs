@@ -99,6 +99,10 @@ async fn a_newer_revision_is_no_reason_to_wait() {
         spec["syncPolicy"]["automated"]["enabled"] = json!(false);
         let mut app_object = application(&name, json!({"env": name}), spec);
         app_object["status"] = app["status"].clone();
+        // The file leaves out what the definition requires.
+        if let Some(state) = app_object["status"].get_mut("operationState") {
+            state["operation"] = json!({"sync": {}});
+        }
         before.push(app_object);
     }
     let plane = Plane::start_with(rolling(), &[], &before).await;

@@ -33,6 +33,8 @@ const CRDS: [&str; 3] = [
 pub const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 pub const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
 pub const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
+/// How long no controller runs after one was killed.
+const DOWN: Duration = Duration::from_millis(10);
 const SERVER: &str = "https://kubernetes.default.svc";
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -128,25 +130,18 @@ impl Plane {
     /// With a controller that is started again when it dies on the wire.
     pub async fn behind(wire: &Wire) -> Self {
         let (kube, plane, stop) = Self::ground(&[]).await;
-        let (wire, folder) = (wire.clone(), plane._folder.path().to_owned());
-        tokio::spawn(async move {
-            while !stop.is_cancelled() {
-                let (service, folder, stop) = (wire.service(&kube), folder.clone(), stop.clone());
-                let mut running = tokio::spawn(async move {
-                    let settings = ControllerSettings::default();
-                    // Without a server it ends, too.
-                    let cluster = Cluster::connect_in_process(service, SERVER).await.ok()?;
-                    let controller = Controller::start(cluster, &folder, &[], settings).await?;
+        let (folder, stopped) = (plane._folder.path().to_owned(), stop.clone());
+        let process = move |cluster| {
+            let (folder, stop) = (folder.clone(), stopped.clone());
+            async move {
+                let settings = ControllerSettings::default();
+                let controller = Controller::start(cluster, &folder, &[], settings).await;
+                if let Some(controller) = controller {
                     controller.run(stop).await;
-                    Some(())
-                });
-                tokio::select! {
-                    ended = &mut running => drop(ended.expect("the controller ends in order")),
-                    () = wire.died() => running.abort(),
                 }
-                sleep(Duration::from_millis(10)).await;
             }
-        });
+        };
+        tokio::spawn(wire.clone().supervise(kube, (stop, DOWN), process));
         plane
     }
 

@@ -102,7 +102,7 @@ async fn a_state_that_was_not_seen_to_end_goes_on() {
         sleep(Duration::from_millis(20)).await;
     }
     run.end().await;
-    ground.kube.shutdown().await;
+    ground.shutdown().await;
 }
 
 /// Report 37: `$name` alone stands for a secret, in texts, after the YAML was read. Of what does not
@@ -158,5 +158,5 @@ async fn a_name_with_a_dollar_stands_for_a_secret() {
         assert_eq!(header(name), value, "{head}");
     }
     run.end().await;
-    ground.kube.shutdown().await;
+    ground.shutdown().await;
 }

@@ -37,6 +37,8 @@ const CRDS: [&str; 2] = [
 pub const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 pub const CONFIG: &str = "/api/v1/namespaces/argocd/configmaps";
 pub const NOTIFIED: &str = "notified.notifications.argoproj.io";
+/// How long no controller runs after one was killed.
+const DOWN: Duration = Duration::from_millis(10);
 const SERVER: &str = "https://kubernetes.default.svc";
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Long enough for what should not happen.
@@ -125,7 +127,7 @@ impl Hook {
 }
 
 pub struct Ground {
-    pub kube: EmbeddedKube,
+    pub kube: Arc<EmbeddedKube>,
     cluster: Cluster,
     folder: TempDir,
     metrics: NotificationMetrics,
@@ -139,6 +141,7 @@ impl Ground {
         let cluster = Cluster::connect_in_process(kube.router(), SERVER)
             .await
             .expect("it answers");
+        let kube = Arc::new(kube);
         let ground = Self {
             kube,
             cluster,
@@ -247,29 +250,28 @@ impl Ground {
         Run { stop, task }
     }
 
+    /// Nobody else uses its server any more.
+    pub async fn shutdown(self) {
+        let kube = Arc::into_inner(self.kube).expect("no controller runs behind a wire");
+        kube.shutdown().await;
+    }
+
     /// Runs a loop that is started again when it dies on the wire.
     pub fn start_behind(self: &Arc<Self>, wire: &Wire) -> DropGuard {
-        let (wire, ground, stop) = (wire.clone(), Arc::clone(self), CancellationToken::new());
-        let (guard, folder) = (stop.clone().drop_guard(), self.folder.path().to_owned());
-        tokio::spawn(async move {
-            while !stop.is_cancelled() {
-                let (service, folder, stop) =
-                    (wire.service(&ground.kube), folder.clone(), stop.clone());
-                let mut running = tokio::spawn(async move {
-                    // Without a server it ends, too.
-                    let cluster = Cluster::connect_in_process(service, SERVER).await.ok()?;
-                    let dependencies = dependencies(cluster, &folder, false).await?;
+        let stop = CancellationToken::new();
+        let (ground, stopped) = (Arc::clone(self), stop.clone());
+        let process = move |cluster| {
+            let (ground, stop) = (Arc::clone(&ground), stopped.clone());
+            async move {
+                let dependencies = dependencies(cluster, ground.folder.path(), false).await;
+                if let Some(dependencies) = dependencies {
                     notifications::run(dependencies, stop).await;
-                    Some(())
-                });
-                tokio::select! {
-                    ended = &mut running => drop(ended.expect("the controller ends in order")),
-                    () = wire.died() => running.abort(),
                 }
-                sleep(Duration::from_millis(10)).await;
             }
-        });
-        guard
+        };
+        let kube = Arc::clone(&self.kube);
+        tokio::spawn(wire.clone().supervise(kube, (stop.clone(), DOWN), process));
+        stop.drop_guard()
     }
 }
 
@@ -427,7 +429,7 @@ async fn a_mail_is_handed_over_under_tls() {
         assert!(told.iter().any(|own| own == line), "{line}: {told:?}");
     }
     run.end().await;
-    ground.kube.shutdown().await;
+    ground.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -455,7 +457,7 @@ async fn a_state_is_told_once_until_it_ends() {
     ground.health("shop", "Degraded").await;
     hook.wait_for(&["shop is Degraded"; 2]).await;
     run.end().await;
-    ground.kube.shutdown().await;
+    ground.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -489,7 +491,7 @@ async fn what_failed_is_tried_again_and_only_then_recorded() {
         "{metrics}"
     );
     run.end().await;
-    ground.kube.shutdown().await;
+    ground.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -529,7 +531,7 @@ async fn the_configuration_is_followed() {
         .await;
     hook.wait_for(&["hello"; 2]).await;
     run.end().await;
-    ground.kube.shutdown().await;
+    ground.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -557,7 +559,7 @@ async fn a_template_tells_commits_and_details() {
     let run = ground.start().await;
     hook.wait_for(&["Helm v7 true"]).await;
     run.end().await;
-    ground.kube.shutdown().await;
+    ground.shutdown().await;
 }
 
 /// A source that is hydrated is told when it is, with its dry commit.
@@ -612,7 +614,7 @@ async fn a_hydrated_source_is_told_with_its_commits() {
     sleep(QUIET).await;
     assert_eq!(hook.got().len(), 2);
     run.end().await;
-    ground.kube.shutdown().await;
+    ground.shutdown().await;
 }
 
 /// A project is in the control plane's namespace, wherever its Applications are.
@@ -747,5 +749,5 @@ async fn a_namespace_configures_its_own_notifications() {
     assert_eq!(own.got().len(), 1);
     assert_eq!(hook.got().len(), 2);
     run.end().await;
-    ground.kube.shutdown().await;
+    ground.shutdown().await;
 }

@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tiphys_api::Application;
 use tiphys_api::application_set::{ApplicationSet, ApplicationSetStatus};
+use tiphys_api::constants;
 use tiphys_api::meta::Time;
 use tiphys_api::status::{HealthStatus, ResourceStatus};
 use tiphys_engine::spec::Destination;
@@ -362,6 +363,9 @@ fn resources(owned: &[&Application]) -> Vec<ResourceStatus> {
     let mut resources: Vec<ResourceStatus> = owned
         .iter()
         .map(|app| ResourceStatus {
+            group: constants::GROUP.to_owned(),
+            version: constants::VERSION.to_owned(),
+            kind: "Application".to_owned(),
             name: app.metadata.name.clone(),
             namespace: app.metadata.namespace.clone(),
             status: app.status.sync.status.clone(),

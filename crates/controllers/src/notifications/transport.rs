@@ -155,10 +155,7 @@ fn scoped(
 ) -> Result<Vec<(&'static str, String)>, String> {
     // As it is sent.
     let url = Url::parse(&request.url).map_err(|_| "the URL cannot be read".to_owned())?;
-    let host = url.host_str().unwrap_or_default();
-    let host = url
-        .port()
-        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    let host = sigv4::host(&url);
     let headers: Vec<(String, &str)> = request
         .headers
         .iter()

@@ -214,7 +214,9 @@ impl Ground {
         let (controller, embedded) = match other {
             Other::Real(_) if is_external => (tokio::spawn(stop.clone().cancelled_owned()), None),
             Other::Embedded(kube, wire) => {
-                let run = process.run_again_and_again(kube.clone(), wire.clone());
+                let stop = process.stop.clone();
+                let process = move |cluster| process.clone().run(cluster);
+                let run = wire.clone().supervise(kube.clone(), (stop, DOWN), process);
                 (tokio::spawn(run), Some((kube, wire)))
             }
             Other::Real(cluster) => {
@@ -393,24 +395,6 @@ struct Process {
 }
 
 impl Process {
-    async fn run_again_and_again(self, kube: Arc<EmbeddedKube>, wire: Wire) {
-        while !self.stop.is_cancelled() {
-            let service = wire.service(&kube);
-            let process = self.clone();
-            let mut running = tokio::spawn(async move {
-                // Without a server it ends, too.
-                if let Ok(cluster) = Cluster::connect_in_process(service, IN_CLUSTER).await {
-                    process.run(cluster).await;
-                }
-            });
-            tokio::select! {
-                ended = &mut running => ended.expect("the controller ends in order"),
-                () = wire.died() => running.abort(),
-            }
-            sleep(DOWN).await;
-        }
-    }
-
     async fn run_until_killed(self, cluster: Cluster, killed: Arc<Notify>) {
         loop {
             let mut running = tokio::spawn(self.clone().run(cluster.clone()));

@@ -25,13 +25,16 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tiphys_cluster::connect::Client;
+use tiphys_cluster::{Cluster, connect::Client};
 use tiphys_embedded_kube::EmbeddedKube;
 use tokio::{
     sync::{Notify, mpsc},
-    time::{Instant, sleep, sleep_until},
+    time::{Duration, Instant, sleep, sleep_until},
 };
+use tokio_util::sync::CancellationToken;
 use tower::{BoxError, ServiceExt};
+
+const SERVER: &str = "https://kubernetes.default.svc";
 
 /// The outcome of a write.
 #[derive(Clone, Debug)]
@@ -201,8 +204,34 @@ impl Wire {
     }
 
     /// Returns when a process has died.
-    pub async fn died(&self) {
+    async fn died(&self) {
         self.died.notified().await;
+    }
+
+    /// Runs a process behind this wire until `stop`, and the next one whenever one dies here, after
+    /// a pause of `down`.
+    pub async fn supervise<F>(
+        self,
+        kube: Arc<EmbeddedKube>,
+        (stop, down): (CancellationToken, Duration),
+        process: impl Fn(Cluster) -> F + Clone + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send,
+    {
+        while !stop.is_cancelled() {
+            let (service, process) = (self.service(&kube), process.clone());
+            let mut running = tokio::spawn(async move {
+                // Without a server it ends, too.
+                if let Ok(cluster) = Cluster::connect_in_process(service, SERVER).await {
+                    process(cluster).await;
+                }
+            });
+            tokio::select! {
+                ended = &mut running => ended.expect("the controller ends in order"),
+                () = self.died() => running.abort(),
+            }
+            sleep(down).await;
+        }
     }
 }
 

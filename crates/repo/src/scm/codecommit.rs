@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::application_set::hosts::SCMProviderGeneratorAWSCodeCommit;
 use tiphys_cloud::{
     aws::{self, Identity},
-    sigv4::{Request, Scope},
+    sigv4::{self, Request, Scope},
 };
 
 const JSON: &str = "application/x-amz-json-1.1";
@@ -82,10 +82,7 @@ impl Api<'_> {
         let target = format!("{target}.{action}");
         let mut headers = vec![("content-type", JSON.to_owned()), ("x-amz-target", target)];
         let named: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
-        let host = match (url.host_str().unwrap_or_default(), url.port()) {
-            (host, Some(port)) => format!("{host}:{port}"),
-            (host, None) => host.to_owned(),
-        };
+        let host = sigv4::host(&url);
         let scope = Scope {
             keys: &self.identity.keys,
             region: &self.region,

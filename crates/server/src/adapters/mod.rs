@@ -27,13 +27,17 @@ use tiphys_cluster::{
 /// Converts a cluster's error to an API error.
 fn of_cluster(e: tiphys_cluster::Error) -> ApiError {
     let code = match e.code() {
-        Some(400 | 422) => Code::InvalidArgument,
+        Some(400) => Code::FailedPrecondition,
+        Some(422) => Code::InvalidArgument,
         Some(401) => Code::Unauthenticated,
         Some(403) => Code::PermissionDenied,
         Some(404) => Code::NotFound,
         Some(409) if e.is_already_exists() => Code::AlreadyExists,
         Some(409) => Code::Aborted,
+        Some(405) => Code::Unimplemented,
         Some(429) => Code::ResourceExhausted,
+        Some(503) => Code::Unavailable,
+        Some(504) => Code::DeadlineExceeded,
         Some(_) => Code::Internal,
         None if matches!(e, tiphys_cluster::Error::UnknownKind { .. }) => Code::NotFound,
         None if e.retryable() => Code::Unavailable,

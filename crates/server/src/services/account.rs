@@ -181,7 +181,7 @@ pub async fn create_token(
     let sub = format!("{}:{}", q.name, Capability::ApiKey.word());
     let claims = Claims::token(sub, id, q.expires_in, Timestamp::now());
     known(&*state.settings.fresh().await?, &q.name)?;
-    let failed = |e: ApiError| e.context("failed to update account with new token");
+    let failed = |e: ApiError| e.within("failed to update account with new token");
     change_tokens(&state, &q.name, |account| {
         if account.tokens.iter().any(|token| token.id == claims.jti) {
             let message = format!("account already has token with id '{}'", claims.jti);

@@ -198,6 +198,14 @@ pub async fn create(
     q: ApplicationSetCreateRequest,
 ) -> Result<ApplicationSet, ApiError> {
     let set = checked(&state, &guard, q.applicationset).await?;
+    if set.spec.generators.is_empty() {
+        // Such a set deletes every Application that it had.
+        return Err(ApiError::invalid(format!(
+            "error creating ApplicationSet: ApplicationSet.argoproj.io {:?} is invalid: \
+             spec.generators: Required value",
+            set.metadata.name
+        )));
+    }
     if q.dry_run {
         let apps = state.reach.generated(&set).await?;
         let mut set = set.into_inner();

@@ -1,7 +1,7 @@
 //! Cases whose answer differs from the recorded one on purpose. Main function: [`reason`].
 
 /// By the beginnings of ids.
-const INTENDED: [(&str, &str); 92] = [
+const INTENDED: [(&str, &str); 94] = [
     ("wrepo-get-", ROUTED),
     ("wrepo-update-off", ROUTED),
     ("wrepo-validate-", ROUTED),
@@ -130,6 +130,8 @@ const INTENDED: [(&str, &str); 92] = [
     ("live-refresh-hard", HYDRATED),
     ("live-rollback", FOLDED),
     ("live-watch-sync", STEPS),
+    ("live-tree", ENDPOINTS),
+    ("live-appset-tree", HEALTH),
     ("live-get-bad-path", DIRECT),
     ("authz-RepositoryService-Create-new", SEGMENTS),
     ("authz-RepositoryService-CreateRepository-new", SEGMENTS),
@@ -143,6 +145,8 @@ const HYDRATED: &str = "the hydrator runs, and takes its annotation away";
 const FOLDED: &str = "stringData is compared and applied as data, so that an unchanged Secret is \
                       unchanged";
 const STEPS: &str = "what a sync has done is published step by step";
+const ENDPOINTS: &str = "the cluster of this program makes no endpoints";
+const HEALTH: &str = "a set says the health of its Applications as soon as they have one";
 const DIRECT: &str = "manifests are made in this program: no RPC failed";
 const SPEAKS: &str = "headers that say who the caller is are this server's, never the caller's";
 const LISTED: &str = "the folders of the page's files are not listed";

@@ -1,7 +1,7 @@
 //! Scenarios that differ from the recorded ones on purpose. Main function: [`reason`].
 
 /// By id.
-const INTENDED: [(&str, &str); 34] = [
+const INTENDED: [(&str, &str); 62] = [
     ("account-password-errors", PIPED),
     ("account-can-i-admin", ACTIONS),
     ("appset-create-dry", WHOLE),
@@ -36,7 +36,45 @@ const INTENDED: [(&str, &str); 34] = [
     ("tty-list", TREE),
     ("settings-validate", CRASH),
     ("limited-to-project", EARLY),
+    ("add-source", NAMED),
+    ("appset-create-errors", NAMED),
+    ("appset-error", NAMED),
+    ("create-broken-app", NAMED),
+    ("create-errors", NAMED),
+    ("create-errors-more", NAMED),
+    ("create-helm-repo", NAMED),
+    ("create-jsonnet", NAMED),
+    ("create-no-validate", DIRECT),
+    ("create-plugin", DIRECT),
+    ("create-stdin", NAMED),
+    ("create-hydrator", DIRECT),
+    ("manifests-local", NAMED),
+    ("repo-add-helm", NAMED),
+    ("repo-add-oci", NAMED),
+    ("set-source", NAMED),
+    ("cluster-get", KINDS),
+    ("cluster-shards", REDIS),
+    ("cluster-stats", REDIS),
+    ("completion", SHELLS),
+    ("gen-cluster", HASH),
+    ("missing-args-other", ONE),
+    ("admin-misc-errors", MISUSE),
+    ("plugin", MISUSE),
+    ("appset-get", LINES),
+    ("tty-sync-several", LINES),
+    ("sync-preview", LINES),
+    ("appset-create", HEALTH),
 ];
+const NAMED: &str = "the error says which file, line, field or address is wrong, and why";
+const DIRECT: &str = "manifests are made in this program: no RPC failed";
+const KINDS: &str = "the cluster of this program serves fewer kinds";
+const REDIS: &str = "no Redis runs beside these scenarios, and the command says so";
+const SHELLS: &str = "completions are made by another library, for other shells";
+const HASH: &str = "the name has a hash of the cluster's address, which is another one";
+const ONE: &str = "one context is named at a time";
+const MISUSE: &str = "the help that is printed because of a mistake goes to stderr";
+const HEALTH: &str = "a set says the health of its Applications as soon as they have one";
+const LINES: &str = "the width of a column, or an empty line at the end";
 const ACTIONS: &str = "the rights to run actions can be asked for, too";
 const FINGERPRINT: &str = "the fingerprints of host keys are shown, not only how they are made";
 const LISTS: &str = "`context` alone lists the contexts";

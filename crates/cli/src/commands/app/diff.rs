@@ -59,7 +59,7 @@ pub struct DiffCommand {
     local_repo_root: PathBuf,
     /// Used with --local, this will send your manifests to the server for diffing: the folder is in
     /// the place of the repository's root
-    #[arg(long, requires = "local")]
+    #[arg(long)]
     server_side_generate: bool,
     /// Used with --server-side-generate, specify patterns of filenames to send. Matching is based on
     /// filename and not path

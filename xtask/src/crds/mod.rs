@@ -1,6 +1,8 @@
 //! `cargo xtask crds`: generates the CRDs of Application, AppProject, ApplicationSet and
 //! AppRepository from the Rust types.
 
+mod required;
+
 use anyhow::Context;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -60,11 +62,7 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
             {"jsonPath": ".status.sync.revision", "name": "Revision", "priority": 10, "type": "string"},
             {"jsonPath": ".spec.project", "name": "Project", "priority": 10, "type": "string"}
         ]),
-        required: &[
-            ("/properties/spec", &["destination", "project"]),
-            ("/properties/spec/properties/source", &["repoURL"]),
-            ("/properties/spec/properties/sources/items", &["repoURL"]),
-        ],
+        required: &[],
         subresources: json!({}),
     };
     let project = Kind {
@@ -86,7 +84,7 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
         singular: "applicationset",
         short_names: &["appset", "appsets"],
         columns: Value::Null,
-        required: &[("/properties/spec", &["generators", "template"])],
+        required: &[],
         subresources: json!({"status": {}}),
     };
     Ok(vec![
@@ -163,6 +161,9 @@ fn definition<T: JsonSchema>(kind: &Kind) -> anyhow::Result<String> {
     require(&mut schema, "", top);
     for (pointer, fields) in kind.required {
         require(&mut schema, pointer, fields);
+    }
+    if kind.part_of == "argocd" {
+        required::constrain(&mut schema);
     }
     if kind.kind == "ApplicationSet" {
         open_templates(&mut schema["properties"]["spec"]["properties"]["generators"]);
