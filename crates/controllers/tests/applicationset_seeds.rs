@@ -1,6 +1,6 @@
-//! Seeded faults of sets: a host of Git that fails in many ways, clusters that come and go, and a
-//! controller that dies at a write. No Application is deleted that a complete answer wants, and when
-//! all is well there are exactly those that are wanted.
+//! Seeded faults of sets: a host of Git that fails in many ways or lists less than there is,
+//! clusters that come and go, and a controller that dies at a write. No Application is deleted that a
+//! complete answer wants, and when all is well there are exactly those that are wanted.
 //!
 //! Eight seeds, other ones for each commit; `TIPHYS_FAULTS=N` plays N, `TIPHYS_SEED=S` begins there.
 
@@ -36,6 +36,8 @@ enum Mode {
     Cut,
     /// The last of several pages fails; one page fails where there is no other.
     LastPage,
+    /// Every other list lacks an element: it moved to the page before, which was asked already.
+    Torn,
 }
 
 const FAILURES: [Mode; 9] = [
@@ -59,6 +61,11 @@ struct Truth {
 }
 
 impl Truth {
+    /// Whether the host says that something is wrong.
+    fn fails(&self) -> bool {
+        ![Mode::Well, Mode::Torn].contains(&self.mode)
+    }
+
     /// The Applications that are wanted, by name.
     fn wanted(&self, seed: u64) -> BTreeSet<String> {
         let of = |pull: &u64| {
@@ -69,18 +76,20 @@ impl Truth {
         self.pulls.iter().flat_map(of).collect()
     }
 
-    /// `listed`: what the first page was of. A list whose elements change places between two pages is
-    /// a fault that nobody can see, and not played here.
-    fn answer(&self, own: &str, asked: &Asked, listed: &mut Vec<u64>) -> Reply {
+    /// `listed`: how many lists were asked for, and what the last one is of.
+    fn answer(&self, own: &str, asked: &Asked, listed: &mut (usize, Vec<u64>)) -> Reply {
         let page: usize = asked
             .query
             .get("page")
             .map_or(Ok(1), |page| page.parse())
             .expect("a page");
         if page == 1 {
-            *listed = self.pulls.iter().copied().collect();
+            *listed = (listed.0 + 1, self.pulls.iter().copied().collect());
+            if self.mode == Mode::Torn && listed.0 % 2 == 1 && listed.1.len() > PAGE {
+                listed.1.remove(PAGE);
+            }
         }
-        let pulls = listed;
+        let pulls = &listed.1;
         let chunk = pulls.chunks(PAGE).nth(page - 1).unwrap_or_default();
         let is_last = page * PAGE >= pulls.len();
         let list = chunk.iter().map(|number| {
@@ -101,7 +110,7 @@ impl Truth {
                 };
             }
             Mode::LastPage if is_last => return Reply::new(503, "{}"),
-            Mode::LastPage | Mode::Well => {}
+            Mode::LastPage | Mode::Torn | Mode::Well => {}
         }
         let reply = Reply::new(200, list);
         if is_last {
@@ -146,7 +155,7 @@ impl<'p> Play<'p> {
             mode: Mode::Well,
         }));
         let now = Arc::clone(&truth);
-        let listed = Mutex::new(Vec::new());
+        let listed = Mutex::new((0, Vec::new()));
         let host = Server::start(move |own, asked| {
             let truth = now.lock().expect("no panic").clone();
             truth.answer(own, asked, &mut listed.lock().expect("no panic"))
@@ -175,8 +184,9 @@ impl<'p> Play<'p> {
     /// not; the controller dies at one of its next writes, or does not.
     async fn change(&mut self) {
         let mut truth = self.truth();
-        truth.mode = match self.rng.below(2) {
+        truth.mode = match self.rng.below(4) {
             0 => Mode::Well,
+            1 => Mode::Torn,
             _ => {
                 let index = usize::try_from(self.rng.below(9)).expect("small");
                 FAILURES[index]
@@ -184,7 +194,7 @@ impl<'p> Play<'p> {
         };
         // Before clusters change, so that a reconcile in between fails, too. That all is well is
         // said last, together with what there is then.
-        if truth.mode != Mode::Well {
+        if truth.fails() {
             self.truth.lock().expect("no panic").mode = truth.mode;
         }
         for _ in 0..=self.rng.below(2) {
@@ -248,6 +258,8 @@ impl<'p> Play<'p> {
             let truth = self.truth();
             let is_wanted = match truth.mode {
                 Mode::Well => !failed && self.names().await == truth.wanted(self.seed),
+                // What is new may be what the list lacks.
+                Mode::Torn => !failed,
                 _ => failed,
             };
             if is_done && is_wanted {
@@ -279,6 +291,8 @@ impl<'p> Play<'p> {
         let mut wrong = Vec::new();
         for step in 0..=STEPS {
             let (before, writes) = (self.names().await, self.wire.writes().len());
+            // What a list lacked may come at any time, by the next list.
+            let may_grow = self.truth().mode == Mode::Torn;
             self.change().await;
             if step == STEPS {
                 // In the end all is well.
@@ -287,7 +301,8 @@ impl<'p> Play<'p> {
             self.reconciled().await;
             let (truth, after) = (self.truth(), self.names().await);
             let wanted = truth.wanted(self.seed);
-            if truth.mode != Mode::Well && after != before {
+            let is_same = after == before || (may_grow && after.is_superset(&before));
+            if truth.fails() && !is_same {
                 wrong.push(format!("{before:?} became {after:?}"));
             }
             for write in self.wire.writes().iter().skip(writes) {
@@ -295,7 +310,7 @@ impl<'p> Play<'p> {
                 let name = name.and_then(|path| path.strip_prefix(APPS)?.strip_prefix('/'));
                 let is_wrong = name.is_some_and(|name| {
                     let own = name.starts_with(&format!("s{}-", self.seed));
-                    own && (truth.mode != Mode::Well || wanted.contains(name))
+                    own && (truth.fails() || wanted.contains(name))
                 });
                 if is_wrong {
                     wrong.push(format!("{} {}", write.what, write.code));

@@ -16,6 +16,11 @@ pub struct Remembered {
 }
 
 impl Remembered {
+    /// Whether a host of Git was asked for a list.
+    pub fn asked_hosts(&self) -> bool {
+        self.answers.keys().any(|need| need.provider().is_some())
+    }
+
     /// Whether the same answers lead to the same Applications again.
     pub(crate) fn is_of(&self, set: &ApplicationSet) -> bool {
         let (own, other) = (&self.set.metadata, &set.metadata);

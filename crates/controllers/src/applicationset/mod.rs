@@ -10,6 +10,7 @@ mod feeds;
 mod memory;
 mod reconcile;
 mod settings;
+mod twice;
 
 pub use crate::metrics::sets::{SetMetrics, SetReport};
 pub use settings::ControllerSettings;

@@ -3,6 +3,7 @@
 use super::{
     Controller, REFRESH, Reason,
     memory::{Memory, Settled},
+    twice::{self, AskedTwice},
 };
 use serde_json::json;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -101,8 +102,8 @@ impl Controller {
         let remembered = self.answers.generate_again(&set, is_fresh, before).await;
         // Answers take time: what exists is looked at after them.
         let seen = self.seen(&key.namespace)?;
-        let now = seen.settled(&set, &remembered, &settings);
-        let generated = Some(Arc::clone(&remembered));
+        let mut now = seen.settled(&set, &remembered, &settings);
+        let mut generated = Some(Arc::clone(&remembered));
         if memory
             .settled
             .as_ref()
@@ -124,8 +125,21 @@ impl Controller {
             Some(failure) => Err(failure),
             None => Ok(remembered.generated.applications.as_slice()),
         };
-        let copies = seen.copies();
-        let plan = plan(&set, outcome, &copies.existing(), &settings, self.now());
+        let planned = |outcome, seen: &Seen| {
+            let copies = seen.copies();
+            plan(&set, outcome, &copies.existing(), &settings, self.now())
+        };
+        let mut plan = planned(outcome, &seen);
+        let mut is_disputed = false;
+        if !plan.deletes.is_empty()
+            && let Some(twice) = AskedTwice::of(&self.answers, &set, &remembered).await
+        {
+            let seen = self.seen(&key.namespace)?;
+            plan = planned(twice.desired(), &seen);
+            is_disputed = twice.is_disputed;
+            now = seen.settled(&set, &twice.remembered, &settings);
+            generated = Some(twice.remembered);
+        }
         if let Some(held) = &plan.held {
             self.warn_of_held(&set, held);
         }
@@ -137,7 +151,7 @@ impl Controller {
         let owned: Vec<&Application> = owned.iter().map(Arc::as_ref).collect();
         let status = plan.conclude(&set, &done, &owned, &settings, self.now());
         self.write_status(&set, &status).await?;
-        let is_idle = plan.is_idle() && set.status == status && now.is_timeless();
+        let is_idle = plan.is_idle() && !is_disputed && set.status == status && now.is_timeless();
         let settled = is_idle.then(|| Arc::new(now));
         self.remember(key, Some(Memory { generated, settled }));
         if let Done::WriteFailed(message) | Done::DeleteFailed(message) = done {
@@ -151,7 +165,12 @@ impl Controller {
         if refresh {
             self.answer_refresh(key).await?;
         }
-        Ok(plan.requeue_after)
+        let after = plan.requeue_after;
+        Ok(if is_disputed {
+            Some(after.map_or(twice::SOON, |after| after.min(twice::SOON)))
+        } else {
+            after
+        })
     }
 
     /// Takes the request for a refresh away: it was answered.
