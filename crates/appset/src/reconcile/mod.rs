@@ -281,6 +281,20 @@ impl Plan {
             && !self.ends
     }
 
+    /// Takes the deletions of these Applications out: they are not wanted by one answer only.
+    pub fn keep(
+        &mut self,
+        set: &ApplicationSet,
+        names: &BTreeSet<String>,
+        existing: &Existing<'_>,
+        settings: &Settings,
+        now: Time,
+    ) {
+        self.deletes.retain(|delete| !names.contains(delete.name()));
+        let owned = existing.owned(set);
+        self.tombstones = tombstone::written(set, &self.deletes, &owned, settings, now);
+    }
+
     fn ended(mut self) -> Self {
         self.requeue_after = Some(RETRY);
         self.ends = true;

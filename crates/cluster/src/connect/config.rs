@@ -114,6 +114,14 @@ async fn kubeconfig(
         ));
     }
     overrides.apply(&mut kubeconfig, &chosen);
+    for named in &mut kubeconfig.clusters {
+        if let Some(cluster) = &mut named.cluster {
+            // As kubectl reads it.
+            cluster
+                .certificate_authority_data
+                .take_if(|data| data.is_empty());
+        }
+    }
     let options = KubeConfigOptions {
         context: Some(chosen.clone()),
         ..KubeConfigOptions::default()
@@ -138,8 +146,9 @@ async fn kubeconfig(
 /// An authority that was given is one: a text without a certificate is read as none, and then no
 /// server is trusted, for a reason that nobody can see.
 pub(super) fn has_authority(config: &Config, origin: &str, field: &str) -> Result<(), Error> {
+    let is_used = !config.accept_invalid_certs && config.cluster_url.scheme_str() != Some("http");
     match &config.root_cert {
-        Some(certificates) if certificates.is_empty() => Err(Error::config(
+        Some(certificates) if is_used && certificates.is_empty() => Err(Error::config(
             origin,
             format!("{field} is no PEM: it has no certificate"),
             "put a PEM certificate there",

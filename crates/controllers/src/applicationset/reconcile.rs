@@ -3,7 +3,7 @@
 use super::{
     Controller, REFRESH, Reason,
     memory::{Memory, Settled},
-    twice::{self, AskedTwice},
+    twice,
 };
 use serde_json::json;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -102,8 +102,8 @@ impl Controller {
         let remembered = self.answers.generate_again(&set, is_fresh, before).await;
         // Answers take time: what exists is looked at after them.
         let seen = self.seen(&key.namespace)?;
-        let mut now = seen.settled(&set, &remembered, &settings);
-        let mut generated = Some(Arc::clone(&remembered));
+        let now = seen.settled(&set, &remembered, &settings);
+        let generated = Some(Arc::clone(&remembered));
         if memory
             .settled
             .as_ref()
@@ -125,20 +125,12 @@ impl Controller {
             Some(failure) => Err(failure),
             None => Ok(remembered.generated.applications.as_slice()),
         };
-        let planned = |outcome, seen: &Seen| {
-            let copies = seen.copies();
-            plan(&set, outcome, &copies.existing(), &settings, self.now())
-        };
-        let mut plan = planned(outcome, &seen);
-        let mut is_disputed = false;
-        if !plan.deletes.is_empty()
-            && let Some(twice) = AskedTwice::of(&self.answers, &set, &remembered).await
-        {
-            let seen = self.seen(&key.namespace)?;
-            plan = planned(twice.desired(), &seen);
-            is_disputed = twice.is_disputed;
-            now = seen.settled(&set, &twice.remembered, &settings);
-            generated = Some(twice.remembered);
+        let copies = seen.copies();
+        let mut plan = plan(&set, outcome, &copies.existing(), &settings, self.now());
+        let owned = self.owned(&set);
+        let kept = twice::keep(&self.answers, &set, &remembered, (&plan, &owned)).await;
+        if let Some(kept) = &kept {
+            plan.keep(&set, &kept.names, &copies.existing(), &settings, self.now());
         }
         if let Some(held) = &plan.held {
             self.warn_of_held(&set, held);
@@ -151,7 +143,7 @@ impl Controller {
         let owned: Vec<&Application> = owned.iter().map(Arc::as_ref).collect();
         let status = plan.conclude(&set, &done, &owned, &settings, self.now());
         self.write_status(&set, &status).await?;
-        let is_idle = plan.is_idle() && !is_disputed && set.status == status && now.is_timeless();
+        let is_idle = plan.is_idle() && kept.is_none() && set.status == status && now.is_timeless();
         let settled = is_idle.then(|| Arc::new(now));
         self.remember(key, Some(Memory { generated, settled }));
         if let Done::WriteFailed(message) | Done::DeleteFailed(message) = done {
@@ -165,12 +157,8 @@ impl Controller {
         if refresh {
             self.answer_refresh(key).await?;
         }
-        let after = plan.requeue_after;
-        Ok(if is_disputed {
-            Some(after.map_or(twice::SOON, |after| after.min(twice::SOON)))
-        } else {
-            after
-        })
+        let again = kept.map(|kept| kept.again);
+        Ok([plan.requeue_after, again].into_iter().flatten().min())
     }
 
     /// Takes the request for a refresh away: it was answered.

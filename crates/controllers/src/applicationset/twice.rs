@@ -1,4 +1,4 @@
-//! Nothing is deleted because of one list of a host. Main type: [`AskedTwice`].
+//! Nothing is deleted because of one list of a host. Main function: [`keep`].
 //!
 //! Hosts number the pages of their lists. An element that moves to an earlier page between two
 //! questions is on none of the answers, and nobody can see that a list lacks it. So before a set
@@ -6,68 +6,67 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tiphys_api::{Application, ApplicationSet};
-use tiphys_appset::Failure;
+use tiphys_appset::reconcile::Plan;
 use tiphys_sources::{Answers, Remembered};
 
 /// When the hosts are asked again whose answers differ.
-pub(super) const SOON: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(10);
+/// The same if they did not answer the second time.
+const LATER: Duration = Duration::from_secs(180);
 
-/// What a set generates by its hosts' second answers.
-pub(super) struct AskedTwice {
-    pub remembered: Arc<Remembered>,
-    /// What one of the two answers gave.
-    applications: Vec<Application>,
-    /// Whether the second answer lacks something that the first one had.
-    pub is_disputed: bool,
+/// What is kept although the plan deletes it.
+pub(super) struct Kept {
+    pub names: BTreeSet<String>,
+    /// When the hosts are asked again.
+    pub again: Duration,
 }
 
-impl AskedTwice {
-    /// `None`: no host was asked, or all answered the same again.
-    pub async fn of(
-        answers: &Answers,
-        set: &Arc<ApplicationSet>,
-        first: &Arc<Remembered>,
-    ) -> Option<Self> {
-        if !first.asked_hosts() {
-            return None;
-        }
-        let second = answers.generate_again(set, true, Some(first)).await;
-        if Arc::ptr_eq(&second, first) {
-            return None;
-        }
-        let mut applications = second.generated.applications.clone();
-        let names: BTreeSet<&str> = second
-            .generated
-            .applications
+/// What the hosts' second answers say about the deletions of a plan. `None`: no host was asked, or
+/// the second answers lack the same.
+pub(super) async fn keep(
+    answers: &Answers,
+    set: &Arc<ApplicationSet>,
+    first: &Arc<Remembered>,
+    (plan, owned): (&Plan, &[Arc<Application>]),
+) -> Option<Kept> {
+    let leaves = |name: &str| {
+        owned
             .iter()
-            .map(|app| app.metadata.name.as_str())
-            .collect();
-        let only_first = first.generated.applications.iter();
-        let only_first: Vec<_> = only_first
-            .filter(|app| !names.contains(app.metadata.name.as_str()))
-            .cloned()
-            .collect();
-        let is_disputed = !only_first.is_empty();
-        if is_disputed {
-            tracing::warn!(
-                applicationset = set.metadata.name,
-                applications = only_first.len(),
-                "a host's second list lacks what the first one had; nothing of it is deleted yet"
-            );
-        }
-        applications.extend(only_first);
-        Some(Self {
-            is_disputed,
-            applications,
-            remembered: second,
-        })
+            .any(|app| app.metadata.name == name && app.metadata.deletion_timestamp.is_some())
+    };
+    let deletes = plan.deletes.iter().map(|delete| delete.name());
+    let deletes: BTreeSet<&str> = deletes.filter(|name| !leaves(name)).collect();
+    if deletes.is_empty() || !first.asked_hosts() {
+        return None;
     }
-
-    /// What is wanted: only what both answers lack is not. A failure is no answer.
-    pub fn desired(&self) -> Result<&[Application], &Failure> {
-        match &self.remembered.generated.failure {
-            Some(failure) => Err(failure),
-            None => Ok(&self.applications),
-        }
+    let second = answers.generate_again(set, true, Some(first)).await;
+    if Arc::ptr_eq(&second, first) {
+        return None;
     }
+    if let Some(failure) = &second.generated.failure {
+        tracing::warn!(
+            applicationset = set.metadata.name,
+            error = %failure.error,
+            "Nothing is deleted: the hosts did not answer a second time"
+        );
+        return Some(Kept {
+            names: deletes.into_iter().map(str::to_owned).collect(),
+            again: LATER,
+        });
+    }
+    let named = second.generated.applications.iter();
+    let named: BTreeSet<&str> = named.map(|app| app.metadata.name.as_str()).collect();
+    let names: BTreeSet<String> = deletes
+        .intersection(&named)
+        .map(|name| (*name).to_owned())
+        .collect();
+    if names.is_empty() {
+        return None;
+    }
+    tracing::warn!(
+        applicationset = set.metadata.name,
+        applications = names.len(),
+        "Not deleted: only one of two lists of a host lacks them"
+    );
+    Some(Kept { names, again: SOON })
 }

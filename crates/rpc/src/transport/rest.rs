@@ -131,6 +131,8 @@ async fn answer<S: Role>(
         .instrument(span)
         .await?;
     let file = state.file(call, parts.uri.query().unwrap_or_default());
+    // A file is made of whole messages.
+    let fields = fields.filter(|_| file.is_none());
     let mut response = match (select(reply, fields).await, file) {
         (Reply::Stream(messages), Some(file)) => saved(messages, file),
         (reply, _) => respond(parts, reply).await?,

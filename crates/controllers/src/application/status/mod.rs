@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tiphys_api::{
     Application, Shared,
     access::without_passwords,
-    application::ApplicationSpec,
+    application::{ApplicationDestination, ApplicationSpec},
     operation::OperationState,
     status::{ApplicationStatus, ComparedTo, HealthStatus, ResourceStatus, RevisionHistory},
 };
@@ -113,6 +113,11 @@ pub fn apply_comparison(
 
 /// Records in the status what was compared.
 fn compared_to(status: &mut ApplicationStatus, spec: &ApplicationSpec) {
+    if spec.destination == ApplicationDestination::default() {
+        // Nothing can be compared, and the definition requires a destination here: an empty one
+        // would not be in the patch.
+        return;
+    }
     let said = &status.sync.compared_to;
     if said.is_of(spec)
         && said.destination == spec.destination

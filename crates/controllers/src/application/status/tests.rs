@@ -414,3 +414,17 @@ fn nothing_changed_means_no_difference_and_a_cleared_operation_is_gone() {
         (json!({"operation": before.operation}), json!({}))
     );
 }
+
+/// The definition requires the destination of what was compared. One without a server is the same as
+/// none, and so would not be in the patch.
+#[test]
+fn a_spec_without_a_destination_was_compared_with_nothing() {
+    let spec = json!({"source": {"repoURL": "r"}, "destination": {}, "project": "p"});
+    let before: Application =
+        serde_json::from_value(json!({"spec": spec})).expect("an Application");
+    let mut after = before.clone();
+    apply_unknown(&mut after, Timestamp::UNIX_EPOCH);
+    let (from, to) = difference(&before, &after);
+    assert_eq!(from["status"]["sync"].get("comparedTo"), None);
+    assert_eq!(to["status"]["sync"], json!({"status": "Unknown"}));
+}
