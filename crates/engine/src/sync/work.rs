@@ -98,7 +98,12 @@ impl<'a> Run<'a> {
             None if if_missing && self.ledger.mark(step).is_none() => {
                 Some(self.act(vec![Effect::Read { step: step.clone() }], RUNNING))
             }
-            None if !self.request.dry_run && self.live(step).is_none() => {
+            // It may also be there without a result: a process that died before it recorded what it
+            // created, which `gone` shows. Where the dry run fails, no later step would record it.
+            None if !self.request.dry_run
+                && (self.live(step).is_none()
+                    || self.ledger.mark(step).is_some_and(|m| m.gone)) =>
+            {
                 let write = self.write(step, false);
                 // Once it exists, only the note that it was missing shows that this operation
                 // created it.

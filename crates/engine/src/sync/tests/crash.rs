@@ -308,6 +308,22 @@ fn a_namespace_made_just_before_a_crash_is_reported() {
     );
 }
 
+#[test]
+fn a_namespace_made_just_before_a_crash_is_reported_where_the_dry_run_fails() {
+    let mut sim = Sim::new(vec![make("ConfigMap", "c")])
+        .sync_options(&["CreateNamespace=true"])
+        .error("dry-run c", "no");
+    sim.turn();
+    sim.turn_unrecorded();
+    sim.restart(true);
+    assert_eq!(sim.run().phase, OperationPhase::Failed);
+    assert_eq!(
+        sim.result(NS),
+        "Synced Running namespace/app-ns configured",
+        "no step comes after it"
+    );
+}
+
 /// Numbers that look random but are the same in every run.
 struct Dice(u64);
 
