@@ -121,6 +121,51 @@ async fn only_a_complete_answer_of_a_host_deletes() {
     assert!(!set.to_string().contains("t0ken"), "{set}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_deleted_if_the_host_fails_the_second_time() {
+    let plane = Plane::start(ControllerSettings::default()).await;
+    let replies = Arc::new(Mutex::new(vec![pulls(&[1, 2])]));
+    let next = Arc::clone(&replies);
+    let host = Server::start(move |_, _| {
+        let mut replies = next.lock().expect("no panic");
+        match replies.len() {
+            1 => replies[0].clone(),
+            _ => replies.remove(0),
+        }
+    })
+    .await;
+    let say = |list: Vec<Reply>| *replies.lock().expect("no panic") = list;
+    plane
+        .create(SECRETS, &secret("host", json!({}), json!({"token": "t"})))
+        .await;
+    let mut set = of_pulls(&host.url);
+    // Only a refresh asks.
+    set["generators"][0]["pullRequest"]["requeueAfterSeconds"] = json!(1800);
+    plane.set("previews", set).await;
+    let both = ["pr-1-topic-1", "pr-2-topic-2"];
+    plane.has(&both).await;
+
+    say(vec![pulls(&[2]), Reply::new(500, "{}")]);
+    refresh(&plane, "previews").await;
+    let message = plane.condition("previews", "ErrorOccurred", "True").await;
+    assert!(
+        message.starts_with("nothing is deleted before its generators answered twice")
+            && message.contains("500"),
+        "{message}"
+    );
+    assert_eq!(plane.names().await, both);
+
+    // Lists that differ are no failure.
+    say(vec![pulls(&[2]), pulls(&[1, 2])]);
+    refresh(&plane, "previews").await;
+    plane.condition("previews", "ErrorOccurred", "False").await;
+    assert_eq!(plane.names().await, both);
+
+    say(vec![pulls(&[2])]);
+    refresh(&plane, "previews").await;
+    plane.has(&both[1..]).await;
+}
+
 /// Asks for a refresh, after an earlier one was answered: the two would be one.
 async fn refresh(plane: &Plane, set: &str) {
     const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";

@@ -127,8 +127,8 @@ impl Controller {
         };
         let copies = seen.copies();
         let mut plan = plan(&set, outcome, &copies.existing(), &settings, self.now());
-        let owned = self.owned(&set);
-        let kept = twice::keep(&self.answers, &set, &remembered, (&plan, &owned)).await;
+        let planned = (&plan, seen.applications.as_slice());
+        let kept = twice::keep(&self.answers, &set, &remembered, planned).await;
         if let Some(kept) = &kept {
             plan.keep(&set, &kept.names, &copies.existing(), &settings, self.now());
         }
@@ -141,7 +141,12 @@ impl Controller {
         };
         let owned = self.owned(&set);
         let owned: Vec<&Application> = owned.iter().map(Arc::as_ref).collect();
-        let status = plan.conclude(&set, &done, &owned, &settings, self.now());
+        let kept_by = kept.as_ref().and_then(|kept| kept.failure.clone());
+        let said = match (&done, kept_by) {
+            (Done::Completely, Some(failure)) => &Done::DeleteFailed(failure),
+            _ => &done,
+        };
+        let status = plan.conclude(&set, said, &owned, &settings, self.now());
         self.write_status(&set, &status).await?;
         let is_idle = plan.is_idle() && kept.is_none() && set.status == status && now.is_timeless();
         let settled = is_idle.then(|| Arc::new(now));

@@ -17,6 +17,8 @@ const LATER: Duration = Duration::from_secs(180);
 /// What is kept although the plan deletes it.
 pub(super) struct Kept {
     pub names: BTreeSet<String>,
+    /// Why a host did not answer the second time.
+    pub failure: Option<String>,
     /// When the hosts are asked again.
     pub again: Duration,
 }
@@ -27,10 +29,10 @@ pub(super) async fn keep(
     answers: &Answers,
     set: &Arc<ApplicationSet>,
     first: &Arc<Remembered>,
-    (plan, owned): (&Plan, &[Arc<Application>]),
+    (plan, existing): (&Plan, &[Arc<Application>]),
 ) -> Option<Kept> {
     let leaves = |name: &str| {
-        owned
+        existing
             .iter()
             .any(|app| app.metadata.name == name && app.metadata.deletion_timestamp.is_some())
     };
@@ -51,6 +53,10 @@ pub(super) async fn keep(
         );
         return Some(Kept {
             names: deletes.into_iter().map(str::to_owned).collect(),
+            failure: Some(format!(
+                "nothing is deleted before its generators answered twice, and the second time: {}",
+                failure.error
+            )),
             again: LATER,
         });
     }
@@ -68,5 +74,9 @@ pub(super) async fn keep(
         applications = names.len(),
         "Not deleted: only one of two lists of a host lacks them"
     );
-    Some(Kept { names, again: SOON })
+    Some(Kept {
+        names,
+        failure: None,
+        again: SOON,
+    })
 }
