@@ -193,17 +193,24 @@ impl Live {
 }
 
 fn as_wanted(app: &Value, wanted: &Value) -> anyhow::Result<()> {
+    has_status(app, wanted)?;
+    let is_idle = app["operation"].is_null();
+    ensure!(wanted["idle"] != true || is_idle, "an operation is pending");
+    Ok(())
+}
+
+/// Whether the status of an Application has what a step waits for, as far as it names it.
+pub fn has_status(app: &Value, wanted: &Value) -> anyhow::Result<()> {
     let status = &app["status"];
     let fields = [
         ("sync", &status["sync"]["status"]),
         ("health", &status["health"]["status"]),
         ("phase", &status["operationState"]["phase"]),
+        ("revision", &status["sync"]["revision"]),
     ];
     for (field, is) in fields {
         let wants = &wanted[field];
         ensure!(wants.is_null() || wants == is, "{field} is {is}");
     }
-    let is_idle = app["operation"].is_null();
-    ensure!(wanted["idle"] != true || is_idle, "an operation is pending");
     Ok(())
 }

@@ -16,5 +16,6 @@ mod world;
 
 pub use api::runner as api;
 pub use authz::runner as authz;
+pub use live::has_status;
 pub use session::runner as session;
 pub use world::path;

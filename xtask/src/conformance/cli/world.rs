@@ -2,7 +2,10 @@
 //! repository, a chart repository. Main type: [`World`].
 
 use super::{
-    super::{api_server::path, program},
+    super::{
+        api_server::{has_status, path},
+        program,
+    },
     normalise::Normaliser,
     steps,
 };
@@ -399,21 +402,12 @@ impl World {
 }
 
 fn as_app(app: &Value, wanted: &Value) -> anyhow::Result<()> {
-    let status = &app["status"];
-    let fields = [
-        ("sync", &status["sync"]["status"]),
-        ("health", &status["health"]["status"]),
-        ("phase", &status["operationState"]["phase"]),
-        ("revision", &status["sync"]["revision"]),
-    ];
-    for (field, is) in fields {
-        let wants = &wanted[field];
-        ensure!(wants.is_null() || wants == is, "{field} is {is}");
-    }
+    has_status(app, wanted)?;
     if !wanted["condition"].is_null() {
-        let all = status["conditions"].as_array().into_iter().flatten();
+        let conditions = &app["status"]["conditions"];
+        let all = conditions.as_array().into_iter().flatten();
         let has = all.into_iter().any(|c| c["type"] == wanted["condition"]);
-        ensure!(has, "its conditions are {}", status["conditions"]);
+        ensure!(has, "its conditions are {conditions}");
     }
     let runs = wanted["phase"] == "Running";
     ensure!(
