@@ -20,7 +20,14 @@ pub enum GenerateError {
     /// An element, a file or an answer does not have the form that is needed.
     #[error("{0}")]
     Content(String),
-    /// The same, with where it happened.
+    /// The same, with which part of the set it is about. It stands behind the text, which begins as
+    /// Argo CD's.
+    #[error("{error} (in {place})")]
+    Inside {
+        place: String,
+        error: Box<GenerateError>,
+    },
+    /// The same, with what failed because of it.
     #[error("{place}: {error}")]
     At {
         place: String,
@@ -34,6 +41,28 @@ impl GenerateError {
         match self {
             Self::Missing => Self::Missing,
             error => Self::At {
+                place: place.into(),
+                error: Box::new(error),
+            },
+        }
+    }
+
+    /// Adds the part of the set that an error is about: a wider one after a narrower one.
+    pub(crate) fn inside(self, place: impl Into<String>) -> Self {
+        match self {
+            Self::Missing => Self::Missing,
+            Self::Inside {
+                place: narrower,
+                error,
+            } => Self::Inside {
+                place: format!("{narrower} of {}", place.into()),
+                error,
+            },
+            Self::At { place: at, error } => Self::At {
+                place: at,
+                error: Box::new(error.inside(place)),
+            },
+            error => Self::Inside {
                 place: place.into(),
                 error: Box::new(error),
             },

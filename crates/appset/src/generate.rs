@@ -1,7 +1,7 @@
 //! From an ApplicationSet to its Applications. Main function: [`generate`].
 
 use crate::error::GenerateError;
-use crate::generators::{Context, kinds, requeue, transform};
+use crate::generators::{Context, Kind, kinds, requeue, transform};
 use crate::need::{Facts, Need};
 use crate::params::Params;
 use crate::render::Renderer;
@@ -78,8 +78,10 @@ pub fn generate(set: &ApplicationSet, facts: &Facts, sources: &mut Sources) -> O
     };
     let mut generated = Generated::default();
     facts.missing();
-    for entry in &spec.generators {
-        if let Err(error) = add_entry(&mut generated, entry, context) {
+    for (index, entry) in spec.generators.iter().enumerate() {
+        let place = place(index, entry);
+        if let Err(error) = add_entry(&mut generated, entry, &place, context) {
+            let error = error.inside(place);
             let reason = Reason::Generator;
             generated.failure.get_or_insert(Failure { reason, error });
         }
@@ -90,9 +92,16 @@ pub fn generate(set: &ApplicationSet, facts: &Facts, sources: &mut Sources) -> O
     }
 }
 
+/// How errors name a generator of a set.
+fn place(index: usize, entry: &ApplicationSetGenerator) -> String {
+    let kind = kinds(entry).first().map(Kind::name);
+    format!("generators[{index}] ({})", kind.unwrap_or("empty"))
+}
+
 fn add_entry(
     generated: &mut Generated,
     entry: &ApplicationSetGenerator,
+    place: &str,
     context: Context<'_>,
 ) -> Result<(), GenerateError> {
     let spec = &context.set.spec;
@@ -103,7 +112,7 @@ fn add_entry(
         };
         let template = merged(kind.template(), &spec.template)?;
         crate::limit(generated.applications.len() + transformed.params.len())?;
-        for params in &transformed.params {
+        for (index, params) in transformed.params.iter().enumerate() {
             let app = application(
                 &template,
                 params,
@@ -121,6 +130,10 @@ fn add_entry(
                 }
                 Err(error) => {
                     let reason = Reason::Template;
+                    let (element, all) = (index + 1, transformed.params.len());
+                    let error = error.inside(format!(
+                        "the template for element {element} of {all} of {place}"
+                    ));
                     generated.failure.get_or_insert(Failure { reason, error });
                 }
             }

@@ -26,7 +26,7 @@ pub fn params(
     let mut missing = false;
     let outer = child(first, &Params::new(), context)
         .at("error failed to get params for first generator in matrix generator")?;
-    for a in outer {
+    for (index, a) in outer.into_iter().enumerate() {
         let inner = match child(second, &a, context) {
             Ok(inner) => inner,
             // The needs of the other elements are asked for in the same round.
@@ -35,9 +35,13 @@ pub fn params(
                 continue;
             }
             Err(error) => {
-                return Err(
-                    error.at("failed to get params for second generator in the matrix generator")
+                let of = format!(
+                    "the second generator with element {} of the first",
+                    index + 1
                 );
+                return Err(error
+                    .inside(of)
+                    .at("failed to get params for second generator in the matrix generator"));
             }
         };
         for b in inner {

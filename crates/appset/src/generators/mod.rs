@@ -16,9 +16,10 @@ pub(crate) mod scm;
 use crate::error::{GenerateError, Place};
 use crate::need::Facts;
 use crate::params::{Param, Params, flat_labels};
-use crate::render::Renderer;
+use crate::render::{Renderer, literal};
 use crate::selector::Selector;
-use std::collections::BTreeMap;
+use serde_json::Value as Json;
+use std::{borrow::Cow, collections::BTreeMap};
 use tiphys_api::application_set::generators::{
     self as api, ApplicationSetGenerator, ApplicationSetNestedGenerator,
     ApplicationSetTerminalGenerator,
@@ -52,7 +53,10 @@ impl Context<'_> {
         {
             let filled = self.renderer.with(params);
             for (key, value) in values {
-                let text = filled.text(value).at("failed to append templated values")?;
+                let text = filled
+                    .text(value)
+                    .map_err(|error| error.inside(format!("values.{key}")))
+                    .at("failed to append templated values")?;
                 rendered.insert(key.clone(), text);
             }
         }
@@ -61,10 +65,11 @@ impl Context<'_> {
     }
 
     /// Adds `values` as they are.
-    pub fn set_values(&self, params: &mut Params, values: BTreeMap<String, String>) {
+    pub fn set_values(&self, params: &mut Params, mut values: BTreeMap<String, String>) {
         if values.is_empty() {
             return;
         }
+        values.values_mut().for_each(literal::restore);
         if self.is_go() {
             params.insert("values".into(), Param::StringMap(values));
         } else {
@@ -115,6 +120,21 @@ pub fn has_generator(entry: &ApplicationSetGenerator) -> bool {
 }
 
 impl<'g> Kind<'g> {
+    /// As it stands in a set.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::List(_) => "list",
+            Self::Clusters(_) => "clusters",
+            Self::Git(_) => "git",
+            Self::Scm(_) => "scmProvider",
+            Self::Decision(_) => "clusterDecisionResource",
+            Self::PullRequest(_) => "pullRequest",
+            Self::Matrix(_) => "matrix",
+            Self::Merge(_) => "merge",
+            Self::Plugin(_) => "plugin",
+        }
+    }
+
     /// The generator's own template.
     pub fn template(&self) -> &'g ApplicationSetTemplate {
         match self {
@@ -163,14 +183,11 @@ pub(crate) fn transform(
         Some(selector) => Some(Selector::new(selector).at("error parsing label selector")?),
         None => None,
     };
-    let rendered;
     let entry = match known.is_empty() {
-        true => entry,
-        false => {
-            rendered = interpolate(entry, known, context.renderer)?;
-            &rendered
-        }
+        true => settled(entry)?,
+        false => Cow::Owned(interpolate(entry, known, context.renderer)?),
     };
+    let entry = entry.as_ref();
     let mut transformed = Vec::new();
     let mut first = None;
     for (index, kind) in kinds(entry).iter().enumerate() {
@@ -199,13 +216,44 @@ pub(crate) fn interpolate(
     params: &Params,
     renderer: &Renderer<'_>,
 ) -> Result<ApplicationSetGenerator, GenerateError> {
-    let unreadable = |e: serde_json::Error| GenerateError::content(e.to_string());
     let document = serde_json::to_value(entry).map_err(unreadable)?;
-    let rendered = renderer
-        .with(params)
+    let mut rendered = renderer
+        .with(&literal::protected(params))
         .generator(&document)
         .at("failed to replace parameters in generator")?;
+    settle(&mut rendered);
     serde_json::from_value(rendered).map_err(unreadable)
+}
+
+/// A child of a matrix or merge that was rendered with it.
+fn settled(
+    entry: &ApplicationSetGenerator,
+) -> Result<Cow<'_, ApplicationSetGenerator>, GenerateError> {
+    let mut document = serde_json::to_value(entry).map_err(unreadable)?;
+    if !literal::is_in(&document) {
+        return Ok(Cow::Borrowed(entry));
+    }
+    settle(&mut document);
+    Ok(Cow::Owned(
+        serde_json::from_value(document).map_err(unreadable)?,
+    ))
+}
+
+/// Restores the texts that are not rendered again: all but `values` and what is in a matrix or
+/// merge, whose children are rendered with each other's parameters.
+fn settle(entry: &mut Json) {
+    let kinds = entry.as_object_mut().into_iter().flatten();
+    for (_, kind) in kinds.filter(|(name, _)| !["matrix", "merge"].contains(&name.as_str())) {
+        let members = kind.as_object_mut().into_iter().flatten();
+        for (_, member) in members.filter(|(name, _)| *name != "values") {
+            literal::restore_json(member);
+        }
+    }
+}
+
+#[allow(clippy::needless_pass_by_value)]
+fn unreadable(error: serde_json::Error) -> GenerateError {
+    GenerateError::content(error.to_string())
 }
 
 /// The parameters of a child of matrix or merge: exactly one kind.
@@ -234,11 +282,10 @@ pub(crate) fn child(
 pub(crate) fn unnested(
     child: &ApplicationSetNestedGenerator,
 ) -> Result<ApplicationSetGenerator, GenerateError> {
-    let wrong = |e: serde_json::Error| GenerateError::content(e.to_string());
     let matrix = match &child.matrix {
         Some(json) => {
             let nested: api::NestedMatrixGenerator =
-                serde_json::from_slice(&json.raw).map_err(wrong)?;
+                serde_json::from_slice(&json.raw).map_err(unreadable)?;
             Some(Box::new(api::MatrixGenerator {
                 generators: nested.generators.into_iter().map(terminal).collect(),
                 ..Default::default()
@@ -249,7 +296,7 @@ pub(crate) fn unnested(
     let merge = match &child.merge {
         Some(json) => {
             let nested: api::NestedMergeGenerator =
-                serde_json::from_slice(&json.raw).map_err(wrong)?;
+                serde_json::from_slice(&json.raw).map_err(unreadable)?;
             Some(Box::new(api::MergeGenerator {
                 generators: nested.generators.into_iter().map(terminal).collect(),
                 merge_keys: nested.merge_keys,

@@ -6,11 +6,13 @@
 
 mod fast;
 mod functions;
+pub(crate) mod literal;
 
 use crate::error::GenerateError;
 use crate::params::{Param, Params, value_of};
 use serde_json::{Map, Value as Json};
 use std::cell::RefCell;
+use std::fmt;
 use std::sync::Arc;
 use tiphys_gocompat::sprig::Sources;
 use tiphys_gocompat::template::{Budget, Limits, MissingKey, Options, TemplateSet, Value, execute};
@@ -161,42 +163,52 @@ impl Filled<'_, '_> {
 
     /// Every string and every key of a document. Members with null vanish, as in Argo CD.
     pub fn json(&self, document: &Json) -> Result<Json, GenerateError> {
-        self.json_at(document, 0, &|_, _| false)
+        self.json_at(document, &Path::Root, &|_| false)
     }
 
     /// The same for a generator inside a matrix: its `values` may use its own parameters, which are
     /// not known yet.
     pub fn generator(&self, document: &Json) -> Result<Json, GenerateError> {
-        self.json_at(document, 0, &|depth, key| {
-            key == "values" && (depth == 1 || depth == 4)
+        self.json_at(document, &Path::Root, &|path| {
+            matches!(
+                path.keys().as_slice(),
+                [_, "values"] | ["matrix" | "merge", "generators", _, "values"]
+            )
         })
     }
 
     fn json_at(
         &self,
         document: &Json,
-        depth: usize,
-        keeps: &dyn Fn(usize, &str) -> bool,
+        path: &Path<'_>,
+        keeps: &dyn Fn(&Path<'_>) -> bool,
     ) -> Result<Json, GenerateError> {
-        if depth > DEPTH {
+        if path.depth() > DEPTH {
             return Err(GenerateError::spec("the document is nested too deeply"));
         }
+        let named = |error: GenerateError, path: &Path<'_>| match path {
+            Path::Root => error,
+            _ => error.inside(path.to_string()),
+        };
         Ok(match document {
-            Json::String(text) => Json::String(self.text(text)?),
+            Json::String(text) => Json::String(self.text(text).map_err(|e| named(e, path))?),
             Json::Array(items) => Json::Array(
                 items
                     .iter()
-                    .map(|item| self.json_at(item, depth + 1, keeps))
+                    .enumerate()
+                    .map(|(index, item)| self.json_at(item, &Path::Item(path, index), keeps))
                     .collect::<Result<_, _>>()?,
             ),
             Json::Object(members) => {
                 let mut rendered = Map::new();
                 for (key, member) in members.iter().filter(|(_, member)| !member.is_null()) {
-                    let value = match member.is_object() && keeps(depth, key) {
-                        true => self.values(member)?,
-                        false => self.json_at(member, depth + 1, keeps)?,
+                    let path = Path::Member(path, key);
+                    let value = match member.is_object() && keeps(&path) {
+                        true => self.values(member).map_err(|e| named(e, &path))?,
+                        false => self.json_at(member, &path, keeps)?,
                     };
-                    rendered.insert(self.text(key)?, value);
+                    let key = self.text(key).map_err(|e| named(e, &path))?;
+                    rendered.insert(key, value);
                 }
                 Json::Object(rendered)
             }
@@ -211,6 +223,54 @@ impl Filled<'_, '_> {
             rendered.insert(key.clone(), Json::String(text));
         }
         Ok(Json::Object(rendered))
+    }
+}
+
+/// Where in a document something stands, for errors.
+enum Path<'p> {
+    Root,
+    Member(&'p Path<'p>, &'p str),
+    Item(&'p Path<'p>, usize),
+}
+
+impl Path<'_> {
+    fn depth(&self) -> usize {
+        let mut depth = 0;
+        let mut path = self;
+        while let Path::Member(before, _) | Path::Item(before, _) = path {
+            depth += 1;
+            path = before;
+        }
+        depth
+    }
+
+    /// The keys on the way, without the places in lists.
+    fn keys(&self) -> Vec<&str> {
+        let mut keys = Vec::new();
+        let mut path = self;
+        loop {
+            path = match path {
+                Path::Root => break,
+                Path::Member(before, key) => {
+                    keys.push(*key);
+                    before
+                }
+                Path::Item(before, _) => before,
+            };
+        }
+        keys.reverse();
+        keys
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Root => Ok(()),
+            Path::Member(Path::Root, key) => f.write_str(key),
+            Path::Member(before, key) => write!(f, "{before}.{key}"),
+            Path::Item(before, index) => write!(f, "{before}[{index}]"),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
 
 mod deletions;
+mod rendering;
 mod reports;
 mod reports_of_params;
 mod rolling;

@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tiphys_api::meta::Time;
 use tiphys_api::{Application, ApplicationSet};
-use tiphys_appset::reconcile::{Existing, Settings, plan};
+use tiphys_appset::reconcile::{Change, Done, Existing, Plan, Settings, plan};
 use tiphys_appset::{Generated, Reason};
+use tiphys_engine::spec::Destination;
 use tiphys_gocompat::yaml;
 
 /// The folder of a report; `None`: the cases are not here, and the test is skipped.
@@ -80,11 +82,120 @@ pub fn generate(world: &Value, set: &ApplicationSet) -> Generated {
     World::new(world).generate(set)
 }
 
+/// What a set does to existing Applications, with one cluster and the projects that cases use.
+pub fn planned(set: &ApplicationSet, generated: &Generated, live: &[Application]) -> Plan {
+    let outcome: Result<&[Application], _> = match &generated.failure {
+        Some(failure) => Err(failure),
+        None => Ok(&generated.applications),
+    };
+    let projects = BTreeSet::from(["default".to_owned(), "examples".to_owned()]);
+    let clusters = [Destination {
+        server: "https://kubernetes.default.svc".to_owned(),
+        name: "in-cluster".to_owned(),
+        project: String::new(),
+    }];
+    let existing = Existing {
+        applications: live,
+        projects: &projects,
+        clusters: &clusters,
+    };
+    plan(
+        set,
+        outcome,
+        &existing,
+        &Settings::default(),
+        Time::default(),
+    )
+}
+
 fn names(generated: &Generated) -> Vec<&str> {
     let apps = generated.applications.iter();
     let mut names: Vec<&str> = apps.map(|app| app.metadata.name.as_str()).collect();
     names.sort_unstable();
     names
+}
+
+/// The Applications of a case, as the set would make them but for their targetRevision.
+fn live(folder: &Path, set: &ApplicationSet, wanted: &Generated) -> Vec<Application> {
+    let owner = json!([{
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+        "name": set.metadata.name, "controller": true, "blockOwnerDeletion": true,
+    }]);
+    let described = read(folder, "applications.yaml");
+    let described = described.as_array().into_iter().flatten();
+    let made = described.map(|described| {
+        let mut apps = wanted.applications.iter();
+        let app = apps.find(|app| described["name"] == *app.metadata.name);
+        let mut app = app.expect("it is generated").clone();
+        app.metadata.owner_references = serde_json::from_value(owner.clone()).expect("an owner");
+        let source = app.spec.source.as_mut().expect("a source");
+        let revision = described["source"]["targetRevision"].as_str();
+        source.target_revision = revision.expect("a text").to_owned();
+        app
+    });
+    made.collect()
+}
+
+/// The types of the conditions of a plan, with what they say.
+fn conditions(plan: &Plan) -> Vec<(&str, &str)> {
+    let conditions = plan.status.conditions.iter();
+    conditions
+        .map(|c| (c.type_.as_str(), c.status.as_str()))
+        .collect()
+}
+
+#[test]
+fn a_generator_that_fails_stops_those_beside_it() {
+    let Some(folder) = report("01-git-outage") else {
+        return;
+    };
+    let mut own = set(&folder, "appset.yaml");
+    let well = with_files(&own, tree(&folder.join("tree")));
+    let wanted = generate(&well, &own);
+    assert_eq!(wanted.failure, None);
+    let all = ["ops-a", "ops-b", "ops-c", "site-d"];
+    assert_eq!(names(&wanted), all);
+    let live = live(&folder, &own, &wanted);
+    assert_eq!(live.len(), 3);
+
+    // An error is not asked about sooner than after three minutes, nor later, whatever the set says.
+    let away = json!({});
+    for seconds in [20, 3600] {
+        let git = own.spec.generators[1].git.as_mut();
+        git.expect("git").requeue_after_seconds = Some(seconds);
+        let failed = planned(&own, &generate(&away, &own), &live);
+        assert!(
+            failed.writes.is_empty() && failed.deletes.is_empty(),
+            "{failed:?}"
+        );
+        assert_eq!(failed.requeue_after, Some(Duration::from_secs(180)));
+        assert_eq!(
+            conditions(&failed),
+            [
+                ("ErrorOccurred", "True"),
+                ("ParametersGenerated", "False"),
+                ("ResourcesUpToDate", "False")
+            ]
+        );
+        let error = &failed.status.conditions[0];
+        assert_eq!(error.reason, "ApplicationGenerationFromParamsError");
+        own.status = failed.status;
+    }
+
+    let mut plan = planned(&own, &wanted, &live);
+    let written: Vec<&str> = plan.writes.iter().map(Change::name).collect();
+    assert_eq!((written, plan.deletes.len()), (all.to_vec(), 0));
+    for write in &plan.writes {
+        let (Change::Create(app) | Change::Update { after: app, .. }) = write else {
+            panic!("{write:?}");
+        };
+        let source = app.spec.source.as_ref().expect("a source");
+        assert_eq!(source.target_revision, "v2", "{}", app.metadata.name);
+    }
+    assert_eq!(plan.requeue_after, Some(Duration::from_secs(3600)));
+    let (done, settings) = (Done::Completely, Settings::default());
+    plan.status = plan.conclude(&own, &done, &[], &settings, Time::default());
+    assert!(conditions(&plan).contains(&("ErrorOccurred", "False")));
 }
 
 #[test]

@@ -1,42 +1,14 @@
 //! What people reported about parameters, names and patches of ApplicationSets
 //! (`../shared/cases/reports/sets`), with the right answers.
 
-use crate::reports::{generate, read, report, set};
+use crate::reports::{generate, planned, read, report, set};
 use crate::suite::world::World;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
-use tiphys_api::meta::Time;
-use tiphys_api::{Application, ApplicationSet};
+use tiphys_api::Application;
 use tiphys_appset::Generated;
-use tiphys_appset::reconcile::{Change, Existing, Plan, Settings, plan};
-use tiphys_engine::spec::Destination;
-
-/// What a set does to existing Applications, with one cluster and the projects that cases use.
-fn planned(set: &ApplicationSet, generated: &Generated, live: &[Application]) -> Plan {
-    let outcome: Result<&[Application], _> = match &generated.failure {
-        Some(failure) => Err(failure),
-        None => Ok(&generated.applications),
-    };
-    let projects = BTreeSet::from(["default".to_owned(), "examples".to_owned()]);
-    let clusters = [Destination {
-        server: "https://kubernetes.default.svc".to_owned(),
-        name: "in-cluster".to_owned(),
-        project: String::new(),
-    }];
-    let existing = Existing {
-        applications: live,
-        projects: &projects,
-        clusters: &clusters,
-    };
-    plan(
-        set,
-        outcome,
-        &existing,
-        &Settings::default(),
-        Time::default(),
-    )
-}
+use tiphys_appset::reconcile::{Change, Plan};
 
 /// The reason of the condition ErrorOccurred.
 fn error(plan: &Plan) -> Option<&str> {

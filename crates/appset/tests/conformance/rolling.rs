@@ -1,6 +1,6 @@
 //! Reports 09 to 11: RollingSync beside an application controller that is slow to see what changed.
 
-use crate::reports::{report, set};
+use crate::reports::{read, report, set};
 use crate::suite::world::World;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -214,4 +214,59 @@ fn a_member_that_was_changed_in_the_cluster_is_synced_once() {
         (played.status("dev"), played.status("prod")),
         ("Progressing", "Healthy")
     );
+}
+
+/// Report 11: a sync that failed is not repeated by the set, and the next step waits.
+#[test]
+fn a_failed_sync_is_asked_for_once() {
+    let Some(folder) = report("11-rolling-sync-failed") else {
+        return;
+    };
+    let expected = read(&folder, "expected.yaml");
+    let mut played = Played::new(set(&folder, "appset.yaml"));
+    // After all that the files tell: 2026-01-10T10:05:00Z.
+    played.seconds = 1_768_039_500;
+    // The set makes its Applications, which then become as the files say.
+    played.reconcile();
+    for live in read(&folder, "applications.yaml").as_array().expect("a list") {
+        let app = live["name"].as_str().and_then(|name| played.apps.get_mut(name));
+        let status = serde_json::from_value(live["status"].clone());
+        app.expect("an Application").status = status.expect("a status");
+    }
+    let before = serde_json::from_value(read(&folder, "status.yaml"));
+    played.set.status = before.expect("a status");
+
+    let check = |played: &Played, round: &str, step: u32| {
+        for name in ["dev", "prod"] {
+            assert_eq!(expected[round][name], played.status(name), "{round} {name}");
+        }
+        let mut conditions = played.set.status.conditions.iter();
+        let rollout = conditions.find(|c| c.type_ == "RolloutProgressing");
+        let rollout = rollout.expect("it rolls out");
+        let ends = rollout.message.ends_with(&format!("step {step}"));
+        assert!(rollout.status == "True" && ends, "{round}: {rollout:?}");
+    };
+    played.reconcile();
+    check(&played, "round1", 1);
+    let statuses = &played.set.status.application_status;
+    let dev = statuses.iter().find(|status| status.application == "dev");
+    assert_eq!(
+        dev.expect("it has one").message,
+        "Application resource completed a sync, updating status from Pending to Progressing"
+    );
+    // Argo CD 3.6.0 asks once more in this round; here the sync that failed is known already.
+    assert_eq!(played.apps["dev"].operation, None);
+
+    for _ in 0..3 {
+        let before = (played.set.status.clone(), played.apps.clone());
+        played.reconcile();
+        check(&played, "round2", 1);
+        assert_eq!((&played.set.status, &played.apps), (&before.0, &before.1));
+    }
+
+    // Somebody syncs it by hand.
+    let dev = played.apps.get_mut("dev").expect("an Application");
+    dev.status.sync.status = "Synced".to_owned();
+    played.reconcile();
+    check(&played, "after_manual_sync", 2);
 }

@@ -1,0 +1,144 @@
+//! What is rendered twice, and how errors name the part of a set that they are about.
+
+use crate::reports::generate;
+use serde_json::{Value, json};
+use tiphys_api::ApplicationSet;
+
+/// A set of these generators, whose Applications show `{{.values.title}}` and `{{.path}}`.
+fn set(go: bool, generators: &Value, title: &str) -> ApplicationSet {
+    serde_json::from_value(json!({
+        "metadata": {"name": "s", "namespace": "argocd"},
+        "spec": {
+            "goTemplate": go,
+            "goTemplateOptions": ["missingkey=error"],
+            "generators": generators,
+            "template": {
+                "metadata": {"name": "app", "annotations": {"title": title}},
+                "spec": {
+                    "project": "default",
+                    "source": {"repoURL": "https://example.com/r", "path": "x"},
+                    "destination": {"name": "east", "namespace": "n"},
+                },
+            },
+        },
+    }))
+    .expect("an ApplicationSet")
+}
+
+/// Without the cluster that every installation has.
+fn registered() -> Value {
+    json!({"matchLabels": {"argocd.argoproj.io/secret-type": "cluster"}})
+}
+
+fn titles(set: &ApplicationSet) -> Vec<String> {
+    let world = json!({"clusters": [{"name": "east", "server": "https://east.example"}]});
+    let generated = generate(&world, set);
+    assert_eq!(generated.failure, None);
+    let apps = generated.applications.iter();
+    apps.map(|app| app.metadata.annotations["title"].clone())
+        .collect()
+}
+
+/// What anybody may write into the title of a pull request.
+const HOSTILE: [&str; 5] = [
+    "fix {{.Values.x}}",
+    r#"{{ fail "x" }}"#,
+    "{{{server}}}",
+    "{{server}} {{ .server }}",
+    "an opening {{ without its end",
+];
+
+fn matrix(first: &Value, second: &Value) -> Value {
+    json!({"matrix": {"generators": [first, second]}})
+}
+
+#[test]
+fn parameters_of_one_generator_are_no_template_in_another() {
+    for go in [true, false] {
+        let parameter = if go { "{{.title}}" } else { "{{title}}" };
+        let shown = if go {
+            "{{.values.title}}"
+        } else {
+            "{{values.title}}"
+        };
+        for hostile in HOSTILE {
+            let list = json!({"list": {"elements": [{"title": hostile}]}});
+            let clusters =
+                json!({"clusters": {"selector": registered(), "values": {"title": parameter}}});
+            let one = json!({"list": {"elements": [{"k": "v"}]}});
+            for generator in [
+                matrix(&list, &clusters),
+                // The second is a matrix, which fills its own second once more.
+                matrix(&list, &matrix(&one, &clusters)),
+                matrix(&list, &matrix(&clusters, &one)),
+                matrix(
+                    &list,
+                    &json!({"merge": {"mergeKeys": ["name"], "generators": [clusters, clusters]}}),
+                ),
+            ] {
+                let made = titles(&set(go, &json!([generator]), shown));
+                assert_eq!(made, [hostile], "{generator}");
+            }
+        }
+    }
+}
+
+/// What the author of a set wrote may print a template for the second generator.
+#[test]
+fn a_template_may_print_a_template() {
+    let list = json!({"list": {"elements": [{"k": "server"}]}});
+    let values = json!({"title": "{{ \"{{\" }}.{{.k}}{{ \"}}\" }}"});
+    let generator = matrix(
+        &list,
+        &json!({"clusters": {"selector": registered(), "values": values}}),
+    );
+    let made = titles(&set(true, &json!([generator]), "{{.values.title}}"));
+    assert_eq!(made, ["https://east.example"]);
+}
+
+/// Members called `values` deep in a list's element are texts and numbers like others.
+#[test]
+fn only_values_of_generators_are_kept_for_later() {
+    let first = json!({"list": {"elements": [{"k": "v"}]}});
+    let second = json!({"list": {"elements": [{"x": {"values": {"n": 7, "t": "{{.k}}"}}}]}});
+    let shown = "{{.x.values.n}} {{.x.values.t}}";
+    let made = titles(&set(true, &json!([matrix(&first, &second)]), shown));
+    assert_eq!(made, ["7 v"]);
+}
+
+fn failure(set: &ApplicationSet) -> String {
+    let world = json!({"clusters": [{"name": "east", "server": "https://east.example"}]});
+    let failure = generate(&world, set).failure.expect("a failure");
+    failure.to_string()
+}
+
+#[test]
+fn an_error_names_the_generator_the_element_and_the_field() {
+    let list = |elements: Value| json!({"list": {"elements": elements}});
+    let elements = json!([{"title": "a"}, {"t": "b"}, {"title": "c"}]);
+    let generators = json!([list(json!([{"title": "z"}])), list(elements.clone())]);
+    let message = failure(&set(true, &generators, "{{.title}}"));
+    assert!(
+        message.starts_with("failed to execute go template {{.title}}: "),
+        "{message}"
+    );
+    let place = "(in metadata.annotations.title of the template for element 2 of 3 of generators[1] (list))";
+    assert!(message.ends_with(place), "{message}");
+
+    let clusters = json!({"clusters": {"selector": {"matchLabels": {"a": "{{ .title }}"}}}});
+    let generators = json!([matrix(&list(elements), &clusters)]);
+    let message = failure(&set(true, &generators, "x"));
+    assert!(
+        message.contains("(in clusters.selector.matchLabels.a of the second generator with element 2 of the first of generators[0] (matrix))"),
+        "{message}"
+    );
+
+    let clusters = json!({"clusters": {"values": {"v": "{{ .nothing }}"}}});
+    let message = failure(&set(true, &json!([clusters]), "x"));
+    assert!(
+        message.contains(
+            "failed to append templated values: failed to execute go template {{ .nothing }}: "
+        ) && message.ends_with("(in values.v of generators[0] (clusters))"),
+        "{message}"
+    );
+}
