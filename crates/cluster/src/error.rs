@@ -38,6 +38,9 @@ pub enum Error {
     /// The given object cannot be written: a field is missing or wrong.
     #[error("{key}: {problem}")]
     Invalid { key: String, problem: String },
+    /// The project does not permit the object in the scope that its kind has.
+    #[error("{0}")]
+    NotPermitted(String),
     /// A response did not arrive in time.
     #[error("{what}: no answer within {}s", after.as_secs())]
     Timeout { what: String, after: Duration },
@@ -123,7 +126,9 @@ impl Error {
                 _ => ErrorKind::Upstream,
             },
             Self::Decode { .. } => ErrorKind::Internal,
-            Self::UnknownKind { .. } | Self::Invalid { .. } => ErrorKind::User,
+            Self::UnknownKind { .. } | Self::Invalid { .. } | Self::NotPermitted(_) => {
+                ErrorKind::User
+            }
         }
     }
 
@@ -139,6 +144,7 @@ impl Error {
             | Self::Decode { .. }
             | Self::UnknownKind { .. }
             | Self::Invalid { .. }
+            | Self::NotPermitted(_)
             | Self::Fenced { .. } => false,
         }
     }

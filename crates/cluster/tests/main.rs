@@ -9,6 +9,7 @@ mod faults;
 mod kube_client;
 mod leases;
 mod scenarios;
+mod scopes;
 #[path = "common/step.rs"]
 mod step;
 mod taps;

@@ -20,7 +20,7 @@ use tiphys_api::constants;
 use tiphys_apimachinery::{Gvk, Object, ResourceKey};
 use tiphys_engine::diff;
 use tiphys_engine::sync::{
-    Effect, Outcome, Step,
+    Effect, Outcome, Refused, Step,
     effect::{ApplyMode, EffectErr, EffectOk, Write},
     missing::not_found,
 };
@@ -155,9 +155,10 @@ impl Executor {
         }
     }
 
-    /// Creates an object that must not exist yet.
-    pub async fn create(&self, object: &Object) -> Result<Object, Error> {
+    /// Creates an object that must not exist yet, if it is permitted in the scope of its kind.
+    pub async fn create(&self, object: &Object, refused: &Refused) -> Result<Object, Error> {
         let kind = self.kind(&object.gvk(), &object.key()).await?;
+        check_permitted(refused, &kind)?;
         Job {
             executor: self,
             kind,
@@ -220,14 +221,26 @@ impl Executor {
         outcomes
     }
 
-    /// The target, with its kind as the cluster serves it.
+    /// The target, with its kind as the cluster serves it, if it is permitted in that scope.
     async fn target(&self, step: &Step) -> Result<(Arc<Object>, Arc<Kind>), Error> {
-        let target = step.target.clone().ok_or_else(|| Error::Invalid {
+        let mut target = step.target.clone().ok_or_else(|| Error::Invalid {
             key: step.key.to_string(),
             problem: "the plan does not have the object to be written; make it again".into(),
         })?;
-        let kind = self.kind(&step.gvk, &step.key).await?;
+        let kind = self.permitted_kind(step).await?;
+        if !kind.namespaced && !target.namespace().is_empty() {
+            // Planned while its scope was not known.
+            Arc::make_mut(&mut target).set_namespace("");
+        }
         Ok((target, kind))
+    }
+
+    /// The kind of a step that changes an object. The request is made in the scope of this very
+    /// kind, so no other one can be meant when permission is checked.
+    async fn permitted_kind(&self, step: &Step) -> Result<Arc<Kind>, Error> {
+        let kind = self.kind(&step.gvk, &step.key).await?;
+        check_permitted(&step.refused, &kind)?;
+        Ok(kind)
     }
 
     async fn kind(&self, gvk: &Gvk, key: &ResourceKey) -> Result<Arc<Kind>, Error> {
@@ -365,6 +378,15 @@ impl Executor {
         if let (Some(cache), false) = (&self.cache, self.dry_run) {
             cache.observe_deleted(key, uid);
         }
+    }
+}
+
+/// A project may permit an object in one scope and not in the other. The plan may be older than the
+/// kind, or than its definition, so it does not know which scope that is.
+fn check_permitted(refused: &Refused, kind: &Kind) -> Result<(), Error> {
+    match refused.at(kind.namespaced) {
+        Some(why) => Err(Error::NotPermitted(why.to_owned())),
+        None => Ok(()),
     }
 }
 

@@ -21,7 +21,12 @@ impl Executor {
         uid: &str,
         propagation: &str,
     ) -> Result<EffectOk, Error> {
-        let kind = self.kind(&step.gvk, &step.key).await?;
+        // Hooks are removed although the project may not permit them any more.
+        let kind = if step.is_prune() {
+            self.permitted_kind(step).await?
+        } else {
+            self.kind(&step.gvk, &step.key).await?
+        };
         let live = self.delete_uid(&kind, &step.key, uid, propagation).await?;
         Ok(EffectOk {
             live,
@@ -222,7 +227,7 @@ impl Executor {
         uid: &str,
         manager: &str,
     ) -> Result<EffectOk, Error> {
-        let kind = self.kind(&step.gvk, &step.key).await?;
+        let kind = self.permitted_kind(step).await?;
         self.migrate(&kind, &step.key, uid, manager).await
     }
 

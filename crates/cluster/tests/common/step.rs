@@ -4,7 +4,7 @@ use std::sync::Arc;
 use tiphys_apimachinery::Object;
 use tiphys_engine::sync::{
     Step,
-    step::{Action, SyncPhase},
+    step::{Action, Refused, SyncPhase},
 };
 
 /// A step that applies an object.
@@ -28,5 +28,6 @@ pub fn step(target: &Object) -> Step {
         delete_policies: Vec::new(),
         images: Vec::new(),
         invalid: None,
+        refused: Refused::default(),
     }
 }

@@ -18,11 +18,16 @@ use super::{
 use std::sync::Arc;
 use tiphys_api::{Application, operation::SyncOperation};
 use tiphys_apimachinery::{Kept, Object, ResourceKey};
-use tiphys_cluster::{Known, Unreadable, clusters::LiveCluster, scripts::run_scripts_blocking};
+use tiphys_cluster::{
+    Error, Known, Unreadable, clusters::LiveCluster, scripts::run_scripts_blocking,
+};
 use tiphys_engine::{
     health,
-    sync::hook::{self, DeletePolicy},
-    types::{CompareRules, Comparison, HealthStatus, KindInfo},
+    sync::{
+        Refused,
+        hook::{self, DeletePolicy},
+    },
+    types::{CompareRules, Comparison, HealthStatus},
 };
 
 /// Creates the missing hooks and checks the state of the others. The error names those that failed.
@@ -56,14 +61,11 @@ pub async fn execute(ctx: &mut ReconcileContext<'_>, when: When) -> Result<Progr
         if running.iter().any(|r| r.key() == object.key()) {
             continue;
         }
-        let namespaced = cluster
-            .cache
-            .kinds()
-            .is_namespaced(&object.gvk().group_kind())
-            .unwrap_or(true);
-        prepare::permitted(&comparison, object, namespaced).map_err(doing)?;
-        match executor.create(object).await {
+        let refused =
+            Refused::ask(|namespaced| prepare::permitted(&comparison, object, namespaced));
+        match executor.create(object, &refused).await {
             Ok(_) => created = true,
+            Err(Error::NotPermitted(why)) => return Err(doing(why)),
             Err(e) if e.is_already_exists() => {
                 if is_anothers(&cluster, &comparison.rules, when, object).await? {
                     return Err(doing(format!(

@@ -39,7 +39,7 @@ pub use progress::{
 };
 pub use record::record;
 pub use request::{NamespaceMetadata, ResourceSelector, SyncRequest};
-pub use step::{Step, SyncPhase};
+pub use step::{Refused, Step, SyncPhase};
 pub use timeout::{OnTimeout, Timeouts};
 
 #[cfg(test)]

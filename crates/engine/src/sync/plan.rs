@@ -8,7 +8,7 @@ use super::{
     hook::{self, DeletePolicy},
     missing, options, order,
     request::SyncRequest,
-    step::{Action, Invalid, PruneRule, Step, SyncPhase},
+    step::{Action, Invalid, PruneRule, Refused, Step, SyncPhase},
     wave,
 };
 use crate::{
@@ -128,6 +128,9 @@ impl Planner<'_> {
         let mut seen = BTreeSet::new();
         steps.retain(|s| seen.insert(s.step_key()));
         for step in &mut steps {
+            if let Some(target) = &step.target {
+                step.refused = self.refused(target);
+            }
             step.invalid = self.invalid(step);
             step.skip_dry_run = !step.is_prune() && self.is_to_come(step);
         }
@@ -206,11 +209,12 @@ impl Planner<'_> {
         step.key.clone_from(&entry.key);
         step.result_namespace = live.namespace().to_owned();
         step.uid = live.uid().to_owned();
+        step.refused = self.refused(live);
         // A live object of a kind that no longer exists goes away by itself.
         let namespaced = self.kinds.is_namespaced(&step.gvk.group_kind());
         step.invalid = namespaced
-            .and_then(|n| (self.permit)(live, n).err())
-            .map(invalid);
+            .and_then(|namespaced| step.refused.at(namespaced))
+            .map(|why| invalid(why.to_owned()));
         Some(step)
     }
 
@@ -326,16 +330,16 @@ impl Planner<'_> {
         let Some(target) = &step.target else {
             return step.invalid.clone();
         };
-        let permitted = match self.kinds.is_namespaced(&gk) {
-            Some(namespaced) => (self.permit)(target, namespaced),
+        let refused = match self.kinds.is_namespaced(&gk) {
+            Some(namespaced) => step.refused.at(namespaced),
             // Only a kind that is certainly missing can be expected to be created by this sync.
             None => match self.kinds.failure(&gk) {
                 Some(why) => return Some(missing::undiscovered(step, &why)),
-                None => self.permit_expected(target, &gk),
+                None => self.refused_already(&step.refused, &gk),
             },
         };
-        if let Err(why) = permitted {
-            return Some(invalid(why));
+        if let Some(why) = refused {
+            return Some(invalid(why.to_owned()));
         }
         if self.kinds.serves(&step.gvk) {
             return None;
@@ -349,13 +353,17 @@ impl Planner<'_> {
         (!expected).then(|| missing::invalid(step, self.kinds))
     }
 
+    fn refused(&self, object: &Object) -> Refused {
+        Refused::ask(|namespaced| (self.permit)(object, namespaced))
+    }
+
     /// The project is also asked about kinds that do not exist yet. If the scope is not known
-    /// either, one of the two scopes must be permitted.
-    fn permit_expected(&self, target: &Object, gk: &GroupKind) -> Result<(), String> {
+    /// either, one of the two scopes must be permitted; whoever executes the step refuses it if the
+    /// kind turns out to have the other one.
+    fn refused_already<'r>(&self, refused: &'r Refused, gk: &GroupKind) -> Option<&'r str> {
         match self.crds.get(gk) {
-            Some(kind) => (self.permit)(target, kind.crd.namespaced),
-            None => (self.permit)(target, true)
-                .or_else(|why| (self.permit)(target, false).map_err(|_| why)),
+            Some(kind) => refused.at(kind.crd.namespaced),
+            None => refused.at(false).and(refused.at(true)),
         }
     }
 }
@@ -387,6 +395,7 @@ fn blank(object: &Object, phase: SyncPhase, action: Action) -> Step {
         delete_policies: Vec::new(),
         images: images(object),
         invalid: None,
+        refused: Refused::default(),
     }
 }
 

@@ -91,6 +91,35 @@ pub struct Invalid {
     pub message: String,
 }
 
+/// Why the project does not permit an object, for each scope that its kind may have. Which of them
+/// it has is certain only when the object is written: its kind may be newer than the plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    pub namespaced: Option<String>,
+    pub cluster_wide: Option<String>,
+}
+
+impl Refused {
+    /// Asks about both scopes: whether an object is permitted if its kind is namespaced, and if it
+    /// is not.
+    pub fn ask(permit: impl Fn(bool) -> Result<(), String>) -> Self {
+        Self {
+            namespaced: permit(true).err(),
+            cluster_wide: permit(false).err(),
+        }
+    }
+
+    /// Why the object is not permitted in this scope; `None`: it is.
+    pub fn at(&self, namespaced: bool) -> Option<&str> {
+        let why = if namespaced {
+            &self.namespaced
+        } else {
+            &self.cluster_wide
+        };
+        why.as_deref()
+    }
+}
+
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -126,6 +155,10 @@ pub struct Step {
     pub images: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<Invalid>,
+    /// For whoever executes the step, who knows the scope; missing like `target` in a plan that was
+    /// read from JSON.
+    #[serde(skip)]
+    pub refused: Refused,
 }
 
 impl Step {

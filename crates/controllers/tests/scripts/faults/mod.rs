@@ -18,6 +18,7 @@ mod loops;
 mod played;
 mod prune;
 mod retries;
+mod scopes;
 mod stage;
 mod too_large;
 

@@ -11,6 +11,7 @@ mod order;
 mod plans;
 mod prune;
 mod scenarios;
+mod scopes;
 mod sim;
 mod terminate;
 mod wire;

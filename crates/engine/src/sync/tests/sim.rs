@@ -40,6 +40,8 @@ pub struct Sim {
     /// Groups whose discovery failed, and why.
     pub unasked_groups: BTreeMap<String, String>,
     pub not_permitted: BTreeSet<String>,
+    /// The only scope that the project permits, by kind: whether it is the namespaced one.
+    pub permitted_scopes: BTreeMap<String, bool>,
     pub modified: BTreeMap<String, bool>,
     /// Objects that stay after their deletion until the sync has waited this many times.
     pub slow_deletions: BTreeMap<String, usize>,
@@ -71,12 +73,13 @@ pub struct Sim {
 
 impl KindInfo for Sim {
     fn is_namespaced(&self, gk: &GroupKind) -> Option<bool> {
-        let crd_live = || {
-            self.world.values().any(|o| {
-                o.kind() == "CustomResourceDefinition" && o.str_at("/spec/names/kind") == gk.kind
-            })
-        };
-        (!self.unknown_kinds.contains(&gk.kind) || crd_live()).then(|| !cluster_scoped(&gk.kind))
+        let crd = self.world.values().find(|o| {
+            o.kind() == "CustomResourceDefinition" && o.str_at("/spec/names/kind") == gk.kind
+        });
+        match crd {
+            Some(crd) => Some(crd.str_at("/spec/scope") != "Cluster"),
+            None => (!self.unknown_kinds.contains(&gk.kind)).then(|| !cluster_scoped(&gk.kind)),
+        }
     }
 
     fn failure(&self, gk: &GroupKind) -> Option<String> {
@@ -108,6 +111,7 @@ impl Sim {
             unknown_kinds: BTreeSet::new(),
             unasked_groups: BTreeMap::new(),
             not_permitted: BTreeSet::new(),
+            permitted_scopes: BTreeMap::new(),
             modified: BTreeMap::new(),
             slow_deletions: BTreeMap::new(),
             progress: Progress::new(OPERATION),
@@ -234,13 +238,17 @@ impl Sim {
         if let Some(plan) = &self.kept {
             return plan.clone();
         }
-        let permit = |o: &Object, _namespaced: bool| match self.not_permitted.contains(o.name()) {
-            true => Err(format!(
-                "resource {}:{} is not permitted in project p",
-                o.group(),
-                o.kind()
-            )),
-            false => Ok(()),
+        let permit = |o: &Object, namespaced: bool| {
+            let permitted = self.permitted_scopes.get(o.kind());
+            let other_scope = permitted.is_some_and(|permitted| *permitted != namespaced);
+            match other_scope || self.not_permitted.contains(o.name()) {
+                true => Err(format!(
+                    "resource {}:{} is not permitted in project p",
+                    o.group(),
+                    o.kind()
+                )),
+                false => Ok(()),
+            }
         };
         plan_with(&self.comparison(), &self.request, self, &permit)
     }

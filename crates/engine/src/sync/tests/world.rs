@@ -1,7 +1,10 @@
 //! The API server of the simulation: applies effects to the objects in the map.
 
 use super::sim::Sim;
-use crate::sync::{ApplyMode, Effect, Outcome, Write};
+use crate::{
+    sync::{ApplyMode, Effect, Outcome, Step, Write},
+    types::KindInfo,
+};
 use serde_json::{Value, json};
 use tiphys_apimachinery::{Object, ResourceKey};
 
@@ -46,6 +49,9 @@ impl Sim {
                 None => Outcome::failed(index, error.clone()),
             };
         }
+        if let Some(why) = self.refusal(effect) {
+            return Outcome::failed(index, why);
+        }
         match effect {
             Effect::DryRun(w) => {
                 self.writes.push(w.clone());
@@ -67,21 +73,48 @@ impl Sim {
                 }
                 Outcome::ok(index, Some(live.clone()), "")
             }
-            Effect::Read { .. } => match self.world.get(&step.key) {
+            Effect::Read { .. } => match self.world.get(&self.served_key(step)) {
                 Some(live) => Outcome::ok(index, Some(live.clone()), ""),
                 None => Outcome::not_found(index, "not found"),
             },
         }
     }
 
+    /// As the executor does: the scope that counts is that of the request.
+    fn refusal(&self, effect: &Effect) -> Option<String> {
+        let changes = matches!(
+            effect,
+            Effect::DryRun(_)
+                | Effect::Apply(_)
+                | Effect::RunHook(_)
+                | Effect::Prune { .. }
+                | Effect::MigrateManagers { .. }
+        );
+        let step = effect.step();
+        let namespaced = self.is_namespaced(&step.gvk.group_kind());
+        let namespaced = namespaced.filter(|_| changes)?;
+        step.refused.at(namespaced).map(str::to_owned)
+    }
+
+    /// The key of a step's object in the scope that its kind has now.
+    fn served_key(&self, step: &Step) -> ResourceKey {
+        match self.is_namespaced(&step.gvk.group_kind()) {
+            Some(false) => step.key.without_namespace(),
+            _ => step.key.clone(),
+        }
+    }
+
     fn write(&mut self, index: usize, write: &Write) -> Outcome {
         self.writes.push(write.clone());
-        let target = write
+        let mut target = write
             .step
             .target
             .as_deref()
             .expect("a step that writes has a target")
             .clone();
+        if self.is_namespaced(&write.step.gvk.group_kind()) == Some(false) {
+            target.set_namespace("");
+        }
         let exists = self.world.contains_key(&target.key());
         if write.mode == ApplyMode::Create && exists {
             return Outcome::failed(index, "already exists");
