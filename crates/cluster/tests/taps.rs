@@ -34,6 +34,8 @@ struct Ground {
     watches: Arc<Mutex<Vec<String>>>,
     /// No one may read Applications.
     broken: Arc<AtomicBool>,
+    /// What every patch is answered with, and 404.
+    missing: Arc<Mutex<Option<Value>>>,
 }
 
 impl Ground {
@@ -44,6 +46,8 @@ impl Ground {
         let (router, watches) = (kube.router(), Arc::new(Mutex::new(Vec::new())));
         let (seen, broken) = (watches.clone(), Arc::new(AtomicBool::new(false)));
         let breaks = broken.clone();
+        let missing: Arc<Mutex<Option<Value>>> = Arc::default();
+        let says = missing.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let uri = request.uri().to_string();
             if uri.contains("watch=true") {
@@ -52,9 +56,15 @@ impl Ground {
                     .push(uri);
             }
             let mut router = router.clone();
+            let is_patch = request.method() == http::Method::PATCH;
+            let said = says
+                .lock()
+                .expect("no test panics while holding it")
+                .clone();
+            let said = said.filter(|_| is_patch);
             let broken =
                 breaks.load(Ordering::SeqCst) && request.uri().path().ends_with("/applications");
-            let wanted = if broken {
+            let wanted = if broken || said.is_some() {
                 Request::get("/none")
                     .body(Body::empty())
                     .expect("a request")
@@ -63,6 +73,11 @@ impl Ground {
             };
             async move {
                 let mut response = router.call(wanted).await?;
+                if let Some(status) = said {
+                    *response.body_mut() = status.to_string().into();
+                    response.headers_mut().remove(http::header::CONTENT_LENGTH);
+                    *response.status_mut() = http::StatusCode::NOT_FOUND;
+                }
                 if broken {
                     *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
                 }
@@ -77,6 +92,7 @@ impl Ground {
             own,
             watches,
             broken,
+            missing,
         };
         for crd in definitions() {
             ground.create(DEFINITIONS, &crd).await;
@@ -255,4 +271,32 @@ async fn records_that_cannot_be_followed_are_a_problem_until_they_can() {
     ground.broken.store(false, Ordering::SeqCst);
     records.wait_ready().await.expect("the records can be read");
     assert_eq!(records.problem(), None);
+}
+
+/// Whoever decides by the records would write to it again and again.
+#[tokio::test]
+async fn a_record_that_the_server_does_not_have_is_forgotten() {
+    let ground = Ground::new().await;
+    ground.application("argocd", "a").await;
+    let records = Records::start(ground.own.clone(), RecordsOptions::new("argocd"));
+    records.wait_ready().await.expect("the records can be read");
+    let patch = json!({"metadata": {"labels": {"a": "b"}}});
+    let status = |details: Value| {
+        json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
+            "reason": "NotFound", "message": "not found", "details": details,
+        })
+    };
+    for (details, stays) in [
+        (json!({}), true),
+        (json!({"kind": "namespaces", "name": "argocd"}), true),
+        (json!({"kind": "applications", "name": "b"}), true),
+        (json!({"kind": "applications", "name": "a"}), false),
+    ] {
+        *ground.missing.lock().expect("no panic") = Some(status(details.clone()));
+        let answer = records.applications.merge_patch("argocd", "a", &patch);
+        assert!(answer.await.is_err_and(|e| e.is_not_found()));
+        let known = records.applications.get("argocd", "a");
+        assert_eq!(known.is_some(), stays, "{details}");
+    }
 }

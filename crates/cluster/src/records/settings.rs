@@ -18,7 +18,7 @@ use tiphys_api::{
     constants,
     repository::{RepoCreds, Repository},
 };
-use tiphys_apimachinery::Object;
+use tiphys_apimachinery::{Object, quantity::Quantity};
 use tiphys_engine::customize::{self, Customizations};
 use tiphys_engine::project::GlobalProject;
 use tiphys_engine::spec::Destination;
@@ -196,6 +196,13 @@ impl Settings {
         // As Go parses it; what is no boolean leaves it on.
         let off = ["0", "f", "F", "false", "False", "FALSE"];
         !off.contains(&self.param("reposerver.enable.git.submodule"))
+    }
+
+    /// `reposerver.streamed.manifest.max.extracted.size`, in bytes; `None`: it is not set, or no size.
+    pub fn streamed_bytes(&self) -> Option<u64> {
+        let size = self.param("reposerver.streamed.manifest.max.extracted.size");
+        let size: Quantity = size.trim().parse().ok()?;
+        u64::try_from(size.value()).ok()
     }
 
     /// The repository Secret for a URL; one scoped to `project` takes precedence. Those of other
@@ -478,6 +485,25 @@ mod tests {
             json!({"kind": "Secret", "metadata": {"name": "s", "labels": {"argocd.argoproj.io/secret-type": kind}}, "data": data}),
         )
         .expect("a map")
+    }
+
+    #[test]
+    fn the_size_of_what_is_streamed_is_a_quantity() {
+        for (said, bytes) in [
+            (Some("2M"), Some(2_000_000)),
+            (Some(" 1Gi "), Some(1 << 30)),
+            (Some("much"), None),
+            (Some("-1"), None),
+            (None, None),
+        ] {
+            let key = "reposerver.streamed.manifest.max.extracted.size";
+            let params = said.map(|said| (key.to_owned(), said.to_owned()));
+            let settings = Settings {
+                params: params.into_iter().collect(),
+                ..Settings::default()
+            };
+            assert_eq!(settings.streamed_bytes(), bytes, "{said:?}");
+        }
     }
 
     #[test]

@@ -262,7 +262,9 @@ impl<T: Readable> Store<T> {
 
     /// Sends a request whose response is one record, and stores the response.
     async fn send(&self, call: Call, namespace: &str, name: &str) -> Result<Arc<Record<T>>, Error> {
-        let answer = self.shared.cluster.http().send(&call).await?;
+        let known = self.get(namespace, name);
+        let answer = self.shared.cluster.http().send(&call).await;
+        let answer = answer.inspect_err(|e| self.learn_gone(e, known.as_deref()))?;
         let text = std::str::from_utf8(&answer).map_err(|e| Error::decode(call.what(), e))?;
         let raw = Raw::read(text).map_err(|e| Error::decode(call.what(), e))?;
         let is_gone = raw.kind() == "Status";
@@ -278,6 +280,21 @@ impl<T: Readable> Store<T> {
         }
         self.shared.take(record.clone(), true);
         Ok(record)
+    }
+
+    /// Forgets a record that the API server does not have, though the watch has not told it: who
+    /// decides by it would try the same write again. A namespace or a definition that is missing
+    /// says nothing about the record.
+    fn learn_gone(&self, error: &Error, known: Option<&Record<T>>) {
+        let (Some(known), Error::Api(error)) = (known, error) else {
+            return;
+        };
+        let is_it = error.about.as_ref().is_some_and(|about| {
+            about.kind == self.shared.kind.resource && about.name == known.meta.name
+        });
+        if error.code == 404 && is_it {
+            self.shared.forget(known);
+        }
     }
 
     pub async fn create(&self, object: &Object) -> Result<Arc<Record<T>>, Error> {
@@ -461,7 +478,8 @@ impl<T: Readable> Store<T> {
         let call = Call::new(Method::DELETE, self.path(namespace, name))
             .with_body(crate::request::JSON, options.to_string());
         let before = self.get(namespace, name);
-        let answer = self.shared.cluster.http().send(&call).await?;
+        let answer = self.shared.cluster.http().send(&call).await;
+        let answer = answer.inspect_err(|e| self.learn_gone(e, before.as_deref()))?;
         // Whoever deleted it must not be shown it any more, though the watch has not told it yet.
         let Some(raw) = std::str::from_utf8(&answer)
             .ok()
