@@ -2,7 +2,7 @@
 //! Main function: [`follows`].
 
 use crate::error::GenerateError;
-use crate::generators::{Context, child, interpolate, unnested};
+use crate::generators::{Context, child, interpolate, matrix::combinations, unnested};
 use crate::need::Facts;
 use crate::params::Params;
 use crate::render::Renderer;
@@ -89,26 +89,35 @@ impl Walk<'_> {
     }
 
     fn matrix(&self, matrix: &MatrixGenerator) -> Result<bool, GenerateError> {
-        let [first, second] = matrix.generators.as_slice() else {
+        let [first, others @ ..] = matrix.generators.as_slice() else {
             return Ok(false);
         };
         if self.entry(&unnested(first)?, false)? {
             return Ok(true);
         }
-        let second = unnested(second)?;
-        let outer = match child(first, &Params::new(), self.context) {
-            Ok(outer) => outer,
-            Err(error) if error.is_missing() => return Err(error),
-            // The set's own reconcile says so.
-            Err(_) => Vec::new(),
+        // The set's own reconcile says what fails; nothing is filled in then.
+        let found = |sets: Result<Vec<Params>, GenerateError>| match sets {
+            Err(error) if error.is_missing() => Err(error),
+            sets => Ok(sets.unwrap_or_default()),
         };
-        if outer.is_empty() {
-            return self.entry(&second, true);
+        let mut before = found(child(first, &Params::new(), self.context))?;
+        for (index, other) in others.iter().enumerate() {
+            let entry = unnested(other)?;
+            let is_one = match before.as_slice() {
+                [] => self.entry(&entry, true)?,
+                sets => self.any(sets.iter().map(|params| {
+                    let filled = interpolate(&entry, params, self.context.renderer)?;
+                    self.entry(&filled, true)
+                }))?,
+            };
+            if is_one {
+                return Ok(true);
+            }
+            if index + 1 < others.len() {
+                before = found(combinations(&before, other, "next generator", self.context))?;
+            }
         }
-        self.any(outer.iter().map(|params| {
-            let filled = interpolate(&second, params, self.context.renderer)?;
-            self.entry(&filled, true)
-        }))
+        Ok(false)
     }
 
     fn merge(&self, merge: &MergeGenerator) -> Result<bool, GenerateError> {

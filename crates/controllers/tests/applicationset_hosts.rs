@@ -384,3 +384,66 @@ async fn a_plugin_gets_what_the_set_says() {
     );
     assert_eq!(plane.names().await, ["a-y"]);
 }
+
+/// Report 22: each answer of a host is an error with another text.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_whose_text_changes_asks_no_sooner() {
+    let plane = Plane::start(ControllerSettings::default()).await;
+    // How often the host has refused; `None`: it answers.
+    let refused = Arc::new(Mutex::new(None::<u64>));
+    let state = Arc::clone(&refused);
+    let host = Server::start(move |_, _| {
+        let mut state = state.lock().expect("no panic");
+        let Some(count) = state.as_mut() else {
+            return pulls(&[1]);
+        };
+        *count += 1;
+        let said = format!("API rate limit exceeded. Request ID ID-{count}.");
+        // Without the headers of a rate limit: with them nobody is asked for a time anyway.
+        Reply::new(403, json!({"message": said}))
+            .header("X-GitHub-Request-Id", format!("ID-{count}"))
+    })
+    .await;
+    let say = |next: Option<u64>| *refused.lock().expect("no panic") = next;
+    plane
+        .create(
+            SECRETS,
+            &secret("host", json!({}), json!({"token": "t0ken"})),
+        )
+        .await;
+    let mut set = of_pulls(&host.url);
+    set["generators"][0]["pullRequest"]["requeueAfterSeconds"] = json!(3600);
+    plane.set("previews", set).await;
+    plane.has(&["pr-1-topic-1"]).await;
+
+    say(Some(0));
+    for round in 1..=2 {
+        refresh(&plane, "previews").await;
+        let newest = format!("Request ID ID-{round}.");
+        let began = Instant::now();
+        loop {
+            let message = plane.condition("previews", "ErrorOccurred", "True").await;
+            if message.contains(&newest) {
+                break;
+            }
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{newest} is not told: {message}"
+            );
+            sleep(Duration::from_millis(20)).await;
+        }
+        // Neither the status that was written nor a pause after a failure wakes the set: the first
+        // such pause is half a second.
+        let asked = host.asked().len();
+        sleep(Duration::from_millis(1500)).await;
+        assert_eq!(host.asked().len(), asked);
+        let message = plane.condition("previews", "ErrorOccurred", "True").await;
+        assert!(message.contains(&newest), "{message}");
+        assert_eq!(plane.names().await, ["pr-1-topic-1"]);
+    }
+
+    say(None);
+    refresh(&plane, "previews").await;
+    plane.condition("previews", "ErrorOccurred", "False").await;
+    assert_eq!(plane.names().await, ["pr-1-topic-1"]);
+}

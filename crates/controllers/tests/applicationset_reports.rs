@@ -390,3 +390,50 @@ async fn another_sets_application_is_not_taken() {
         .field("shared", "/metadata/ownerReferences/0/name", "alpha")
         .await;
 }
+
+/// Report 18: the status lists the first Applications by name, and counts all that are there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_status_lists_some_and_counts_all() {
+    let Some(case) = Case::new("18-status-limit") else {
+        return;
+    };
+    let settings = ControllerSettings {
+        most_resources: Some(3),
+        ..ControllerSettings::default()
+    };
+    let plane = Plane::start(settings).await;
+    let spec = case.set()["spec"].clone();
+    plane.set("fleet", spec.clone()).await;
+    let listed = async || {
+        let status = plane.get(&path(SETS, "fleet")).await["status"].clone();
+        let resources = status["resources"].as_array().cloned().unwrap_or_default();
+        let names: Vec<String> = resources.iter().map(|r| text(&r["name"])).collect();
+        (names, status["resourcesCount"].clone())
+    };
+    let of = |names: [&str; 3], count: u32| (names.map(str::to_owned).to_vec(), json!(count));
+    let whole = of(["fleet-01", "fleet-02", "fleet-03"], 7);
+    // The first status that counts them shows them all, though they were created just before.
+    let is_uncounted = async || listed().await.1.is_null();
+    until(is_uncounted, &false).await;
+    assert_eq!(listed().await, whole);
+    assert_eq!(plane.apps().await.len(), 7);
+    // What is cut is no error.
+    plane.condition("fleet", "ErrorOccurred", "False").await;
+
+    let mut generators = spec["generators"].clone();
+    let elements = generators[0]["list"]["elements"].as_array_mut();
+    elements
+        .expect("a list")
+        .retain(|element| element["n"] != "01");
+    let edit = json!({"spec": {"generators": generators}});
+    plane.patch(&path(SETS, "fleet"), edit).await;
+    let first = path(APPS, "fleet-01");
+    let stays = async || plane.get(&first).await["metadata"]["deletionTimestamp"].is_null();
+    until(stays, &false).await;
+    // Being terminated is not being gone.
+    sleep(Duration::from_millis(500)).await;
+    assert_eq!(listed().await, whole);
+    let released = json!({"metadata": {"finalizers": null}});
+    plane.patch(&first, released).await;
+    until(&listed, &of(["fleet-02", "fleet-03", "fleet-04"], 6)).await;
+}

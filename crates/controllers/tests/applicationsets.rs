@@ -414,12 +414,51 @@ async fn applications_come_change_and_go() {
     plane.field("app-three", "/spec/source/path", "three").await;
     gone(&plane, "app-one").await;
     plane.has(&["app-three", "app-two"]).await;
+    told(
+        &plane,
+        &[
+            r#"Deleted Deleted Application "app-one""#,
+            r#"created created Application "app-one""#,
+            r#"created created Application "app-three""#,
+            r#"created created Application "app-two""#,
+            r#"updated updated Application "app-one""#,
+            r#"updated updated Application "app-two""#,
+        ],
+    )
+    .await;
 
     // The garbage collector deletes what the set owned.
     plane.delete(&format!("{SETS}/set")).await;
     gone(&plane, "app-two").await;
     gone(&plane, "app-three").await;
     plane.has(&[]).await;
+}
+
+/// Waits until these are the reasons and messages of the set's Events, each of which may have been
+/// told more than once: they are written in the background.
+async fn told(plane: &Plane, wanted: &[&str]) {
+    let began = Instant::now();
+    loop {
+        let list = plane.get("/api/v1/namespaces/argocd/events").await;
+        let events = list["items"].as_array().into_iter().flatten();
+        let of_set = events.filter(|event| {
+            let about = &event["involvedObject"];
+            about["kind"] == "ApplicationSet"
+                && about["name"] == "set"
+                && event["type"] == "Normal"
+                && event["source"]["component"] == "argocd-applicationset-controller"
+        });
+        let mut found: Vec<String> = of_set
+            .map(|event| format!("{} {}", text(&event["reason"]), text(&event["message"])))
+            .collect();
+        found.sort();
+        found.dedup();
+        if found == wanted {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{found:#?}");
+        sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Waits until the metrics have these lines: a reconcile is counted after its status is written.

@@ -3,10 +3,10 @@
 
 use crate::broken::{Always, of, random, subject};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path, time::Duration};
 use tiphys_gocompat::yaml;
-use tiphys_notify::send::{Threads, World, deliver};
-use tiphys_notify::{Config, Destination, Event, Ledger, destinations, evaluate};
+use tiphys_notify::send::{Mail, Published, Request, Response, Threads, Transport, World, deliver};
+use tiphys_notify::{Config, ConfigSource, Destination, Event, Ledger, destinations, evaluate};
 
 fn read(folder: &Path, file: &str) -> Value {
     let text = std::fs::read_to_string(folder.join(file)).expect(file);
@@ -121,4 +121,130 @@ fn annotations_that_are_no_subscriptions_have_no_destinations() {
             .collect();
         assert_eq!(Value::Object(found), read(&folder, "expected.yaml"));
     }
+}
+
+/// Keeps the requests, and answers them as GitHub does.
+#[derive(Default)]
+struct GitHub(Vec<Request>);
+
+impl Transport for GitHub {
+    fn exchange(&mut self, request: &Request) -> Result<Response, String> {
+        self.0.push(request.clone());
+        Ok(Response {
+            status: 201,
+            body: br#"{"token": "ghs_x"}"#.to_vec(),
+            ..Response::default()
+        })
+    }
+
+    fn mail(&mut self, _: &Mail) -> Result<(), String> {
+        Err("no mails".into())
+    }
+
+    fn publish(&mut self, _: &Published) -> Result<(), String> {
+        Err("no messages".into())
+    }
+
+    fn wait(&mut self, _: Duration) {}
+}
+
+/// The configuration of a report with the key of a GitHub App, and a webhook beside GitHub.
+fn beside_github(folder: &Path, file: &str) -> Config {
+    let data = read(folder, file)["data"].clone();
+    let mut config_map: BTreeMap<String, String> = serde_json::from_value(data).expect("texts");
+    let url = "url: http://hook.example.test".to_owned();
+    config_map.insert("service.webhook.sink".to_owned(), url);
+    let key = include_bytes!("recorded/key.pem").to_vec();
+    let config = Config::load(ConfigSource {
+        namespace: "argocd",
+        config_map: &config_map,
+        secret: &BTreeMap::from([("ghkey".to_owned(), key)]),
+        self_service: false,
+    });
+    assert!(config.problems.is_empty(), "{:?}", config.problems);
+    config
+}
+
+/// What happens when an Application is seen for the first time, and the requests that are sent.
+fn seen_first(config: &Config, app: &Value) -> (Vec<Event>, Vec<Request>) {
+    let (subject, all) = (subject(config, app), destinations(config, app, None));
+    let mut github = GitHub::default();
+    let mut send = |to: &Destination, templates: &[String]| {
+        let mut world = World {
+            transport: &mut github,
+            threads: &mut Threads::default(),
+            now: subject.clock.now,
+            random: &mut |bytes| bytes.fill(0),
+        };
+        deliver(&subject, templates, to, random(), &mut world)
+    };
+    let events = evaluate(&subject, &all, &mut Ledger::default(), &mut send);
+    (events, github.0)
+}
+
+#[test]
+fn a_commit_of_several_sources_is_named_by_paths() {
+    let Some(folder) = tiphys_testkit::shared("cases/reports/sets/36-github-several-sources")
+    else {
+        return;
+    };
+    let mut app = read(&folder, "application.yaml");
+    let sink = "notifications.argoproj.io/subscribe.on-deployed.sink";
+    app["metadata"]["annotations"][sink] = "".into();
+    // The default path is that of `source`, which is not there; the other destination is told.
+    let config = beside_github(&folder, "configmap-default.yaml");
+    let (events, requests) = seen_first(&config, &app);
+    let [
+        Event::Failed { to, problem, .. },
+        Event::Sent { to: other, .. },
+    ] = events.as_slice()
+    else {
+        panic!("{events:?}");
+    };
+    assert_eq!(
+        (to.service.as_str(), other.service.as_str()),
+        ("github", "sink")
+    );
+    assert!(
+        problem.contains("repoURL") && problem.contains("<no value>"),
+        "{problem}"
+    );
+    let urls: Vec<&str> = requests.iter().map(|r| r.url.as_str()).collect();
+    assert_eq!(urls, ["http://hook.example.test"]);
+
+    // Two Applications of one repository have two contexts on the same commit.
+    let config = beside_github(&folder, "configmap-paths.yaml");
+    let expected = read(&folder, "expected.json");
+    for (name, url) in [
+        ("web", "git@ghe.example.test:acme/shop.git"),
+        ("api", "https://ghe.example.test/acme/shop/more"),
+    ] {
+        app["metadata"]["name"] = name.into();
+        app["spec"]["sources"][0]["repoURL"] = url.into();
+        let (events, requests) = seen_first(&config, &app);
+        let is_sent = |event: &Event| matches!(event, Event::Sent { .. });
+        assert!(
+            events.len() == 2 && events.iter().all(is_sent),
+            "{events:?}"
+        );
+        let [token, status, _] = requests.as_slice() else {
+            panic!("{} requests", requests.len());
+        };
+        let host = "https://ghe.example.test";
+        let tokens = format!("{host}/api/v3/app/installations/2/access_tokens");
+        assert_eq!(token.url, tokens);
+        assert_eq!(expected["method"], status.method.as_str());
+        assert_eq!(status.url.strip_prefix(host), expected["path"].as_str());
+        let body: Value = serde_json::from_slice(&status.body).expect("JSON");
+        let wanted = expected["json"].to_string().replace("web", name);
+        let wanted: Value = serde_json::from_str(&wanted).expect("JSON");
+        assert_eq!(body, wanted, "{name}");
+    }
+
+    // Characters are counted, not bytes.
+    app["metadata"]["name"] = "\u{fc}".repeat(200).into();
+    let (_, requests) = seen_first(&config, &app);
+    let body: Value = serde_json::from_slice(&requests[1].body).expect("JSON");
+    let description = body["description"].as_str().expect("a text");
+    assert_eq!(description.chars().count(), 140, "{description}");
 }

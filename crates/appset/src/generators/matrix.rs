@@ -1,33 +1,48 @@
-//! Every combination of the parameters of two generators. Main function: [`params`].
+//! Every combination of the parameters of two generators, or more, which is ours. Main function:
+//! [`params`].
 
 use super::{Context, child};
 use crate::error::{GenerateError, Place};
 use crate::params::{Param, Params, merge};
-use tiphys_api::application_set::generators::MatrixGenerator;
+use tiphys_api::application_set::generators::{ApplicationSetNestedGenerator, MatrixGenerator};
 
 pub fn params(
     generator: &MatrixGenerator,
     context: Context<'_>,
 ) -> Result<Vec<Params>, GenerateError> {
-    let (first, second) = match generator.generators.as_slice() {
-        [first, second] => (first, second),
-        [] | [_] => {
-            return Err(GenerateError::spec(
-                "found less than two generators, Matrix support only two",
-            ));
-        }
-        _ => {
-            return Err(GenerateError::spec(
-                "found more than two generators, Matrix support only two",
-            ));
-        }
+    let [first, others @ ..] = generator.generators.as_slice() else {
+        return Err(too_few());
     };
+    if others.is_empty() {
+        return Err(too_few());
+    }
+    let mut sets = child(first, &Params::new(), context)
+        .at("error failed to get params for first generator in matrix generator")?;
+    for (index, other) in others.iter().enumerate() {
+        let place = match index {
+            0 => "second generator".to_owned(),
+            _ => format!("generator {} of {}", index + 2, generator.generators.len()),
+        };
+        sets = combinations(&sets, other, &place, context)?;
+    }
+    Ok(sets)
+}
+
+fn too_few() -> GenerateError {
+    GenerateError::spec("found less than two generators, Matrix support only two")
+}
+
+/// Every set of the generators before with every one of the next, which is filled with it.
+pub fn combinations(
+    before: &[Params],
+    next: &ApplicationSetNestedGenerator,
+    place: &str,
+    context: Context<'_>,
+) -> Result<Vec<Params>, GenerateError> {
     let mut sets = Vec::new();
     let mut missing = false;
-    let outer = child(first, &Params::new(), context)
-        .at("error failed to get params for first generator in matrix generator")?;
-    for (index, a) in outer.into_iter().enumerate() {
-        let inner = match child(second, &a, context) {
+    for (index, a) in before.iter().enumerate() {
+        let inner = match child(next, a, context) {
             Ok(inner) => inner,
             // The needs of the other elements are asked for in the same round.
             Err(error) if error.is_missing() => {
@@ -35,23 +50,20 @@ pub fn params(
                 continue;
             }
             Err(error) => {
-                let of = format!(
-                    "the second generator with element {} of the first",
-                    index + 1
-                );
-                return Err(error
-                    .inside(of)
-                    .at("failed to get params for second generator in the matrix generator"));
+                let element = format!("the {place} with element {} before it", index + 1);
+                return Err(error.inside(element).at(format!(
+                    "failed to get params for {place} in the matrix generator"
+                )));
             }
         };
         for b in inner {
             sets.push(match context.is_go() {
                 true => {
                     let mut both = b;
-                    merge(&mut both, &a).at("failed to merge params in the matrix generator")?;
+                    merge(&mut both, a).at("failed to merge params in the matrix generator")?;
                     both
                 }
-                false => combined(&a, &b)?,
+                false => combined(a, &b)?,
             });
         }
         crate::limit(sets.len())?;

@@ -106,6 +106,29 @@ fn only_values_of_generators_are_kept_for_later() {
     assert_eq!(made, ["7 v"]);
 }
 
+/// Argo CD refuses more than two. Each is filled with the parameters of those before it.
+#[test]
+fn a_matrix_may_have_more_than_two_generators() {
+    let list = |key: &str, values: &[&str]| {
+        let elements: Vec<Value> = values.iter().map(|value| json!({key: value})).collect();
+        json!({"list": {"elements": elements}})
+    };
+    let third = json!({"list": {"elements": [{"c": "{{.a}}-{{.b}}"}]}});
+    let matrix =
+        json!({"matrix": {"generators": [list("a", &["1", "2"]), list("b", &["x", "y"]), third]}});
+    assert_eq!(
+        titles(&set(true, &json!([matrix]), "{{.c}} {{.a}}")),
+        ["1-x 1", "1-y 1", "2-x 2", "2-y 2"]
+    );
+    let wrong = json!({"list": {"elements": [{"c": "{{.nothing}}"}]}});
+    let matrix = json!({"matrix": {"generators": [list("a", &["1"]), list("b", &["x"]), wrong]}});
+    let message = failure(&set(true, &json!([matrix]), "x"));
+    assert!(
+        message.starts_with("failed to get params for generator 3 of 3 in the matrix generator: "),
+        "{message}"
+    );
+}
+
 fn failure(set: &ApplicationSet) -> String {
     let world = json!({"clusters": [{"name": "east", "server": "https://east.example"}]});
     let failure = generate(&world, set).failure.expect("a failure");
@@ -129,7 +152,7 @@ fn an_error_names_the_generator_the_element_and_the_field() {
     let generators = json!([matrix(&list(elements), &clusters)]);
     let message = failure(&set(true, &generators, "x"));
     assert!(
-        message.contains("(in clusters.selector.matchLabels.a of the second generator with element 2 of the first of generators[0] (matrix))"),
+        message.contains("(in clusters.selector.matchLabels.a of the second generator with element 2 before it of generators[0] (matrix))"),
         "{message}"
     );
 

@@ -228,10 +228,11 @@ fn a_failed_sync_is_asked_for_once() {
     played.seconds = 1_768_039_500;
     // The set makes its Applications, which then become as the files say.
     played.reconcile();
-    for live in read(&folder, "applications.yaml").as_array().expect("a list") {
-        let app = live["name"].as_str().and_then(|name| played.apps.get_mut(name));
-        let status = serde_json::from_value(live["status"].clone());
-        app.expect("an Application").status = status.expect("a status");
+    let applications = read(&folder, "applications.yaml");
+    for live in applications.as_array().expect("a list") {
+        let name = live["name"].as_str().expect("a name");
+        let app = played.apps.get_mut(name).expect("an Application");
+        app.status = serde_json::from_value(live["status"].clone()).expect("a status");
     }
     let before = serde_json::from_value(read(&folder, "status.yaml"));
     played.set.status = before.expect("a status");

@@ -188,7 +188,145 @@ async fn leases(controller: &Controller) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::Method;
     use serde_json::{Value, json};
+    use std::time::Instant;
+    use tiphys_apimachinery::{Gvk, Object};
+    use tiphys_cluster::{
+        Cluster, Kind,
+        records::Store,
+        request::{Call, JSON},
+    };
+    use tiphys_embedded_kube::{EmbeddedKube, Options};
+    use tiphys_gocompat::yaml;
+
+    const SERVER: &str = "https://kubernetes.default.svc";
+    const DEFINITION: &str = include_str!("../../../../deploy/crds/applicationset-crd.yaml");
+
+    /// The records of sets on an API server that has one, argocd/set.
+    async fn one_set() -> (EmbeddedKube, Store<ApplicationSet>) {
+        let kube = EmbeddedKube::start(Options::default()).await;
+        let kube = kube.expect("the embedded server starts");
+        let cluster = Cluster::connect_in_process(kube.router(), SERVER).await;
+        let cluster = cluster.expect("it answers");
+        let definition = yaml::parse_document(
+            DEFINITION,
+            &yaml::Limits::default(),
+            yaml::Duplicates::LastWins,
+        );
+        let definition = definition.expect("our own file");
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
+        for (path, object) in [(definitions, definition), ("/api/v1/namespaces", namespace)] {
+            let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
+            cluster.http().send(&call).await.expect(path);
+        }
+        let kind = Kind {
+            gvk: Gvk::new(constants::GROUP, constants::VERSION, "ApplicationSet"),
+            resource: "applicationsets".to_owned(),
+            singular: "applicationset".to_owned(),
+            namespaced: true,
+            verbs: Vec::new(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            subresources: Vec::new(),
+        };
+        let store = Store::start(cluster, kind, &["argocd".to_owned()], false);
+        let set = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+            "metadata": {"name": "set", "namespace": "argocd"},
+            "spec": {"generators": [{"list": {"elements": []}}], "template": {
+                "metadata": {"name": "x"},
+                "spec": {"project": "default", "destination": {}},
+            }},
+        });
+        let set = Object::from_value(set).expect("an object");
+        // A definition is served a moment after it was created.
+        let began = Instant::now();
+        while let Err(error) = store.create(&set).await {
+            let may_come = error.is_not_found() && began.elapsed() < Duration::from_secs(60);
+            assert!(may_come, "{error}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        (kube, store)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_the_controller_writes_does_not_wake_it() {
+        let (_kube, store) = one_set().await;
+        let mut changes = store.changes();
+        let failed = |message: &str| {
+            json!({"status": {"conditions": [{
+                "type": "ErrorOccurred", "status": "True", "message": message,
+                "reason": "ApplicationGenerationFromParamsError",
+            }]}})
+        };
+        let resources = json!([{"kind": "Application", "name": "a", "status": "Synced"}]);
+        let pending = json!([{
+            "application": "a", "status": "Pending", "step": "1", "message": "m",
+            "targetRevisions": [],
+        }]);
+        let annotated =
+            |name: &str, value: Value| json!({"metadata": {"annotations": {name: value}}});
+        let kept = constants::DELETED_APPLICATIONS;
+        for (what, patch, wanted) in [
+            ("an error", failed("request ID-1"), false),
+            ("its next text", failed("request ID-2"), false),
+            (
+                "health",
+                json!({"status": {"health": {"status": "Degraded"}}}),
+                false,
+            ),
+            (
+                "resources",
+                json!({"status": {"resources": resources, "resourcesCount": 1}}),
+                false,
+            ),
+            (
+                "what is kept of the deleted",
+                annotated(kept, json!("x")),
+                false,
+            ),
+            (
+                "a request for a refresh",
+                annotated(REFRESH, json!("true")),
+                true,
+            ),
+            ("its answer", annotated(REFRESH, Value::Null), false),
+            // A rollout goes on after its state was stored.
+            (
+                "a rollout",
+                json!({"status": {"applicationStatus": pending}}),
+                true,
+            ),
+            (
+                "an annotation of others",
+                annotated("a/b", json!("c")),
+                true,
+            ),
+            ("a label", json!({"metadata": {"labels": {"a": "b"}}}), true),
+            (
+                "a finalizer",
+                json!({"metadata": {"finalizers": ["a.example/b"]}}),
+                true,
+            ),
+            ("the spec", json!({"spec": {"goTemplate": true}}), true),
+        ] {
+            let written = match patch.get("status") {
+                Some(_) => store.merge_patch_status("argocd", "set", &patch).await,
+                None => store.merge_patch("argocd", "set", &patch).await,
+            };
+            written.expect(what);
+            let change = changes.recv().await.expect("a change");
+            assert_eq!(concerns(&change), wanted, "{what}");
+        }
+        // The finalizer keeps it.
+        let deleted = store.delete("argocd", "set", "", "").await;
+        deleted.expect("it is deleted");
+        let change = changes.recv().await.expect("a change");
+        assert!(concerns(&change), "its deletion");
+    }
 
     #[test]
     fn applications_wake_their_sets() {

@@ -15,8 +15,12 @@ const NOW: Time = Time {
     nanos: 0,
 };
 
-/// Recorded rollouts that ours differs from on purpose, by the reason.
-pub const ON_PURPOSE: [(&str, &[&str]); 3] = [
+/// Recorded cases that ours differs from on purpose, by the reason.
+pub const ON_PURPOSE: [(&str, &[&str]); 4] = [
+    (
+        "a matrix may have more than two generators",
+        &["appset/matrix/0002"],
+    ),
     (
         "a step is not done by the states of other sources (report 09)",
         &[
