@@ -160,6 +160,8 @@ pub enum Done {
     /// A creation or an update failed; nothing was deleted.
     WriteFailed(String),
     DeleteFailed(String),
+    /// Everything else was done.
+    NotDeleted(String),
 }
 
 /// Plans one reconcile of a set that is not being deleted.
@@ -354,17 +356,23 @@ impl Plan {
             Done::Completely => None,
             Done::WriteFailed(message) if self.updates => Some((reasons::UPDATE, message)),
             Done::WriteFailed(message) => Some((reasons::CREATE, message)),
-            Done::DeleteFailed(message) => Some((reasons::DELETE, message)),
+            Done::DeleteFailed(message) | Done::NotDeleted(message) => {
+                Some((reasons::DELETE, message))
+            }
         };
-        if let Some((reason, message)) = failed {
-            let error = Condition::error(reason, message);
-            set_conditions(&mut status, set, vec![error], true, now);
+        let error = failed.map(|(reason, message)| Condition::error(reason, message));
+        if let (Some(error), false) = (&error, matches!(done, Done::NotDeleted(_))) {
+            set_conditions(&mut status, set, vec![error.clone()], true, now);
             return status;
         }
         status.resources = resources(owned);
         status.resources_count = i64::try_from(status.resources.len()).unwrap_or(i64::MAX);
         if settings.most_resources > 0 {
             status.resources.truncate(settings.most_resources);
+        }
+        if let Some(error) = error {
+            set_conditions(&mut status, set, vec![error], true, now);
+            return status;
         }
         if self.valid && self.held.is_none() {
             set_conditions(&mut status, set, vec![Condition::up_to_date()], true, now);

@@ -3,7 +3,8 @@
 //!
 //! The parameters of one generator are filled into another one, and some of its texts are rendered
 //! again with the parameters of that one. A title of a pull request with `{{` in it would then be a
-//! template that anybody may write.
+//! template that anybody may write. Functions in the first of the two templates see the mark that
+//! prevents it: the length or the hash of such a title is another one there.
 
 use crate::params::{Param, Params};
 use serde_json::Value as Json;
@@ -41,7 +42,16 @@ pub(crate) fn restore_json(document: &mut Json) {
     match document {
         Json::String(text) => restore(text),
         Json::Array(items) => items.iter_mut().for_each(restore_json),
-        Json::Object(members) => members.values_mut().for_each(restore_json),
+        Json::Object(members) => {
+            members.values_mut().for_each(restore_json);
+            if members.keys().any(|key| key.contains(BETWEEN)) {
+                let all = std::mem::take(members);
+                members.extend(all.into_iter().map(|(mut key, member)| {
+                    restore(&mut key);
+                    (key, member)
+                }));
+            }
+        }
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
 }
@@ -51,7 +61,9 @@ pub(crate) fn is_in(document: &Json) -> bool {
     match document {
         Json::String(text) => text.contains(BETWEEN),
         Json::Array(items) => items.iter().any(is_in),
-        Json::Object(members) => members.values().any(is_in),
+        Json::Object(members) => {
+            members.keys().any(|key| key.contains(BETWEEN)) || members.values().any(is_in)
+        }
         Json::Null | Json::Bool(_) | Json::Number(_) => false,
     }
 }
@@ -116,10 +128,10 @@ mod tests {
         for text in ["", "{", "a {b} c", "{{", "{{{", "x{{{{.y}}}}", "{ {"] {
             let protected = of_text(text);
             assert!(!protected.contains("{{"), "{protected}");
-            let mut document = json!({"a": [protected]});
+            let mut document = json!({"a": [protected.clone()], protected: 1});
             assert_eq!(is_in(&document), text.contains("{{"));
             restore_json(&mut document);
-            assert_eq!(document, json!({"a": [text]}));
+            assert_eq!(document, json!({"a": [text], text: 1}));
         }
     }
 }

@@ -228,9 +228,14 @@ impl Rollout {
     ) {
         let was_synced = |status: &&ApplicationSetApplicationStatus| {
             let mut existing = existing.iter();
-            let app = existing.find(|app| app.metadata.name == status.application);
-            let state = app.and_then(|app| app.status.operation_state.as_ref());
-            state.is_some_and(|state| state.started_at > status.last_transition_time)
+            let Some(app) = existing.find(|app| app.metadata.name == status.application) else {
+                return false;
+            };
+            let (state, since) = (&app.status.operation_state, status.last_transition_time);
+            // A second sync would take the place of the first, or follow it for nothing.
+            app.operation.is_some()
+                || state.as_ref().is_some_and(|state| state.started_at > since)
+                || progress::was_synced_at_once(app, since)
         };
         let before = set.status.application_status.iter();
         let waiting: Vec<_> = before.filter(|s| !was_synced(s)).cloned().collect();
@@ -278,6 +283,13 @@ pub(crate) fn disable_automated(app: &mut Application) {
     }
 }
 
+fn initiator() -> OperationInitiator {
+    OperationInitiator {
+        username: "applicationset-controller".into(),
+        automated: true,
+    }
+}
+
 fn sync(app: &Application, prune: bool) -> Operation {
     let policy = app.spec.sync_policy.clone();
     let retry = policy.as_ref().and_then(|p| p.retry.clone());
@@ -287,10 +299,7 @@ fn sync(app: &Application, prune: bool) -> Operation {
             sync_options: policy.map(|p| p.sync_options).unwrap_or_default(),
             ..SyncOperation::default()
         }),
-        initiated_by: OperationInitiator {
-            username: "applicationset-controller".into(),
-            automated: true,
-        },
+        initiated_by: initiator(),
         info: vec![Info {
             name: "Reason".into(),
             value: "ApplicationSet RollingSync triggered a sync of this Application resource"

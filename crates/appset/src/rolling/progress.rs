@@ -3,7 +3,7 @@
 //! Main functions: [`observe`], what Applications have become, and [`advance`], which may start.
 
 use super::issues::Issues;
-use super::{HEALTHY, PENDING, Steps, disable_automated, steps_of};
+use super::{HEALTHY, PENDING, Steps, disable_automated, initiator, steps_of};
 use crate::reconcile::{Ignored, specs_equivalent};
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::Application;
@@ -155,11 +155,13 @@ fn started(
 ) -> Option<(&'static str, &'static str)> {
     let since = current.last_transition_time;
     let status = &app.status;
-    if status.reconciled_at.is_some() && (since.is_none() || status.reconciled_at <= since) {
+    let at_once = was_synced_at_once(app, since);
+    let is_old = since.is_none() || status.reconciled_at <= since;
+    if !at_once && status.reconciled_at.is_some() && is_old {
         return None;
     }
     let operation = status.operation_state.as_ref();
-    if let Some(operation) = operation.filter(|o| o.started_at > since) {
+    if let Some(operation) = operation.filter(|o| at_once || o.started_at > since) {
         return Some((
             PROGRESSING,
             match operation.phase.as_str() {
@@ -186,6 +188,30 @@ fn started(
         PROGRESSING,
         "Application resource has error and cannot sync, updating status to Progressing",
     ))
+}
+
+/// Whether the rollout's own sync began in the very second in which the Application became pending,
+/// and has ended: times have whole seconds. The sync of an earlier rollout may have begun in the same
+/// second, so it must have synced what the Application is compared with.
+pub(super) fn was_synced_at_once(app: &Application, since: Option<Time>) -> bool {
+    let status = &app.status;
+    let Some(state) = &status.operation_state else {
+        return false;
+    };
+    let Some(result) = &state.sync_result else {
+        return false;
+    };
+    let sources = match app.spec.sources.as_slice() {
+        [] => app.spec.source.as_ref() == Some(&result.source),
+        sources => sources == result.sources,
+    };
+    since.is_some()
+        && state.started_at == since
+        && state.finished_at.is_some()
+        && state.operation.initiated_by == initiator()
+        && sources
+        && result.revision == status.sync.revision
+        && result.revisions == status.sync.revisions
 }
 
 fn revisions(app: &Application) -> Vec<String> {

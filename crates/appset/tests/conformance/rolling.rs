@@ -19,6 +19,9 @@ struct Played {
     operations: Vec<(String, Vec<String>)>,
     operations_fail: bool,
     seconds: i64,
+    /// Everything is done so fast that this many things happen in a second.
+    fast: Option<usize>,
+    happened: usize,
 }
 
 impl Played {
@@ -30,11 +33,19 @@ impl Played {
             operations: Vec::new(),
             operations_fail: false,
             seconds: 1_700_000_000,
+            fast: None,
+            happened: 0,
         }
     }
 
     fn now(&mut self) -> Time {
-        self.seconds += 1;
+        self.happened += 1;
+        if self
+            .fast
+            .is_none_or(|fast| self.happened.is_multiple_of(fast))
+        {
+            self.seconds += 1;
+        }
         Time {
             seconds: self.seconds,
             nanos: 0,
@@ -99,11 +110,17 @@ impl Played {
             let runs = app.operation.take().is_some();
             if runs {
                 let phase = if fails { "Failed" } else { "Succeeded" };
-                let state =
-                    json!({"phase": phase, "startedAt": "1970-01-01T00:00:00Z", "operation": {}});
+                let state = json!({
+                    "phase": phase, "startedAt": "1970-01-01T00:00:00Z",
+                    "operation": {"initiatedBy": {
+                        "username": "applicationset-controller", "automated": true,
+                    }},
+                    "syncResult": {"revision": "aaa", "source": app.spec.source},
+                });
                 let mut state: tiphys_api::operation::OperationState =
                     serde_json::from_value(state).expect("a state");
                 state.started_at = Some(now);
+                state.finished_at = Some(now);
                 app.status.operation_state = Some(state.into());
                 if !fails {
                     self.applied.insert(name.clone(), app.spec.source.clone());
@@ -113,11 +130,14 @@ impl Played {
             if !(runs || refreshes) {
                 continue;
             }
-            let now = Time {
-                seconds: now.seconds + 1,
-                ..now
+            let now = match self.fast {
+                Some(_) => now,
+                None => Time {
+                    seconds: now.seconds + 1,
+                    ..now
+                },
             };
-            self.seconds += 1;
+            self.seconds += i64::from(self.fast.is_none());
             let is_current = self.applied.get(name) == Some(&app.spec.source);
             let status = &mut *app.status;
             status.sync.status = if is_current { "Synced" } else { "OutOfSync" }.to_owned();
@@ -214,6 +234,32 @@ fn a_member_that_was_changed_in_the_cluster_is_synced_once() {
         (played.status("dev"), played.status("prod")),
         ("Progressing", "Healthy")
     );
+}
+
+/// Times have whole seconds: a sync may begin, and end, in the second in which its Application
+/// became pending.
+#[test]
+fn what_is_done_within_a_second_is_synced_once() {
+    let Some(folder) = report("09-rolling-stale-status") else {
+        return;
+    };
+    for fast in [2, 5, 11, 40, 100] {
+        let mut played = Played::new(set(&folder, "appset.yaml"));
+        played.fast = Some(fast);
+        played.play(400);
+        let mut first = played.synced();
+        first.sort();
+        let names: Vec<String> = played.apps.keys().cloned().collect();
+        assert_eq!(first, names, "{fast}");
+        played.tag("new");
+        played.play(400);
+        let mut second = played.synced();
+        second.sort();
+        assert_eq!(second, names, "{fast}");
+        for name in &names {
+            assert_eq!(played.status(name), "Healthy", "{fast}: {name}");
+        }
+    }
 }
 
 /// Report 11: a sync that failed is not repeated by the set, and the next step waits.

@@ -143,7 +143,7 @@ impl Controller {
         let owned: Vec<&Application> = owned.iter().map(Arc::as_ref).collect();
         let kept_by = kept.as_ref().and_then(|kept| kept.failure.clone());
         let said = match (&done, kept_by) {
-            (Done::Completely, Some(failure)) => &Done::DeleteFailed(failure),
+            (Done::Completely, Some(failure)) => &Done::NotDeleted(failure),
             _ => &done,
         };
         let status = plan.conclude(&set, said, &owned, &settings, self.now());
