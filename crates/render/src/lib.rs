@@ -46,6 +46,9 @@ pub struct Budget {
     pub files: usize,
     /// Objects that may be produced.
     pub objects: usize,
+    /// Memory of all values of a kustomization while it is built, about. Nothing is freed before the
+    /// end: each JSON patch of an object adds the object once more.
+    pub kustomize_bytes: usize,
     /// Nesting, values and aliases per file.
     pub yaml: tiphys_gocompat::yaml::Limits,
     pub jsonnet: JsonnetLimits,
@@ -61,6 +64,7 @@ impl Default for Budget {
             combined_bytes: 10_000_000,
             files: 100_000,
             objects: 50_000,
+            kustomize_bytes: 1 << 30,
             yaml,
             jsonnet: JsonnetLimits::default(),
         }

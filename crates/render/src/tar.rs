@@ -3,7 +3,7 @@
 //! Main type: [`Tar`]. What the names mean, and which kinds of entries are accepted, is decided by
 //! whoever reads the archive. Sparse files are not understood.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Take, Write};
 
 const BLOCK: usize = 512;
 /// Longest extended header. It holds little more than a name.
@@ -175,6 +175,31 @@ impl<R: Read, A: Allowance> Tar<R, A> {
         Ok(Ok(()))
     }
 
+    /// What `work` makes of the data, which it reads as a stream; what it leaves is skipped.
+    ///
+    /// # Errors
+    /// The archive cannot be read, whatever `work` makes of that.
+    pub fn stream<T>(
+        &mut self,
+        size: u64,
+        work: impl FnOnce(&mut dyn Read) -> T,
+    ) -> Result<T, A::Error> {
+        self.allowance.bytes(size)?;
+        let mut data = Data {
+            input: (&mut self.input).take(size),
+            fault: None,
+        };
+        let done = work(&mut data);
+        let (left, found) = (data.input.limit(), data.fault);
+        if let Some(found) = found {
+            return Err(found.into());
+        }
+        let rest = (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64;
+        let behind = left.saturating_add(rest);
+        std::io::copy(&mut (&mut self.input).take(behind), &mut std::io::sink()).map_err(fault)?;
+        Ok(done)
+    }
+
     pub fn skip(&mut self, size: u64) -> Result<(), A::Error> {
         self.allowance.bytes(size)?;
         let padded = size
@@ -218,6 +243,31 @@ impl<R: Read, A: Allowance> Tar<R, A> {
             rest = &rest[length..];
         }
         Ok(())
+    }
+}
+
+/// The data of an entry. It remembers why they could not be read: whoever reads them may make
+/// something else of the error.
+struct Data<R> {
+    input: Take<R>,
+    fault: Option<TarFault>,
+}
+
+impl<R: Read> Read for Data<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self.input.read(buffer) {
+            Ok(0) if !buffer.is_empty() && self.input.limit() > 0 => {
+                self.fault = Some(TarFault::Truncated);
+                Err(ErrorKind::UnexpectedEof.into())
+            }
+            Ok(read) => Ok(read),
+            Err(e) if e.kind() == ErrorKind::Interrupted => Err(e),
+            Err(e) => {
+                let told = std::io::Error::from(e.kind());
+                self.fault = Some(fault(e));
+                Err(told)
+            }
+        }
     }
 }
 

@@ -245,6 +245,104 @@ fn builds_end_within_their_budgets() {
 }
 
 #[test]
+fn ten_thousand_resources_are_built_or_refused_by_name() {
+    const MANY: usize = 10_000;
+    let mut files = BTreeMap::new();
+    let mut list = String::from("resources:\n");
+    for number in 0..MANY {
+        let object = CONFIG_MAP.replace("name: x", &format!("name: x{number}"));
+        files.insert(format!("{number}.yaml"), object.into_bytes());
+        list.push_str(&format!("- {number}.yaml\n"));
+    }
+    files.insert("kustomization.yaml".to_owned(), list.into_bytes());
+    let files = MemoryFiles(files);
+    let within = |budget: &Budget| {
+        let sources = SourceSet::new(&files);
+        build(&sources, "", &BuildOptions::default(), &Plain, budget)
+    };
+    let usual = Budget::default();
+    assert_eq!(within(&usual).map(|built| built.objects.len()), Ok(MANY));
+    let objects = Budget {
+        objects: MANY - 1,
+        ..usual
+    };
+    let error = within(&objects).expect_err("one too many").to_string();
+    assert_eq!(error, "the number of objects exceeds the limit of 9999");
+    // Each is looked up as a file.
+    let files = Budget {
+        files: MANY / 2,
+        ..usual
+    };
+    let error = within(&files).expect_err("too many files").to_string();
+    assert_eq!(error, "the number of files exceeds the limit of 5000");
+}
+
+/// What each replacement does doubles what the one before it left.
+#[test]
+fn replacements_cannot_grow_without_an_end() {
+    let text = "source: {kind: X, fieldPath: spec.t}, targets: [{select: {kind: X}, \
+                fieldPaths: [spec.t], options: {delimiter: ',', index: 1000}}]";
+    let values = "source: {kind: X, fieldPath: spec}, targets: [{select: {kind: X}, \
+                  fieldPaths: [spec.a, spec.b], options: {create: true}}]";
+    for replacement in [text, values] {
+        let mut own = String::from("resources: [x.yaml]\nreplacements:\n");
+        for _ in 0..40 {
+            own.push_str(&format!("- {{{replacement}}}\n"));
+        }
+        let files = MemoryFiles::new([
+            ("kustomization.yaml", own.as_str()),
+            (
+                "x.yaml",
+                "apiVersion: v1\nkind: X\nmetadata: {name: x}\nspec: {t: x, a: {}, b: {}}\n",
+            ),
+        ]);
+        let budget = Budget {
+            kustomize_bytes: 8 << 20,
+            ..Budget::default()
+        };
+        let sources = SourceSet::new(&files);
+        let built = build(&sources, "", &BuildOptions::default(), &Plain, &budget);
+        let error = built.expect_err("too much").to_string();
+        assert!(
+            error.contains("the memory of all values exceeds the limit of 8388608"),
+            "{error}"
+        );
+    }
+}
+
+/// A document in a text is parsed for each value that is written into it, and not kept.
+#[test]
+fn many_values_are_written_into_a_large_document_in_a_text() {
+    let mut document = String::from("{");
+    for n in 0..2000 {
+        document.push_str(&format!("\"k{n}\": \"v\", "));
+    }
+    document.push_str("\"last\": 1}");
+    let mut own = String::from("resources: [x.yaml]\nreplacements:\n");
+    for n in 0..100 {
+        own.push_str(&format!(
+            "- {{sourceValue: new, targets: [{{select: {{kind: ConfigMap}}, fieldPaths: [data.d.k{n}]}}]}}\n"
+        ));
+    }
+    let map = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\ndata:\n  d: '{document}'\n"
+    );
+    let files = MemoryFiles::new([
+        ("kustomization.yaml", own.as_str()),
+        ("x.yaml", map.as_str()),
+    ]);
+    let budget = Budget {
+        kustomize_bytes: 8 << 20,
+        ..Budget::default()
+    };
+    let sources = SourceSet::new(&files);
+    let built = build(&sources, "", &BuildOptions::default(), &Plain, &budget);
+    let built = built.expect("each needs the document once");
+    let text = built.objects[0]["data"]["d"].as_str().expect("a text");
+    assert_eq!(text.matches("\"new\"").count(), 100);
+}
+
+#[test]
 fn replacements_cannot_nest_without_an_end() {
     let path: String = ".a".repeat(150);
     let mut text = String::from("resources: [a.yaml]\nreplacements:\n");

@@ -11,3 +11,4 @@ mod helm_source;
 mod jsonnet;
 mod kustomize;
 mod kustomize_app;
+mod kustomize_time;

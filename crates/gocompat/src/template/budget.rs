@@ -20,6 +20,21 @@ pub struct Deadline {
     pub passed: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
+impl Deadline {
+    /// # Errors
+    /// The time is over, and what can be done about it.
+    pub fn check(&self) -> Result<(), String> {
+        if !(self.passed)() {
+            return Ok(());
+        }
+        Err(format!(
+            "rendering takes more than {} seconds{}",
+            self.limit.as_secs(),
+            self.hint
+        ))
+    }
+}
+
 impl fmt::Debug for Deadline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Deadline").field(&self.limit).finish()
@@ -92,14 +107,7 @@ impl Budget {
         match (take(&self.until_look, count), &self.deadline) {
             (None, Some(deadline)) => {
                 self.until_look.set(LOOK);
-                match (deadline.passed)() {
-                    true => Err(Error::limit(format!(
-                        "rendering takes more than {} seconds{}",
-                        deadline.limit.as_secs(),
-                        deadline.hint
-                    ))),
-                    false => Ok(()),
-                }
+                deadline.check().map_err(Error::limit)
             }
             _ => Ok(()),
         }

@@ -3,6 +3,7 @@
 //! Main type: [`Config`]: the built-in tables (`data/field_specs.txt`), the files in a
 //! kustomization's `configurations`, and the definitions in its `crds`.
 
+use super::clock::Clock;
 use super::fault::{Fault, Res, fail};
 use super::ids::Gvk;
 use super::names::{Unknown, normal};
@@ -100,7 +101,7 @@ impl Config {
     }
 
     /// Merges both. Most kustomizations have only the built-in tables.
-    pub fn together(own: Arc<Self>, other: &Arc<Self>) -> Res<Arc<Self>> {
+    pub fn together(own: Arc<Self>, other: &Arc<Self>, clock: &Clock) -> Res<Arc<Self>> {
         if Arc::ptr_eq(&own, other) || **other == Self::default() {
             return Ok(own);
         }
@@ -108,10 +109,10 @@ impl Config {
         if *own == Self::default() && Arc::ptr_eq(other, &Self::builtin()) {
             return Ok(other.clone());
         }
-        Ok(Arc::new(Self::clone(&own).merge(other)?))
+        Ok(Arc::new(Self::clone(&own).merge(other, clock)?))
     }
 
-    pub fn merge(mut self, other: &Self) -> Res<Self> {
+    pub fn merge(mut self, other: &Self, clock: &Clock) -> Res<Self> {
         let named = |name: &str| format!("failed to merge {name} fieldSpec");
         for (name, own, new) in [
             ("NamePrefix", &mut self.name_prefix, &other.name_prefix),
@@ -141,21 +142,22 @@ impl Config {
             ("Images", &mut self.images, &other.images),
             ("Replicas", &mut self.replicas, &other.replicas),
         ] {
-            merge_specs(own, new).map_err(|fault| fault.within(named(name)))?;
+            merge_specs(own, new, clock).map_err(|fault| fault.within(named(name)))?;
         }
         for new in &other.name_reference {
-            self.add_reference(new)
+            self.add_reference(new, clock)
                 .map_err(|fault| fault.within(named("NameReference")))?;
         }
         self.sort();
         Ok(self)
     }
 
-    pub fn add_reference(&mut self, new: &BackReference) -> Res<()> {
+    pub fn add_reference(&mut self, new: &BackReference, clock: &Clock) -> Res<()> {
+        clock.spend(1 + self.name_reference.len() / 16)?;
         let mut found = false;
         for own in &mut self.name_reference {
             if own.gvk() == new.gvk() {
-                merge_specs(&mut own.referrers, &new.referrers)?;
+                merge_specs(&mut own.referrers, &new.referrers, clock)?;
                 found = true;
             }
         }
@@ -186,8 +188,9 @@ impl Config {
 }
 
 /// Adds the specs that are missing.
-pub(super) fn merge_specs(own: &mut Vec<FieldSpec>, new: &[FieldSpec]) -> Res<()> {
+pub(super) fn merge_specs(own: &mut Vec<FieldSpec>, new: &[FieldSpec], clock: &Clock) -> Res<()> {
     for new in new {
+        clock.spend(1 + own.len() / 16)?;
         let same = own
             .iter()
             .find(|own| own.path == new.path && own.gvk().is_selected(&new.gvk()));
@@ -272,7 +275,7 @@ fn parse_table(text: &str) -> Config {
 }
 
 /// Reads references, labels and names from the OpenAPI definitions of custom resources.
-pub(super) fn of_crds(text: &[u8], limits: &Limits) -> Res<Config> {
+pub(super) fn of_crds(text: &[u8], limits: &Limits, clock: &Clock) -> Res<Config> {
     let definitions = parse_document(text, limits, Duplicates::LastWins)
         .map_err(|error| Fault::new(error.json_text()))?;
     let mut config = Config::default();
@@ -281,64 +284,75 @@ pub(super) fn of_crds(text: &[u8], limits: &Limits) -> Res<Config> {
         let has = |name| fields.is_some_and(|fields| fields.get(name).is_some());
         if has("kind") && has("apiVersion") && has("metadata") {
             let kind = name.rsplit('.').next().unwrap_or_default();
-            let mut path = Vec::new();
-            crd_fields(&mut config, kind, &definitions, name, &mut path)?;
+            let of = Definitions {
+                kind,
+                all: &definitions,
+                clock,
+            };
+            of.add_fields(&mut config, name, &mut Vec::new())?;
         }
     }
     config.sort();
     Ok(config)
 }
 
-fn crd_fields(
-    config: &mut Config,
-    kind: &str,
-    definitions: &Value,
-    name: &str,
-    path: &mut Vec<String>,
-) -> Res<()> {
-    if path.len() > 50 {
-        return fail!("the definitions of {kind} refer to each other without an end");
-    }
-    let fields = definitions
-        .get(name)
-        .and_then(|d| d.pointer("/Schema/properties"));
-    for (name, field) in fields.and_then(Value::as_object).into_iter().flatten() {
-        path.push(name.clone());
-        let spec = |more: Option<&str>| FieldSpec {
-            kind: kind.to_owned(),
-            path: match more {
-                Some(more) => format!("{}/{more}", path.join("/")),
-                None => path.join("/"),
-            },
-            ..FieldSpec::default()
-        };
-        let text = |name: &str| field.get(name).and_then(Value::as_str);
-        if text("x-kubernetes-annotation").is_some() {
-            merge_specs(&mut config.common_annotations, &[spec(None)])?;
+/// The definitions of a file, for the fields of one kind.
+struct Definitions<'d> {
+    kind: &'d str,
+    all: &'d Value,
+    clock: &'d Clock,
+}
+
+impl Definitions<'_> {
+    /// Adds the fields of a definition, which is at this path. Several paths may lead to one, so
+    /// there may be many more paths than definitions.
+    fn add_fields(&self, config: &mut Config, name: &str, path: &mut Vec<String>) -> Res<()> {
+        let (kind, clock) = (self.kind, self.clock);
+        if path.len() > 50 {
+            return fail!("the definitions of {kind} refer to each other without an end");
         }
-        if text("x-kubernetes-label-selector").is_some() {
-            merge_specs(&mut config.common_labels, &[spec(None)])?;
-        }
-        if text("x-kubernetes-identity").is_some() {
-            merge_specs(&mut config.name_prefix, &[spec(None)])?;
-        }
-        if let Some(version) = text("x-kubernetes-object-ref-api-version")
-            && let Some(kind) = text("x-kubernetes-object-ref-kind")
-        {
-            let key = text("x-kubernetes-object-ref-name-key").unwrap_or("name");
-            config.add_reference(&BackReference {
-                group: String::new(),
-                version: version.to_owned(),
+        let definition = self.all.get(name);
+        let fields = definition.and_then(|d| d.pointer("/Schema/properties"));
+        for (name, field) in fields.and_then(Value::as_object).into_iter().flatten() {
+            clock.spend(1)?;
+            path.push(name.clone());
+            let spec = |more: Option<&str>| FieldSpec {
                 kind: kind.to_owned(),
-                referrers: vec![spec(Some(key))],
-            })?;
+                path: match more {
+                    Some(more) => format!("{}/{more}", path.join("/")),
+                    None => path.join("/"),
+                },
+                ..FieldSpec::default()
+            };
+            let text = |name: &str| field.get(name).and_then(Value::as_str);
+            if text("x-kubernetes-annotation").is_some() {
+                merge_specs(&mut config.common_annotations, &[spec(None)], clock)?;
+            }
+            if text("x-kubernetes-label-selector").is_some() {
+                merge_specs(&mut config.common_labels, &[spec(None)], clock)?;
+            }
+            if text("x-kubernetes-identity").is_some() {
+                merge_specs(&mut config.name_prefix, &[spec(None)], clock)?;
+            }
+            if let Some(version) = text("x-kubernetes-object-ref-api-version")
+                && let Some(kind) = text("x-kubernetes-object-ref-kind")
+            {
+                let key = text("x-kubernetes-object-ref-name-key").unwrap_or("name");
+                let reference = BackReference {
+                    group: String::new(),
+                    version: version.to_owned(),
+                    kind: kind.to_owned(),
+                    referrers: vec![spec(Some(key))],
+                };
+                config.add_reference(&reference, clock)?;
+            }
+            if let Some(reference) = text("$ref") {
+                self.add_fields(config, reference, path)?;
+            }
+            path.pop();
         }
-        if let Some(reference) = text("$ref") {
-            crd_fields(config, kind, definitions, reference, path)?;
-        }
-        path.pop();
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -347,7 +361,9 @@ mod tests {
 
     #[test]
     fn the_tables_have_nothing_twice() {
-        let alone = Config::default().merge(&Config::builtin()).expect("right");
+        let alone = Config::default()
+            .merge(&Config::builtin(), &Clock::default())
+            .expect("right");
         assert_eq!(alone, *Config::builtin());
         assert_eq!(alone.replicas.len(), 4);
         assert!(alone.name_reference.len() > 15);
@@ -365,10 +381,12 @@ mod tests {
             ..Config::default()
         };
         let both = Config::clone(&Config::builtin())
-            .merge(&own)
+            .merge(&own, &Clock::default())
             .expect("right");
         assert_eq!(both.name_prefix.len(), 2);
-        let again = Config::default().merge(&both).expect("right");
+        let again = Config::default()
+            .merge(&both, &Clock::default())
+            .expect("right");
         assert_eq!(again.name_prefix.len(), 1);
     }
 }

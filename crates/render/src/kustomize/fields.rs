@@ -26,6 +26,7 @@ impl Fields {
 
     /// Sets the field of one spec if the object is of its kind.
     pub fn apply(&self, tree: &mut Tree, root: Id, spec: &FieldSpec, set: Setter<'_>) -> Res<()> {
+        tree.clock.spend(1)?;
         if !is_of_kind(tree, root, spec) {
             return Ok(());
         }
@@ -45,6 +46,7 @@ impl Fields {
         path: &[String],
         set: Setter<'_>,
     ) -> Res<()> {
+        tree.clock.spend(1)?;
         let Some((part, rest)) = path.split_first() else {
             return set(tree, at);
         };

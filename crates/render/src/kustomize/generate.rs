@@ -61,11 +61,14 @@ pub(super) fn make<'a>(
         tree.set_field(root, "type", Some(class))?;
         tree.lookup_or_create(root, &["data"], Kind::Map)?;
         for (key, value) in &data {
+            tree.clock.spend(1 + data.len() / 16)?;
             let value = data_node(tree, lines_of_base64(value));
             tree.set_at(root, &["data"], key, value)?;
         }
     } else {
+        let step = 1 + data.len() / 16;
         for (key, value) in data {
+            tree.clock.spend(step)?;
             let (field, text) = match String::from_utf8(value) {
                 Ok(text) => ("data", text),
                 Err(error) => ("binaryData", lines_of_base64(error.as_bytes())),
@@ -107,6 +110,7 @@ fn options(tree: &mut Tree, object: Object, args: &GeneratorArgs) -> Res<()> {
 /// Puts texts under `data` or `binaryData`.
 pub(super) fn set_data(tree: &mut Tree, root: Id, field: &str, texts: &Texts) -> Res<()> {
     for (key, text) in texts {
+        tree.clock.spend(1 + texts.len() / 16)?;
         let value = data_node(tree, text.clone());
         tree.set_at(root, &[field], key, value)?;
     }

@@ -283,7 +283,7 @@ fn options(build: &Build<'_>, own: &HelmChart) -> Res<RenderOptions> {
     Ok(RenderOptions {
         release,
         capabilities,
-        deadline: build.charts.deadline(),
+        deadline: build.tree.clock.deadline(),
         ..RenderOptions::new(build.charts.sources())
     })
 }

@@ -3,6 +3,7 @@
 //! Main function: [`merge`]. Elements of the patch come before existing ones. Only lists named in
 //! the schema are merged; all others are replaced.
 
+use super::clock::Clock;
 use super::fault::{Res, fail};
 use super::schema::{Place, Schema};
 use super::tree::{DEEPEST, Id, Kind, Tag, Tree, too_deep};
@@ -60,6 +61,7 @@ struct Walker<'t> {
 
 impl Walker<'_> {
     fn walk(&mut self, dest: Option<Id>, patch: Option<Id>, place: Option<Place>) -> Res<Merged> {
+        self.tree.clock.spend(1)?;
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(too_deep());
@@ -121,7 +123,10 @@ impl Walker<'_> {
                 names.extend(keys.map(str::to_owned));
             }
         }
+        // Each name is searched among all.
+        let step = 1 + names.len() / 16;
         for name in names {
+            self.tree.clock.spend(step)?;
             let own = self.tree.field(dest, &name);
             let new = patch.and_then(|patch| self.tree.field(patch, &name));
             let place = place.and_then(|place| place.field(&name));
@@ -222,12 +227,12 @@ impl Walker<'_> {
         };
         let sources = [Some(dest), patch];
         let (keys, mut all) = if keys.is_empty() {
-            (vec![String::new()], self.primitive_values(sources))
+            (vec![String::new()], self.primitive_values(sources)?)
         } else {
-            (keys.to_vec(), self.key_values(sources, keys))
+            (keys.to_vec(), self.key_values(sources, keys)?)
         };
         if keys.len() > 1 {
-            complete(&mut all);
+            complete(&mut all, &self.tree.clock)?;
         }
         let Some(dest) = self.set_elements(sources, &all, &keys, items)? else {
             return Ok(Merged::Gone);
@@ -236,10 +241,11 @@ impl Walker<'_> {
     }
 
     /// The elements' key values, those of the patch first.
-    fn key_values(&self, sources: [Option<Id>; 2], keys: &[String]) -> Vec<Vec<String>> {
+    fn key_values(&self, sources: [Option<Id>; 2], keys: &[String]) -> Res<Vec<Vec<String>>> {
         let mut all: Vec<Vec<String>> = Vec::new();
         for source in [sources[1], sources[0]].into_iter().flatten() {
             for element in self.tree.elements(source) {
+                self.tree.clock.spend(1 + all.len() / 16)?;
                 let text = |key: &String| {
                     let value = self.tree.field(element, key);
                     let value = value.filter(|id| !self.tree.is_empty(*id));
@@ -251,20 +257,21 @@ impl Walker<'_> {
                 }
             }
         }
-        all
+        Ok(all)
     }
 
-    fn primitive_values(&self, sources: [Option<Id>; 2]) -> Vec<Vec<String>> {
+    fn primitive_values(&self, sources: [Option<Id>; 2]) -> Res<Vec<Vec<String>>> {
         let mut all: Vec<Vec<String>> = Vec::new();
         for source in [sources[1], sources[0]].into_iter().flatten() {
             for element in self.tree.elements(source) {
+                self.tree.clock.spend(1 + all.len() / 16)?;
                 let value = vec![self.tree.text(element).to_owned()];
                 if !all.contains(&value) {
                     all.push(value);
                 }
             }
         }
-        all
+        Ok(all)
     }
 
     fn set_elements(
@@ -280,6 +287,7 @@ impl Walker<'_> {
         let front = self.tree.empty(Kind::List);
         let mut last_keys = Vec::new();
         for values in all {
+            self.tree.clock.spend(1 + all.len() / 16)?;
             let (valid_keys, valid_values) = valid(all, values, keys);
             last_keys.clone_from(&valid_keys);
             let (own_keys, own_values) = valid(
@@ -326,6 +334,8 @@ impl Walker<'_> {
     /// Appends the elements that are only in the second list, in their order.
     fn append(&mut self, to: Id, from: Id, keys: &[String]) -> Res<()> {
         for element in self.tree.elements(from) {
+            let count = self.tree.at(to).content.len();
+            self.tree.clock.spend(1 + count / 16)?;
             if keys.first().is_none_or(String::is_empty) {
                 let text = self.tree.text(element).to_owned();
                 self.tree
@@ -349,8 +359,9 @@ impl Walker<'_> {
 }
 
 /// Fills in missing values of composite keys from others that agree in the values both have.
-fn complete(all: &mut [Vec<String>]) {
+fn complete(all: &mut [Vec<String>], clock: &Clock) -> Res<()> {
     for i in 0..all.len() {
+        clock.spend(1 + all.len() / 16)?;
         let first = all[i].clone();
         for j in 0..all.len() {
             if let Some(both) = common(&first, &all[j]) {
@@ -359,6 +370,7 @@ fn complete(all: &mut [Vec<String>]) {
             }
         }
     }
+    Ok(())
 }
 
 fn common(left: &[String], right: &[String]) -> Option<Vec<String>> {

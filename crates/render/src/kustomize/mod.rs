@@ -5,6 +5,7 @@
 //! in [`RenderError::Need`]. Programs, containers and plugins that kustomize would run are refused.
 //! It must not know what the objects are used for.
 
+mod clock;
 mod config;
 pub mod edit;
 mod edit_fields;
@@ -44,6 +45,7 @@ mod vars;
 pub use sort::Order;
 
 use crate::{Budget, Charts, RenderError, SourceFiles, SourceRef, SourceSet};
+use clock::Clock;
 use fault::{Cause, Fault, Res, fail};
 use loader::Loader;
 use resource::{ORIGIN, TRANSFORMATIONS};
@@ -58,8 +60,6 @@ use tree::Tree;
 /// The version of kustomize that this implements.
 pub const VERSION: &str = "v5.8.1";
 
-/// Maximum number of nodes in all documents of a build.
-const MOST_NODES: usize = 20_000_000;
 /// Maximum total size of the files that a build reads.
 const MOST_BYTES: usize = 512 << 20;
 
@@ -158,7 +158,7 @@ impl<'a> Build<'a> {
             options,
             charts,
             budget,
-            tree: Tree::new(MOST_NODES),
+            tree: Tree::new(budget.kustomize_bytes, Clock::until(charts.deadline())),
             schema: schema::builtin(),
             schema_is_set: false,
             schema_was_needed: false,
@@ -231,6 +231,7 @@ impl<'a> Build<'a> {
 
     /// Counts an accessed file or folder.
     fn count_file(&mut self) -> Res<()> {
+        self.tree.clock.look()?;
         match self.files_left.checked_sub(1) {
             Some(left) => {
                 self.files_left = left;

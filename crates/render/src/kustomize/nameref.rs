@@ -58,6 +58,7 @@ pub(super) fn fix_references(
 ) -> Res<()> {
     let mut all = Vec::new();
     for (_, object) in map.objects() {
+        tree.clock.spend(1)?;
         let now = object.id(tree);
         all.push(Known {
             object,
@@ -75,7 +76,9 @@ pub(super) fn fix_references(
             by_name.entry(name).or_default().push(index);
         }
     }
+    let count: usize = references.iter().map(|r| r.referrers.len()).sum();
     for referrer in 0..all.len() {
+        tree.clock.spend(1 + count / 16)?;
         let specs = references.iter().flat_map(|reference| {
             let own = reference.referrers.iter();
             let own = own.filter(|spec| all[referrer].original().gvk.is_selected(&spec.gvk()));
@@ -254,11 +257,13 @@ impl Fixer<'_> {
         let Some(candidates) = self.by_name.get(name) else {
             return Ok(None);
         };
+        tree.clock.spend(1 + candidates.len() / 16)?;
         let candidates = candidates.iter().copied();
         let mut candidates: Vec<usize> = candidates
             .filter(|index| self.is_reachable(*index))
             .collect();
         if let Some(Some(namespace)) = map {
+            tree.clock.spend(1 + self.all.len() / 16)?;
             self.in_namespace(&mut candidates, namespace);
         }
         let role = self.role(tree);

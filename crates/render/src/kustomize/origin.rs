@@ -119,6 +119,8 @@ impl Origin {
     /// Records on all objects that they were changed, or generated if they have no origin yet.
     pub fn note_change(&self, tree: &mut Tree, map: &ResMap) -> Res<()> {
         for (_, object) in map.objects() {
+            // What is noted grows with each change.
+            tree.clock.look()?;
             let mut annotations = object.annotations(tree);
             if annotations.contains_key(ORIGIN) {
                 let item = self.text().replace('\n', "\n  ");

@@ -97,6 +97,7 @@ pub(super) fn prepare<'a>(
 }
 
 pub(super) fn apply(build: &mut Build<'_>, map: &mut ResMap, own: &Prepared) -> Res<()> {
+    build.tree.clock.look()?;
     match &own.read {
         Read::Json(operations) => {
             let Some(target) = &own.target else {
@@ -172,6 +173,7 @@ pub(super) fn load_strategic<'a>(
 
 pub(super) fn apply_strategic(build: &mut Build<'_>, map: &mut ResMap, patches: &[Id]) -> Res<()> {
     for patch in patches {
+        build.tree.clock.look()?;
         let patch = Object(*patch);
         let id = patch.original_id(&build.tree)?;
         let index = map.patched_by(&build.tree, &id)?;
@@ -216,6 +218,7 @@ pub(super) fn apply_json(
     map: &ResMap,
     (target, operations): &(Selector, Value),
 ) -> Res<()> {
+    build.tree.clock.look()?;
     for index in map.select(&build.tree, target)? {
         if let Some(object) = map.list[index].object() {
             apply_operations(build, object, operations)?;

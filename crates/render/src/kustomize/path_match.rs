@@ -19,6 +19,7 @@ pub(super) fn match_path(
     create: Kind,
     limits: &Limits,
 ) -> Res<Vec<Id>> {
+    tree.clock.spend(1)?;
     let Some((part, rest)) = path.split_first() else {
         return Ok(vec![id]);
     };
@@ -95,6 +96,8 @@ fn matching(
         tree.expect(list, Kind::List)?;
         let mut found = Vec::new();
         for element in tree.elements(list) {
+            // Expressions may take long.
+            tree.clock.look()?;
             if name.is_empty() {
                 if regex.is_match(&printed(tree, element)) {
                     found.push(element);
@@ -147,6 +150,8 @@ pub(super) fn set_structured(
     create: Kind,
     limits: &Limits,
 ) -> Res<()> {
+    // The document is only in its text again in the end.
+    let mark = tree.mark();
     let mut found = None;
     for end in 1..path.len() {
         if let Ok(Some(field)) = tree.lookup(root, &path[..end])
@@ -167,7 +172,7 @@ pub(super) fn set_structured(
     for target in targets {
         if tree.kind(target) == Kind::Scalar {
             let text = tree.text(value).to_owned();
-            tree.at_mut(target).text = text;
+            tree.set_text(target, text)?;
         } else {
             tree.assign(target, value);
         }
@@ -185,8 +190,8 @@ pub(super) fn set_structured(
         }
         Some(_) => print(tree, inner).trim().to_owned(),
     };
-    tree.at_mut(field).text = text;
-    Ok(())
+    tree.release(&mark);
+    tree.set_text(field, text)
 }
 
 /// Prints a node as YAML, keeping the order of keys. Comments are lost.

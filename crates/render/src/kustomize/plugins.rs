@@ -5,7 +5,7 @@
 //! that run programs or containers, and plugins that are programs, are refused.
 
 use super::Build;
-use super::config::{Config, FieldSpec};
+use super::config::{Config, FieldSpec, of_crds};
 use super::fault::{Fault, Res, fail};
 use super::kustomization::{GeneratorArgs, HelmChart, HelmGlobals, Image, Patch, Replica};
 use super::loader::Loader;
@@ -334,12 +334,14 @@ pub(super) fn configuration<'a>(
     let mut own = Config::default();
     for path in paths {
         let content = loader.load(build, path)?;
-        own = own.merge(&Config::from_yaml(&content, &build.yaml_limits())?)?;
+        let read = Config::from_yaml(&content, &build.yaml_limits())?;
+        own = own.merge(&read, &build.tree.clock)?;
     }
     if paths.is_empty() {
         return Ok(Config::builtin());
     }
-    Ok(Arc::new(Config::clone(&Config::builtin()).merge(&own)?))
+    let builtin = Config::clone(&Config::builtin());
+    Ok(Arc::new(builtin.merge(&own, &build.tree.clock)?))
 }
 
 /// Reads the definitions in `crds`.
@@ -351,10 +353,11 @@ pub(super) fn definitions<'a>(
     let mut config = Config::default();
     for path in paths {
         let content = loader.load(build, path)?;
-        let own = super::config::of_crds(&content, &build.yaml_limits()).map_err(|fault| {
+        let clock = &build.tree.clock;
+        let own = of_crds(&content, &build.yaml_limits(), clock).map_err(|fault| {
             fault.within(format!("unable to parse open API definition from '{path}'"))
         })?;
-        config = config.merge(&own)?;
+        config = config.merge(&own, clock)?;
     }
     Ok(Arc::new(config))
 }

@@ -20,6 +20,7 @@ pub(super) fn documents(tree: &mut Tree, bytes: &[u8], limits: &Limits) -> Res<V
     let mut budget = *limits;
     let mut found = Vec::new();
     for chunk in &chunks {
+        tree.clock.spend(1 + chunk.len() / 256)?;
         let node = first_node(chunk, &mut budget).map_err(|error| malformed(&error))?;
         let Some(node) = node else { continue };
         let id = tree.read(&node);
@@ -85,6 +86,7 @@ fn chunks<'t>(text: &'t str, limits: &Limits) -> Res<Vec<&'t str>> {
 
 /// Expands the merge keys of a map and of everything below it.
 fn merge_keys(tree: &mut Tree, id: Id) -> Res<()> {
+    tree.clock.spend(1)?;
     if tree.kind(id) == Kind::Map {
         let merges: Vec<_> = tree
             .entries(id)
@@ -131,6 +133,7 @@ fn merge_all(tree: &mut Tree, id: Id, sources: &[Id]) -> Res<()> {
         let source = tree.copy(*source);
         let entries: Vec<_> = tree.entries(source).collect();
         for (key, value) in entries {
+            tree.clock.spend(1 + tree.at(target).content.len() / 16)?;
             let name = tree.text(key).to_owned();
             let at = tree
                 .entries(target)

@@ -98,6 +98,7 @@ pub(super) fn apply(build: &mut Build<'_>, map: &ResMap, all: &[Replacement]) ->
     let limits = build.yaml_limits();
     let tree = &mut build.tree;
     for replacement in all {
+        tree.clock.look()?;
         let Some(targets) = &replacement.targets else {
             return fail!("replacements must specify a source and at least one target");
         };
@@ -121,6 +122,7 @@ pub(super) fn apply(build: &mut Build<'_>, map: &ResMap, all: &[Replacement]) ->
 
 /// The current and previous ids of an object.
 fn ids(tree: &Tree, object: Object) -> Res<Vec<ResId>> {
+    tree.clock.spend(1)?;
     let mut ids = vec![object.id(tree)];
     ids.extend(object.previous_ids(tree)?);
     Ok(ids)
@@ -225,6 +227,7 @@ impl Target {
         let wanted = select.compile().map_err(creating)?;
         let mut rejected = Vec::new();
         for reject in &self.reject {
+            tree.clock.look()?;
             rejected.push((reject, reject.compile().map_err(creating)?));
         }
         let fits = |compiled: &Compiled, id: &ResId| {
@@ -233,6 +236,8 @@ impl Target {
                 && compiled.is_namespace(&id.namespace)
         };
         for (_, object) in map.objects() {
+            // Expressions may take long.
+            tree.clock.look()?;
             if !self.is_selected_by_texts(tree, object, select)? {
                 continue;
             }
@@ -285,6 +290,7 @@ impl Target {
             _ => Kind::None,
         };
         for path in paths {
+            tree.clock.look()?;
             let parts = split_field_path(path);
             if set_structured(tree, object.0, value, &parts, create, limits).is_ok() {
                 continue;
@@ -308,6 +314,7 @@ impl Target {
     }
 
     fn set(&self, tree: &mut Tree, field: Id, value: Id) -> Res<()> {
+        tree.clock.spend(1)?;
         let value = tree.copy(value);
         if let Some(options) = self.options.as_ref().filter(|o| !o.delimiter.is_empty()) {
             if tree.kind(field) != Kind::Scalar {
@@ -318,7 +325,10 @@ impl Target {
             } else {
                 tree.text(value)
             };
-            let mut parts: Vec<&str> = tree.text(field).split(&options.delimiter).collect();
+            let before = tree.text(field);
+            let count = before.matches(options.delimiter.as_str()).count() + 2;
+            tree.room(before.len() + new.len() + count * size_of::<&str>())?;
+            let mut parts: Vec<&str> = before.split(&options.delimiter).collect();
             match usize::try_from(options.index) {
                 Err(_) => parts.insert(0, new),
                 Ok(index) => match parts.get_mut(index) {
@@ -327,11 +337,11 @@ impl Target {
                 },
             }
             let joined = parts.join(&options.delimiter);
-            tree.at_mut(value).text = joined;
+            tree.set_text(value, joined)?;
         }
         if tree.kind(field) == Kind::Scalar {
             let text = tree.text(value).to_owned();
-            tree.at_mut(field).text = text;
+            tree.set_text(field, text)?;
         } else {
             tree.assign(field, value);
         }

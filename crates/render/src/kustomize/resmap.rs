@@ -42,6 +42,7 @@ impl ResMap {
             ids.collect()
         });
         for resource in new {
+            tree.clock.spend(1)?;
             let id = resource.id(tree);
             if !known.insert(id.key()) {
                 return fail!("may not add resource with an already registered id: {id}");
@@ -110,6 +111,7 @@ impl ResMap {
     ) -> Res<Vec<usize>> {
         let mut found = Vec::new();
         for (index, resource) in self.list.iter().enumerate() {
+            tree.clock.spend(1)?;
             let Some(object) = resource.object().filter(|o| !tree.is_empty(o.0)) else {
                 continue;
             };
@@ -137,6 +139,8 @@ impl ResMap {
         let compiled = selector.compile()?;
         let mut found = Vec::new();
         for (index, object) in self.objects() {
+            // Expressions may take long.
+            tree.clock.look()?;
             if !compiled.is_kind(&object.gvk(tree)) {
                 continue;
             }
@@ -167,6 +171,7 @@ impl ResMap {
         let old = std::mem::take(&mut self.list);
         let mut list = Vec::with_capacity(old.len());
         for mut resource in old {
+            tree.clock.spend(1)?;
             if ids.contains(&resource.id(tree))
                 && let Some(object) = resource.object()
             {
@@ -197,6 +202,7 @@ impl ResMap {
     /// Sets the origin of the objects that have none yet.
     pub fn annotate_origin(&self, tree: &mut Tree, origin: &str) -> Res<()> {
         for (_, object) in self.objects() {
+            tree.clock.spend(1)?;
             if object.annotation(tree, ORIGIN).is_none() {
                 let mut annotations: Texts = object.annotations(tree);
                 annotations.insert(ORIGIN.to_owned(), origin.to_owned());

@@ -144,6 +144,7 @@ impl Object {
             return Ok(());
         };
         for (name, text) in texts {
+            tree.clock.spend(1 + texts.len() / 16)?;
             let value = text_node(tree, text);
             tree.set_field(map, name, Some(value))?;
         }
@@ -221,6 +222,7 @@ impl Object {
             return Ok(Vec::new());
         }
         let names = self.listed(tree, PREVIOUS_NAMES);
+        tree.clock.spend(1 + names.len())?;
         let split = |name| {
             let text = self.annotation(tree, name).unwrap_or_default();
             text.split(',').map(str::to_owned).collect::<Vec<_>>()
@@ -320,10 +322,12 @@ impl Object {
     }
 
     pub fn matches_labels(self, tree: &Tree, selector: &str) -> Res<bool> {
+        tree.clock.spend(1 + selector.len() / 16)?;
         matches(selector, || self.labels(tree))
     }
 
     pub fn matches_annotations(self, tree: &Tree, selector: &str) -> Res<bool> {
+        tree.clock.spend(1 + selector.len() / 16)?;
         matches(selector, || self.annotations(tree))
     }
 }

@@ -97,12 +97,13 @@ impl<'a> Target<'a> {
         for label in &own.labels {
             let mut specs = label.fields.clone();
             let conflict = |fault: Fault| fault.within("failed to merge labels");
-            merge_specs(&mut specs, &config.labels).map_err(conflict)?;
+            let clock = &build.tree.clock;
+            merge_specs(&mut specs, &config.labels, clock).map_err(conflict)?;
             if label.include_selectors {
-                merge_specs(&mut specs, &config.common_labels).map_err(conflict)?;
+                merge_specs(&mut specs, &config.common_labels, clock).map_err(conflict)?;
             } else {
                 if label.include_templates {
-                    merge_specs(&mut specs, &config.template_labels)
+                    merge_specs(&mut specs, &config.template_labels, clock)
                         .map_err(|fault| fault.within("failed to merge template fieldSpec"))?;
                 }
                 if label.include_volume_claim_templates {
@@ -111,10 +112,10 @@ impl<'a> Target<'a> {
                         kind: "StatefulSet".to_owned(),
                         ..FieldSpec::created("spec/volumeClaimTemplates[]/metadata/labels")
                     };
-                    merge_specs(&mut specs, &[claims]).map_err(conflict)?;
+                    merge_specs(&mut specs, &[claims], clock).map_err(conflict)?;
                 }
                 let metadata = FieldSpec::created("metadata/labels");
-                merge_specs(&mut specs, &[metadata]).map_err(conflict)?;
+                merge_specs(&mut specs, &[metadata], clock).map_err(conflict)?;
             }
             transform::set_texts(&mut build.tree, map, &label.pairs, &specs)?;
             self.note(build, map, "LabelTransformer")?;

@@ -27,7 +27,8 @@ pub(super) struct Accumulated {
 impl Accumulated {
     fn merge(&mut self, build: &Build<'_>, other: Self) -> Res<()> {
         self.map.append_all(&build.tree, other.map.list)?;
-        self.config = Config::together(self.config.clone(), &other.config)?;
+        let clock = &build.tree.clock;
+        self.config = Config::together(self.config.clone(), &other.config, clock)?;
         self.vars.add_all(other.vars)
     }
 }
@@ -112,10 +113,10 @@ impl<'a> Target<'a> {
             .read_resources(build, into, &resources)
             .map_err(|fault| fault.within("accumulating resources"))?;
         let tables = plugins::configuration(build, &self.loader, &self.own.configurations)?;
-        all.config = Config::together(all.config, &tables)?;
+        all.config = Config::together(all.config, &tables, &build.tree.clock)?;
         let of_crds = plugins::definitions(build, &self.loader, &self.own.crds)
             .map_err(|fault| fault.within(format!("loading CRDs [{}]", self.own.crds.join(" "))))?;
-        all.config = Config::together(all.config, &of_crds)?;
+        all.config = Config::together(all.config, &of_crds, &build.tree.clock)?;
         self.generate(build, &mut all)?;
         let components = std::mem::take(&mut self.own.components);
         for path in &components {
@@ -342,6 +343,7 @@ impl<'a> Target<'a> {
         entries: &[String],
     ) -> Res<()> {
         for object in self.plugin_objects(build, entries)? {
+            build.tree.clock.look()?;
             let origin = Origin::of_plugin(&build.tree, object);
             let loader = self.loader.clone();
             plugins::transform(build, &loader, object, &mut all.map)?;
@@ -358,6 +360,7 @@ impl<'a> Target<'a> {
     fn validate(&mut self, build: &mut Build<'a>, all: &mut Accumulated) -> Res<()> {
         let entries = std::mem::take(&mut self.own.validators);
         for object in self.plugin_objects(build, &entries)? {
+            build.tree.clock.look()?;
             let before = shown(build, &all.map)?;
             let loader = self.loader.clone();
             plugins::transform(build, &loader, object, &mut all.map)?;

@@ -43,6 +43,7 @@ pub(super) fn rename(
         tag: Tag::Str,
     };
     for (_, object) in map.objects() {
+        tree.clock.spend(1)?;
         let id = object.original_id(tree)?;
         if is_never_renamed(&id) {
             continue;
@@ -194,6 +195,7 @@ pub(super) fn set_texts(
     };
     for (_, object) in map.objects() {
         for (name, text) in texts {
+            tree.clock.spend(1)?;
             // All fields share one node.
             let value = tree.scalar(text, Tag::Str);
             for spec in specs {
@@ -247,7 +249,10 @@ fn containers(tree: &mut Tree, id: Id, depth: usize, set: Set<'_>) -> Res<()> {
                 .entries(id)
                 .map(|(key, _)| tree.text(key).to_owned())
                 .collect();
+            // Each name is searched among all.
+            let step = 1 + names.len() / 16;
             for name in names {
+                tree.clock.spend(step)?;
                 let Some(value) = tree.field(id, &name) else {
                     continue;
                 };
@@ -263,6 +268,7 @@ fn containers(tree: &mut Tree, id: Id, depth: usize, set: Set<'_>) -> Res<()> {
         }
         Kind::List => {
             for element in tree.elements(id) {
+                tree.clock.spend(1)?;
                 containers(tree, element, depth + 1, set)?;
             }
         }

@@ -6,6 +6,7 @@
 //! are referred to by id here, too. Nodes are not freed before the build ends; their number is
 //! limited.
 
+use super::clock::Clock;
 use super::fault::{Fault, Res, fail};
 use tiphys_gocompat::yaml::tree::{self, Content, Style};
 
@@ -104,37 +105,93 @@ impl Node {
 /// Maximum nesting depth: replacements can nest values in each other endlessly.
 pub(super) const DEEPEST: usize = 500;
 
+/// See [`Tree::mark`].
+pub(super) struct Mark {
+    parts: usize,
+    nodes: usize,
+    held: usize,
+}
+
+/// Nodes that are allocated together: a list that grows as a whole needs three times its size.
+const PART: usize = 1 << 14;
+
 pub(super) struct Tree {
-    nodes: Vec<Node>,
+    parts: Vec<Vec<Node>>,
+    /// Bytes of memory, about.
+    held: usize,
     most: usize,
     /// Whether something was nested too deeply to be copied.
     too_deep: bool,
+    /// The time of the build.
+    pub clock: Clock,
 }
 
 impl Tree {
-    pub fn new(most: usize) -> Self {
+    pub fn new(most: usize, clock: Clock) -> Self {
         Self {
-            nodes: Vec::new(),
+            parts: vec![Vec::new()],
+            held: 0,
             most,
             too_deep: false,
+            clock,
         }
     }
 
-    /// Fails if there are too many nodes. Nodes beyond the limit are dropped until this is called.
+    /// Fails if the nodes need too much memory, or if the time is over. Nodes beyond the limit are
+    /// dropped until this is called.
     pub fn check(&self) -> Res<()> {
         if self.too_deep {
             return Err(too_deep());
         }
-        if self.nodes.len() < self.most {
-            return Ok(());
+        self.room(0)?;
+        self.clock.look()
+    }
+
+    /// Fails if so many bytes more would be too many.
+    pub fn room(&self, bytes: usize) -> Res<()> {
+        match self.held.saturating_add(bytes) < self.most {
+            true => Ok(()),
+            false => Err(Fault::over_budget("the memory of all values", self.most)),
         }
-        Err(Fault::over_budget("the number of values", self.most))
+    }
+
+    /// Replaces the text of a node.
+    pub fn set_text(&mut self, id: Id, text: String) -> Res<()> {
+        self.room(text.len())?;
+        self.held += text.len();
+        self.held = self.held.saturating_sub(self.at(id).text.len());
+        self.at_mut(id).text = text;
+        Ok(())
     }
 
     pub fn add(&mut self, node: Node) -> Id {
-        let id = Id(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
-        self.nodes.push(node);
+        self.held += size_of::<Node>() + node.text.len() + node.content.len() * size_of::<Id>();
+        let part = self.parts.len() - 1;
+        let nodes = &mut self.parts[part];
+        let id = Id(u32::try_from(part * PART + nodes.len()).unwrap_or(u32::MAX));
+        nodes.push(node);
+        if nodes.len() == PART {
+            self.parts.push(Vec::new());
+        }
         id
+    }
+
+    /// Where nodes are added now.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            parts: self.parts.len(),
+            nodes: self.parts.last().map_or(0, Vec::len),
+            held: self.held,
+        }
+    }
+
+    /// Forgets the nodes that were added since. Nothing may refer to them.
+    pub fn release(&mut self, mark: &Mark) {
+        self.parts.truncate(mark.parts);
+        if let Some(last) = self.parts.last_mut() {
+            last.truncate(mark.nodes);
+        }
+        self.held = mark.held;
     }
 
     pub fn scalar(&mut self, text: impl Into<String>, tag: Tag) -> Id {
@@ -146,17 +203,18 @@ impl Tree {
     }
 
     pub fn at(&self, id: Id) -> &Node {
-        &self.nodes[id.0 as usize]
+        &self.parts[id.0 as usize / PART][id.0 as usize % PART]
     }
 
     pub fn at_mut(&mut self, id: Id) -> &mut Node {
-        &mut self.nodes[id.0 as usize]
+        &mut self.parts[id.0 as usize / PART][id.0 as usize % PART]
     }
 
     /// Copies a node to another one; both then share their content.
     pub fn assign(&mut self, to: Id, from: Id) {
         if to != from {
             let node = self.at(from).clone();
+            self.held += node.text.len() + node.content.len() * size_of::<Id>();
             *self.at_mut(to) = node;
         }
     }
@@ -167,7 +225,7 @@ impl Tree {
 
     fn copy_at(&mut self, id: Id, depth: usize) -> Id {
         self.too_deep |= depth > DEEPEST;
-        if self.nodes.len() >= self.most || self.too_deep {
+        if self.held >= self.most || self.too_deep {
             return self.add(Node::new(Kind::None));
         }
         let mut node = self.at(id).clone();

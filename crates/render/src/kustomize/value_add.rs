@@ -65,6 +65,7 @@ pub(super) fn apply<'a>(
             None => (0..map.list.len()).collect(),
         };
         for index in selected {
+            build.tree.clock.spend(1)?;
             let Some(object) = map.list[index].object() else {
                 continue;
             };

@@ -32,6 +32,7 @@ impl Tree {
         if depth > DEEPEST {
             return Err(too_deep());
         }
+        self.clock.spend(1)?;
         let node = self.at(id);
         match node.kind {
             Kind::None => Ok(Value::Null),

@@ -77,7 +77,9 @@ impl Vars {
     /// Replaces all vars in the fields that may have them.
     pub fn resolve(&self, tree: &mut Tree, map: &ResMap, specs: &[FieldSpec]) -> Res<()> {
         let mut values = BTreeMap::new();
+        let step = 1 + (map.list.len() + self.0.len()) / 16;
         for (name, var) in &self.0 {
+            tree.clock.spend(step)?;
             values.insert(name.as_str(), value_of(tree, map, var)?);
         }
         if values.is_empty() {
