@@ -32,6 +32,8 @@ pub struct Query {
     pub namespaces: Vec<String>,
     /// Only charts of these repositories.
     pub repositories: Vec<String>,
+    /// Only charts with exactly one of these names.
+    pub names: Vec<String>,
     pub categories: Vec<String>,
     /// Charts with any of these.
     pub keywords: Vec<String>,
@@ -187,6 +189,7 @@ impl Store {
             for (column, permitted) in [
                 ("t.repo_namespace", &query.namespaces),
                 ("t.repo_name", &query.repositories),
+                ("t.name", &query.names),
                 ("t.category", &query.categories),
             ] {
                 if permitted.is_empty() {

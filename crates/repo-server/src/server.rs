@@ -74,12 +74,12 @@ impl Role for Server {
         self.options.max_message
     }
 
-    fn started(&self, call: &Call<Self>) {
-        self.calls.started(call);
+    fn counts(&self) -> Option<&CallCounts> {
+        Some(&self.calls)
     }
 
-    fn handled(&self, call: &Call<Self>, error: Option<&ApiError>) {
-        self.calls.handled(call, error);
+    fn logs_calls(&self) -> bool {
+        true
     }
 }
 
@@ -162,6 +162,13 @@ impl Server {
     #[must_use]
     pub fn sharing(mut self, shared: Shared) -> Self {
         self.shared = Some(shared);
+        self
+    }
+
+    /// The same, whose metrics say how long calls take if `is_timing`.
+    #[must_use]
+    pub fn timing_calls(mut self, is_timing: bool) -> Self {
+        self.calls = CallCounts::new(is_timing);
         self
     }
 

@@ -2,7 +2,7 @@
 //! each fetched once for all waiters.
 
 use crate::{
-    Contact, ContactKind, RepoAccess, RepoError, RepoOptions,
+    Contact, ContactKind, RepoAccess, RepoError, RepoOptions, Retry,
     common::{Common, Looked},
     git::{self, Additions, CommitId, GitLimits, RefUpdate, Remote, Store},
     ground::{Since, blocking},
@@ -198,6 +198,9 @@ pub(crate) struct Entry {
     timeout: Duration,
     ssh_program: String,
     limits: GitLimits,
+    /// Timeout of one request for refs.
+    look_up_timeout: Duration,
+    look_up_retry: Retry,
     common: Arc<Common>,
     tokens: Arc<Tokens>,
     /// The key in the look-ups.
@@ -223,7 +226,12 @@ impl Entry {
         key: [u8; 32],
     ) -> Self {
         let local = matches!(location, Location::Local(_));
+        let of_http = options.sources.look_up_timeout;
+        let is_http = matches!(location, Location::Http { .. });
+        let of_http = of_http.filter(|timeout| is_http && !timeout.is_zero());
         Self {
+            look_up_timeout: of_http.unwrap_or(options.timeout),
+            look_up_retry: options.sources.look_up_retry,
             refs_ttl: if local {
                 Duration::ZERO
             } else {
@@ -302,19 +310,47 @@ impl Entry {
     }
 
     async fn look_up(self: &Arc<Self>) -> Result<Vec<Reference>, RepoError> {
-        let entry = Arc::clone(self);
         let refs = match &self.location {
-            Location::Local(_) => blocking(move || entry.open()?.references()).await?,
-            _ => {
-                let list = (ContactKind::LsRemote, "");
-                self.contact(list, move |remote, stop| {
-                    remote.list_refs(&entry.copy.path(), stop)
-                })
-                .await?
+            Location::Local(_) => {
+                let entry = Arc::clone(self);
+                blocking(move || entry.open()?.references()).await?
             }
+            _ => self.ask_for_refs().await?,
         };
         self.proved.store(true, Ordering::Relaxed);
         Ok(refs)
+    }
+
+    /// Asks again if that may help and is wanted.
+    async fn ask_for_refs(self: &Arc<Self>) -> Result<Vec<Reference>, RepoError> {
+        let mut attempt = 1;
+        loop {
+            let (entry, timeout) = (Arc::clone(self), self.look_up_timeout);
+            let list = (ContactKind::LsRemote, "");
+            let asked = self.contact(list, move |remote, stop| {
+                let remote = Remote { timeout, ..*remote };
+                remote.list_refs(&entry.copy.path(), stop)
+            });
+            let outcome = asked.await;
+            let pause = match &outcome {
+                // Whoever waits for others now only makes them wait longer.
+                Err(RepoError::Busy { .. }) => None,
+                Err(e) if e.retryable() => self.look_up_retry.after(attempt),
+                _ => None,
+            };
+            let Some(pause) = pause else {
+                return outcome;
+            };
+            tokio::time::sleep(pause).await;
+            attempt += 1;
+        }
+    }
+
+    fn busy(&self) -> RepoError {
+        RepoError::Busy {
+            url: self.location.shown(),
+            seconds: self.timeout.as_secs(),
+        }
     }
 
     fn remote<'a>(&'a self, access: &'a RepoAccess) -> Remote<'a> {
@@ -334,7 +370,7 @@ impl Entry {
         work: impl FnOnce(&Remote<'_>, &Arc<AtomicBool>) -> Result<T, RepoError> + Send + 'static,
     ) -> Result<T, RepoError> {
         let begun = Instant::now();
-        let outcome = self.in_time(work).await;
+        let outcome = self.in_time(kind, work).await;
         self.common.contacts.tell(&Contact {
             repository: &self.location.shown(),
             kind,
@@ -349,20 +385,30 @@ impl Entry {
     /// stop.
     async fn in_time<T: Send + 'static>(
         self: &Arc<Self>,
+        kind: ContactKind,
         work: impl FnOnce(&Remote<'_>, &Arc<AtomicBool>) -> Result<T, RepoError> + Send + 'static,
     ) -> Result<T, RepoError> {
+        let is_look_up = kind == ContactKind::LsRemote;
+        let timeout = if is_look_up {
+            self.timeout.max(self.look_up_timeout)
+        } else {
+            self.timeout
+        };
         let (stop, begun) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
         let (told, contacts) = (Arc::clone(&stop), Arc::clone(&self.contacts));
         let contact = async {
             let closed = |e: tokio::sync::AcquireError| RepoError::Internal(e.to_string());
             let permit = contacts.acquire_owned().await.map_err(closed)?;
-            let share = Arc::new(
-                self.common
-                    .shares
-                    .contact(self.location.host(), &self.access.project)
-                    .await
-                    .map_err(closed)?,
-            );
+            let (shares, host) = (&self.common.shares, self.location.host());
+            // Unlike the share, the permit to look up is not held by work that exceeded its timeout.
+            let (share, _look_up) = if is_look_up {
+                let both = shares.look_up(host, &self.access.project).await;
+                both.map_err(closed)?
+            } else {
+                let share = shares.contact(host, &self.access.project).await;
+                (share.map_err(closed)?, None)
+            };
+            let share = Arc::new(share);
             let held = Arc::clone(&share);
             begun.store(true, Ordering::Relaxed);
             let access = self.tokens.signed_in(&self.access).await?;
@@ -377,7 +423,7 @@ impl Entry {
             }
             done.await
         };
-        match tokio::time::timeout(self.timeout, contact).await {
+        match tokio::time::timeout(timeout, contact).await {
             Ok(outcome) => {
                 if matches!(outcome, Err(RepoError::AuthFailed { .. })) {
                     self.tokens.refused(&self.access);
@@ -387,14 +433,11 @@ impl Entry {
             Err(_) => {
                 stop.store(true, Ordering::Relaxed);
                 if !begun.load(Ordering::Relaxed) {
-                    return Err(RepoError::Busy {
-                        url: self.location.shown(),
-                        seconds: self.timeout.as_secs(),
-                    });
+                    return Err(self.busy());
                 }
                 Err(RepoError::Timeout {
                     url: self.location.shown(),
-                    seconds: self.timeout.as_secs(),
+                    seconds: timeout.as_secs(),
                 })
             }
         }

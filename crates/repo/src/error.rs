@@ -112,6 +112,11 @@ pub enum RepoError {
     Plugin { message: String, retryable: bool },
     #[error("appproject.argoproj.io {name:?} not found")]
     NoProject { name: String },
+    /// What was being kept was removed meanwhile, as much else was kept.
+    #[error(
+        "a download did not stay in the cache while it was stored, and can be tried again: {0}"
+    )]
+    Displaced(String),
     #[error("{0}")]
     Unsupported(String),
     #[error("{0}")]
@@ -170,6 +175,7 @@ impl RepoError {
             | Self::Timeout { .. }
             | Self::Busy { .. }
             | Self::RefMoved { .. }
+            | Self::Displaced(_)
             | Self::Corrupt { .. } => ErrorKind::Upstream,
             Self::Submodule { cause, .. } => cause.kind(),
             Self::Internal(_) => ErrorKind::Internal,

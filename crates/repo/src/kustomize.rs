@@ -24,7 +24,7 @@ impl KustomizeVersions {
     ///
     /// # Errors
     /// It asks for a version that is not registered.
-    pub(crate) fn check(&self, named: &str) -> Result<Option<String>, RenderError> {
+    pub fn check(&self, named: &str) -> Result<Option<String>, RenderError> {
         let is_own = named.trim_start_matches('v') == VERSION.trim_start_matches('v');
         if named.is_empty() || is_own {
             return Ok(None);

@@ -23,6 +23,7 @@ mod listing;
 mod manifests;
 mod needs;
 pub mod net;
+mod obtained;
 mod oci;
 mod plugin;
 mod proposed;
@@ -33,6 +34,8 @@ pub mod scm;
 mod secret;
 mod shares;
 mod signatures;
+mod source_limits;
+mod spool;
 mod streamed;
 mod submodules;
 mod tokens;
@@ -50,7 +53,7 @@ pub use charts::{
 #[doc(hidden)]
 pub use charts::{index_versions, read_index};
 pub use commit_server::CommitServer;
-pub use contacts::{Contact, ContactKind, ContactWatch};
+pub use contacts::{Contact, ContactKind, ContactWatch, RegistryRequest};
 pub use error::{ErrorKind, RepoError};
 pub use git::Signature;
 pub use git::{GitLimit, GitLimits, Signatures};
@@ -61,6 +64,7 @@ pub use kustomize::{KustomizeVersions, build_options as kustomize_build_options}
 pub use listing::FilePattern;
 pub use manifests::{ManifestRequest, Manifests, RefSource, RemoteVerdict};
 pub use needs::{OtherRepository, Others, Reach};
+pub use obtained::Obtained;
 pub use oci::{OciChart, OciRemote, version_of_tag};
 #[doc(hidden)]
 pub use oci::{read_challenge, read_layer, read_manifest};
@@ -70,6 +74,7 @@ pub use repo_server::{RepoServer, RepoServerOptions};
 pub use repos::{Refs, RepoOptions, Repos, Resolved};
 pub use secret::Secret;
 pub use signatures::SignatureQuestion;
+pub use source_limits::{Retry, SourceLimits};
 pub use streamed::{STREAMED, UnpackLimits};
 pub use tiphys_render::{
     ClusterFacts, Details, HelmDetails, ManifestError, RenderError, SourceKind,

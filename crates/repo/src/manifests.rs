@@ -220,6 +220,17 @@ pub(crate) struct Commits {
     pub refs: BTreeMap<String, Commit>,
     pub fetched: Fetched,
     pub plugins: plugin::State,
+    /// How long the renders took that found out what had to be fetched first.
+    pub spent: Duration,
+}
+
+impl Commits {
+    /// When a render that begins now must count as begun: all renders of one source have the time of
+    /// one.
+    fn begun(&self) -> Instant {
+        let now = Instant::now();
+        now.checked_sub(self.spent).unwrap_or(now)
+    }
 }
 
 /// Renders, and remembers what came of it.
@@ -284,7 +295,7 @@ impl Renderer {
             files: &files,
             fresh: request.no_cache,
             limit,
-            begun: Instant::now(),
+            begun: commits.begun(),
         };
         let own = files.own.look(&folder);
         let lfs = files.all().map(GitFiles::lfs_access).collect();
@@ -355,7 +366,7 @@ impl Renderer {
             files: &files,
             fresh: request.no_cache,
             limit,
-            begun: Instant::now(),
+            begun: commits.begun(),
         };
         let answers = commits.fetched.answers();
         Ok(details(
@@ -543,7 +554,8 @@ impl Charts for ReadyCharts<'_> {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        let (begun, limit) = (Instant::now(), self.limit);
+        // Of the whole render, whoever asks: a source may have many charts.
+        let (begun, limit) = (self.begun, self.limit);
         Some(Deadline {
             limit,
             hint: " (raise the limit with --render-timeout-seconds)",

@@ -1,7 +1,7 @@
 //! The handle that the rest of the program uses.
 
 use crate::{
-    ContactWatch, RepoAccess, RepoError,
+    ContactWatch, RepoAccess, RepoError, SourceLimits,
     charts::{ChartName, Charts},
     common::{Common, no_look_ups},
     entry::{Copies, Entry},
@@ -28,7 +28,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 use tiphys_api::{
     access::shown_url,
@@ -72,6 +72,8 @@ pub struct RepoOptions {
     pub manifest_bytes: u64,
     /// Limits on repositories.
     pub limits: GitLimits,
+    /// Limits on what is not Git, and how patiently refs are asked for.
+    pub sources: SourceLimits,
     /// The program for ssh URLs, searched in PATH.
     pub ssh_program: String,
     /// Where plugins are.
@@ -102,6 +104,7 @@ impl Default for RepoOptions {
             render_timeout: Duration::from_secs(60),
             manifest_bytes: 256 << 20,
             limits: GitLimits::default(),
+            sources: SourceLimits::default(),
             ssh_program: "ssh".to_owned(),
             plugins: PluginSettings::default(),
             azure_workload: None,
@@ -195,18 +198,21 @@ impl Repos {
             options.parallelism
         };
         let cache_dir = cache_dir.into();
+        let sources = &options.sources;
         let common = Arc::new(Common {
-            shares: Shares::new(renders),
+            shares: Shares::new(renders).with_look_ups(sources.look_ups),
             look_ups: no_look_ups(),
             contacts: options.contacts.clone(),
         });
         let streamed = Streamed::new(cache_dir.join("streamed"));
         let downloads = Arc::new(Downloads::new(options.timeout, Arc::clone(&common)));
-        let unpacked = Arc::new(Unpacked::new(cache_dir.join("unpacked")));
+        let unpacked = Unpacked::new(cache_dir.join("unpacked"), sources.artifact_bytes);
+        let unpacked = Arc::new(unpacked);
         let web = WebFiles::new(Arc::clone(&downloads), Arc::clone(&unpacked));
-        let oci = Oci::new(options.timeout, Arc::clone(&common), Arc::clone(&unpacked));
+        let place = (Arc::clone(&unpacked), cache_dir.join("downloads"));
+        let oci = Oci::new(options.timeout, Arc::clone(&common), place, sources);
         let (oci, indexes) = (Arc::new(oci), cache_dir.join("indexes"));
-        let charts = Charts::new(downloads, Arc::clone(&oci), unpacked, indexes);
+        let charts = Charts::new(downloads, Arc::clone(&oci), unpacked, indexes, sources);
         let limit = options.render_timeout;
         let workload = options.azure_workload.clone();
         let tokens = Tokens::new(options.timeout, Arc::clone(&common), workload);
@@ -460,35 +466,40 @@ impl Repos {
             refs,
             fetched: Fetched::default(),
             plugins: self.inner.plugins.state(),
+            spent: Duration::ZERO,
         });
         let request = Arc::new(request);
         loop {
             // Not held while something is fetched: a slow host must not keep others from rendering.
-            let shares = &self.inner.common.shares;
-            let permit = shares
-                .render(&request.project)
-                .await
-                .map_err(|e| RepoError::Internal(e.to_string()))?;
+            let common = &self.inner.common;
+            let waiting = common.contacts.waiting();
+            let permit = common.shares.render(&request.project).await;
+            drop(waiting);
+            let permit = permit.map_err(|e| RepoError::Internal(e.to_string()))?;
             let (inner, of, what) = (
                 Arc::clone(&self.inner),
                 Arc::clone(&commits),
                 Arc::clone(&request),
             );
+            let begun = Instant::now();
             let outcome = blocking(move || {
                 // The work goes on even if the caller stops waiting.
                 let _until_done = permit;
                 work(&inner, &of, &what)
             })
             .await;
-            if self.fetch_pointed(&pointed).await? {
-                continue;
-            }
-            let Err(RepoError::Render(RenderError::Need(needed))) = outcome else {
-                return outcome;
+            let spent = commits.spent + begun.elapsed();
+            let fetched = if self.fetch_pointed(&pointed).await? {
+                commits.fetched.clone()
+            } else {
+                let Err(RepoError::Render(RenderError::Need(needed))) = outcome else {
+                    return outcome;
+                };
+                self.fetch_needs(&request, &commits, needed).await?
             };
-            let fetched = self.fetch_needs(&request, &commits, needed).await?;
             commits = Arc::new(Commits {
                 fetched,
+                spent,
                 plugins: commits.plugins,
                 own: commits.own.clone(),
                 refs: commits.refs.clone(),
@@ -543,7 +554,7 @@ impl Repos {
         Ok(before.with(needed.into_iter().zip(found)))
     }
 
-    async fn fetch(
+    pub(crate) async fn fetch(
         &self,
         request: &ManifestRequest,
         needed: &SourceRef,
@@ -805,7 +816,7 @@ impl Repos {
 }
 
 /// How recent what a render reads must be.
-fn since(request: &ManifestRequest) -> Since {
+pub(crate) fn since(request: &ManifestRequest) -> Since {
     if request.no_cache {
         Since::now()
     } else {

@@ -56,6 +56,8 @@ pub(crate) struct Shares {
     projects: Named,
     slow_of_projects: Named,
     all: Arc<Semaphore>,
+    /// `None`: they are only limited together with all connections.
+    look_ups: Option<Arc<Semaphore>>,
     renders: Arc<Semaphore>,
     renders_of: Named,
 }
@@ -82,26 +84,60 @@ impl Shares {
             projects: Named::new(OF_A_PROJECT),
             slow_of_projects: Named::new(SLOW_OF_A_PROJECT),
             all: Arc::new(Semaphore::new(IN_ALL)),
+            look_ups: None,
             renders: Arc::new(Semaphore::new(renders)),
             renders_of: Named::new(renders.div_ceil(2)),
         }
     }
 
+    /// Lets only so many look-ups of refs run concurrently; 0: as many as connections.
+    pub fn with_look_ups(mut self, most: usize) -> Self {
+        let permits = most.min(Semaphore::MAX_PERMITS);
+        self.look_ups = (permits > 0).then(|| Arc::new(Semaphore::new(permits)));
+        self
+    }
+
     /// Waits for a permit to connect to `host` for a project. The global permit is acquired last,
     /// so that no one holds it while waiting.
     pub async fn contact(&self, host: &str, project: &str) -> Result<Contact, AcquireError> {
+        let (contact, _) = self.contact_with(host, project, None).await?;
+        Ok(contact)
+    }
+
+    /// Waits for a permit to connect and for one to look refs up, which is global, too; `None`: none
+    /// is needed.
+    pub async fn look_up(
+        &self,
+        host: &str,
+        project: &str,
+    ) -> Result<(Contact, Option<OwnedSemaphorePermit>), AcquireError> {
+        self.contact_with(host, project, self.look_ups.as_ref())
+            .await
+    }
+
+    async fn contact_with(
+        &self,
+        host: &str,
+        project: &str,
+        look_ups: Option<&Arc<Semaphore>>,
+    ) -> Result<(Contact, Option<OwnedSemaphorePermit>), AcquireError> {
         let slow = (
             self.slow_of_projects.of(project),
             self.slow_of_hosts.of(host),
         );
         let of_project = self.projects.of(project).acquire_owned().await?;
         let of_host = self.hosts.of(host).acquire_owned().await?;
+        let look_up = match look_ups {
+            Some(look_ups) => Some(Arc::clone(look_ups).acquire_owned().await?),
+            None => None,
+        };
         let place = Arc::clone(&self.all).acquire_owned().await?;
-        Ok(Contact {
+        let contact = Contact {
             places: Mutex::new((of_project, of_host)),
             slow,
             _place: place,
-        })
+        };
+        Ok((contact, look_up))
     }
 
     /// Waits for a permit to render for a project.
@@ -170,6 +206,37 @@ mod tests {
         assert!(now(shares.contact("slow", "p")).await.is_some());
         let known = |named: &Named| named.known.lock().expect("lock").len();
         assert!(known(&shares.hosts) <= 2, "what nobody holds is forgotten");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn look_ups_are_limited_if_that_is_wanted() {
+        let shares = Shares::new(1).with_look_ups(2);
+        let held = [
+            now(shares.look_up("a", "p")).await.expect("a permit"),
+            now(shares.look_up("a", "p")).await.expect("a permit"),
+        ];
+        assert!(now(shares.look_up("b", "p")).await.is_none());
+        assert!(now(shares.contact("b", "p")).await.is_some());
+        drop(held);
+        let (_, permit) = now(shares.look_up("b", "p")).await.expect("a permit");
+        assert!(permit.is_some());
+        let unlimited = Shares::new(1).with_look_ups(0);
+        let (_, permit) = now(unlimited.look_up("a", "p")).await.expect("at once");
+        assert!(permit.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_host_lets_others_look_up() {
+        let shares = Shares::new(1).with_look_ups(1);
+        let mut held = Vec::new();
+        for _ in 0..OF_A_HOST {
+            held.push(now(shares.contact("dead", "p")).await.expect("a share"));
+        }
+        let mut waiting = std::pin::pin!(shares.look_up("dead", "p"));
+        assert!(now(waiting.as_mut()).await.is_none());
+        assert!(now(shares.look_up("other", "p")).await.is_some());
+        drop(held);
+        assert!(now(waiting).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,24 +5,20 @@
 use crate::{
     ManifestRequest, Manifests, RepoError, Repos,
     git::Commit,
-    git::UnpackedFile,
     ground::blocking,
-    oci::layer::{LayerError, LayerFile, LayerLimits, unpacked},
+    oci::{
+        layer::{LayerError, LayerLimits},
+        unpack,
+    },
     unpacked::{Unpacked, UnpackedKey},
 };
-use flate2::bufread::MultiGzDecoder;
-use std::{
-    fs::File,
-    io::{BufReader, Seek as _},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{fs::File, path::PathBuf, sync::Arc};
 use tokio::sync::Semaphore;
 
 /// What stands for the revision of such files.
 pub const STREAMED: &str = "streamed";
 
-/// Archives that are unpacked at a time, in memory.
+/// Archives that are unpacked at a time.
 const AT_A_TIME: usize = 2;
 
 /// What an archive may unpack to.
@@ -35,8 +31,18 @@ pub struct UnpackLimits {
 impl Default for UnpackLimits {
     fn default() -> Self {
         Self {
-            bytes: 256 << 20,
+            bytes: 1_000_000_000,
             entries: 100_000,
+        }
+    }
+}
+
+impl UnpackLimits {
+    fn of_layer(self) -> LayerLimits {
+        LayerLimits {
+            bytes: self.bytes,
+            entries: self.entries,
+            rooted: false,
         }
     }
 }
@@ -51,7 +57,7 @@ impl Streamed {
     /// The folder is created when it is needed. Nothing else is kept in it: clients may send much.
     pub fn new(folder: PathBuf) -> Self {
         Self {
-            unpacked: Arc::new(Unpacked::new(folder)),
+            unpacked: Arc::new(Unpacked::new(folder, UnpackLimits::default().bytes)),
             places: Semaphore::new(AT_A_TIME),
         }
     }
@@ -69,40 +75,21 @@ impl Streamed {
         let unpacked = Arc::clone(&self.unpacked);
         blocking(move || match unpacked.get(&key)? {
             Some(known) => Ok(known),
-            None => unpack(archive, limits, |files| unpacked.put(&[key], files)),
+            None => unpack::store(archive, (true, false), limits.of_layer(), &unpacked, key)?
+                .map_err(|e| unfit(&e)),
         })
         .await
     }
 }
 
-fn unpack(
-    mut archive: File,
-    limits: UnpackLimits,
-    keep: impl FnOnce(Vec<UnpackedFile<'_>>) -> Result<Commit, RepoError>,
-) -> Result<Commit, RepoError> {
-    let unfit = |reason: String| RepoError::Artifact { reason };
-    let limits = LayerLimits {
-        bytes: limits.bytes,
-        entries: limits.entries,
-        rooted: false,
+fn unfit(e: &LayerError) -> RepoError {
+    let reason = match e {
+        LayerError::Link(path) => {
+            format!("streamed files contains out-of-bounds symlinks. file: {path}")
+        }
+        e => format!("error receiving manifest file stream: error decompressing tgz file: {e}"),
     };
-    archive
-        .rewind()
-        .map_err(|e| unfit(format!("seek error: {e}")))?;
-    let packed = MultiGzDecoder::new(BufReader::new(archive));
-    let files = unpacked(packed, limits).map_err(|e| {
-        unfit(match e {
-            LayerError::Link(path) => {
-                format!("streamed files contains out-of-bounds symlinks. file: {path}")
-            }
-            e => format!("error receiving manifest file stream: error decompressing tgz file: {e}"),
-        })
-    })?;
-    let list = files.iter().map(|(path, file)| match file {
-        LayerFile::File(content) => UnpackedFile::new(path, content),
-        LayerFile::Link(target) => UnpackedFile::link(path, target),
-    });
-    keep(list.collect())
+    RepoError::Artifact { reason }
 }
 
 impl Repos {

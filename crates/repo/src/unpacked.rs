@@ -5,7 +5,7 @@
 
 use crate::{
     RepoError,
-    git::{self, Commit, GitLimits, Store, UnpackedFile},
+    git::{self, Added, Adding, Commit, GitLimits, Store, UnpackedFile},
 };
 use sha2::{Digest, Sha256};
 use std::{
@@ -16,8 +16,10 @@ use std::{
     },
 };
 
-/// Bytes that are written before a new generation begins.
+/// Bytes that are written before a new generation begins: this many at least, and at most, however
+/// large a download may be.
 const GENERATION_BYTES: u64 = 1 << 30;
+const GENERATION_BYTES_MAX: u64 = 16 << 30;
 
 /// What identifies a download: never the same for different credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,11 +38,17 @@ impl UnpackedKey {
     fn name(&self) -> String {
         self.0.iter().map(|b| format!("{b:02x}")).collect()
     }
+
+    fn names(keys: &[Self]) -> Vec<String> {
+        keys.iter().map(Self::name).collect()
+    }
 }
 
 /// The downloads of a cache folder.
 pub(crate) struct Unpacked {
     base: PathBuf,
+    /// Bytes that are written before a new generation begins.
+    generation_bytes: u64,
     state: Mutex<Option<Generation>>,
     begun: AtomicU64,
 }
@@ -58,11 +66,59 @@ struct Generation {
     written: u64,
 }
 
+impl Generation {
+    fn count(&mut self, bytes: u64) {
+        self.written = self.written.saturating_add(bytes);
+    }
+}
+
+/// A large download that is being stored, file by file: meanwhile others use the same repository.
+/// What was stored stays until its generation goes, so it counts, whatever comes of it.
+pub(crate) struct Storing<'a> {
+    unpacked: &'a Unpacked,
+    number: u32,
+    store: Store,
+    /// Where the files are added.
+    pub adding: Adding,
+}
+
+impl Storing<'_> {
+    /// Names the download, which can be found from then on, unless a new generation has begun
+    /// meanwhile: then only the caller has it.
+    pub fn finish<'f>(
+        self,
+        keys: &[UnpackedKey],
+        files: impl IntoIterator<Item = (&'f str, Added)>,
+    ) -> Result<Commit, RepoError> {
+        let finished = self.adding.finish(&UnpackedKey::names(keys), files);
+        let id = finished.map_err(|e| self.failure(e))?;
+        Ok((self.store.clone(), id))
+    }
+
+    /// Why something was not stored: where its generation has gone, not for good.
+    pub fn failure(&self, e: RepoError) -> RepoError {
+        if self.unpacked.has_generation(self.number) {
+            e
+        } else {
+            RepoError::Displaced(e.to_string())
+        }
+    }
+}
+
+impl Drop for Storing<'_> {
+    fn drop(&mut self) {
+        self.unpacked.count(self.number, self.adding.bytes());
+    }
+}
+
 impl Unpacked {
-    /// Nothing is created before the first download.
-    pub fn new(base: PathBuf) -> Self {
+    /// Nothing is created before the first download. Several of the largest, of so many bytes, fit
+    /// into a generation, so that they do not displace each other.
+    pub fn new(base: PathBuf, largest: u64) -> Self {
+        let several = largest.saturating_mul(4);
         Self {
             base,
+            generation_bytes: several.clamp(GENERATION_BYTES, GENERATION_BYTES_MAX),
             state: Mutex::default(),
             begun: AtomicU64::new(0),
         }
@@ -83,7 +139,7 @@ impl Unpacked {
     ) -> Result<T, RepoError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = match state.take() {
-            Some(generation) if generation.written > GENERATION_BYTES => {
+            Some(generation) if generation.written > self.generation_bytes => {
                 if let Some(before) = generation.number.checked_sub(1) {
                     // A folder that cannot be removed only wastes space.
                     let _ = std::fs::remove_dir_all(self.base.join(before.to_string()));
@@ -136,10 +192,37 @@ impl Unpacked {
         files: impl IntoIterator<Item = UnpackedFile<'a>>,
     ) -> Result<Commit, RepoError> {
         self.with(|generation| {
-            let names: Vec<String> = keys.iter().map(UnpackedKey::name).collect();
-            let (id, bytes) = generation.store.put(&names, files)?;
-            generation.written = generation.written.saturating_add(bytes);
-            Ok((generation.store.clone(), id))
+            let (stored, bytes) = generation.store.put(&UnpackedKey::names(keys), files);
+            generation.count(bytes);
+            Ok((generation.store.clone(), stored?))
+        })
+    }
+
+    fn count(&self, number: u32, bytes: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(generation) = state.as_mut()
+            && generation.number == number
+        {
+            generation.count(bytes);
+        }
+    }
+
+    /// Whether a generation is the current one or the one before it; the others are removed.
+    fn has_generation(&self, number: u32) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = state.as_ref().map(|generation| generation.number);
+        current.is_some_and(|current| current <= number.saturating_add(1))
+    }
+
+    /// Begins to store a download whose files are not in memory together.
+    pub fn begin(&self) -> Result<Storing<'_>, RepoError> {
+        self.with(|generation| {
+            Ok(Storing {
+                unpacked: self,
+                number: generation.number,
+                store: generation.store.clone(),
+                adding: generation.store.adding(),
+            })
         })
     }
 }
@@ -159,31 +242,107 @@ mod tests {
             UnpackedKey::new(&[b"ab", b"c"]),
         );
         assert_ne!(one, other);
-        let unpacked = Unpacked::new(base.clone());
+        let unpacked = Unpacked::new(base.clone(), 0);
         assert!(unpacked.get(&one).expect("it can be asked").is_none());
         assert!(!base.exists(), "asking creates nothing");
         let files = [
             UnpackedFile::new("Chart.yaml", b"name: x"),
             UnpackedFile::new("templates/a/b.yaml", b"b"),
-            UnpackedFile::link("templates/c.yaml", "a/b.yaml"),
         ];
         let (_, id) = unpacked.put(&[one], files).expect("it is kept");
         let (_, same) = unpacked.put(&[one], files).expect("it is kept again");
         assert_eq!(id, same);
 
-        let after_restart = Unpacked::new(base);
+        let after_restart = Unpacked::new(base, 0);
         let (store, found) = after_restart.get(&one).expect("readable").expect("kept");
         assert_eq!(found, id);
         let files = GitFiles::new(&store, found.tree, None);
-        for path in ["templates/a/b.yaml", "templates/c.yaml"] {
-            let text = files.read(path).expect("readable");
-            assert_eq!(text.as_deref(), Some(b"b".as_slice()), "{path}");
-        }
+        let text = files.read("templates/a/b.yaml").expect("readable");
+        assert_eq!(text.as_deref(), Some(b"b".as_slice()));
         assert!(
             after_restart
                 .get(&other)
                 .expect("it can be asked")
                 .is_none()
         );
+    }
+
+    #[test]
+    fn a_large_download_is_stored_while_others_are() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let unpacked = Unpacked::new(dir.path().join("unpacked"), 0);
+        let (large, small) = (UnpackedKey::new(&[b"large"]), UnpackedKey::new(&[b"small"]));
+        let mut storing = unpacked.begin().expect("begun");
+        let adding = &mut storing.adding;
+        let file = adding.file(&mut b"one".as_slice(), 3).expect("stored");
+        let link = adding.link("a/one").expect("stored");
+        let files = [UnpackedFile::new("x", b"small")];
+        unpacked.put(&[small], files).expect("meanwhile");
+        assert!(unpacked.get(&large).expect("readable").is_none());
+        let list = [("a/one", file), ("two", link)];
+        let (store, id) = storing.finish(&[large], list).expect("named");
+        let files = GitFiles::new(&store, id.tree, None);
+        for path in ["a/one", "two"] {
+            let text = files.read(path).expect("readable");
+            assert_eq!(text.as_deref(), Some(b"one".as_slice()), "{path}");
+        }
+        let found = unpacked.get(&large).expect("readable").expect("kept");
+        assert_eq!(found.1, id);
+        assert!(unpacked.get(&small).expect("readable").is_some());
+    }
+
+    #[test]
+    fn what_is_stored_counts_whatever_comes_of_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let unpacked = Unpacked::new(dir.path().join("unpacked"), 0);
+        let key = UnpackedKey::new(&[b"refused"]);
+        let written = || {
+            let state = unpacked.state.lock().expect("nobody failed");
+            state.as_ref().map(|generation| generation.written)
+        };
+        let stored = || {
+            let mut storing = unpacked.begin().expect("begun");
+            let file = storing.adding.file(&mut b"one".as_slice(), 3);
+            (storing, file.expect("stored"))
+        };
+        let (storing, file) = stored();
+        let refused = storing.finish(&[key], [("git~1/x", file)]);
+        let refused = refused.expect_err("Git has no such name");
+        assert!(!refused.retryable(), "{refused}");
+        assert_eq!(written(), Some(3));
+        drop(stored());
+        assert_eq!(written(), Some(6));
+        let files = [UnpackedFile::new("git~1/x", b"three")];
+        unpacked.put(&[key], files).expect_err("nor here");
+        assert_eq!(written(), Some(11));
+    }
+
+    #[test]
+    fn what_is_displaced_while_it_is_stored_can_be_tried_again() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let unpacked = Unpacked {
+            generation_bytes: 0,
+            ..Unpacked::new(dir.path().join("unpacked"), 0)
+        };
+        let key = UnpackedKey::new(&[b"key"]);
+        let mut storing = unpacked.begin().expect("begun");
+        let file = storing.adding.file(&mut b"one".as_slice(), 3);
+        let file = file.expect("stored");
+        for content in [b"a", b"b", b"c"] {
+            let files = [UnpackedFile::new("x", content)];
+            unpacked.put(&[key], files).expect("kept");
+        }
+        let refused = storing.finish(&[key], [("x", file)]);
+        let refused = refused.expect_err("its generation has gone");
+        assert!(matches!(refused, RepoError::Displaced(_)), "{refused}");
+        assert!(refused.retryable());
+    }
+
+    #[test]
+    fn several_of_the_largest_fit_into_a_generation() {
+        let bytes = |largest| Unpacked::new(PathBuf::new(), largest).generation_bytes;
+        assert_eq!(bytes(0), 1 << 30);
+        assert_eq!(bytes(1_000_000_000), 4_000_000_000);
+        assert_eq!(bytes(u64::MAX), 16 << 30);
     }
 }

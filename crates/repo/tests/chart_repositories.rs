@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use tiphys_api::source::ApplicationSource;
 use tiphys_repo::{
     ErrorKind, ManifestRequest, Manifests, OtherRepository, Others, Reach, RepoAccess, RepoError,
-    Repos, Secret, Since,
+    RepoOptions, Repos, Secret, Since, SourceLimits,
 };
 use tiphys_testkit::charts::{Answer, FileServer, basic, index, package, plain_chart};
 use tiphys_testkit::registry::{HELM_LAYER, Registry};
@@ -797,4 +797,33 @@ async fn kustomizations_use_files_of_the_web_and_charts_of_repositories() {
         gone.to_string(),
         format!("failed to fetch {base}/crd.yaml: 404 Not Found")
     );
+}
+
+#[tokio::test]
+async fn an_index_has_the_size_that_is_allowed() {
+    let here = Here::new();
+    serve_demo(&here.server, "/pk", &["1.0.0", "1.1.0"]);
+    let url = here.url("/pk");
+    assert_eq!(
+        resolved(&here.repos, &url, "demo", "1.x").await,
+        Ok("1.1.0".to_owned())
+    );
+    let narrow = Repos::with_options(
+        here.dir.path().join("narrow"),
+        RepoOptions {
+            sources: SourceLimits {
+                index_bytes: 100,
+                ..SourceLimits::default()
+            },
+            ..RepoOptions::default()
+        },
+    );
+    assert_eq!(
+        resolved(&narrow, &url, "demo", "1.x").await,
+        Err(format!(
+            "repository {url}/index.yaml is refused: it has more than 100 bytes"
+        ))
+    );
+    let left = std::fs::read_dir(here.dir.path().join("narrow/indexes")).expect("a folder");
+    assert_eq!(left.count(), 0, "nothing is left of what was received");
 }

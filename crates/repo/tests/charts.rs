@@ -286,6 +286,58 @@ async fn a_render_ends_in_time_and_says_where() {
 }
 
 #[tokio::test]
+async fn a_kustomization_ends_in_time() {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  a: b\n";
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\n";
+    let source = example(&[
+        ("plain/kustomization.yaml", "resources: [a.yaml]\n"),
+        ("plain/a.yaml", map),
+        (
+            "patched/kustomization.yaml",
+            "resources: [../plain]\npatches:\n- target: {kind: Config.*}\n  patch: '[{\"op\": \"remove\", \"path\": \"/data\"}]'\n",
+        ),
+        (
+            "charts/kustomization.yaml",
+            "helmCharts: [{name: web, releaseName: shop}]\n",
+        ),
+        ("charts/charts/web/Chart.yaml", CHART),
+        ("charts/charts/web/values.yaml", "colour: red\n"),
+        ("charts/charts/web/templates/a.yaml", template),
+    ]);
+    let options = tiphys_repo::RepoOptions {
+        render_timeout: std::time::Duration::ZERO,
+        ..Default::default()
+    };
+    let late = Repos::with_options(std::env::temp_dir().join("tiphys-test-unused"), options);
+    let built = async |repos: &Repos, path: &str| {
+        let mut request = ManifestRequest {
+            access: source.access(),
+            source: ApplicationSource {
+                path: path.to_owned(),
+                ..ApplicationSource::default()
+            },
+            sha: source.sha.clone(),
+            app_name: "shop".into(),
+            ..ManifestRequest::default()
+        };
+        request.cluster_facts.kustomize_build_options = "--enable-helm".into();
+        repos.manifests(request).await
+    };
+    let usual = repos();
+    for path in ["plain", "patched", "charts"] {
+        let made = built(&usual, path).await.expect(path);
+        assert_eq!(made.objects.len(), 1, "{path}");
+        let error = built(&late, path).await.expect_err(path).to_string();
+        for part in [
+            &*format!("`kustomize build {path}` failed"),
+            "rendering takes more than 0 seconds (raise the limit with --render-timeout-seconds)",
+        ] {
+            assert!(error.contains(part), "{part} is not in {error}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_read_any_more_does_not_matter_any_more() {
     let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n");
     let (own, shared) = (map("own"), map("shared"));

@@ -18,6 +18,10 @@ use tiphys_repo::{
     ErrorKind, GitLimits, ManifestRequest, Manifests, RepoAccess, RepoError, RepoOptions, Repos,
     Since,
 };
+use tiphys_testkit::{
+    archive::{TarEntry, gzip, tar},
+    registry::{Registry, TAR_GZIP_LAYER},
+};
 
 const CM: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
 
@@ -531,4 +535,42 @@ async fn an_endless_list_of_refs_ends_at_the_limit() {
             .expect("write");
         thread.join().expect("the server ends");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[allow(clippy::await_holding_lock, reason = "one test at a time")]
+async fn a_large_artifact_is_unpacked_on_disk() {
+    let _alone = alone();
+    let registry = Registry::start();
+    let digest = {
+        let large = "0".repeat(160 << 20);
+        let files = [
+            TarEntry::file("app/a.yaml", CM),
+            TarEntry::file("large.bin", &large),
+        ];
+        registry.push("team/app", "1", TAR_GZIP_LAYER, &gzip(&tar(&files)))
+    };
+    let (cache, before) = (tempfile::tempdir().expect("tempdir"), forget_peak());
+    let repos = repos(&cache, GitLimits::default());
+    let url = format!("oci://{}/team/app", registry.host());
+    let request = ManifestRequest {
+        access: RepoAccess {
+            plain_http: true,
+            ..RepoAccess::public(&url)
+        },
+        source: ApplicationSource {
+            repo_url: url.clone(),
+            path: "app".to_owned(),
+            ..ApplicationSource::default()
+        },
+        sha: digest,
+        ..ManifestRequest::default()
+    };
+    let made = repos.manifests(request).await.expect("manifests");
+    assert_eq!(made.objects.len(), 1);
+    assert!(
+        peak() < before + ROOM,
+        "{} MiB more",
+        (peak() - before) >> 20
+    );
 }

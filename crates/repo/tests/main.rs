@@ -4,12 +4,17 @@
 mod catalogues;
 mod chart_repositories;
 mod charts;
+mod exhausting;
+mod hostile;
 mod hydrated;
 mod lfs;
 mod links;
 mod local;
+mod obtained;
 mod oci;
+mod oci_limits;
 mod oci_registry;
+mod patience;
 mod plugins;
 mod proposed;
 mod remote;

@@ -5,7 +5,8 @@ use serde_json::json;
 use std::{fmt::Write as _, sync::Arc};
 use tiphys_api::source::ApplicationSource;
 use tiphys_repo::{
-    ErrorKind, ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, Repos, Secret, Since,
+    ErrorKind, ManifestRequest, Manifests, RefSource, RepoAccess, RepoError, RepoOptions, Repos,
+    Secret, Since,
 };
 use tiphys_testkit::{
     archive::{TarEntry, gzip, tar},
@@ -17,16 +18,17 @@ use tiphys_testkit::{
 };
 
 const PLAIN: &str = "application/vnd.oci.empty.v1+json";
-const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  v: one\n";
+pub const CONFIG_MAP: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  v: one\n";
 
 /// What a directory source is made of: a ConfigMap in `app/`.
-fn layer(value: &str) -> Vec<u8> {
+pub fn layer(value: &str) -> Vec<u8> {
     let text = CONFIG_MAP.replace("one", value);
     tar(&[TarEntry::file("app/a.yaml", &text)])
 }
 
 /// The access to a URL over http.
-fn access(url: &str) -> RepoAccess {
+pub fn access(url: &str) -> RepoAccess {
     RepoAccess {
         plain_http: true,
         ..RepoAccess::public(url)
@@ -41,7 +43,7 @@ fn signed(url: &str) -> RepoAccess {
     }
 }
 
-fn chart_request(access: RepoAccess, chart: &str, version: &str) -> ManifestRequest {
+pub fn chart_request(access: RepoAccess, chart: &str, version: &str) -> ManifestRequest {
     ManifestRequest {
         source: ApplicationSource {
             repo_url: access.url.clone(),
@@ -55,30 +57,34 @@ fn chart_request(access: RepoAccess, chart: &str, version: &str) -> ManifestRequ
     }
 }
 
-fn request(access: RepoAccess, path: &str, digest: &str) -> ManifestRequest {
+pub fn request(access: RepoAccess, path: &str, digest: &str) -> ManifestRequest {
     let mut request = chart_request(access, "", digest);
     path.clone_into(&mut request.source.path);
     request
 }
 
-fn field(manifests: &Manifests, name: &str) -> String {
+pub fn field(manifests: &Manifests, name: &str) -> String {
     let first = manifests.objects.first().expect("an object");
     first.object().str_at(&format!("/data/{name}")).to_owned()
 }
 
-struct Here {
-    dir: tempfile::TempDir,
-    repos: Repos,
+pub struct Here {
+    pub dir: tempfile::TempDir,
+    pub repos: Repos,
 }
 
 impl Here {
-    fn new() -> Self {
+    pub fn new() -> Self {
+        Self::with(RepoOptions::default())
+    }
+
+    pub fn with(options: RepoOptions) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
-        let repos = Repos::new(dir.path().join("cache"));
+        let repos = Repos::with_options(dir.path().join("cache"), options);
         Self { dir, repos }
     }
 
-    async fn resolved(
+    pub async fn resolved(
         &self,
         access: &RepoAccess,
         chart: &str,
@@ -91,7 +97,7 @@ impl Here {
         found.await.map(|r| r.sha)
     }
 
-    async fn render(&self, request: ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
+    pub async fn render(&self, request: ManifestRequest) -> Result<Arc<Manifests>, RepoError> {
         self.repos.manifests(request).await
     }
 
@@ -107,7 +113,7 @@ impl Here {
     }
 }
 
-fn sent(server: &FileServer) -> Vec<(String, String)> {
+pub fn sent(server: &FileServer) -> Vec<(String, String)> {
     let all = server.received().into_iter();
     all.map(|r| (format!("{} {}", r.method, r.path), r.authorization))
         .collect()
@@ -705,7 +711,7 @@ async fn artifacts_that_are_none_are_refused() {
     let good = layer("one");
     let of = |config: &str, layers: &[(&str, &[u8])]| manifest(config, layers, &json!({}));
     let other = "application/vnd.docker.image.rootfs.diff.tar.gzip";
-    let bomb = gzip(&tar(&[TarEntry::claiming("app/large.yaml", 300 << 20)]));
+    let bomb = gzip(&tar(&[TarEntry::claiming("app/large.yaml", 1_000_000_001)]));
     let manifests: Vec<(&str, Vec<u8>, &str)> = vec![
         ("eleven", of(PLAIN, &[(TAR_LAYER, good.as_slice()); 11]), "expected no more than 10 oci layers, got 11"),
         ("two", of(PLAIN, &[(TAR_LAYER, good.as_slice()); 2]), "expected only a single oci content layer, got 2"),
@@ -718,7 +724,7 @@ async fn artifacts_that_are_none_are_refused() {
         ("out", of(PLAIN, &[(TAR_LAYER, &tar(&[TarEntry::file("../../x", "x")]))]), "illegal filepath in archive: ../../x"),
         ("link", of(PLAIN, &[(TAR_LAYER, &tar(&[TarEntry::symlink("app", "/../etc")]))]), "illegal filepath in symlink: app"),
         ("folders", of(HELM_CONFIG, &[(HELM_LAYER, &gzip(&tar(&[TarEntry::file("a/x", ""), TarEntry::file("b/x", "")])))]), "expected 1 directory, found 2"),
-        ("bomb", of(PLAIN, &[(TAR_GZIP_LAYER, &bomb)]), "it unpacks to more than 268435456 bytes"),
+        ("bomb", of(PLAIN, &[(TAR_GZIP_LAYER, &bomb)]), "it unpacks to more than 1000000000 bytes (raise the limit with --oci-manifest-max-extracted-size)"),
         ("no gzip", of(PLAIN, &[(TAR_GZIP_LAYER, &good)]), "error while iterating on tar reader: gzip: "),
     ];
     for content in [

@@ -8,14 +8,16 @@
 pub mod counts;
 mod error;
 pub mod heavy;
+mod kind;
 mod role;
+mod running;
 pub mod table;
 mod transport;
 pub mod upload;
 
 pub use counts::CallCounts;
 pub use error::{ApiError, Code};
-pub use role::{CONTENT_SECURITY_POLICY, FRAME_OPTIONS, Role, StreamFile};
+pub use role::{CONTENT_SECURITY_POLICY, FRAME_OPTIONS, Role, StreamFile, Unhealthy};
 pub use table::{Call, Reply, Table};
 pub use transport::{
     compressed,

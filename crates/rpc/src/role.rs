@@ -1,9 +1,9 @@
 //! What the transports need from a role. Main trait: [`Role`].
 
-use crate::{ApiError, Call, Network, Reply, Table};
+use crate::{ApiError, Call, CallCounts, Network, Reply, Table};
 use futures::{future::BoxFuture, stream::BoxStream};
 use http::{HeaderMap, HeaderValue, Request, Response};
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 use tonic::body::Body;
 
 /// What answers say unless a role wants something else.
@@ -16,6 +16,24 @@ pub struct StreamFile {
     pub name: String,
     /// What a message, in JSON, adds to the file; `None` ends it.
     pub content: fn(&[u8]) -> Option<Vec<u8>>,
+}
+
+/// Why a role should get no requests now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unhealthy {
+    /// It ends, or has not begun: nothing is wrong.
+    Absent,
+    Broken(String),
+}
+
+impl Unhealthy {
+    /// What `/healthz` answers, which anybody may read.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Absent => String::new(),
+            Self::Broken(why) => format!("{why}\n"),
+        }
+    }
 }
 
 /// The state of a role, shared by its handlers.
@@ -131,8 +149,37 @@ pub trait Role: Sized + Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// Called when a call starts.
-    fn started(&self, _call: &Call<Self>) {}
+    /// Where calls are counted; `None`: nowhere.
+    fn counts(&self) -> Option<&CallCounts> {
+        None
+    }
+
+    /// Whether calls are logged when they end.
+    fn logs_calls(&self) -> bool {
+        false
+    }
+
+    /// What the log tells of a caller, as JSON. It must not contain secrets.
+    fn claims(&self, _caller: &Self::Caller) -> Option<String> {
+        None
+    }
+
+    /// Whether requests of a call contain secrets, so that not even its errors may quote them in
+    /// the log.
+    fn has_secrets(&self, _call: &Call<Self>) -> bool {
+        false
+    }
+
+    /// What `/healthz` is asked for; with `is_full` also whether what the role reads can be read.
+    fn health(&self, _is_full: bool) -> impl Future<Output = Result<(), Unhealthy>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// How long connections are still accepted when the role ends, so that whoever asks for its
+    /// health can send clients elsewhere.
+    fn notice(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Whether the lists of a call keep their metadata where only some fields are asked for.
     fn keeps_list_metadata(&self, _call: &Call<Self>) -> bool {
@@ -148,7 +195,4 @@ pub trait Role: Sized + Send + Sync + 'static {
     fn file(&self, _call: &Call<Self>, _query: &str) -> Option<StreamFile> {
         None
     }
-
-    /// Called when a call was answered, or its stream was opened; `None` means success.
-    fn handled(&self, _call: &Call<Self>, _error: Option<&ApiError>) {}
 }

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use std::{
     net::{IpAddr, SocketAddr},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
 };
 use tiphys_rpc::{
-    ApiError, Call, Role, Table, Tls,
+    ApiError, Call, CallCounts, Role, Table, Tls, Unhealthy,
     table::{Session, client_stream, server_stream, unary},
     text,
 };
@@ -44,11 +44,11 @@ struct Total {
     token: String,
 }
 
-/// The state: a counter, and the calls that were answered.
+/// The state: a counter, and how often it was called.
 struct Counter {
     table: Table<Self>,
     total: AtomicU32,
-    answered: Mutex<Vec<String>>,
+    counts: CallCounts,
 }
 
 /// Whether a row is public.
@@ -100,10 +100,16 @@ impl Role for Counter {
         "/counters"
     }
 
-    fn handled(&self, call: &Call<Self>, error: Option<&ApiError>) {
-        let code = error.map_or_else(|| "OK".to_owned(), |e| format!("{:?}", e.code));
-        let line = format!("{} {code}", call.rpc);
-        self.answered.lock().expect("not poisoned").push(line);
+    fn counts(&self) -> Option<&CallCounts> {
+        Some(&self.counts)
+    }
+
+    async fn health(&self, is_full: bool) -> Result<(), Unhealthy> {
+        match (self.total.load(Ordering::SeqCst), is_full) {
+            (0, _) => Err(Unhealthy::Absent),
+            (1, true) => Err(Unhealthy::Broken("there is only one".to_owned())),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -193,7 +199,7 @@ async fn serve() -> Served {
     let counter = Arc::new(Counter {
         table: Table::new(rows),
         total: AtomicU32::new(0),
-        answered: Mutex::default(),
+        counts: CallCounts::new(true),
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
@@ -222,6 +228,25 @@ impl Served {
         let mut client = tonic::client::Grpc::new(endpoint.connect().await.expect("a connection"));
         client.ready().await.expect("a connection");
         client
+    }
+
+    /// The metrics without `grpc_server_`, their labels and zeros, as far as they are of a method.
+    fn counted(&self, method: &str) -> Vec<String> {
+        let mut text = String::new();
+        self.counter.counts.write(&mut text);
+        let of = format!("grpc_method=\"{method}\"");
+        let short = |line: &str| {
+            let (name, rest) = line.strip_prefix("grpc_server_")?.split_once('{')?;
+            let (labels, value) = rest.split_once("} ")?;
+            let code = labels.strip_prefix("grpc_code=\"");
+            let code = code.and_then(|rest| Some(rest.split_once('"')?.0));
+            let is_shown = value != "0" && labels.contains(&of) && name.ends_with("_total");
+            is_shown.then(|| match code {
+                Some(code) => format!("{name} {code} {value}"),
+                None => format!("{name} {value}"),
+            })
+        };
+        text.lines().filter_map(short).collect()
     }
 
     /// One call over gRPC as `name`.
@@ -321,8 +346,24 @@ async fn a_call_is_answered_over_grpc_grpc_web_and_rest() {
     let body: Value = serde_json::from_str(&body).expect("JSON");
     assert_eq!((status, &body["total"]), (200, &json!(12)));
     assert_eq!(body["secret"], "", "what is taken out is so in JSON too");
-    let answered = served.counter.answered.lock().expect("not poisoned");
-    assert_eq!(*answered, ["/test.Counter/Add OK"; 3]);
+    assert_eq!(
+        served.counted("Add"),
+        [
+            "started_total 3",
+            "msg_received_total 3",
+            "msg_sent_total 3",
+            "handled_total OK 3"
+        ]
+    );
+    let mut text = String::new();
+    served.counter.counts.write(&mut text);
+    let labels = r#"grpc_method="Add",grpc_service="test.Counter",grpc_type="unary""#;
+    for line in [
+        format!("grpc_server_handling_seconds_bucket{{{labels},le=\"+Inf\"}} 3"),
+        format!("grpc_server_handling_seconds_count{{{labels}}} 3"),
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+    }
 }
 
 #[tokio::test]
@@ -350,6 +391,15 @@ async fn a_stream_is_answered_over_grpc_and_rest() {
     assert_eq!((status, lines.len()), (200, 2), "{body}");
     assert_eq!(lines[0], r#"{"result":{"total":1}}"#);
     assert!(lines[1].contains("no more"), "{body}");
+    assert_eq!(
+        served.counted("Count"),
+        [
+            "started_total 2",
+            "msg_received_total 2",
+            "msg_sent_total 3",
+            "handled_total Internal 2"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -365,6 +415,15 @@ async fn a_client_may_send_a_stream() {
         .await
         .expect("a reply");
     assert_eq!(reply.into_inner().total, 6);
+    assert_eq!(
+        served.counted("Sum"),
+        [
+            "started_total 1",
+            "msg_received_total 3",
+            "msg_sent_total 1",
+            "handled_total OK 1"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -397,6 +456,40 @@ async fn the_role_says_who_may_call_and_how_much() {
         .await
         .expect("it is short enough for who is known");
     assert_eq!(served.counter.total.load(Ordering::SeqCst), 0);
+    // Who has no access has called all the same, and so has who sends too much.
+    assert_eq!(
+        served.counted("Add").last().map(String::as_str),
+        Some("handled_total Unauthenticated 2")
+    );
+    assert_eq!(
+        served.counted("Greet")[3..],
+        ["handled_total OK 1", "handled_total OutOfRange 1"]
+    );
+}
+
+#[tokio::test]
+async fn the_role_says_how_it_is() {
+    let served = serve().await;
+    // Probes know nothing of the root path.
+    let health = async |path: &str| {
+        let answer = served.send(Request::get(path), Vec::new()).await;
+        (answer.status().as_u16(), read(answer).await)
+    };
+    for (total, of_simple, of_full) in [
+        (0, (503, ""), (503, "")),
+        (1, (200, "ok\n"), (503, "there is only one\n")),
+        (2, (200, "ok\n"), (200, "ok\n")),
+    ] {
+        served.counter.total.store(total, Ordering::SeqCst);
+        for (path, (status, body)) in [
+            ("/healthz", of_simple),
+            ("/healthz?full=false", of_simple),
+            ("/healthz?x=1&full=true", of_full),
+        ] {
+            let body = body.to_owned();
+            assert_eq!(health(path).await, (status, body), "{total} {path}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -76,6 +76,10 @@ impl Index {
         let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
     }
 
+    pub fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
     pub fn subscribe(&self) -> broadcast::Receiver<AppEvent> {
         self.events.subscribe()
     }

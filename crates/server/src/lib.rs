@@ -23,6 +23,7 @@ mod services;
 pub mod settings;
 pub mod sso;
 pub mod table;
+mod told;
 mod webhook;
 
 pub use assets::Assets;

@@ -1,35 +1,36 @@
 //! Prometheus metrics of the API, with the names used by Argo CD's API server. Main type:
 //! [`ApiMetrics`].
 
-use crate::{ApiError, server::State};
 use std::{
     fmt::Write as _,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 use tiphys_rpc::{
-    Call, CallCounts,
+    CallCounts,
     counts::{Counts, family},
 };
 
 /// Counts since the process started.
-#[derive(Default)]
 pub struct ApiMetrics {
     calls: CallCounts,
     logins: Mutex<Counts<1>>,
 }
 
 impl ApiMetrics {
+    /// `is_timing`: whether there is also a histogram of how long calls take.
+    pub(crate) fn new(is_timing: bool) -> Self {
+        Self {
+            calls: CallCounts::new(is_timing),
+            logins: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn calls(&self) -> &CallCounts {
+        &self.calls
+    }
+
     fn logins(&self) -> MutexGuard<'_, Counts<1>> {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn started(&self, call: &Call<State>) {
-        self.calls.started(call);
-    }
-
-    /// Counts a call that was answered, or whose stream was opened; `None` means success.
-    pub(crate) fn handled(&self, call: &Call<State>, error: Option<&ApiError>) {
-        self.calls.handled(call, error);
     }
 
     pub(crate) fn login(&self, succeeded: bool) {

@@ -127,6 +127,10 @@ pub trait Store: Send + Sync + 'static {
     fn permits_others(&self) -> bool {
         false
     }
+    /// Why what is in memory may be out of date; `None` while everything can be followed.
+    fn problem(&self) -> Option<String> {
+        None
+    }
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application>;
     async fn create_app(&self, app: &Application) -> StoreResult<Application>;
     /// Applies a JSON merge patch. If it has a `metadata.resourceVersion`, it is only applied if
@@ -476,6 +480,11 @@ pub trait SharedSessions: Send + Sync + 'static {
 pub trait Catalog: Send + Sync + 'static {
     /// What is known of charts. Its functions block. `None`: this installation has none.
     fn store(&self) -> Option<Arc<tiphys_catalog::Store>>;
+
+    /// Why there is no store yet, where there will be one.
+    fn waits(&self) -> Option<String> {
+        None
+    }
 
     /// What fetches archives of a repository, with its credentials. `of` is how its charts call it.
     async fn visitor(&self, repository: &RepoId, of: &RepoRef)

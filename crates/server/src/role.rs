@@ -19,9 +19,10 @@ use futures::{
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 use tiphys_rpc::{
-    Call, Network, Reply, Role, StreamFile, Table, compressed, set_cookie, text, token,
+    Call, CallCounts, Network, Reply, Role, StreamFile, Table, Unhealthy, compressed, set_cookie,
+    text, token,
 };
 use tonic::body::Body;
 
@@ -41,6 +42,33 @@ const SELECT_FIELDS: [&str; 6] = [
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
 /// The same for callers who are not logged in.
 const MAX_PUBLIC_REQUEST: usize = 64 * 1024;
+
+/// Calls whose requests contain passwords, keys or manifests: those that Argo CD never logs, and
+/// three more.
+const SECRET_REQUESTS: [&str; 22] = [
+    "/account.AccountService/UpdatePassword",
+    "/application.ApplicationService/GetManifestsWithFiles",
+    "/application.ApplicationService/PatchResource",
+    "/application.ApplicationService/ServerSideDiff",
+    "/catalog.CatalogService/AddRepository",
+    "/catalog.CatalogService/PreviewInstall",
+    "/cluster.ClusterService/Create",
+    "/cluster.ClusterService/Update",
+    "/gpgkey.GPGKeyService/Create",
+    "/repocreds.RepoCredsService/CreateRepositoryCredentials",
+    "/repocreds.RepoCredsService/CreateWriteRepositoryCredentials",
+    "/repocreds.RepoCredsService/UpdateRepositoryCredentials",
+    "/repocreds.RepoCredsService/UpdateWriteRepositoryCredentials",
+    "/repository.RepositoryService/Create",
+    "/repository.RepositoryService/CreateRepository",
+    "/repository.RepositoryService/CreateWriteRepository",
+    "/repository.RepositoryService/Update",
+    "/repository.RepositoryService/UpdateRepository",
+    "/repository.RepositoryService/UpdateWriteRepository",
+    "/repository.RepositoryService/ValidateAccess",
+    "/repository.RepositoryService/ValidateWriteAccess",
+    "/session.SessionService/Create",
+];
 
 /// Where paths of calls begin; the other paths are files.
 const REST: [&str; 3] = ["/api/", "/core/", "/plugins/"];
@@ -275,11 +303,44 @@ impl Role for State {
         self.audit.refused(&call.rpc, source, error).await;
     }
 
-    fn started(&self, call: &Call<Self>) {
-        self.metrics.started(call);
+    fn counts(&self) -> Option<&CallCounts> {
+        Some(self.metrics.calls())
     }
 
-    fn handled(&self, call: &Call<Self>, error: Option<&ApiError>) {
-        self.metrics.handled(call, error);
+    fn logs_calls(&self) -> bool {
+        self.options.log_calls
+    }
+
+    fn claims(&self, caller: &Caller) -> Option<String> {
+        // Groups are many, and Argo CD logs them only then.
+        let with_groups = tracing::enabled!(tracing::Level::DEBUG);
+        let claims = caller.claims.as_ref()?;
+        Some(claims.for_log(with_groups))
+    }
+
+    fn has_secrets(&self, call: &Call<Self>) -> bool {
+        SECRET_REQUESTS.contains(&call.rpc.as_str())
+    }
+
+    async fn health(&self, is_full: bool) -> Result<(), Unhealthy> {
+        crate::server::health::check(self, is_full).await
+    }
+
+    fn notice(&self) -> Duration {
+        self.options.notice
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SECRET_REQUESTS;
+    use crate::table::table;
+
+    #[test]
+    fn calls_with_secrets_are_there() {
+        let table = table();
+        for rpc in SECRET_REQUESTS {
+            assert!(table.by_rpc(rpc).is_some(), "{rpc}");
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Assembles the server: [`Deps`] in, [`Server`] out. Owns the background task that follows the
 //! Applications.
 
+pub(crate) mod health;
+
 use crate::{
     Assets,
     access::{Access, Enforcer, Everybody, Guard, PolicyEnforcer, Reach},
@@ -12,12 +14,16 @@ use crate::{
     settings::SettingsCache,
     sso::Sso,
     table::table,
+    told::Told,
     webhook::{self, Webhooks},
 };
-use std::sync::Arc;
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tiphys_api::Application;
 use tiphys_cluster::AppKey;
-use tiphys_rpc::{Network, Table, Tls};
+use tiphys_rpc::{Network, Role as _, Table, Tls};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
@@ -43,7 +49,7 @@ pub struct Options {
     pub base_href: String,
     pub limits: Limits,
     /// Timeout for a refresh.
-    pub refresh_timeout: std::time::Duration,
+    pub refresh_timeout: Duration,
     /// Whether the session cookie is restricted to HTTPS.
     pub secure_cookie: bool,
     pub version: VersionInfo,
@@ -75,6 +81,13 @@ pub struct Options {
     pub content_security_policy: String,
     /// Where it is recorded who changed what, and who was refused.
     pub audit: AuditOptions,
+    /// Whether each call is logged when it ends.
+    pub log_calls: bool,
+    /// Whether the metrics say how long calls take.
+    pub time_calls: bool,
+    /// How long connections are still accepted when the server ends, while /healthz says that it
+    /// does.
+    pub notice: Duration,
 }
 
 /// How the certificate of the Dex server is checked.
@@ -102,7 +115,7 @@ impl Default for Options {
             root_path: String::new(),
             base_href: String::new(),
             limits: Limits::default(),
-            refresh_timeout: std::time::Duration::from_secs(60),
+            refresh_timeout: Duration::from_secs(60),
             secure_cookie: false,
             version: VersionInfo::default(),
             connections: tiphys_listen::Limits::default(),
@@ -119,6 +132,9 @@ impl Default for Options {
             frame_options: tiphys_rpc::FRAME_OPTIONS.into(),
             content_security_policy: tiphys_rpc::CONTENT_SECURITY_POLICY.into(),
             audit: AuditOptions::default(),
+            log_calls: false,
+            time_calls: false,
+            notice: Duration::ZERO,
         }
     }
 }
@@ -154,6 +170,9 @@ pub struct State {
     pub(crate) webhooks: Webhooks,
     connections_open: tiphys_listen::Connections,
     pub(crate) metrics: ApiMetrics,
+    /// Cancelled when the server ends; not there before it serves.
+    pub(crate) stop: OnceLock<CancellationToken>,
+    pub(crate) told: Told,
     pub(crate) audit: Audit,
 }
 
@@ -242,7 +261,9 @@ impl Server {
             connections: Connections::default(),
             probes: Probes::default(),
             connections_open: tiphys_listen::Connections::new(deps.options.connections),
-            metrics: ApiMetrics::default(),
+            metrics: ApiMetrics::new(deps.options.time_calls),
+            stop: OnceLock::new(),
+            told: Told::default(),
             options: deps.options,
             table: table(),
             assets,
@@ -250,13 +271,15 @@ impl Server {
         })))
     }
 
-    /// Serves until the token is cancelled, then lets open requests finish.
+    /// Serves until the token is cancelled and the notice is over, then lets open requests finish.
     pub async fn serve(
         &self,
         listener: TcpListener,
         tls: Tls,
         shutdown: CancellationToken,
     ) -> std::io::Result<()> {
+        // It is served only once.
+        let _ = self.0.stop.set(shutdown.clone());
         let state = self.0.clone();
         let follow = tokio::spawn(async move { state.reach.follow().await });
         let served = tiphys_rpc::serve(
@@ -296,6 +319,15 @@ impl Server {
             self.0.audit.failures()
         ));
         text
+    }
+
+    /// What `/healthz` says, for other ports.
+    ///
+    /// # Errors
+    /// The text of the refusal, if clients should not be sent here; with `is_full`, also if what
+    /// the server reads cannot be read.
+    pub async fn health(&self, is_full: bool) -> Result<(), String> {
+        self.0.health(is_full).await.map_err(|why| why.text())
     }
 
     /// Returns once the Applications have been listed.

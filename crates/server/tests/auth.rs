@@ -144,6 +144,7 @@ async fn the_version_is_public_and_health_is_served() {
         .grpc::<Empty, VersionMessage>("/version.VersionService/Version", Empty {})
         .await
         .expect("public");
+    world.server.ready().await;
     assert_eq!(
         world.rest(Method::GET, "/healthz", None).await,
         (200, json!("ok\n"))

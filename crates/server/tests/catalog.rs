@@ -22,6 +22,10 @@ async fn charts_are_found_and_shown() {
     let world = World::start().await;
     let (status, body) = world.rest(Method::GET, CHARTS, None).await;
     assert_eq!(status, 501, "no catalogue yet: {body}");
+    let said = body["message"].as_str().expect("a text");
+    for flag in ["--catalog,", "--catalog-database-url", "--catalog-file"] {
+        assert!(said.contains(flag), "{flag}: {said}");
+    }
     let url = world.catalog.fill().await;
     let found = get(&world, &format!("{CHARTS}?query=WEB&repositories=r")).await;
     let chart = &found["items"][0];
@@ -30,8 +34,15 @@ async fn charts_are_found_and_shown() {
         (&json!(1), &json!("1.1.0"))
     );
     assert_eq!(found["repositories"], json!([{"value": "r", "count": 1}]));
-    let none = get(&world, &format!("{CHARTS}?query=100%25")).await;
-    assert_eq!(none["total"], 0, "{none}");
+    for (query, wanted) in [
+        ("query=100%25", 0),
+        ("names=web&namespaces=team", 1),
+        ("names=we", 0),
+        ("namespaces=other", 0),
+    ] {
+        let found = get(&world, &format!("{CHARTS}?{query}")).await;
+        assert_eq!(found["total"], wanted, "{query}: {found}");
+    }
     let (status, _) = world
         .rest(Method::GET, &format!("{CHARTS}?pageToken=x"), None)
         .await;
@@ -41,6 +52,7 @@ async fn charts_are_found_and_shown() {
     assert_eq!(newest["readme"], "# web 1.1.0\n");
     assert_eq!(newest["values"], "colour: green\n");
     assert_eq!(newest["versions"].as_array().map(Vec::len), Some(2));
+    assert_eq!(newest["versions"][0]["urls"], json!(["web-1.1.0.tgz"]));
     assert_eq!(newest["repoUrl"], url.as_str());
     let old = get(&world, &format!("{CHARTS}/team/r/web?version=1.0.0")).await;
     assert_eq!(old["readme"], "# web 1.0.0\n");

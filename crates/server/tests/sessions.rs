@@ -248,6 +248,7 @@ async fn calls_and_logins_are_counted() {
         r#"grpc_server_handled_total{grpc_code="OK",grpc_method="List",grpc_service="application.ApplicationService",grpc_type="unary"} 1"#,
         r#"grpc_server_handled_total{grpc_code="PermissionDenied",grpc_method="Get",grpc_service="application.ApplicationService",grpc_type="unary"} 1"#,
         r#"grpc_server_msg_received_total{grpc_method="Create",grpc_service="session.SessionService",grpc_type="unary"} 2"#,
+        r#"grpc_server_msg_sent_total{grpc_method="Create",grpc_service="session.SessionService",grpc_type="unary"} 2"#,
         r#"grpc_server_started_total{grpc_method="Create",grpc_service="session.SessionService",grpc_type="unary"} 2"#,
         r#"argocd_login_request_total{status="failure"} 1"#,
         r#"argocd_login_request_total{status="success"} 1"#,

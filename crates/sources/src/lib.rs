@@ -181,7 +181,11 @@ impl Sources {
                 .manifests_of_files(message, (archive, checksum))
                 .await;
         }
-        let (files, limits) = ((archive, checksum), UnpackLimits::default());
+        let (files, usual) = ((archive, checksum), UnpackLimits::default());
+        let limits = UnpackLimits {
+            bytes: (self.settings)().streamed_bytes().unwrap_or(usual.bytes),
+            ..usual
+        };
         let request = local::request(self, request)?;
         self.repos.manifests_of_files(files, limits, request).await
     }

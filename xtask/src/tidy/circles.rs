@@ -54,8 +54,8 @@ const LEFT: &[(&str, &[&str])] = &[
     (
         "server",
         &[
-            "access", "audit", "auth", "logout", "metrics", "pages", "role", "server", "services",
-            "settings", "sso", "table", "webhook",
+            "access", "audit", "auth", "logout", "pages", "role", "server", "services", "settings",
+            "sso", "table", "webhook",
         ],
     ),
     ("sources", &["generators", "hosts", "remembered"]),

@@ -35,6 +35,15 @@ pub struct ApplicationQuery {
         deserialize_with = "crate::null_default"
     )]
     pub project: Vec<String>,
+    /// Ours: not more than so many, by name and namespace; the list says where it goes on. Other
+    /// servers send all.
+    #[prost(int64, optional, tag = "1000")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// Ours: `metadata.continue` of the page before.
+    #[prost(string, optional, tag = "1001")]
+    #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
+    pub continue_: Option<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]

@@ -23,6 +23,14 @@ pub struct SearchRequest {
     pub page_token: String,
     #[prost(int32, tag = "6")]
     pub page_size: i32,
+    /// Of repositories.
+    #[prost(string, repeated, tag = "7")]
+    #[serde(deserialize_with = "crate::null_default")]
+    pub namespaces: Vec<String>,
+    /// Whole names of charts, as they are written.
+    #[prost(string, repeated, tag = "8")]
+    #[serde(deserialize_with = "crate::null_default")]
+    pub names: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -112,6 +120,20 @@ pub struct ChartVersion {
     pub created: String,
     #[prost(string, tag = "4")]
     pub digest: String,
+    /// Where its archive is, without credentials; relative ones begin at the repository.
+    #[prost(string, repeated, tag = "5")]
+    pub urls: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Maintainer {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(string, tag = "2")]
+    pub email: String,
+    #[prost(string, tag = "3")]
+    pub url: String,
 }
 
 /// A file with values, without `.yaml`.
@@ -135,6 +157,7 @@ pub struct ChartResponse {
     pub home: String,
     #[prost(string, repeated, tag = "4")]
     pub sources: Vec<String>,
+    /// Their names.
     #[prost(string, repeated, tag = "5")]
     pub maintainers: Vec<String>,
     /// The newest first.
@@ -156,9 +179,12 @@ pub struct ChartResponse {
     /// Why there are no files; empty: there are.
     #[prost(string, tag = "12")]
     pub missing: String,
-    /// What else is wrong with the chart.
+    /// What else is wrong with the chart: first what is wrong with the version that is shown.
     #[prost(message, repeated, tag = "13")]
     pub problems: Vec<ChartProblem>,
+    /// The maintainers with what else they say of themselves.
+    #[prost(message, repeated, tag = "14")]
+    pub people: Vec<Maintainer>,
 }
 
 /// What is wrong with a chart.

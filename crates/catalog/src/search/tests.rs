@@ -107,3 +107,19 @@ fn deprecated_charts_come_last_and_accents_do_not_matter() {
     assert_eq!(of("CAFE"), ["acme"]);
     assert_eq!(of("café solr"), ["acme"]);
 }
+
+#[test]
+fn whole_names_find_nothing_else() {
+    let store = stored(&[
+        ("web", "pages", &[], false),
+        ("web-app", "web", &["web"], false),
+        ("cache", "of web", &[], true),
+    ]);
+    let of = |wanted: &[&str]| Query {
+        names: wanted.iter().map(|name| (*name).to_owned()).collect(),
+        ..Query::default()
+    };
+    assert_eq!(names(&store, &of(&["web"])), ["web"]);
+    assert_eq!(names(&store, &of(&["cache", "web"])), ["web", "cache"]);
+    assert_eq!(names(&store, &of(&["WEB"])), [""; 0]);
+}

@@ -5,8 +5,9 @@
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use std::{
-    path::Path,
-    sync::{Arc, OnceLock},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
 };
 use tiphys_catalog::{
     CatalogError, RepoId, RepoSpec, Store,
@@ -24,11 +25,14 @@ use tiphys_controllers::{
     },
     metrics::charts::ChartMetrics,
 };
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// The database within the data folder.
 pub const FILE: &str = "catalog.db";
+
+/// The longest pause before a database that cannot be used is tried again, in seconds.
+const LONGEST: u64 = 60;
 
 /// Who reads AppRepositories in `up`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -48,11 +52,19 @@ pub fn programs() -> Vec<String> {
 
 type Tasks = JoinSet<anyhow::Result<()>>;
 
+/// Why there is no database yet, where there will be one.
+type Waiting = Mutex<Option<String>>;
+
+fn lock(waiting: &Waiting) -> MutexGuard<'_, Option<String>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The catalogue for the API. Its database is there once the role has opened it.
 #[derive(Clone)]
 pub struct Charts {
     cluster: Cluster,
     store: Arc<OnceLock<Arc<Store>>>,
+    waiting: Arc<Waiting>,
     /// Of the repositories that this process reads.
     pub metrics: ChartMetrics,
 }
@@ -62,12 +74,16 @@ impl Charts {
         Self {
             cluster,
             store: Arc::default(),
+            waiting: Arc::default(),
             metrics: ChartMetrics::default(),
         }
     }
 
     fn known(&self) -> Result<Arc<Store>, CatalogError> {
-        let absent = || CatalogError::NotFound("the catalogue".to_owned());
+        let absent = || match lock(&self.waiting).clone() {
+            Some(why) => CatalogError::Database(why),
+            None => CatalogError::NotFound("the catalogue".to_owned()),
+        };
         self.store.get().cloned().ok_or_else(absent)
     }
 
@@ -83,12 +99,38 @@ impl Charts {
         // A role opens one database.
         let _ = self.store.set(Arc::clone(store));
     }
+
+    /// Why nothing was done with a repository that the cluster does not have. `command` is what
+    /// does it with one of the command line, and `does` what that is.
+    async fn why(
+        &self,
+        repository: &RepoId,
+        e: CatalogError,
+        (command, does): (&str, &str),
+    ) -> CatalogError {
+        if !matches!(e, CatalogError::NotFound(_)) {
+            return e;
+        }
+        let known = self.status(repository).await;
+        if known.is_ok_and(|known| !known.spec.is_empty()) {
+            let name = &repository.name;
+            return CatalogError::Invalid(format!(
+                "repository {name:?} was added with the command line: `tiphys catalog {command} \
+                 {name} --local` {does} it"
+            ));
+        }
+        e
+    }
 }
 
 #[async_trait::async_trait]
 impl tiphys_server::ports::Catalog for Charts {
     fn store(&self) -> Option<Arc<Store>> {
         self.store.get().cloned()
+    }
+
+    fn waits(&self) -> Option<String> {
+        lock(&self.waiting).clone()
     }
 
     async fn visitor(
@@ -114,25 +156,18 @@ impl tiphys_server::ports::Catalog for Charts {
 
     async fn delete(&self, repository: &RepoId) -> Result<(), CatalogError> {
         let deleted = in_process::delete(&self.cluster, repository).await;
-        let Err(e) = deleted.map_err(unread) else {
-            return Ok(());
-        };
-        let known = self.status(repository).await?;
-        if matches!(e, CatalogError::NotFound(_)) && !known.spec.is_empty() {
-            let why = format!(
-                "repository {0:?} was added with the command line: `tiphys catalog repos rm {0}` \
-                 removes it",
-                repository.name
-            );
-            return Err(CatalogError::Invalid(why));
+        match deleted.map_err(unread) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(self.why(repository, e, ("repos rm", "removes")).await),
         }
-        Err(e)
     }
 
     async fn resync(&self, repository: &RepoId) -> Result<(), CatalogError> {
-        in_process::resync(&self.cluster, repository)
-            .await
-            .map_err(unread)
+        let asked = in_process::resync(&self.cluster, repository).await;
+        match asked.map_err(unread) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(self.why(repository, e, ("sync", "reads")).await),
+        }
     }
 }
 
@@ -172,7 +207,8 @@ pub async fn start(
             } else {
                 unique_holder()
             };
-            in_this_process(charts, (store, holder), tasks, stop);
+            let run = reading(charts, (store, holder), stop.clone());
+            tasks.spawn(ending(run));
         }
         Mode::Jobs if is_embedded => {
             let options = Options {
@@ -205,18 +241,57 @@ fn unique_holder() -> String {
     format!("tiphys-{}-{now:x}", std::process::id())
 }
 
-fn in_this_process(
+/// Reads AppRepositories in this process until `stop`.
+fn reading(
     charts: &Charts,
     (store, holder): (Arc<Store>, String),
-    tasks: &mut Tasks,
-    stop: &CancellationToken,
-) {
+    stop: CancellationToken,
+) -> impl Future<Output = ()> + Send + use<> {
     let options = InProcessOptions {
         metrics: charts.metrics.clone(),
         ..InProcessOptions::new(store, holder)
     };
-    let run = in_process::run(charts.cluster.clone(), options, stop.clone());
-    tasks.spawn(ending(run));
+    in_process::run(charts.cluster.clone(), options, stop)
+}
+
+/// Opens a database as soon as that is possible. `open` blocks. `None`: `stop` came first.
+async fn patiently<F>(open: F, waiting: &Waiting, stop: &CancellationToken) -> Option<Arc<Store>>
+where
+    F: Fn() -> Result<Store, CatalogError> + Clone + Send + 'static,
+{
+    let mut seconds = 1;
+    loop {
+        let opened = tokio::select! {
+            opened = tokio::task::spawn_blocking(open.clone()) => opened,
+            () = stop.cancelled() => return None,
+        };
+        let why = match opened {
+            Ok(Ok(store)) => return Some(Arc::new(store)),
+            Ok(Err(CatalogError::Database(why))) => why,
+            Ok(Err(e)) => e.to_string(),
+            Err(e) => e.to_string(),
+        };
+        tracing::warn!(
+            "the catalogue's database cannot be used: {why}; it is tried again in {seconds} s"
+        );
+        *lock(waiting) = Some(why);
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
+            () = stop.cancelled() => return None,
+        }
+        seconds = (2 * seconds).min(LONGEST);
+    }
+}
+
+/// Says when what reads repositories ends before it should.
+async fn watched(reading: JoinHandle<()>, stop: CancellationToken) {
+    match reading.await {
+        Err(e) => tracing::error!("chart repositories are not read any more: {e}"),
+        Ok(()) if !stop.is_cancelled() => {
+            tracing::error!("chart repositories are not read any more");
+        }
+        Ok(()) => {}
+    }
 }
 
 async fn ending(run: impl Future<Output = ()>) -> anyhow::Result<()> {
@@ -224,7 +299,7 @@ async fn ending(run: impl Future<Output = ()>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The catalogue of a control plane.
+/// The catalogue of a control plane, or of a server beside one.
 #[derive(Args, Debug)]
 pub struct CatalogArgs {
     /// Read the chart repositories of AppRepositories into this PostgreSQL, HOST:PORT or a URL;
@@ -238,18 +313,62 @@ pub struct CatalogArgs {
     /// Name of the catalogue's database
     #[arg(long, value_name = "NAME", default_value = "charts")]
     catalog_database_name: String,
+    /// Read the chart repositories of AppRepositories into this file instead; it is for one process,
+    /// so not for replicas
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TIPHYS_CATALOG_FILE",
+        conflicts_with = "catalog_database_url"
+    )]
+    catalog_file: Option<PathBuf>,
 }
 
 impl CatalogArgs {
-    /// Starts reading, if a database is named.
+    /// Starts reading, if a database is named; what is returned ends after `stop`. A server that is
+    /// not there yet is waited for meanwhile.
+    ///
+    /// # Errors
+    /// The file cannot be used, or the address is none.
     pub async fn start(
         &self,
         charts: &Charts,
-        tasks: &mut Tasks,
         stop: &CancellationToken,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<JoinHandle<()>> {
+        let (charts, until) = (charts.clone(), stop.clone());
+        let holder = unique_holder();
+        let task = if let Some(store) = self.file().await? {
+            let store = Arc::new(store);
+            charts.opened(&store);
+            tokio::spawn(reading(&charts, (store, holder), until))
+        } else if let Some(options) = self.server()? {
+            *lock(&charts.waiting) = Some("it is not open yet".to_owned());
+            tokio::spawn(async move {
+                let open = move || Store::postgres(options.clone());
+                if let Some(store) = patiently(open, &charts.waiting, &until).await {
+                    charts.opened(&store);
+                    reading(&charts, (store, holder), until).await;
+                }
+            })
+        } else {
+            return Ok(tokio::spawn(async {}));
+        };
+        Ok(tokio::spawn(watched(task, stop.clone())))
+    }
+
+    /// The file that is named.
+    async fn file(&self) -> anyhow::Result<Option<Store>> {
+        let Some(path) = self.catalog_file.clone() else {
+            return Ok(None);
+        };
+        let store = tokio::task::spawn_blocking(move || Store::sqlite(&path)).await?;
+        Ok(Some(store.context("--catalog-file cannot be used")?))
+    }
+
+    /// The server that is named.
+    fn server(&self) -> anyhow::Result<Option<PostgresOptions>> {
         let Some(address) = &self.catalog_database_url else {
-            return Ok(());
+            return Ok(None);
         };
         let from = |name: &str| std::env::var(name).unwrap_or_default();
         let options = PostgresOptions {
@@ -260,11 +379,59 @@ impl CatalogArgs {
             ..PostgresOptions::default()
         };
         let options = options.at(address).context("--catalog-database-url")?;
-        let store = tokio::task::spawn_blocking(move || Store::postgres(options)).await?;
-        let store = store.context("the catalogue's database cannot be used")?;
-        let store = Arc::new(store);
-        charts.opened(&store);
-        in_this_process(charts, (store, unique_holder()), tasks, stop);
-        Ok(())
+        Ok(Some(options))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: CatalogArgs,
+    }
+
+    fn of(words: &[&str]) -> Result<CatalogArgs, clap::Error> {
+        Line::try_parse_from([&["x"], words].concat()).map(|line| line.args)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_file_a_server_or_none() {
+        let none = of(&[]).expect("nothing is needed");
+        assert!(none.file().await.expect("no file").is_none());
+        assert!(none.server().expect("no server").is_none());
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("charts.db");
+        let name = file.to_str().expect("a plain name");
+        let args = of(&["--catalog-file", name]).expect("a file");
+        assert!(args.file().await.expect("it is made").is_some());
+        assert!(file.exists());
+        let both = of(&["--catalog-file", name, "--catalog-database-url", "db"]);
+        assert!(both.is_err());
+        let nowhere = of(&["--catalog-database-url", "db:none"]).expect("an address");
+        let Err(refused) = nowhere.server() else {
+            panic!("it is no port")
+        };
+        assert!(format!("{refused:#}").contains("is not HOST:PORT"));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_server_that_is_not_there_yet_is_waited_for() {
+        let (tries, waiting) = (Arc::new(AtomicUsize::new(0)), Waiting::default());
+        let (count, stop) = (Arc::clone(&tries), CancellationToken::new());
+        let open = move || match count.fetch_add(1, SeqCst) {
+            0 => Err(CatalogError::Database("refused".to_owned())),
+            _ => Store::in_memory(),
+        };
+        assert!(patiently(open, &waiting, &stop).await.is_some());
+        assert_eq!(tries.load(SeqCst), 2);
+        assert_eq!(lock(&waiting).as_deref(), Some("refused"));
+        stop.cancel();
+        let never = || Err(CatalogError::Database("refused".to_owned()));
+        assert!(patiently(never, &waiting, &stop).await.is_none());
     }
 }

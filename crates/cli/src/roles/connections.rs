@@ -1,8 +1,12 @@
 //! Limits on a server's connections and logins. Main type: [`ConnectionArgs`].
 
 use clap::Args;
+use std::time::Duration;
 use tiphys_listen::Limits;
 use tiphys_server::{Network, Options};
+
+/// Long enough for a Service to leave out what ends, or a proxy that asks each second.
+const NOTICE: Duration = Duration::from_secs(1);
 
 #[derive(Args, Debug)]
 pub struct ConnectionArgs {
@@ -39,6 +43,14 @@ pub struct ConnectionArgs {
         hide = true
     )]
     login_failure_window: i64,
+    /// Measure how long calls take: grpc_server_handling_seconds
+    #[arg(
+        long,
+        value_parser = clap::builder::BoolishValueParser::new(),
+        env = "ARGOCD_ENABLE_GRPC_TIME_HISTOGRAM",
+        hide = true
+    )]
+    grpc_time_histogram: bool,
 }
 
 impl ConnectionArgs {
@@ -50,11 +62,22 @@ impl ConnectionArgs {
         }
     }
 
+    /// The options of a role that is watched by others: its calls are logged, and whoever asks for
+    /// its health is told before it ends.
+    pub fn options_of_role(&self) -> Options {
+        Options {
+            log_calls: true,
+            notice: NOTICE,
+            ..self.options()
+        }
+    }
+
     /// Options of the API according to these flags.
     pub fn options(&self) -> Options {
         let mut options = Options {
             connections: self.limits(),
             trusted_proxies: self.trusted_proxies.clone(),
+            time_calls: self.grpc_time_histogram,
             ..Options::default()
         };
         options.limits.per_account = self.max_login_failures;

@@ -18,7 +18,8 @@ use std::{net::IpAddr, path::PathBuf, sync::Arc};
 use tiphys_cluster::{Cluster, ConnectOptions, Source};
 use tiphys_controllers::{applicationset, metrics::report::Choice, notifications};
 use tiphys_server::{Options, Tls};
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 /// Run the controllers of Applications and ApplicationSets, the API and the page for a cluster
 #[derive(Args, Debug)]
@@ -127,7 +128,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
         dex_server: args.dex_server,
         hydrator_enabled: ready.hydrates(),
         audit: args.audit.options(),
-        ..args.connections.options()
+        ..args.connections.options_of_role()
     };
     let server = ready
         .plane
@@ -165,23 +166,18 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
     let notifications =
         notifications.map(|n| tokio::spawn(notifications::run(n, shutdown.clone())));
     let sets = sets.map(|sets| tokio::spawn(applicationset::run(sets, shutdown.clone())));
-    let mut catalog = JoinSet::new();
-    args.catalog.start(&charts, &mut catalog, &shutdown).await?;
-    metrics::of_api(
-        args.address,
-        args.api_metrics_port,
-        server.clone(),
-        report,
-        shutdown.clone(),
-    )
-    .await?;
+    let catalog = args.catalog.start(&charts, &shutdown).await?;
+    // Its health is told until the last call has ended.
+    let ended = CancellationToken::new();
+    let (address, port) = (args.address, args.api_metrics_port);
+    metrics::of_api(address, port, server.clone(), report, ended.clone()).await?;
     let stop = shutdown.clone();
     let api = tokio::spawn(async move { server.serve(listener, tls, stop).await });
     tracing::info!(port = args.port, "serving");
     terminated().await?;
     shutdown.cancel();
     controller.await?;
-    while catalog.join_next().await.is_some() {}
+    catalog.await?;
     if let Some(notifications) = notifications {
         notifications.await?;
     }
@@ -189,6 +185,7 @@ pub async fn run(args: ControlPlaneArgs, logs: Logs) -> anyhow::Result<()> {
         sets.await?;
     }
     api.await??;
+    ended.cancel();
     Ok(())
 }
 

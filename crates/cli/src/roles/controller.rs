@@ -147,8 +147,8 @@ impl ControllerArgs {
         };
         let options = self.repo_options();
         let repositories = self.repositories.folder()?;
-        let mut plane =
-            ControlPlane::start(cluster, records, repositories.path.clone(), options).await?;
+        let (folder, limits) = (repositories.path.clone(), &self.git.limits);
+        let mut plane = ControlPlane::start(cluster, records, folder, options, limits).await?;
         let context = || TraceContext::here().map(|context| context.to_string());
         plane.repo_server = self
             .repo_server

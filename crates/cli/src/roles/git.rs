@@ -1,6 +1,6 @@
 //! Flags for the limits on repositories and renders, and the process that evaluates Jsonnet.
 
-use super::plugins::PluginArgs;
+use super::{plugins::PluginArgs, source_limits::SourceLimitArgs};
 use clap::Args;
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 use tiphys_repo::{AzureWorkload, GitLimits, Isolation, RepoOptions, work_in_isolation};
@@ -78,6 +78,8 @@ pub struct GitArgs {
     )]
     jsonnet_memory_mib: u64,
     #[command(flatten)]
+    pub limits: SourceLimitArgs,
+    #[command(flatten)]
     plugins: PluginArgs,
 }
 
@@ -119,6 +121,7 @@ impl GitArgs {
         RepoOptions {
             allow_local: false,
             limits,
+            sources: self.limits.limits(),
             submodules: self.git_submodules,
             signatures: self.git_signatures,
             timeout: Duration::from_secs(self.git_timeout_seconds),

@@ -39,6 +39,14 @@ pub struct GitServiceArgs {
         env = "ARGOCD_TLS_DATA_PATH"
     )]
     authorities: PathBuf,
+    /// Measure how long calls take: grpc_server_handling_seconds
+    #[arg(
+        long,
+        value_parser = clap::builder::BoolishValueParser::new(),
+        env = "ARGOCD_ENABLE_GRPC_TIME_HISTOGRAM",
+        hide = true
+    )]
+    grpc_time_histogram: bool,
     #[command(flatten)]
     repositories: RepositoryArgs,
     #[command(flatten, next_help_heading = "Limits of repositories")]
@@ -82,13 +90,15 @@ impl GitServiceArgs {
     ) -> anyhow::Result<()> {
         let repositories = self.repositories.folder()?;
         let git = GitMetrics::default();
-        let counted = git.clone();
+        let (counted, waited) = (git.clone(), git.clone());
+        let contacts = ContactWatch::new(move |contact| counted.add(contact));
         let options = RepoOptions {
-            contacts: ContactWatch::new(move |contact| counted.add(contact)),
+            contacts: contacts.with_waits(move |took| waited.waited(took)),
             ..options
         };
         let repos = Repos::with_options(&repositories.path, options);
-        let server = Arc::new(make(repos)?);
+        let server = make(repos)?.timing_calls(self.grpc_time_histogram);
+        let server = Arc::new(server);
         let Service {
             name,
             place,
@@ -101,12 +111,14 @@ impl GitServiceArgs {
         let listener = TcpListener::bind(place)
             .await
             .with_context(|| format!("port {port} cannot be opened; choose another with --port"))?;
-        let stop = CancellationToken::new();
+        // Its health is told until the last call has ended.
+        let (stop, ended) = (CancellationToken::new(), CancellationToken::new());
         let text = {
             let server = Arc::clone(&server);
             move || text(&server, &git)
         };
-        metrics::of_repo_server(metrics_place, place, text, stop.clone()).await?;
+        let life = (stop.clone(), ended.clone());
+        metrics::of_repo_server(metrics_place, place, text, life).await?;
         let serving = {
             let (stop, connections) = (stop.clone(), Connections::new(limits));
             tokio::spawn(async move { server.serve(listener, tls, connections, stop).await })
@@ -115,6 +127,7 @@ impl GitServiceArgs {
         terminated().await?;
         stop.cancel();
         serving.await??;
+        ended.cancel();
         drop(repositories);
         Ok(())
     }

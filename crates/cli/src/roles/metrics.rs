@@ -95,8 +95,8 @@ impl MetricsArgs {
     }
 }
 
-/// The API's metrics and this process's requests to API servers, on a port of its own as in Argo
-/// CD, until stopped.
+/// The API's metrics and health, and this process's requests to API servers, on a port of its own
+/// as in Argo CD, until stopped.
 pub async fn of_api(
     address: IpAddr,
     port: u16,
@@ -112,15 +112,33 @@ pub async fn of_api(
             "port {port} cannot be opened; choose another with --api-metrics-port, or 0 for none"
         )
     })?;
+    let asked = server.clone();
+    let health = move |query: RawQuery| {
+        let asked = asked.clone();
+        async move { answer(asked.health(is_full(query)).await) }
+    };
     let text = move || {
         let requests = report.requests().unwrap_or_else(|e| format!("# {e}\n"));
         std::future::ready(([(CONTENT_TYPE, PLAIN)], server.metrics() + &requests))
     };
     let router = Router::new()
         .route("/metrics", get(text))
-        .route("/healthz", get(|| async { "ok\n" }));
+        .route("/healthz", get(health));
     serve(listener, router, stop);
     Ok(())
+}
+
+/// Whether `/healthz` is asked for more than that the role is there: `full=true`.
+fn is_full(RawQuery(query): RawQuery) -> bool {
+    query.is_some_and(|query| query.split('&').any(|part| part == "full=true"))
+}
+
+/// What `/healthz` answers; the error is its text.
+fn answer(health: Result<(), String>) -> (StatusCode, String) {
+    match health {
+        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
+    }
 }
 
 /// The metrics of ApplicationSets and this process's requests to API servers, until stopped.
@@ -202,13 +220,13 @@ async fn bound(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
     listener.with_context(|| format!("{address} cannot be opened; choose another with {flag}"))
 }
 
-/// `/metrics` and `/healthz` of a repo-server, until stopped. With `full=true` it says whether the port of the
-/// service takes connections.
+/// `/metrics` and `/healthz` of a repo-server until it has ended; from its stop on, `/healthz` says
+/// that it ends. With `full=true` it says whether the port of the service takes connections.
 pub async fn of_repo_server(
     (address, port): (IpAddr, u16),
     service: (IpAddr, u16),
     text: impl Fn() -> String + Clone + Send + Sync + 'static,
-    stop: CancellationToken,
+    (stop, ended): (CancellationToken, CancellationToken),
 ) -> anyhow::Result<()> {
     if port == 0 {
         return Ok(());
@@ -216,26 +234,26 @@ pub async fn of_repo_server(
     let listener = TcpListener::bind((address, port)).await.with_context(|| {
         format!("port {port} cannot be opened; choose another with --metrics-port, or 0 for none")
     })?;
-    let health = move |query: RawQuery| async move {
-        let is_full = query
-            .0
-            .is_some_and(|query| query.split('&').any(|part| part == "full=true"));
-        let connected = if is_full {
-            let service = (reachable(service.0), service.1);
-            TcpStream::connect(service).await.map(drop)
-        } else {
-            Ok(())
-        };
-        match connected {
-            Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
-            Err(e) => (StatusCode::SERVICE_UNAVAILABLE, format!("{e}\n")),
+    let health = move |query: RawQuery| {
+        let ends = stop.is_cancelled();
+        async move {
+            if ends {
+                return answer(Err(String::new()));
+            }
+            let connected = if is_full(query) {
+                let service = (reachable(service.0), service.1);
+                TcpStream::connect(service).await.map(drop)
+            } else {
+                Ok(())
+            };
+            answer(connected.map_err(|e| format!("{e}\n")))
         }
     };
     let metrics = move || std::future::ready(([(CONTENT_TYPE, PLAIN)], text()));
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(health));
-    serve(listener, router, stop);
+    serve(listener, router, ended);
     Ok(())
 }
 
@@ -268,10 +286,8 @@ fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
 
 /// Ready as long as the watches of Applications and settings work.
 fn health(records: &Records) -> (StatusCode, String) {
-    match records.problem() {
-        None => (StatusCode::OK, "ok\n".to_owned()),
-        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
-    }
+    let problem = records.problem();
+    answer(problem.map_or(Ok(()), |why| Err(format!("{why}\n"))))
 }
 
 async fn metrics(report: Arc<Report>) -> impl IntoResponse {

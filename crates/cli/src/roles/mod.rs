@@ -22,6 +22,7 @@ mod repo_server;
 pub mod repo_server_role;
 mod repositories;
 pub mod server;
+mod source_limits;
 mod tls;
 mod traces;
 pub mod up;

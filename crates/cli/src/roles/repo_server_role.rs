@@ -5,6 +5,7 @@ use super::{
     git_service::{GitServiceArgs, Service},
     logs::Logs,
     redis::{self, RedisArgs},
+    source_limits,
     tls::TlsVersionArgs,
     traces::TraceArgs,
     wire,
@@ -19,7 +20,6 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tiphys_apimachinery::quantity::Quantity;
 use tiphys_controllers::{metrics::RedisRequests, redis::Store};
 use tiphys_gocompat::duration;
 use tiphys_listen::Limits;
@@ -91,11 +91,11 @@ pub struct RepoServerRoleArgs {
         env = "ARGOCD_REPO_SERVER_STREAMED_MANIFEST_MAX_TAR_SIZE"
     )]
     streamed: String,
-    /// Most bytes that it may unpack to, in memory
+    /// Most bytes that it may unpack to
     #[arg(
         long = "streamed-manifest-max-extracted-size",
         value_name = "QUANTITY",
-        default_value = "256Mi",
+        default_value = "1G",
         env = "ARGOCD_REPO_SERVER_STREAMED_MANIFEST_MAX_EXTRACTED_SIZE"
     )]
     extracted: String,
@@ -191,12 +191,10 @@ fn limits() -> Limits {
     }
 }
 
-/// A size in bytes, as Kubernetes writes quantities.
+/// A size in bytes.
 fn bytes(flag: &str, text: &str) -> anyhow::Result<u64> {
-    let quantity: Quantity = text
-        .parse()
-        .map_err(|e| anyhow::anyhow!("--{flag} {text:?}: {e}"))?;
-    u64::try_from(quantity.value()).with_context(|| format!("--{flag} {text:?} is negative"))
+    let bytes = source_limits::bytes(text);
+    bytes.map_err(|e| anyhow::anyhow!("--{flag} {text:?}: {e}"))
 }
 
 impl RepoServerRoleArgs {

@@ -1,6 +1,6 @@
 //! Connects the parts of the control plane, in the same way for every role.
 
-use super::{catalog::Charts, page};
+use super::{catalog::Charts, page, source_limits::SourceLimitArgs};
 use std::{
     path::PathBuf,
     sync::{Arc, OnceLock},
@@ -69,15 +69,17 @@ impl ControlPlane {
     /// Starts watching the records of a cluster and waits until they are read.
     ///
     /// `options` are the limits on repositories, and whether Applications may use local folders, as
-    /// in `tiphys up`.
+    /// in `tiphys up`; `limits` are flags that the records' keys do not override.
     pub async fn start(
         cluster: Cluster,
         place: RecordsOptions,
         repositories: PathBuf,
         options: RepoOptions,
+        limits: &SourceLimitArgs,
     ) -> anyhow::Result<Self> {
         let records = Records::start(cluster.clone(), place);
         records.wait_ready().await?;
+        let options = limits.with_params(options, &records.settings());
         let charts = Charts::new(cluster.clone());
         let clusters = Clusters::new(cluster, records.clone());
         Ok(Self {

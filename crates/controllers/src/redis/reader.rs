@@ -32,6 +32,8 @@ const REVOKED_CHANNEL: &str = "new-revoked-token";
 /// How often all ended sessions are read again, as by Argo CD.
 const RESYNC: Duration = Duration::from_secs(15);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How often it is logged that Redis still cannot be read.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
 /// Changes that a watcher may be behind before it just reads again.
 const CHANGES: usize = 1024;
 /// Most ended sessions that are kept in memory.
@@ -246,12 +248,17 @@ impl Reader {
     }
 
     async fn follow(self) {
-        let mut failures = 0;
+        let (mut failures, mut told) = (0, None::<Instant>);
         loop {
             let Err(error) = self.listened(&mut failures).await;
             self.0.is_connected.send_replace(false);
-            if failures == 0 {
-                tracing::warn!(%error, "Redis cannot be read; trees are not shown until it can, and sessions that end elsewhere may last");
+            if failures == 0 || told.is_none_or(|at| at.elapsed() >= TOLD_AGAIN) {
+                told = Some(Instant::now());
+                // Argo CD's words, and as often; it is tried more often than they say.
+                tracing::warn!(
+                    effect = "trees are not shown until Redis can be read, and sessions that end elsewhere may last",
+                    "Failed to resync revoked tokens. retrying again in 1 minute: {error}"
+                );
             }
             failures += 1;
             let pause = Duration::from_millis(250).saturating_mul(1 << failures.min(8));

@@ -5,9 +5,19 @@
 
 use std::ops::Range;
 
-/// The index is in another style: only a parser can divide it.
+/// The most places that are remembered, those of a repeated key included, and the most bytes that
+/// their keys have together.
+pub(super) const PLACES: usize = 1_000_000;
+const KEY_BYTES: usize = 64 << 20;
+
+/// Why an index is not divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Undivided;
+pub enum Undivided {
+    /// It is in another style: only a parser can divide it.
+    Style,
+    /// It has too many charts for their places to be remembered.
+    TooMany,
+}
 
 /// One chart of an index: its key, and the bytes of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +39,12 @@ pub struct Divider {
     part: Part,
     /// Where the next line begins.
     at: u64,
+    /// The only key whose place is remembered, and of several the last; `None`: all places are.
+    only: Option<String>,
+    /// The chart that the last lines belong to.
+    open: Option<Place>,
     places: Vec<Place>,
+    key_bytes: usize,
 }
 
 impl Default for Divider {
@@ -37,12 +52,23 @@ impl Default for Divider {
         Self {
             part: Part::Head,
             at: 0,
+            only: None,
+            open: None,
             places: Vec::new(),
+            key_bytes: 0,
         }
     }
 }
 
 impl Divider {
+    /// Looks for the last place of one chart, so that it does not matter how many there are.
+    pub fn only(chart: &str) -> Self {
+        Self {
+            only: Some(chart.to_owned()),
+            ..Self::default()
+        }
+    }
+
     /// `line`: with the end that it has.
     ///
     /// # Errors
@@ -56,41 +82,62 @@ impl Divider {
         };
         // To YAML a lone carriage return ends a line, too.
         if text.contains('\r') {
-            return Err(Undivided);
+            return Err(Undivided::Style);
         }
         let from = self.at;
         self.at += line.len() as u64;
         match self.part {
             Part::Head if text.starts_with("entries:") => {
                 if text.trim_end() != "entries:" {
-                    return Err(Undivided);
+                    return Err(Undivided::Style);
                 }
                 self.part = Part::Entries(None);
                 Ok(())
             }
             Part::Head => Ok(()),
-            Part::Entries(indent) => self.entry(text, indent, from).ok_or(Undivided),
-            Part::Tail => tail(text).ok_or(Undivided),
+            Part::Entries(indent) => self.entry(text, indent, from),
+            Part::Tail => tail(text),
         }
     }
 
     /// # Errors
-    /// There were no entries.
-    pub fn finish(self) -> Result<Vec<Place>, Undivided> {
+    /// There were no entries, or too many.
+    pub fn finish(mut self) -> Result<Vec<Place>, Undivided> {
+        self.close()?;
         match self.part {
-            Part::Head => Err(Undivided),
+            Part::Head => Err(Undivided::Style),
             Part::Entries(_) | Part::Tail => Ok(self.places),
         }
     }
 
-    fn entry(&mut self, text: &str, indent: Option<usize>, from: u64) -> Option<()> {
-        let blanks = text.len() - text.trim_start_matches(' ').len();
-        let content = text.get(blanks..)?.trim_end();
+    /// Remembers the place of the chart whose lines have ended, if it is wanted.
+    fn close(&mut self) -> Result<(), Undivided> {
+        let Some(place) = self.open.take() else {
+            return Ok(());
+        };
+        match &self.only {
+            Some(only) if *only == place.key => self.places = vec![place],
+            Some(_) => {}
+            None => {
+                self.key_bytes = self.key_bytes.saturating_add(place.key.len());
+                if self.places.len() >= PLACES || self.key_bytes > KEY_BYTES {
+                    return Err(Undivided::TooMany);
+                }
+                self.places.push(place);
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, text: &str, indent: Option<usize>, from: u64) -> Result<(), Undivided> {
+        let content = text.trim_start_matches(' ');
+        let blanks = text.len() - content.len();
+        let content = content.trim_end();
         if content.is_empty() || content.starts_with('#') {
-            return Some(());
+            return Ok(());
         }
         if content.starts_with('\t') {
-            return None;
+            return Err(Undivided::Style);
         }
         if blanks == 0 {
             self.part = Part::Tail;
@@ -99,27 +146,31 @@ impl Divider {
         let indent = indent.unwrap_or(blanks);
         self.part = Part::Entries(Some(indent));
         if blanks < indent {
-            return None;
+            return Err(Undivided::Style);
         }
         if blanks == indent && !content.starts_with("- ") && content != "-" {
-            self.places.push(Place {
-                key: name_of(content)?,
+            let key = name_of(content).ok_or(Undivided::Style)?;
+            self.close()?;
+            self.open = Some(Place {
+                key,
                 bytes: from..from,
             });
         }
-        self.places.last_mut()?.bytes.end = self.at;
-        Some(())
+        self.open.as_mut().ok_or(Undivided::Style)?.bytes.end = self.at;
+        Ok(())
     }
 }
 
 /// The last of two keys counts, and only the first was looked at.
-fn tail(text: &str) -> Option<()> {
-    let is_again = name_of(text.trim_end()).is_some_and(|key| key == "entries");
-    (!is_again).then_some(())
+fn tail(text: &str) -> Result<(), Undivided> {
+    match name_of(text.trim_end()) {
+        Some(key) if key == "entries" => Err(Undivided::Style),
+        _ => Ok(()),
+    }
 }
 
 /// The charts of an index and their lines. `None` if the index is not in the block style that Helm
-/// writes, so that it cannot be divided by indentation.
+/// writes, so that it cannot be divided by indentation, or has too many.
 pub fn sections(text: &str) -> Option<Vec<(String, &str)>> {
     let mut divider = Divider::default();
     for line in text.split_inclusive('\n') {
@@ -182,6 +233,38 @@ mod tests {
             });
             assert_eq!(found.as_deref(), wanted, "{index:?}");
         }
+    }
+
+    /// The places in an index with so many keys.
+    fn places(mut divider: Divider, keys: usize) -> Result<Vec<Place>, Undivided> {
+        divider.line("entries:\n")?;
+        for _ in 0..keys {
+            divider.line(" a:\n")?;
+        }
+        divider.line(" b:\n")?;
+        divider.finish()
+    }
+
+    #[test]
+    fn no_more_places_are_remembered_than_are_wanted() {
+        let found = places(Divider::default(), PLACES - 1).map(|found| found.len());
+        assert_eq!(found, Ok(PLACES));
+        let refused = places(Divider::default(), PLACES);
+        assert_eq!(refused, Err(Undivided::TooMany));
+        let end = 9 + 4 * (PLACES as u64 + 1);
+        for (key, bytes) in [("a", end - 4..end), ("b", end..end + 4)] {
+            let key = key.to_owned();
+            let found = places(Divider::only(&key), PLACES + 1);
+            assert_eq!(found, Ok(vec![Place { key, bytes }]));
+        }
+        assert_eq!(places(Divider::only("c"), 3), Ok(Vec::new()));
+
+        let (mut long, name) = (Divider::default(), "x".repeat(KEY_BYTES / 2));
+        long.line("entries:\n").expect("they begin");
+        for line in [format!(" {name}:\n"), format!(" {name}y:\n")] {
+            long.line(&line).expect("a chart");
+        }
+        assert_eq!(long.finish(), Err(Undivided::TooMany));
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub fn index_versions(index: &[u8], chart: &str) -> Result<Option<usize>, String
 }
 
 /// The versions in a chart's lines. The outer `None`: the lines alone cannot be parsed.
-fn of_block(chart: &str, block: &str) -> Option<Option<Entries>> {
+pub(super) fn of_block(chart: &str, block: &str) -> Option<Option<Entries>> {
     match yaml::parse_document(needed_lines(block), &limits(), Duplicates::LastWins) {
         Ok(Value::Object(map)) => Some(map.get(chart).map(|entries| checked(chart, entries))),
         _ => None,

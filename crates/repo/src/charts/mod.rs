@@ -6,6 +6,7 @@
 
 mod divide;
 mod index;
+mod on_disk;
 mod remote;
 mod spool;
 
@@ -17,7 +18,7 @@ pub use spool::{Seekable, Spooled};
 pub use index::{index_versions, read_index};
 
 use crate::{
-    RepoAccess, RepoError, Since,
+    RepoAccess, RepoError, Since, SourceLimits,
     busy::Busy,
     git::Commit,
     git::UnpackedFile,
@@ -25,18 +26,21 @@ use crate::{
     ground::hex,
     http::{Downloads, Question, Validators},
     oci::{self, Oci},
+    spool::Spool,
     unpacked::{Epoch, Unpacked, UnpackedKey},
     url::refuse,
     versions,
 };
 use index::Entries;
+use on_disk::OnDisk;
 use sha2::{Digest as _, Sha256};
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
+use tempfile::NamedTempFile;
 use tiphys_api::{
     access::shown_url,
     repo_url::{Form, RepoUrl},
@@ -46,8 +50,10 @@ use tiphys_render::helm::{Limits, chart::archive_files};
 
 /// How long an index serves without a question to its server.
 const INDEX_TTL: Duration = Duration::from_secs(180);
-/// The largest index.
+/// The largest index that a catalogue reads.
 const INDEX_BYTES: u64 = 128 << 20;
+/// How the names of indexes begin that are not complete yet.
+const INCOMPLETE: &str = ".tmp";
 /// The largest archive, packed.
 const ARCHIVE_BYTES: u64 = 64 << 20;
 /// Charts whose commit is remembered.
@@ -103,6 +109,10 @@ pub(crate) struct Charts {
     oci: Arc<Oci>,
     unpacked: Arc<Unpacked>,
     folder: PathBuf,
+    /// The largest index.
+    index_bytes: u64,
+    /// Of an archive that is unpacked.
+    limits: Limits,
     indexes: Mutex<HashMap<Key, Arc<Index>>>,
     /// The versions of a chart, as of an index that was asked for at that time.
     entries: moka::sync::Cache<(Key, String), (Instant, Arc<Entries>)>,
@@ -111,18 +121,22 @@ pub(crate) struct Charts {
 }
 
 impl Charts {
-    /// `folder` is for indexes; it is created when it is needed.
+    /// `folder` is for indexes of this process alone; it is created when it is needed.
     pub fn new(
         downloads: Arc<Downloads>,
         oci: Arc<Oci>,
         unpacked: Arc<Unpacked>,
         folder: PathBuf,
+        limits: &SourceLimits,
     ) -> Self {
+        remove_incomplete(&folder);
         Self {
             downloads,
             oci,
             unpacked,
             folder,
+            index_bytes: limits.index_bytes,
+            limits: limits.of_charts(),
             indexes: Mutex::default(),
             entries: moka::sync::Cache::new(ENTRIES),
             ready: moka::sync::Cache::builder()
@@ -178,6 +192,7 @@ impl Charts {
             version.as_bytes(),
         ];
         let by_name = UnpackedKey::new(&named);
+        let epoch = self.unpacked.epoch();
         let found = match self.entries(chart, since).await {
             Ok(entries) => self.download(chart, &entries, version, &by_name).await,
             // What was downloaded before outlives an outage of its repository.
@@ -190,7 +205,7 @@ impl Charts {
             },
             Err(e) => Err(e),
         }?;
-        let ready = (self.unpacked.epoch(), found.clone());
+        let ready = (epoch, found.clone());
         self.ready.insert(ready_key(chart, version), ready);
         Ok(found)
     }
@@ -216,8 +231,8 @@ impl Charts {
         let path = index.path.clone();
         let broken = broken_index(access);
         blocking(move || {
-            let text = std::fs::read(&path).map_err(|e| broken(&e.to_string()))?;
-            index::charts(&text).map_err(|e| broken(&e))
+            let charts = OnDisk::open(&path).and_then(|index| index.charts());
+            charts.map_err(|e| broken(&e))
         })
         .await
     }
@@ -289,8 +304,9 @@ impl Charts {
             );
         }
         let (unpacked, shown, by_name) = (Arc::clone(&self.unpacked), shown_url(&url), *by_name);
+        let limits = self.limits;
         blocking(move || {
-            let files = archive_files(&archive, &Limits::default());
+            let files = archive_files(&archive, &limits);
             let files = files.map_err(|e| RepoError::Corrupt {
                 url: shown,
                 reason: e.to_string(),
@@ -313,8 +329,8 @@ impl Charts {
         let (path, name) = (index.path.clone(), chart.name.to_owned());
         let (broken, url) = (broken_index(chart.access), chart.access.url.clone());
         let entries = blocking(move || {
-            let text = std::fs::read(&path).map_err(|e| broken(&e.to_string()))?;
-            let entries = index::entries(&text, &name).map_err(|e| broken(&e))?;
+            let entries = OnDisk::open(&path).and_then(|index| index.entries(&name));
+            let entries = entries.map_err(|e| broken(&e))?;
             entries.ok_or_else(|| RepoError::NoVersion {
                 reason: format!("chart '{name}' not found in index of {}", shown_url(&url)),
             })
@@ -327,6 +343,19 @@ impl Charts {
         self.entries
             .insert(key, (index.asked, Arc::clone(&entries)));
         Ok(entries)
+    }
+
+    /// What the next index is written to.
+    async fn begin_index(&self) -> Result<Spool<NamedTempFile>, RepoError> {
+        let folder = self.folder.clone();
+        let file = blocking(move || {
+            std::fs::create_dir_all(&folder).map_err(|e| not_kept(&e))?;
+            let file = tempfile::Builder::new()
+                .prefix(INCOMPLETE)
+                .tempfile_in(&folder);
+            file.map_err(|e| not_kept(&e))
+        });
+        Ok(Spool::new(file.await?))
     }
 
     /// The index, at most [`INDEX_TTL`] old or asked for since a time. One download at a time for
@@ -353,26 +382,22 @@ impl Charts {
         let question = Question {
             url: &url,
             with_credentials: true,
-            limit: INDEX_BYTES,
+            limit: self.index_bytes,
             known: known.as_ref().map(|known| &known.version),
         };
-        let answer = self.downloads.get(access, &question).await?;
+        let mut spool = self.begin_index().await?;
+        let answer = self.downloads.get_into(access, &question, &mut spool);
+        let answer = answer.await?;
         let index = match (answer, known) {
-            (Some(document), _) => {
+            (Some(about), _) => {
+                let (file, _) = spool.finish().await?;
                 let path = self.folder.join(hex(&key));
-                let (to, folder) = (path.clone(), self.folder.clone());
                 blocking(move || {
-                    let failed = |e: std::io::Error| {
-                        RepoError::Internal(format!("cannot keep the index of a repository: {e}"))
-                    };
-                    std::fs::create_dir_all(&folder).map_err(failed)?;
-                    let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(failed)?;
-                    std::io::Write::write_all(&mut file, &document.content).map_err(failed)?;
-                    file.persist(&to).map_err(|e| failed(e.error))?;
+                    file.persist(&path).map_err(|e| not_kept(&e.error))?;
                     Ok(Index {
                         asked,
-                        version: document.about.version,
-                        path: to,
+                        version: about.version,
+                        path,
                     })
                 })
                 .await?
@@ -391,6 +416,22 @@ impl Charts {
         indexes.insert(key, Arc::clone(&index));
         Ok(index)
     }
+}
+
+/// Removes what a process left that was killed while it received an index.
+fn remove_incomplete(folder: &Path) {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for file in files {
+        let name = file.file_name();
+        if name.to_string_lossy().starts_with(INCOMPLETE) {
+            // A file that cannot be removed only wastes space.
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
+}
+
+fn not_kept(e: &std::io::Error) -> RepoError {
+    RepoError::Internal(format!("cannot keep the index of a repository: {e}"))
 }
 
 fn ready_key(chart: ChartName<'_>, version: &str) -> (Key, String, String) {
@@ -470,6 +511,22 @@ fn is_same_origin(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn incomplete_indexes_do_not_stay() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = dir.path().join("indexes");
+        remove_incomplete(&folder);
+        assert!(!folder.exists(), "nothing is created");
+        std::fs::create_dir(&folder).expect("a folder");
+        for name in [".tmpAb12", "0a1b"] {
+            std::fs::write(folder.join(name), "x").expect("a file");
+        }
+        remove_incomplete(&folder);
+        let left = std::fs::read_dir(&folder).expect("it is there");
+        let left: Vec<_> = left.flatten().map(|file| file.file_name()).collect();
+        assert_eq!(left, ["0a1b"]);
+    }
 
     #[test]
     fn addresses_of_archives() {

@@ -6,7 +6,7 @@
 
 use super::{
     ARCHIVE_BYTES, INDEX_BYTES, Origin, archive_url, index_url,
-    spool::{Spool, Spooled},
+    spool::{self, Spooled},
 };
 use crate::{
     ContactWatch, RepoAccess, RepoError, Secret,
@@ -98,11 +98,11 @@ impl ChartRemote {
             limit: INDEX_BYTES,
             known: validators.as_ref(),
         };
-        let mut spool = Spool::new().await?;
+        let mut spool = spool::begun().await?;
         let found = self.downloads.get_into(&self.access, &question, &mut spool);
         match found.await? {
             None => Ok(None),
-            Some(about) => Ok(Some(spool.finish(version(&about)).await?)),
+            Some(about) => Ok(Some(spool::finished(spool, version(&about)).await?)),
         }
     }
 

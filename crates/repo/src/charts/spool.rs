@@ -1,18 +1,13 @@
-//! A large document on disk, so that nobody has it in memory as a whole.
+//! A large index on disk, for whoever reads it in any order.
 //!
 //! Main type: [`Spooled`].
 
 use super::remote::Known;
-use crate::{
-    RepoError,
-    ground::{blocking, hex},
-    http::Sink,
+use crate::{RepoError, ground::blocking, spool};
+use std::{
+    fs::File,
+    io::{self, Cursor, Read, Seek, Write},
 };
-use sha2::{Digest as _, Sha256};
-use std::io::{Cursor, Read, Seek, Write};
-
-/// Bytes that are written at once.
-const WRITTEN: usize = 256 << 10;
 
 /// What is read in any order.
 pub trait Seekable: Read + Seek + Send {}
@@ -28,83 +23,60 @@ pub struct Spooled {
     pub version: Known,
 }
 
-trait Kept: Seekable + Write {}
+/// A file or memory. Not a `Box<dyn …>`: rustc does not prove of a future with its lifetime that it is
+/// Send.
+pub(super) enum Kept {
+    File(File),
+    Memory(Cursor<Vec<u8>>),
+}
 
-impl<T: Seekable + Write> Kept for T {}
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.write(bytes),
+            Self::Memory(memory) => memory.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.flush(),
+            Self::Memory(memory) => memory.flush(),
+        }
+    }
+}
 
 /// Receives a document.
-pub(super) struct Spool {
-    /// `None` once writing failed.
-    file: Option<(Box<dyn Kept>, Sha256)>,
-    waiting: Vec<u8>,
-}
+pub(super) type Spool = spool::Spool<Kept>;
 
-impl Spool {
-    /// Memory is used where there is no temporary folder.
-    pub async fn new() -> Result<Self, RepoError> {
-        let file = blocking(|| {
-            Ok(match tempfile::tempfile() {
-                Ok(file) => Box::new(file) as Box<dyn Kept>,
-                Err(e) => {
-                    tracing::debug!(error = %e, "a document is kept in memory");
-                    Box::new(Cursor::new(Vec::new()))
-                }
-            })
-        });
-        Ok(Self {
-            file: Some((file.await?, Sha256::new())),
-            waiting: Vec::with_capacity(WRITTEN),
-        })
-    }
-
-    async fn write(&mut self) -> Result<(), RepoError> {
-        let (mut file, mut hash) = self.file.take().ok_or_else(broken)?;
-        let mut waiting = std::mem::take(&mut self.waiting);
-        let written = blocking(move || {
-            hash.update(&waiting);
-            file.write_all(&waiting).map_err(failed)?;
-            waiting.clear();
-            Ok(((file, hash), waiting))
-        });
-        let (file, waiting) = written.await?;
-        (self.file, self.waiting) = (Some(file), waiting);
-        Ok(())
-    }
-
-    pub async fn finish(mut self, version: Known) -> Result<Spooled, RepoError> {
-        self.write().await?;
-        let (mut file, hash) = self.file.ok_or_else(broken)?;
-        blocking(move || {
-            file.rewind().map_err(failed)?;
-            Ok(Spooled {
-                content: file,
-                sha256: hex(&hash.finalize()),
-                version,
-            })
-        })
-        .await
-    }
-}
-
-impl Sink for Spool {
-    async fn receive(&mut self, mut part: &[u8]) -> Result<(), RepoError> {
-        while !part.is_empty() {
-            let room = WRITTEN.saturating_sub(self.waiting.len()).max(1);
-            let (now, later) = part.split_at(room.min(part.len()));
-            self.waiting.extend_from_slice(now);
-            part = later;
-            if self.waiting.len() >= WRITTEN {
-                self.write().await?;
+/// Memory is used where there is no temporary folder.
+pub(super) async fn begun() -> Result<Spool, RepoError> {
+    let file = blocking(|| {
+        Ok(match tempfile::tempfile() {
+            Ok(file) => Kept::File(file),
+            Err(e) => {
+                tracing::debug!(error = %e, "a document is kept in memory");
+                Kept::Memory(Cursor::default())
             }
-        }
-        Ok(())
-    }
+        })
+    });
+    Ok(Spool::new(file.await?))
 }
 
-fn failed(e: std::io::Error) -> RepoError {
-    RepoError::Internal(format!("a document cannot be kept on disk: {e}"))
-}
-
-fn broken() -> RepoError {
-    RepoError::Internal("a document was not kept".to_owned())
+/// What was received.
+pub(super) async fn finished(spool: Spool, version: Known) -> Result<Spooled, RepoError> {
+    let (kept, sha256) = spool.finish().await?;
+    blocking(move || {
+        let mut content: Box<dyn Seekable> = match kept {
+            Kept::File(file) => Box::new(file),
+            Kept::Memory(memory) => Box::new(memory),
+        };
+        content.rewind().map_err(|e| spool::failed(&e))?;
+        Ok(Spooled {
+            content,
+            sha256,
+            version,
+        })
+    })
+    .await
 }

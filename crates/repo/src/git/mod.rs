@@ -33,7 +33,7 @@ pub(crate) use signed::{NoAnswer, Question, Tag};
 pub use signed::{Signature, Signatures};
 pub(crate) use tree::{Found, GitFiles};
 pub(crate) use walk::{Item, Visitor, walk};
-pub(crate) use write::{Author, UnpackedFile, commit_files, init_bare};
+pub(crate) use write::{Added, Adding, Author, UnpackedFile, commit_files, fits, init_bare};
 
 use crate::{RepoError, lfs::Objects};
 use gix::bstr::ByteSlice;

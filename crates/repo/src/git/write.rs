@@ -1,40 +1,29 @@
-//! Creates small local repositories and commits, for `tiphys up` and for tests.
+//! Creates small local repositories and commits, for `tiphys up` and for tests, and stores downloads
+//! as commits.
 
 use super::{CommitId, GitLimits, Store, error::text};
 use crate::RepoError;
 use gix::{
     ObjectId,
-    objs::tree::EntryKind,
+    objs::{Kind, Write as _, tree::EntryKind},
     refs::{
         Target,
         transaction::{Change, LogChange, PreviousValue, RefEdit},
     },
+    validate::path::component::{Mode, Options},
 };
-use std::path::Path;
+use std::{io::Read, path::Path};
 
-/// A file of a download, or a link to another one.
+/// A file of a download.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnpackedFile<'a> {
     pub path: &'a str,
     pub content: &'a [u8],
-    /// The content is where it leads.
-    pub is_link: bool,
 }
 
 impl<'a> UnpackedFile<'a> {
     pub fn new(path: &'a str, content: &'a [u8]) -> Self {
-        Self {
-            path,
-            content,
-            is_link: false,
-        }
-    }
-
-    pub fn link(path: &'a str, target: &'a str) -> Self {
-        Self {
-            is_link: true,
-            ..Self::new(path, target.as_bytes())
-        }
+        Self { path, content }
     }
 }
 
@@ -222,43 +211,118 @@ impl Store {
     }
 
     /// Stores files as a commit without a parent, under these names. Returns it, and how many bytes
-    /// the files have.
+    /// were stored, also where that failed.
     pub fn put<'a>(
         &self,
         names: &[String],
         files: impl IntoIterator<Item = UnpackedFile<'a>>,
-    ) -> Result<(CommitId, u64), RepoError> {
-        let repo = self.local();
-        let mut editor = repo
-            .edit_tree(ObjectId::empty_tree(repo.object_hash()))
-            .map_err(|e| failed("editing the tree", &e))?;
-        let mut bytes = 0;
+    ) -> (Result<CommitId, RepoError>, u64) {
+        let mut adding = self.adding();
+        let mut added = Vec::new();
         for file in files {
-            let blob = repo
-                .write_blob(file.content)
-                .map_err(|e| failed("writing a file", &e))?
-                .detach();
-            bytes += file.content.len() as u64;
-            let kind = if file.is_link {
-                EntryKind::Link
-            } else {
-                EntryKind::Blob
-            };
+            match adding.blob(EntryKind::Blob, file.content) {
+                Ok(blob) => added.push((file.path, blob)),
+                Err(e) => return (Err(e), adding.bytes()),
+            }
+        }
+        (adding.finish(names, added), adding.bytes())
+    }
+
+    /// Begins to store files one after the other.
+    pub fn adding(&self) -> Adding {
+        Adding {
+            repo: self.local(),
+            bytes: 0,
+        }
+    }
+}
+
+/// Whether the parts of a path may be names in a tree. Git refuses those that some file system takes
+/// for its own folder, such as `git~1`, and links in place of `.gitmodules`.
+pub(crate) fn fits(path: &str, is_link: bool) -> bool {
+    let options = Options {
+        protect_windows: cfg!(windows),
+        ..Options::default()
+    };
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
+        let is_last = parts.peek().is_none();
+        let mode = (is_link && is_last).then_some(Mode::Symlink);
+        if gix::validate::path::component(part.into(), mode, options).is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+/// A file or a link that was stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Added {
+    kind: EntryKind,
+    id: ObjectId,
+}
+
+/// Files that are being stored. Until they are named, nobody finds them.
+pub(crate) struct Adding {
+    repo: gix::Repository,
+    bytes: u64,
+}
+
+impl Adding {
+    fn blob(&mut self, kind: EntryKind, content: &[u8]) -> Result<Added, RepoError> {
+        let blob = self.repo.write_blob(content);
+        let id = blob.map_err(|e| failed("writing a file", &e))?.detach();
+        self.bytes = self.bytes.saturating_add(content.len() as u64);
+        Ok(Added { kind, id })
+    }
+
+    /// Those of all files so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A file of so many bytes, which need not fit into memory.
+    pub fn file(&mut self, content: &mut dyn Read, size: u64) -> Result<Added, RepoError> {
+        let written = self.repo.objects.write_stream(Kind::Blob, size, content);
+        let id = written.map_err(|e| failed("writing a file", &e))?;
+        self.bytes = self.bytes.saturating_add(size);
+        let kind = EntryKind::Blob;
+        Ok(Added { kind, id })
+    }
+
+    /// A link to another file.
+    pub fn link(&mut self, target: &str) -> Result<Added, RepoError> {
+        self.blob(EntryKind::Link, target.as_bytes())
+    }
+
+    /// The files as a commit without a parent, under these names.
+    pub fn finish<'a>(
+        &self,
+        names: &[String],
+        files: impl IntoIterator<Item = (&'a str, Added)>,
+    ) -> Result<CommitId, RepoError> {
+        let mut editor = self
+            .repo
+            .edit_tree(ObjectId::empty_tree(self.repo.object_hash()))
+            .map_err(|e| failed("editing the tree", &e))?;
+        for (path, added) in files {
             editor
-                .upsert(file.path, kind, blob)
-                .map_err(|e| failed(&format!("adding {}", file.path), &e))?;
+                .upsert(path, added.kind, added.id)
+                .map_err(|e| failed(&format!("adding {path}"), &e))?;
         }
         let tree = editor
             .write()
             .map_err(|e| failed("writing the tree", &e))?
             .detach();
         // The same files have the same commit.
-        let commit = write_commit(&repo, tree, None, "Unpack a download", &Author::own(0))?;
+        let own = Author::own(0);
+        let commit = write_commit(&self.repo, tree, None, "Unpack a download", &own)?;
         for name in names {
             let name = format!("{NAMESPACE}{name}");
-            repo.reference(name, commit, PreviousValue::Any, "unpacked")
+            self.repo
+                .reference(name, commit, PreviousValue::Any, "unpacked")
                 .map_err(|e| failed("naming a download", &e))?;
         }
-        Ok((CommitId { commit, tree }, bytes))
+        Ok(CommitId { commit, tree })
     }
 }

@@ -1,9 +1,14 @@
 //! The files of a layer: a tar archive of which nothing leaves its root.
 //!
-//! Main function: [`files`]. It must not know registries.
+//! Main function: [`files`]. What is made of their content is up to the caller, who gets it as a
+//! stream. It must not know registries.
 
+use crate::git::fits;
 use flate2::bufread::MultiGzDecoder;
-use std::{collections::BTreeMap, io::Read};
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, Read},
+};
 use tiphys_render::tar::{Allowance, Kind, Tar, TarFault};
 
 /// What a layer may unpack to.
@@ -16,26 +21,27 @@ pub(crate) struct LayerLimits {
     pub rooted: bool,
 }
 
-impl Default for LayerLimits {
-    fn default() -> Self {
+impl LayerLimits {
+    /// The limits of an artifact that may unpack to so many bytes.
+    pub fn of_artifact(bytes: u64) -> Self {
         Self {
-            bytes: 256 << 20,
+            bytes,
             entries: 50_000,
             rooted: true,
         }
     }
 }
 
-/// A file, or a link to another one.
+/// A file, as it was kept, or a link to another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LayerFile {
-    File(Vec<u8>),
+pub(crate) enum LayerFile<T> {
+    File(T),
     /// Relative to the folder that the link is in.
     Link(String),
 }
 
 /// Files by their paths.
-pub(crate) type LayerFiles = BTreeMap<String, LayerFile>;
+pub(crate) type LayerFiles<T> = BTreeMap<String, LayerFile<T>>;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LayerError {
@@ -51,6 +57,9 @@ pub(crate) enum LayerError {
     Bytes(u64),
     #[error("it has more than {0} files")]
     Entries(usize),
+    /// Not the archive's fault.
+    #[error("{0}")]
+    NotKept(String),
 }
 
 struct Left {
@@ -76,17 +85,17 @@ impl Allowance for Left {
 }
 
 /// The files of a layer. `is_packed`: it is compressed with gzip; `is_chart`: the files are in one
-/// folder, which is left out of their paths.
-pub(crate) fn files(
-    layer: &[u8],
-    is_packed: bool,
-    is_chart: bool,
+/// folder, which is left out of their paths. `keep` gets the content of each, and its size.
+pub(crate) fn files<T>(
+    layer: impl BufRead,
+    (is_packed, is_chart): (bool, bool),
     limits: LayerLimits,
-) -> Result<LayerFiles, LayerError> {
+    keep: impl FnMut(&mut dyn Read, u64) -> Result<T, String>,
+) -> Result<LayerFiles<T>, LayerError> {
     let files = if is_packed {
-        unpacked(MultiGzDecoder::new(layer), limits)
+        unpacked(MultiGzDecoder::new(layer), limits, keep)
     } else {
-        unpacked(layer, limits)
+        unpacked(layer, limits, keep)
     }?;
     if is_chart {
         without_top(files)
@@ -95,7 +104,11 @@ pub(crate) fn files(
     }
 }
 
-pub(crate) fn unpacked(input: impl Read, limits: LayerLimits) -> Result<LayerFiles, LayerError> {
+pub(crate) fn unpacked<T>(
+    input: impl Read,
+    limits: LayerLimits,
+    mut keep: impl FnMut(&mut dyn Read, u64) -> Result<T, String>,
+) -> Result<LayerFiles<T>, LayerError> {
     let is_refused = |path: &str| !limits.rooted && path.starts_with('/');
     let (bytes, entries) = (limits.bytes, limits.entries);
     let left = Left {
@@ -109,8 +122,29 @@ pub(crate) fn unpacked(input: impl Read, limits: LayerLimits) -> Result<LayerFil
         let illegal = || LayerError::Path(entry.name.clone());
         let path = inside(&entry.name).filter(|_| !is_refused(&entry.name));
         let path = path.ok_or_else(illegal)?;
+        // Git has no such folder in its trees, and nothing is rendered from it.
+        let is_git = path
+            .split('/')
+            .any(|part| part.eq_ignore_ascii_case(".git"));
+        let is_link = match entry.kind {
+            Kind::File => Some(false),
+            Kind::Symlink(_) => Some(true),
+            _ => None,
+        };
+        // Other names that Git has not are refused before anything is kept under them.
+        if let Some(is_link) = is_link
+            && !path.is_empty()
+            && !is_git
+            && !fits(&path, is_link)
+        {
+            return Err(illegal());
+        }
+        let size = entry.size;
         let file = match entry.kind {
-            Kind::File if !path.is_empty() => LayerFile::File(tar.data(entry.size)?),
+            Kind::File if !path.is_empty() && !is_git => {
+                let kept = tar.stream(size, |content| keep(content, size))?;
+                LayerFile::File(kept.map_err(LayerError::NotKept)?)
+            }
             Kind::Symlink(target) if !path.is_empty() => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 let leads = inside(&format!("{folder}/{target}"));
@@ -120,15 +154,11 @@ pub(crate) fn unpacked(input: impl Read, limits: LayerLimits) -> Result<LayerFil
                 LayerFile::Link(target.trim_start_matches('/').to_owned())
             }
             _ => {
-                tar.skip(entry.size)?;
+                tar.skip(size)?;
                 continue;
             }
         };
-        // Git has no such folder in its trees, and nothing is rendered from it.
-        if !path
-            .split('/')
-            .any(|part| part.eq_ignore_ascii_case(".git"))
-        {
+        if !is_git {
             files.insert(path, file);
         }
     }
@@ -165,16 +195,16 @@ fn inside(path: &str) -> Option<String> {
         .then(|| parts.join("/"))
 }
 
-fn without_top(files: LayerFiles) -> Result<LayerFiles, LayerError> {
+fn without_top<T>(files: LayerFiles<T>) -> Result<LayerFiles<T>, LayerError> {
     let top = |path: &str| path.split('/').next().unwrap_or_default().to_owned();
     let mut tops: Vec<String> = files.keys().map(|path| top(path)).collect();
     tops.dedup();
-    let strip = |(path, file): (String, LayerFile)| {
+    let strip = |(path, file): (String, LayerFile<T>)| {
         let (_, rest) = path.split_once('/')?;
         Some((rest.to_owned(), file))
     };
     let number = tops.len();
-    let stripped: Option<LayerFiles> = files.into_iter().map(strip).collect();
+    let stripped: Option<LayerFiles<T>> = files.into_iter().map(strip).collect();
     stripped
         .filter(|_| number == 1)
         .ok_or(LayerError::NotOneFolder(number))
@@ -185,12 +215,28 @@ mod tests {
     use super::*;
     use tiphys_testkit::archive::{TarEntry, gzip, tar};
 
-    fn read(entries: &[TarEntry<'_>]) -> Result<Vec<(String, String)>, String> {
-        shown(files(&tar(entries), false, false, LayerLimits::default()))
+    const LIMITS: LayerLimits = LayerLimits {
+        bytes: 1 << 20,
+        entries: 10,
+        rooted: true,
+    };
+
+    fn in_memory(content: &mut dyn Read, size: u64) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        let read = content.read_to_end(&mut bytes);
+        assert_eq!(read.map_err(|e| e.to_string())? as u64, size);
+        Ok(bytes)
     }
 
-    fn shown(files: Result<LayerFiles, LayerError>) -> Result<Vec<(String, String)>, String> {
-        let text = |(path, file)| match file {
+    fn read(entries: &[TarEntry<'_>]) -> Result<Vec<(String, String)>, String> {
+        let archive = tar(entries);
+        shown(files(archive.as_slice(), (false, false), LIMITS, in_memory))
+    }
+
+    fn shown(
+        files: Result<LayerFiles<Vec<u8>>, LayerError>,
+    ) -> Result<Vec<(String, String)>, String> {
+        let text = |(path, file): (String, LayerFile<Vec<u8>>)| match file {
             LayerFile::File(content) => (path, String::from_utf8_lossy(&content).into_owned()),
             LayerFile::Link(target) => (path, format!("-> {target}")),
         };
@@ -256,6 +302,25 @@ mod tests {
         ] {
             assert_eq!(read(&[entry]), Err(error.to_owned()));
         }
+        // Names that Git would refuse at the end.
+        for entry in [
+            TarEntry::file("a/git~1/x", ""),
+            TarEntry::file(".git./x", ""),
+            TarEntry::file(".Git ", ""),
+            TarEntry::file(".g\u{200c}it/x", ""),
+            TarEntry::symlink("a/GIT~1", "x"),
+            TarEntry::symlink(".gitmodules", "x"),
+            TarEntry::symlink("a/gitmod~1", "x"),
+        ] {
+            let error = read(&[entry]).expect_err("it is refused");
+            assert!(
+                error.starts_with("illegal filepath in archive: "),
+                "{error}"
+            );
+        }
+        let usual = [".gitmodules", "aux", "b:c", "d.", "git~10"];
+        let found = read(&usual.map(|name| TarEntry::file(name, "")));
+        assert_eq!(found, of(&usual.map(|name| (name, ""))));
         let through = [
             TarEntry::symlink("l", "a"),
             TarEntry::file("l/x", "through the link"),
@@ -267,12 +332,8 @@ mod tests {
     #[test]
     fn a_chart_is_in_one_folder() {
         let chart = |entries: &[TarEntry<'_>]| {
-            shown(files(
-                &gzip(&tar(entries)),
-                true,
-                true,
-                LayerLimits::default(),
-            ))
+            let archive = gzip(&tar(entries));
+            shown(files(archive.as_slice(), (true, true), LIMITS, in_memory))
         };
         let one = [
             TarEntry::file("demo/Chart.yaml", "c"),
@@ -293,20 +354,19 @@ mod tests {
 
     #[test]
     fn a_bomb_is_not_unpacked() {
-        let limits = LayerLimits {
-            bytes: 1 << 20,
-            entries: 10,
-            rooted: true,
+        let failed = |archive: &[u8], is_packed: bool| {
+            let found = files(archive, (is_packed, false), LIMITS, in_memory);
+            found.expect_err("it is refused")
         };
         let large = "0".repeat(2 << 20);
         let bomb = gzip(&tar(&[TarEntry::file("x", &large)]));
-        let error = files(&bomb, true, false, limits).expect_err("too many bytes");
+        let error = failed(&bomb, true);
         assert_eq!(error.to_string(), "it unpacks to more than 1048576 bytes");
         let many: Vec<_> = (0..11).map(|_| TarEntry::file("x", "")).collect();
-        let error = files(&tar(&many), false, false, limits).expect_err("too many files");
+        let error = failed(&tar(&many), false);
         assert_eq!(error.to_string(), "it has more than 10 files");
         for broken in [&bomb[..20], b"no gzip".as_slice()] {
-            let error = files(broken, true, false, limits).expect_err("it is broken");
+            let error = failed(broken, true);
             assert!(
                 error
                     .to_string()
@@ -314,5 +374,32 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_not_kept_and_what_is_cut_off_are_told_apart() {
+        let archive = tar(&[TarEntry::file("a", "one"), TarEntry::file("b", "two")]);
+        let full = |_: &mut dyn Read, _: u64| Err::<(), _>("the disk is full".to_owned());
+        let error = files(archive.as_slice(), (false, false), LIMITS, full);
+        assert_eq!(
+            error.expect_err("nothing is kept"),
+            LayerError::NotKept("the disk is full".to_owned())
+        );
+        // Whatever is made of what could be read, it is not all of it.
+        let glad = |content: &mut dyn Read, _: u64| {
+            let _ = std::io::copy(content, &mut std::io::sink());
+            Ok(())
+        };
+        let cut = tar(&[TarEntry::claiming("a", 1 << 19)]);
+        let error = files(cut.as_slice(), (false, false), LIMITS, glad);
+        assert_eq!(
+            error.expect_err("it is cut off"),
+            LayerError::Tar(TarFault::Truncated)
+        );
+        // What nobody reads is skipped.
+        let lazy = |_: &mut dyn Read, size: u64| Ok(size);
+        let found = files(archive.as_slice(), (false, false), LIMITS, lazy);
+        let sizes: Vec<_> = found.expect("files").into_values().collect();
+        assert_eq!(sizes, [LayerFile::File(3), LayerFile::File(3)]);
     }
 }

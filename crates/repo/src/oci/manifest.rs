@@ -11,8 +11,8 @@ const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 const HELM_LAYER: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 /// What Helm 3 wrote before version 3.7.
 const OLD_HELM_LAYER: &str = "application/tar+gzip";
-const TAR_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
-const TAR_GZIP_LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+/// What the types of layers with content end with: those that are archives.
+const ARCHIVES: [&str; 3] = ["tar+gzip", "tar.gzip", "tar"];
 
 /// A document of a registry by its digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -64,7 +64,8 @@ impl Manifest {
     }
 
     /// The one layer that an OCI source is read from; others, such as attestations, are ignored.
-    pub fn content(&self) -> Result<Content<'_>, String> {
+    /// `allowed`: the types that it may have.
+    pub fn content(&self, allowed: &[String]) -> Result<Content<'_>, String> {
         let layers = self.layers();
         if layers.len() > MAX_LAYERS {
             return Err(format!(
@@ -75,15 +76,12 @@ impl Manifest {
         let is_chart = self.config_type() == HELM_CONFIG;
         let counts = |layer: &&Descriptor| match is_chart {
             true => layer.media_type == HELM_LAYER,
-            false => ["tar+gzip", "tar.gzip", "tar"]
-                .iter()
-                .any(|end| layer.media_type.ends_with(end)),
+            false => ARCHIVES.iter().any(|end| layer.media_type.ends_with(end)),
         };
         let content: Vec<&Descriptor> = layers.iter().filter(counts).collect();
-        let allowed = [TAR_LAYER, TAR_GZIP_LAYER, HELM_LAYER];
         let other = content
             .iter()
-            .find(|layer| !allowed.contains(&layer.media_type.as_str()));
+            .find(|layer| !allowed.contains(&layer.media_type));
         if let Some(other) = other {
             return Err(format!(
                 "oci layer media type {} is not in the list of allowed media types",
@@ -93,7 +91,7 @@ impl Manifest {
         match content.as_slice() {
             [layer] => Ok(Content {
                 layer,
-                is_packed: layer.media_type != TAR_LAYER,
+                is_packed: layer.media_type.ends_with("gzip"),
                 is_chart: layer.media_type == HELM_LAYER,
             }),
             _ => Err(format!(
@@ -135,7 +133,16 @@ impl Manifest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SourceLimits;
     use serde_json::json;
+
+    const TAR_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
+    const TAR_GZIP_LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+    const FLUX_LAYER: &str = "application/vnd.cncf.flux.content.v1.tar+gzip";
+
+    fn usual() -> Vec<String> {
+        SourceLimits::default().layer_types
+    }
 
     fn manifest(config: &str, layers: &[&str]) -> Manifest {
         let layers: Vec<_> = layers
@@ -196,13 +203,41 @@ mod tests {
             ),
         ] {
             let manifest = manifest(config, &layers);
-            let content = manifest.content();
+            let content = manifest.content(&usual());
             let content = content
                 .as_ref()
                 .map(|c| (c.is_packed, c.is_chart))
                 .map_err(String::as_str);
             assert_eq!(content, found, "{config} {layers:?}");
         }
+    }
+
+    #[test]
+    fn the_types_of_layers_are_those_that_are_allowed() {
+        let flux = "application/vnd.cncf.flux.config.v1+json";
+        let image = "application/vnd.docker.image.rootfs.diff.tar.gzip";
+        let of = |config: &str, layer: &str, allowed: &[&str]| {
+            let allowed: Vec<String> = allowed.iter().map(|kind| (*kind).to_owned()).collect();
+            let manifest = manifest(config, &[layer]);
+            let content = manifest.content(&allowed);
+            content.map(|content| (content.is_packed, content.is_chart))
+        };
+        let refused =
+            |kind| format!("oci layer media type {kind} is not in the list of allowed media types");
+        assert_eq!(of(flux, FLUX_LAYER, &[FLUX_LAYER]), Ok((true, false)));
+        assert_eq!(of(flux, image, &[image]), Ok((true, false)));
+        let own = "application/vnd.example.manifests.tar";
+        assert_eq!(of(flux, own, &[own]), Ok((false, false)));
+        assert_eq!(of(flux, FLUX_LAYER, &[]), Err(refused(FLUX_LAYER)));
+        // The list says what there may be, so it can leave out what is usual.
+        for (config, usual) in [(flux, TAR_LAYER), (HELM_CONFIG, HELM_LAYER)] {
+            let found = of(config, usual, &[FLUX_LAYER]);
+            assert_eq!(found, Err(refused(usual)));
+        }
+        // What is no archive is never content, whatever the list says.
+        let notes = "application/vnd.example.notes";
+        let none = "expected only a single oci content layer, got 0".to_owned();
+        assert_eq!(of(flux, notes, &[notes]), Err(none));
     }
 
     #[test]
@@ -248,7 +283,7 @@ mod tests {
             r#"{"manifests":[{"mediaType":"x"}]}"#,
         ] {
             let manifest = Manifest::parse(text.as_bytes()).expect(text);
-            manifest.content().expect_err("it has no layers");
+            manifest.content(&usual()).expect_err("it has no layers");
             assert_eq!(manifest.annotation("org.opencontainers.image.version"), "");
         }
         for text in ["", "[]x", r#"{"layers":[{"size":-1}]}"#, r#"{"layers":{}}"#] {

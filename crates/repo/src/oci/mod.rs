@@ -12,45 +12,54 @@ mod manifest;
 mod named;
 mod registry;
 mod remote;
+pub(crate) mod unpack;
 
 pub(crate) use address::{has_charts, is_source};
 pub(crate) use named::Named;
 pub use remote::{OciChart, OciRemote, version_of_tag};
 
 use crate::{
-    RepoAccess, RepoError, Since,
+    Contact, ContactKind, RegistryRequest, RepoAccess, RepoError, Since, SourceLimits,
     busy::Busy,
     charts::ChartName,
     common::Common,
     git::Commit,
     git::UnpackedFile,
     ground::blocking,
+    spool,
     unpacked::{Epoch, Unpacked, UnpackedKey},
     versions,
 };
 use address::{is_digest, is_tag, tag_of, version_of};
-use layer::{LayerFile, LayerLimits};
+use layer::{LayerError, LayerLimits};
 use manifest::Manifest;
 use registry::{Place, Registry};
 use std::{
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
 use tiphys_api::repository::OCIMetadata;
-use tiphys_render::helm::{Limits, chart::archive_files};
+use tiphys_render::helm::chart::archive_files;
+use tokio::sync::Semaphore;
 
 /// How long a tag, or the list of them, serves without a question to the registry.
 const TAG_TTL: Duration = Duration::from_secs(180);
-/// The largest layer, packed.
+/// The largest layer that is in memory, packed: a chart.
 const LAYER_BYTES: u64 = 64 << 20;
 /// Repositories whose tags are remembered.
 const LISTS: u64 = 1_000;
 /// Tags whose digest is remembered.
 const DIGESTS: u64 = 20_000;
+/// Artifacts that are unpacked at a time.
+const AT_A_TIME: usize = 2;
 /// Artifacts whose commit is remembered.
 const READY: u64 = 10_000;
 const READY_TTL: Duration = Duration::from_secs(24 * 3600);
 const MANIFESTS: u64 = 1_000;
+/// Artifacts that could not be unpacked: trying again would cost as much as the first time.
+const REFUSED: u64 = 1_000;
+const REFUSED_TTL: Duration = Duration::from_secs(3600);
 
 /// The fingerprint of an access, and what it reads.
 type Key = ([u8; 32], String);
@@ -58,19 +67,35 @@ type Key = ([u8; 32], String);
 /// All OCI registries.
 pub(crate) struct Oci {
     registry: Registry,
+    common: Arc<Common>,
     unpacked: Arc<Unpacked>,
+    /// For what is being downloaded.
+    folder: PathBuf,
+    limits: SourceLimits,
     lists: moka::sync::Cache<Key, (Instant, Arc<Vec<String>>)>,
     digests: moka::sync::Cache<Key, (Instant, String)>,
     manifests: moka::sync::Cache<Key, Arc<Manifest>>,
     ready: moka::sync::Cache<Key, (Epoch, Commit)>,
+    refused: moka::sync::Cache<Key, RepoError>,
+    /// To unpack artifacts.
+    places: Arc<Semaphore>,
     busy: Busy<Key>,
 }
 
 impl Oci {
-    pub fn new(timeout: Duration, common: Arc<Common>, unpacked: Arc<Unpacked>) -> Self {
+    /// `folder` is created when it is needed.
+    pub fn new(
+        timeout: Duration,
+        common: Arc<Common>,
+        (unpacked, folder): (Arc<Unpacked>, PathBuf),
+        limits: &SourceLimits,
+    ) -> Self {
         Self {
-            registry: Registry::new(timeout, common),
+            registry: Registry::new(timeout, Arc::clone(&common)),
+            common,
             unpacked,
+            folder,
+            limits: limits.clone(),
             lists: moka::sync::Cache::new(LISTS),
             digests: moka::sync::Cache::new(DIGESTS),
             manifests: moka::sync::Cache::new(MANIFESTS),
@@ -78,6 +103,11 @@ impl Oci {
                 .max_capacity(READY)
                 .time_to_live(READY_TTL)
                 .build(),
+            refused: moka::sync::Cache::builder()
+                .max_capacity(REFUSED)
+                .time_to_live(REFUSED_TTL)
+                .build(),
+            places: Arc::new(Semaphore::new(AT_A_TIME)),
             busy: Busy::default(),
         }
     }
@@ -87,7 +117,13 @@ impl Oci {
         let mut place = Place::of(access, None)?;
         // Not for what is in it: the path of charts is no repository.
         place.address.repository.clear();
-        self.registry.ping(&place).await
+        let begun = Instant::now();
+        let answered = self.registry.ping(&place).await;
+        if !is_source(&access.url) {
+            return answered;
+        }
+        let request = (RegistryRequest::TestRepo, "");
+        self.told(&place, request, begun, answered)
     }
 
     /// The tags of a repository in its registry's order, with `+` for `_` as versions have it.
@@ -96,7 +132,21 @@ impl Oci {
         access: &RepoAccess,
         since: Since,
     ) -> Result<Arc<Vec<String>>, RepoError> {
-        self.list(&Place::of(access, None)?, since).await
+        self.tags_of_source(&Place::of(access, None)?, since).await
+    }
+
+    async fn tags_of_source(
+        &self,
+        place: &Place<'_>,
+        since: Since,
+    ) -> Result<Arc<Vec<String>>, RepoError> {
+        if let Some(known) = self.known_list(&place_key(place, ""), since) {
+            return Ok(known);
+        }
+        let request = (RegistryRequest::GetTags, "");
+        let begun = Instant::now();
+        let answered = self.list(place, since).await;
+        self.told(place, request, begun, answered)
     }
 
     /// The version of a chart that a revision stands for. An exact one is not looked up.
@@ -154,6 +204,7 @@ impl Oci {
         }
         let place = Place::of(chart.access, Some(chart.name))?;
         let by_name = unpacked_key("oci version", &place, version);
+        let epoch = self.unpacked.epoch();
         let found = match self.digest(&place, tag, since).await {
             Ok(Some(digest)) => self.download_chart(&place, &digest, &by_name).await,
             Ok(None) => Err(RepoError::NoChart {
@@ -171,7 +222,7 @@ impl Oci {
             },
             Err(e) => Err(e),
         }?;
-        let ready = (self.unpacked.epoch(), found.clone());
+        let ready = (epoch, found.clone());
         self.ready.insert(chart_key(chart, version), ready);
         Ok(found)
     }
@@ -193,6 +244,35 @@ impl Oci {
             return Ok(revision.to_owned());
         }
         let place = Place::of(access, None)?;
+        if let Some(known) = self.known(&place, revision, since) {
+            return Ok(known);
+        }
+        let request = (RegistryRequest::ResolveRevision, revision);
+        let begun = Instant::now();
+        let answered = self.look_up(&place, revision, since).await;
+        self.told(&place, request, begun, answered)
+    }
+
+    /// What a revision stands for, from memory.
+    fn known(&self, place: &Place<'_>, revision: &str, since: Since) -> Option<String> {
+        let tag = tag_of(revision);
+        if is_tag(&tag) {
+            return self.known_digest(&place_key(place, &tag), since);
+        }
+        if !versions::is_constraint(revision) {
+            return None;
+        }
+        let list = self.known_list(&place_key(place, ""), since)?;
+        let picked = versions::pick(revision, &list).ok()?;
+        self.known_digest(&place_key(place, &tag_of(picked)), since)
+    }
+
+    async fn look_up(
+        &self,
+        place: &Place<'_>,
+        revision: &str,
+        since: Since,
+    ) -> Result<String, RepoError> {
         let absent = |tag: &str, why: &str| RepoError::NoVersion {
             reason: format!(
                 "cannot get digest for revision {tag}: {}:{tag}: {why}",
@@ -202,7 +282,7 @@ impl Oci {
         let tag = tag_of(revision);
         let mut why = "invalid reference";
         if is_tag(&tag) {
-            if let Some(digest) = self.digest(&place, &tag, since).await? {
+            if let Some(digest) = self.digest(place, &tag, since).await? {
                 return Ok(digest);
             }
             why = "not found";
@@ -210,11 +290,11 @@ impl Oci {
         if !versions::is_constraint(revision) {
             return Err(absent(revision, why));
         }
-        let list = self.list(&place, since).await?;
+        let list = self.tags_of_source(place, since).await?;
         let picked = versions::pick(revision, &list).map_err(|e| RepoError::NoVersion {
             reason: format!("no version for constraints: {e}"),
         })?;
-        let digest = self.digest(&place, &tag_of(picked), since).await?;
+        let digest = self.digest(place, &tag_of(picked), since).await?;
         digest.ok_or_else(|| absent(picked, "not found"))
     }
 
@@ -224,8 +304,12 @@ impl Oci {
             return Ok(ready);
         }
         let place = Place::of(access, None)?;
-        let found = self.download(&place, digest).await?;
-        let ready = (self.unpacked.epoch(), found.clone());
+        let epoch = self.unpacked.epoch();
+        let request = (RegistryRequest::Extract, digest);
+        let begun = Instant::now();
+        let answered = self.download(&place, digest).await;
+        let found = self.told(&place, request, begun, answered)?;
+        let ready = (epoch, found.clone());
         self.ready.insert(source_key(access, digest), ready);
         Ok(found)
     }
@@ -242,7 +326,16 @@ impl Oci {
         revision: &str,
     ) -> Result<OCIMetadata, RepoError> {
         let digest = self.resolve(access, revision, Since::Recently).await?;
-        let manifest = self.manifest(&Place::of(access, None)?, &digest).await?;
+        let place = Place::of(access, None)?;
+        let manifest = match self.manifests.get(&place_key(&place, &digest)) {
+            Some(known) => known,
+            None => {
+                let request = (RegistryRequest::DigestMetadata, digest.as_str());
+                let begun = Instant::now();
+                let answered = self.manifest(&place, &digest).await;
+                self.told(&place, request, begun, answered)?
+            }
+        };
         let of = |name: &str| manifest.annotation(&format!("org.opencontainers.image.{name}"));
         Ok(OCIMetadata {
             created_at: of("created"),
@@ -254,6 +347,24 @@ impl Oci {
             version: of("version"),
             description: of("description"),
         })
+    }
+
+    /// Tells of a request for a source, and passes its outcome on.
+    fn told<T>(
+        &self,
+        place: &Place<'_>,
+        (request, revision): (RegistryRequest, &str),
+        begun: Instant,
+        outcome: Result<T, RepoError>,
+    ) -> Result<T, RepoError> {
+        self.common.contacts.tell(&Contact {
+            repository: &place.address.shown,
+            kind: ContactKind::Registry(request),
+            revision,
+            took: begun.elapsed(),
+            is_failed: outcome.is_err(),
+        });
+        outcome
     }
 
     fn ready(&self, key: &Key) -> Option<Commit> {
@@ -269,9 +380,7 @@ impl Oci {
     async fn list(&self, place: &Place<'_>, since: Since) -> Result<Arc<Vec<String>>, RepoError> {
         let key = place_key(place, "");
         let _one = self.busy.wait(&(key.0, format!("{} tags", key.1))).await;
-        if let Some((asked, list)) = self.lists.get(&key)
-            && is_new(asked, since)
-        {
+        if let Some(list) = self.known_list(&key, since) {
             return Ok(list);
         }
         let asked = Instant::now();
@@ -280,6 +389,11 @@ impl Oci {
         let list = Arc::new(list);
         self.lists.insert(key, (asked, Arc::clone(&list)));
         Ok(list)
+    }
+
+    fn known_list(&self, key: &Key, since: Since) -> Option<Arc<Vec<String>>> {
+        let (asked, list) = self.lists.get(key)?;
+        is_new(asked, since).then_some(list)
     }
 
     /// What a tag names now. That there is none is not remembered: it may be pushed next.
@@ -294,9 +408,7 @@ impl Oci {
         }
         let key = place_key(place, tag);
         let _one = self.busy.wait(&(key.0, format!("{} digest", key.1))).await;
-        if let Some((asked, digest)) = self.digests.get(&key)
-            && is_new(asked, since)
-        {
+        if let Some(digest) = self.known_digest(&key, since) {
             return Ok(Some(digest));
         }
         let asked = Instant::now();
@@ -306,6 +418,11 @@ impl Oci {
             None => self.digests.invalidate(&key),
         }
         Ok(digest)
+    }
+
+    fn known_digest(&self, key: &Key, since: Since) -> Option<String> {
+        let (asked, digest) = self.digests.get(key)?;
+        is_new(asked, since).then_some(digest)
     }
 
     async fn manifest(&self, place: &Place<'_>, digest: &str) -> Result<Arc<Manifest>, RepoError> {
@@ -340,30 +457,38 @@ impl Oci {
         if let Some(kept) = self.kept(by_content).await? {
             return Ok(kept);
         }
+        if let Some(refusal) = self.refused.get(&key) {
+            return Err(refusal);
+        }
         let manifest = self.manifest(place, digest).await?;
         let unfit = |reason| RepoError::Artifact { reason };
-        let content = manifest.content().map_err(unfit)?;
-        let (is_packed, is_chart) = (content.is_packed, content.is_chart);
-        let layer = self
-            .registry
-            .blob(place, content.layer, LAYER_BYTES)
-            .await?;
-        let (unpacked, digest) = (Arc::clone(&self.unpacked), digest.to_owned());
-        blocking(move || {
-            let files = layer::files(&layer, is_packed, is_chart, LayerLimits::default());
-            let files = files.map_err(|e| RepoError::Artifact {
+        let content = manifest.content(&self.limits.layer_types).map_err(unfit)?;
+        let is = (content.is_packed, content.is_chart);
+        // Nothing is packed so that it becomes larger; what is not packed counts with its headers, as
+        // in Argo CD.
+        let limit = self.limits.artifact_bytes;
+        let file = (spool::nameless(self.folder.clone()).await?, limit);
+        let layer = self.registry.blob_into(place, content.layer, file).await?;
+        let turn = Arc::clone(&self.places).acquire_owned().await;
+        let turn = turn.map_err(|e| RepoError::Internal(e.to_string()))?;
+        let unpacked = Arc::clone(&self.unpacked);
+        let stored = blocking(move || {
+            // Also while nobody waits for it any longer.
+            let _until_done = turn;
+            let limits = LayerLimits::of_artifact(limit);
+            unpack::store(layer, is, limits, &unpacked, by_content)
+        });
+        stored.await?.map_err(|e| {
+            let refusal = RepoError::Artifact {
                 reason: format!(
                     "cannot extract contents of oci image with revision {digest}: could not \
-                     decompress layer: {e}"
+                     decompress layer: {e}{}",
+                    hint(&e)
                 ),
-            })?;
-            let list = files.iter().map(|(path, file)| match file {
-                LayerFile::File(content) => UnpackedFile::new(path, content),
-                LayerFile::Link(target) => UnpackedFile::link(path, target),
-            });
-            unpacked.put(&[by_content], list)
+            };
+            self.refused.insert(key, refusal.clone());
+            refusal
         })
-        .await
     }
 
     async fn download_chart(
@@ -382,9 +507,9 @@ impl Oci {
         let layer = manifest.chart().map_err(unfit)?;
         let archive = self.registry.blob(place, layer, LAYER_BYTES).await?;
         let (unpacked, shown) = (Arc::clone(&self.unpacked), place.address.shown.clone());
-        let keys = [by_content, *by_name];
+        let (keys, limits) = ([by_content, *by_name], self.limits.of_charts());
         blocking(move || {
-            let files = archive_files(&archive, &Limits::default());
+            let files = archive_files(&archive, &limits);
             let files = files.map_err(|e| RepoError::Corrupt {
                 url: shown,
                 reason: e.to_string(),
@@ -396,6 +521,14 @@ impl Oci {
             )
         })
         .await
+    }
+}
+
+/// How to have it read nevertheless.
+fn hint(e: &LayerError) -> &'static str {
+    match e {
+        LayerError::Bytes(_) => " (raise the limit with --oci-manifest-max-extracted-size)",
+        _ => "",
     }
 }
 
@@ -438,8 +571,7 @@ pub fn read_manifest(text: &[u8]) -> Result<(), String> {
     };
     manifest.annotation("org.opencontainers.image.created");
     let _ = manifest.chart();
-    let content = manifest.content();
-    match content {
+    match manifest.content(&SourceLimits::default().layer_types) {
         Ok(found) if !found.layer.media_type.contains("tar") => Err(format!(
             "the content is in a layer of type {}",
             found.layer.media_type
@@ -457,7 +589,10 @@ pub fn read_layer(layer: &[u8]) -> Result<(), String> {
         rooted: true,
     };
     for is_packed in [false, true] {
-        let files = layer::files(layer, is_packed, false, limits).unwrap_or_default();
+        let files = layer::files(layer, (is_packed, false), limits, |content, _| {
+            std::io::copy(content, &mut std::io::sink()).map_err(|e| e.to_string())
+        });
+        let files = files.unwrap_or_default();
         let leaves = |path: &&String| {
             path.is_empty() || path.split('/').any(|part| matches!(part, "" | "." | ".."))
         };

@@ -13,6 +13,7 @@ use crate::{
     RepoAccess, RepoError, Secret,
     common::Common,
     http::{Clients, retry_after},
+    spool::Spool,
 };
 use reqwest::{
     Method, Response, StatusCode, Url,
@@ -22,6 +23,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeSet,
+    fs::File,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -211,6 +213,40 @@ impl Registry {
         layer: &Descriptor,
         limit: u64,
     ) -> Result<Vec<u8>, RepoError> {
+        let answer = self.ask_for_blob(place, layer, limit).await?;
+        // Not a byte more than was announced.
+        let shown = &place.address.shown;
+        let blob = self.clients.body(shown, layer.size, answer).await?;
+        verify(place, "layer", &layer.digest, &blob)?;
+        Ok(blob)
+    }
+
+    /// The same, written to a file, which is returned at its end.
+    pub async fn blob_into(
+        &self,
+        place: &Place<'_>,
+        layer: &Descriptor,
+        (file, limit): (File, u64),
+    ) -> Result<File, RepoError> {
+        let answer = self.ask_for_blob(place, layer, limit).await?;
+        let mut spool = Spool::new(file);
+        let shown = &place.address.shown;
+        let received = self
+            .clients
+            .body_into(shown, layer.size, answer, &mut spool);
+        received.await?;
+        let (file, sha256) = spool.finish().await?;
+        let found = format!("sha256:{sha256}");
+        is_as_asked(place, "layer", &layer.digest, &found)?;
+        Ok(file)
+    }
+
+    async fn ask_for_blob(
+        &self,
+        place: &Place<'_>,
+        layer: &Descriptor,
+        limit: u64,
+    ) -> Result<Response, RepoError> {
         if !is_digest(&layer.digest) {
             return Err(RepoError::Artifact {
                 reason: format!("a layer of {} has no sha256 digest", place.address.shown),
@@ -223,12 +259,7 @@ impl Registry {
             });
         }
         let path = format!("{}/blobs/{}", place.address.repository, layer.digest);
-        let answer = good(place, self.ask(place, Method::GET, path, ANY).await?)?;
-        // Not a byte more than was announced.
-        let shown = &place.address.shown;
-        let blob = self.clients.body(shown, layer.size, answer).await?;
-        verify(place, "layer", &layer.digest, &blob)?;
-        Ok(blob)
+        good(place, self.ask(place, Method::GET, path, ANY).await?)
     }
 
     /// Asks, signs if that is wanted, and asks once more.
@@ -473,7 +504,10 @@ pub(crate) fn digest_of(content: &[u8]) -> String {
 }
 
 fn verify(place: &Place<'_>, what: &str, digest: &str, content: &[u8]) -> Result<(), RepoError> {
-    let found = digest_of(content);
+    is_as_asked(place, what, digest, &digest_of(content))
+}
+
+fn is_as_asked(place: &Place<'_>, what: &str, digest: &str, found: &str) -> Result<(), RepoError> {
     if found == digest {
         return Ok(());
     }

@@ -27,7 +27,12 @@ pub struct Setup {
     pub old: bool,
     /// Objects of Git LFS, by digest.
     pub lfs: Option<Lfs>,
+    /// Makes something else of what git answers.
+    pub spoil: Option<Spoil>,
 }
+
+/// Changes the content of an answer; the command of git's protocol that it is to, or an empty text.
+pub type Spoil = Arc<dyn Fn(&str, &mut Vec<u8>) + Send + Sync>;
 
 /// What the LFS server of every repository has.
 #[derive(Clone, Default)]
@@ -212,11 +217,7 @@ impl Shared {
         };
         let mut body = vec![0; header("content-length").parse().unwrap_or(0)];
         stream.read_exact(&mut body).ok()?;
-        let text = String::from_utf8_lossy(&body);
-        let command = ["ls-refs", "fetch"]
-            .into_iter()
-            .find(|c| text.contains(&format!("command={c}")))
-            .unwrap_or("");
+        let command = command(&body);
         let authorized = if header("authorization").is_empty() {
             ""
         } else {
@@ -303,6 +304,12 @@ impl Shared {
             .position(|w| w == b"\r\n\r\n")
             .map_or(out.len(), |i| i + 4);
         let (head, content) = out.split_at(split);
+        let spoiled = self.setup.spoil.as_ref().map(|spoil| {
+            let mut spoiled = content.to_vec();
+            spoil(command(body), &mut spoiled);
+            spoiled
+        });
+        let content = spoiled.as_deref().unwrap_or(content);
         let head = String::from_utf8_lossy(head);
         let status = head
             .lines()
@@ -321,6 +328,14 @@ impl Shared {
         answer.extend_from_slice(content);
         answer
     }
+}
+
+/// The command of a request in version 2 of git's protocol.
+fn command(body: &[u8]) -> &'static str {
+    let text = String::from_utf8_lossy(body);
+    let mut commands = ["ls-refs", "fetch"].into_iter();
+    let is_asked = |command: &&str| text.contains(&format!("command={command}"));
+    commands.find(is_asked).unwrap_or("")
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -13,7 +13,9 @@ pub use fields::Fields;
 pub use lenient::{JsonRequest, MessageError, from_value};
 pub use pattern::{Bindings, Pattern, percent_decode};
 
-use crate::{ApiError, Code, Role, heavy};
+use crate::{ApiError, Code, Role, heavy, kind::names, running::Running};
+
+pub use crate::kind::Kind;
 use bytes::Bytes;
 use futures::{StreamExt as _, future::BoxFuture, stream::BoxStream};
 use http::Method;
@@ -56,14 +58,6 @@ type Handler<S> = Box<
         + Send
         + Sync,
 >;
-
-/// Whether a call's request and reply are single messages or streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Unary,
-    ServerStream,
-    ClientStream,
-}
 
 /// The call's effect on the caller's session, for a browser's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,14 +144,17 @@ impl<S: Role> Call<S> {
         Self { session, ..self }
     }
 
-    /// Answers a request and notifies the role, which counts it.
-    pub async fn run(
+    /// Answers a request. The call ends with its reply.
+    pub(crate) async fn run(
         &self,
         state: &Arc<S>,
         caller: S::Caller,
         request: Request,
+        running: &Running<S>,
     ) -> Result<Reply, ApiError> {
-        state.started(self);
+        if self.kind == Kind::ServerStream {
+            running.received();
+        }
         let lacks = match &request {
             Request::Proto(bytes) => self.lacks_encoded(bytes),
             _ => None,
@@ -170,8 +167,17 @@ impl<S: Role> Call<S> {
             }
             (None, None) => Err(missing(&self.rpc)),
         };
-        state.handled(self, reply.as_ref().err());
-        reply
+        match reply {
+            Ok(Reply::Stream(messages)) => Ok(Reply::Stream(running.follow(messages))),
+            Ok(reply) => {
+                running.succeeded();
+                Ok(reply)
+            }
+            Err(e) => {
+                running.failed(&e);
+                Err(e)
+            }
+        }
     }
 }
 
@@ -202,8 +208,7 @@ fn numbers(mut bytes: Bytes) -> Vec<u32> {
 
 /// The error for a call without a handler.
 pub fn missing(rpc: &str) -> ApiError {
-    let name = rpc.trim_start_matches('/');
-    let (service, method) = name.split_once('/').unwrap_or((name, ""));
+    let (service, method) = names(rpc);
     ApiError::new(
         Code::Unimplemented,
         format!("method {method} of service {service} is not implemented"),

@@ -4,6 +4,7 @@
 use super::traceparent;
 use crate::{
     ApiError, Code, Role, Table,
+    running::Running,
     table::{Kind, Reply, Request as CallRequest, missing},
 };
 use bytes::{Buf, BufMut, Bytes};
@@ -62,6 +63,7 @@ struct Invoke<S: Role> {
     state: Arc<S>,
     caller: S::Caller,
     rpc: String,
+    running: Running<S>,
 }
 
 // Not derived: the state itself need not be `Clone`.
@@ -71,6 +73,7 @@ impl<S: Role> Clone for Invoke<S> {
             state: self.state.clone(),
             caller: self.caller.clone(),
             rpc: self.rpc.clone(),
+            running: self.running.clone(),
         }
     }
 }
@@ -82,7 +85,8 @@ impl<S: Role> Invoke<S> {
             .table()
             .by_rpc(&self.rpc)
             .ok_or_else(|| missing(&self.rpc))?;
-        call.run(&self.state, self.caller, request).await
+        call.run(&self.state, self.caller, request, &self.running)
+            .await
     }
 
     async fn one(self, request: CallRequest) -> Result<tonic::Response<Vec<u8>>, Status> {
@@ -108,7 +112,11 @@ impl<S: Role> tonic::server::ClientStreamingService<Bytes> for Invoke<S> {
     type Future = BoxFuture<'static, Result<tonic::Response<Vec<u8>>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Streaming<Bytes>>) -> Self::Future {
-        let messages = request.into_inner().map(|message| message.map_err(broken));
+        let running = self.running.clone();
+        let counted = move |message: Result<Bytes, Status>| {
+            message.inspect(|_| running.received()).map_err(broken)
+        };
+        let messages = request.into_inner().map(counted);
         Box::pin(self.clone().one(CallRequest::Stream(messages.boxed())))
     }
 }
@@ -166,16 +174,18 @@ pub async fn handle<S: Role>(
     let Some(call) = state.table().by_rpc(&rpc) else {
         return Status::from(unknown(state.table(), &rpc)).into_http();
     };
-    let kind = call.kind;
+    let (kind, running) = (call.kind, Running::begin(&state, call, source));
     // Authenticate before reading any of the message.
     let headers = own_headers(request.headers());
     let caller = match state.caller(source, &headers, Some(&call.access)).await {
         Ok(caller) => caller,
         Err(e) => {
             state.refused(call, source, &e).await;
+            running.failed(&e);
             return Status::from(e).into_http();
         }
     };
+    running.called_by(&caller);
     grpc = grpc.max_decoding_message_size(state.max_request(&caller));
     let span = tracing::trace_span!(
         "request",
@@ -184,7 +194,12 @@ pub async fn handle<S: Role>(
         "rpc.system" = "grpc",
         traceparent = traceparent(request.headers())
     );
-    let invoke = Invoke { caller, state, rpc };
+    let invoke = Invoke {
+        caller,
+        state,
+        rpc,
+        running: running.clone(),
+    };
     let answer = async move {
         match kind {
             Kind::Unary => grpc.unary(invoke, request).await,
@@ -192,7 +207,13 @@ pub async fn handle<S: Role>(
             Kind::ClientStream => grpc.client_streaming(invoke, request).await,
         }
     };
-    answer.instrument(span).await
+    let response = answer.instrument(span).await;
+    if let Some(status) = Status::from_header_map(response.headers())
+        && status.code() != tonic::Code::Ok
+    {
+        running.refused(&status);
+    }
+    response
 }
 
 /// The error for a method that is not there.

@@ -13,7 +13,7 @@ use tonic::body::Body;
 /// Bytes of the headers of a request over HTTP/2. Over HTTP/1.1 the limit is larger.
 const MAX_HEADERS: u32 = 128 << 10;
 
-/// Serves until the token is cancelled.
+/// Serves until the token is cancelled, and for as long as the role's notice.
 pub async fn serve<S: Role>(
     state: Arc<S>,
     listener: TcpListener,
@@ -35,6 +35,12 @@ pub async fn serve<S: Role>(
         // Long tokens come in up to 20 cookies of 4 KB.
         .max_header_list_size(MAX_HEADERS)
         .adaptive_window(true);
+    let (notice, closing) = (state.notice(), CancellationToken::new());
+    let close = async {
+        stop.cancelled().await;
+        tokio::time::sleep(notice).await;
+        closing.cancel();
+    };
     let answer = move |request: http::Request<tiphys_listen::Received>, peer| {
         let state = state.clone();
         async move {
@@ -44,6 +50,8 @@ pub async fn serve<S: Role>(
             }
         }
     };
-    tiphys_listen::serve(listener, tls, builder, answer, connections, stop).await;
+    let serving =
+        tiphys_listen::serve(listener, tls, builder, answer, connections, closing.clone());
+    tokio::join!(serving, close);
     Ok(())
 }

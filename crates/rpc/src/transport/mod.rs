@@ -49,7 +49,7 @@ async fn handle<S: Role>(
     } else if is_grpc {
         return Ok(grpc::handle(state, source, request).await);
     } else if request.uri().path() == "/healthz" {
-        text(StatusCode::OK, "ok\n")
+        health(state.as_ref(), request.uri()).await
     } else {
         match state.other(request).await {
             Ok(response) => response,
@@ -58,6 +58,16 @@ async fn handle<S: Role>(
     };
     secure(state.as_ref(), response.headers_mut());
     Ok(response)
+}
+
+/// Whether the role should get requests; with `full=true`, whether it can answer them, too.
+async fn health<S: Role>(state: &S, uri: &Uri) -> Response<Body> {
+    let mut asked = uri.query().unwrap_or_default().split('&');
+    let is_full = asked.find(|part| part.starts_with("full=")) == Some("full=true");
+    match state.health(is_full).await {
+        Ok(()) => text(StatusCode::OK, "ok\n"),
+        Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, why.text()),
+    }
 }
 
 /// Bytes of a path that need no escape.

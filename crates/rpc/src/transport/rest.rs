@@ -4,6 +4,7 @@
 use super::{compressed, text, traceparent};
 use crate::{
     ApiError, Role, StreamFile, heavy,
+    running::Running,
     table::{
         Bindings, BodyOf, Call, Fields, JsonRequest, Kind, Reply, Request as CallRequest, Rest,
         Session, query,
@@ -38,10 +39,18 @@ pub async fn handle<S: Role>(
     let response = match state.table().by_rest(&parts.method, path) {
         Some(route) => {
             let is_stream = route.0.kind == Kind::ServerStream;
-            match answer(&state, source, &parts, route, body).await {
+            let running = Running::begin(&state, route.0, source);
+            match answer(&state, source, &parts, route, body, &running).await {
                 Ok(response) => response,
-                Err(e) if is_stream => failed_stream(&e, wants_events(&parts)),
-                Err(e) => json(e.code.http(), e.json().to_string().into_bytes()),
+                Err(e) => {
+                    // Unless it was run, and has ended.
+                    running.failed(&e);
+                    if is_stream {
+                        failed_stream(&e, wants_events(&parts))
+                    } else {
+                        json(e.code.http(), e.json().to_string().into_bytes())
+                    }
+                }
             }
         }
         None if state.table().knows_path(path) => {
@@ -72,6 +81,7 @@ async fn answer<S: Role>(
     parts: &Parts,
     (call, rest, bindings): Route<'_, S>,
     body: Body,
+    running: &Running<S>,
 ) -> Result<Response<Body>, ApiError> {
     let found = state.caller(source, &parts.headers, Some(&call.access));
     let caller = match found.await {
@@ -81,6 +91,7 @@ async fn answer<S: Role>(
             return Err(e);
         }
     };
+    running.called_by(&caller);
     let mut message = match read_body(rest, body, state.max_request(&caller)).await? {
         Value::Object(message) => message,
         // Its error says what it has to be.
@@ -89,7 +100,8 @@ async fn answer<S: Role>(
                 message,
                 ..JsonRequest::default()
             };
-            let reply = call.run(state, caller, CallRequest::Json(request)).await?;
+            let request = CallRequest::Json(request);
+            let reply = call.run(state, caller, request, running).await?;
             return respond(parts, reply).await;
         }
     };
@@ -127,7 +139,7 @@ async fn answer<S: Role>(
         body,
     };
     let reply = call
-        .run(state, caller, CallRequest::Json(request))
+        .run(state, caller, CallRequest::Json(request), running)
         .instrument(span)
         .await?;
     let file = state.file(call, parts.uri.query().unwrap_or_default());

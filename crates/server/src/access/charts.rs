@@ -53,10 +53,18 @@ fn ask<A: Verb>(guard: &Guard, url: &str) -> Result<(), ApiError> {
 
 impl Reach {
     fn charts(&self) -> Result<Arc<Store>, ApiError> {
-        let none = "there is no chart catalogue here: see --catalog of `tiphys up`";
+        let none = "there is no chart catalogue here: `tiphys up` has one with --catalog, `tiphys \
+                    control-plane` and `tiphys server` with --catalog-database-url or \
+                    --catalog-file";
         self.catalog
             .store()
-            .ok_or_else(|| ApiError::new(Code::Unimplemented, none))
+            .ok_or_else(|| match self.catalog.waits() {
+                Some(why) => ApiError::new(
+                    Code::Unavailable,
+                    format!("the chart catalogue's database cannot be used yet: {why}"),
+                ),
+                None => ApiError::new(Code::Unimplemented, none),
+            })
     }
 
     /// The chart repositories that the caller may see.

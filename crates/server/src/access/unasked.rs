@@ -1,19 +1,36 @@
 //! Operations that the server runs without a caller, and therefore without permission checks. No
 //! call of the table may reach them.
 //!
+//! A probe learns whether the records can be read, and nothing of them.
+//!
 //! A badge shows anybody the health and sync status of an Application, if the settings say so.
 //!
 //! A push notification has no caller: the sender is authenticated by the host's secret, if one is
 //! configured. It learns nothing, and can only set the refresh annotations of Applications and
 //! ApplicationSets.
 
-use super::Reach;
+use super::{Reach, cluster_secrets::CLUSTER};
 use crate::ports::{IsFollowed, StoreResult};
 use serde_json::Value;
 use std::sync::Arc;
 use tiphys_api::{Application, ApplicationSet};
 
 impl Reach {
+    /// Whether the Applications have been listed.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.index.is_ready()
+    }
+
+    /// Fails if the clusters cannot be listed.
+    pub(crate) async fn check(&self) -> StoreResult<()> {
+        self.store.secrets_of_type(CLUSTER).await.map(drop)
+    }
+
+    /// Why what is in memory may be out of date.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.store.problem()
+    }
+
     /// An Application for its badge.
     pub(crate) fn app_for_badge(&self, namespace: &str, name: &str) -> Option<Arc<Application>> {
         self.index.get(namespace, name)

@@ -151,6 +151,10 @@ impl Store for RecordStore {
         self.records.permits_others()
     }
 
+    fn problem(&self) -> Option<String> {
+        self.records.problem()
+    }
+
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
         match self.records.applications.fetch(namespace, name).await? {
             Some(record) => typed(&record),

@@ -70,6 +70,10 @@ impl Store for RecordedStore {
         self.0.permits_others()
     }
 
+    fn problem(&self) -> Option<String> {
+        self.0.problem()
+    }
+
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
         self.0.get_app(namespace, name).await
     }

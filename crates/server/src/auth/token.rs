@@ -10,7 +10,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use tiphys_gocompat::json_error;
 use tiphys_rbac::user_id;
 
@@ -18,6 +18,8 @@ const ISSUER: &str = "argocd";
 pub(super) const EXPIRED: &str = "token has invalid claims: token is expired";
 /// Tokens issued here are never longer.
 const MAX_BYTES: usize = 8 * 1024;
+/// Bytes of the claims in a log.
+const MAX_LOGGED: usize = 4 * 1024;
 
 /// The claims of a token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -111,6 +113,39 @@ impl Claims {
             let subject = Value::from(self.account());
             Arc::new(Map::from_iter([("sub".to_owned(), subject)]))
         })
+    }
+
+    /// The claims as JSON for a log, with Argo CD's names and order. They let nobody in.
+    pub fn for_log(&self, with_groups: bool) -> String {
+        if let Some(claims) = &self.provider {
+            let shown: BTreeMap<_, _> = claims
+                .iter()
+                .filter(|(name, _)| with_groups || *name != "groups")
+                .collect();
+            let text = serde_json::to_string(&shown).unwrap_or_default();
+            if text.len() <= MAX_LOGGED {
+                return text;
+            }
+        }
+        // Argo CD's own have no capability when they are logged.
+        let subject = if self.is_local() {
+            self.account()
+        } else {
+            self.sub.as_str()
+        };
+        let times = [("exp", self.exp), ("iat", self.iat), ("nbf", self.nbf)];
+        let times = times.into_iter().filter(|(_, second)| *second != 0);
+        let texts = [
+            ("iss", self.iss.as_str()),
+            ("jti", self.jti.as_str()),
+            ("sub", subject),
+        ];
+        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        let shown: BTreeMap<_, _> = times
+            .map(|(name, second)| (name, Value::from(second)))
+            .chain(texts.map(|(name, text)| (name, Value::from(text))))
+            .collect();
+        serde_json::to_string(&shown).unwrap_or_default()
     }
 
     /// The project and the role of a project's token.
@@ -289,6 +324,35 @@ mod tests {
         );
         assert!(parse("garbage", b"key", at(1000)).is_err());
         assert!(sign(&claims, b"").is_err());
+    }
+
+    #[test]
+    fn claims_in_a_log_are_argo_cds() {
+        let mut claims = Claims::session("admin", 60, at(1000));
+        claims.jti = "an-id".to_owned();
+        assert_eq!(
+            claims.for_log(false),
+            r#"{"exp":1060,"iat":1000,"iss":"argocd","jti":"an-id","nbf":1000,"sub":"admin"}"#
+        );
+        let role = Claims::token("proj:p:r".to_owned(), String::new(), 0, at(1000));
+        let sub = r#"{"iat":1000,"iss":"argocd","nbf":1000,"sub":"proj:p:r"}"#;
+        assert_eq!(role.for_log(false), sub);
+
+        let provided = |groups: Value| {
+            let claims = serde_json::json!({
+                "sub": "u", "iss": "https://idp", "iat": 1, "email": "a@b", "groups": groups,
+            });
+            Claims::of_provider(claims.as_object().expect("an object").clone())
+        };
+        let few = provided(serde_json::json!(["dev"]));
+        let without = r#"{"email":"a@b","iat":1,"iss":"https://idp","sub":"u"}"#;
+        assert_eq!(few.for_log(false), without);
+        assert!(few.for_log(true).contains(r#""groups":["dev"]"#));
+        let many = provided(serde_json::json!(["x".repeat(MAX_LOGGED)]));
+        assert_eq!(
+            many.for_log(true),
+            r#"{"iat":1,"iss":"https://idp","sub":"u"}"#
+        );
     }
 
     #[test]

@@ -66,6 +66,34 @@ async fn grpc_and_rest_give_the_same() {
 }
 
 #[tokio::test]
+async fn a_list_in_pages() {
+    let world = World::start().await;
+    for name in ["c", "a", "b"] {
+        create(&world, name).await;
+    }
+    let mut seen = Vec::new();
+    let mut token = String::new();
+    for left in [json!(2), json!(1), Value::Null] {
+        let fields = "items.metadata.name,metadata.continue,metadata.remainingItemCount";
+        let path = format!("{APPS}?limit=1&continue={token}&fields={fields}");
+        let (status, list) = world.rest(Method::GET, &path, None).await;
+        assert_eq!(status, 200, "{list}");
+        assert_eq!(list["metadata"]["remainingItemCount"], left, "{list}");
+        seen.push(list["items"][0]["metadata"]["name"].clone());
+        token = list["metadata"]["continue"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+    }
+    assert_eq!(seen, ["a", "b", "c"]);
+    for wrong in ["limit=-1", "limit=1&continue=x"] {
+        let path = format!("{APPS}?{wrong}");
+        let (status, why) = world.rest(Method::GET, &path, None).await;
+        assert_eq!(status, 400, "{why}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_there_looks_forbidden() {
     let world = World::start().await;
     create(&world, "a").await;

@@ -71,6 +71,10 @@ pub struct FakeStore {
     pub permitted: Mutex<Vec<String>>,
     /// argocd-cm.
     pub config: Mutex<BTreeMap<String, String>>,
+    /// Why the records cannot be followed.
+    pub problem: Mutex<Option<String>>,
+    /// Whether ConfigMaps cannot be read.
+    pub is_unreadable: AtomicBool,
 }
 
 /// The key of an Application: its qualified name, or just its name in `argocd`.
@@ -90,6 +94,8 @@ impl Default for FakeStore {
             conflicts: Mutex::default(),
             permitted: Mutex::default(),
             config: Mutex::default(),
+            problem: Mutex::default(),
+            is_unreadable: AtomicBool::default(),
         }
     }
 }
@@ -165,6 +171,10 @@ impl Store for FakeStore {
                 .expect("not poisoned")
                 .iter()
                 .any(|n| n == namespace)
+    }
+
+    fn problem(&self) -> Option<String> {
+        self.problem.lock().expect("not poisoned").clone()
     }
 
     async fn get_app(&self, namespace: &str, name: &str) -> StoreResult<Application> {
@@ -332,6 +342,9 @@ impl Store for FakeStore {
     }
 
     async fn config_map(&self, _: &str) -> StoreResult<BTreeMap<String, String>> {
+        if self.is_unreadable.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("no answer".into()));
+        }
         Ok(self.config.lock().expect("not poisoned").clone())
     }
 

@@ -43,6 +43,7 @@ pub struct World {
     pub token: String,
     pub connections: tiphys_listen::Connections,
     pub server: Server,
+    pub stop: CancellationToken,
     _stop: DropGuard,
 }
 
@@ -246,6 +247,7 @@ impl World {
             token: String::new(),
             connections,
             server,
+            stop: stop.clone(),
             _stop: stop.drop_guard(),
         }
     }

@@ -247,6 +247,8 @@ fn of_variable(row: &Row, value: &str) -> Option<String> {
             .into_iter()
             .find(|word| value.eq_ignore_ascii_case(word))
             .map(str::to_owned),
+        // Whole seconds would be another duration.
+        Kind::Duration if is_fraction(value) => Some(value.to_owned()),
         Kind::Seconds | Kind::Duration => seconds().map(|seconds| format!("{seconds}s")),
         Kind::WholeSeconds => seconds().map(|seconds| seconds.to_string()),
         Kind::Int | Kind::Float => checked(row.kind, value)
@@ -261,6 +263,11 @@ fn of_variable(row: &Row, value: &str) -> Option<String> {
         ),
         Kind::Text | Kind::Pairs | Kind::Globs => Some(value.to_owned()),
     }
+}
+
+/// Whether a duration is not one of whole seconds.
+fn is_fraction(value: &str) -> bool {
+    duration::parse(value).is_ok_and(|nanos| nanos > 0 && nanos % 1_000_000_000 != 0)
 }
 
 /// The list of flags with their variables.

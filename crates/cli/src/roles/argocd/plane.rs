@@ -60,8 +60,8 @@ impl PlaneArgs {
         };
         let repositories = self.repositories.folder()?;
         let folder = repositories.path.clone();
-        let options = self.repo_options();
-        let mut plane = ControlPlane::start(cluster, records, folder, options).await?;
+        let (options, limits) = (self.repo_options(), &self.git.limits);
+        let mut plane = ControlPlane::start(cluster, records, folder, options, limits).await?;
         plane.repo_server = self.repo_server.client()?;
         Ok(Begun {
             plane,

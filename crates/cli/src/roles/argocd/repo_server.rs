@@ -31,6 +31,11 @@ mod tests {
                 "docs/*",
                 "--plugin-tar-exclude=.git",
                 "--allow-oob-symlinks",
+                "--oci-layer-media-types=a.tar,b.tar",
+                "--oci-layer-media-types",
+                "c.tar",
+                "--helm-registry-max-index-size=2M",
+                "--disable-oci-manifest-max-extracted-size",
             ],
             &[
                 ("ARGOCD_REPO_SERVER_PARALLELISM_LIMIT", "4"),
@@ -42,6 +47,13 @@ mod tests {
                     "",
                 ),
                 ("ARGOCD_TLS_CIPHERS", "A:B"),
+                ("ARGOCD_REPO_SERVER_HELM_MANIFEST_MAX_EXTRACTED_SIZE", "1Gi"),
+                ("ARGOCD_GIT_REQUEST_TIMEOUT", "7s"),
+                ("ARGOCD_GIT_LS_REMOTE_PARALLELISM_LIMIT", "5"),
+                ("ARGOCD_GIT_ATTEMPTS_COUNT", "3"),
+                ("ARGOCD_GIT_RETRY_DURATION", "100ms"),
+                ("ARGOCD_GIT_RETRY_FACTOR", "no number"),
+                ("ARGOCD_GIT_RETRY_MAX_DURATION", "1m"),
                 ("REDIS_SERVER", "argocd-redis:6379"),
             ],
         );
@@ -57,10 +69,39 @@ mod tests {
             "plugin_tar_exclude: [\"docs/*\", \".git\"]",
             "ciphers: [\"A\", \"B\"]",
             "server: Some(\"argocd-redis:6379\")",
+            "oci_layer_media_types: [\"a.tar\", \"b.tar\", \"c.tar\"]",
+            "oci_manifest_max_extracted_size: None",
+            "disable_oci_manifest_max_extracted_size: true",
+            "helm_manifest_max_extracted_size: Some(1073741824)",
+            "helm_registry_max_index_size: Some(2000000)",
+            "git_request_timeout: Some(7s)",
+            "git_lsremote_parallelism_limit: Some(5)",
+            "git_attempts_count: Some(3)",
+            "git_retry_duration: Some(100ms)",
+            "git_retry_factor: None",
+            "git_retry_max_duration: Some(60s)",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(of(&["--parallelismlimit", "x"], &[]).is_err());
+        assert!(of(&["--oci-manifest-max-extracted-size=much"], &[]).is_err());
         assert!(of(&["--unknown"], &[]).is_err());
+    }
+
+    #[test]
+    fn limits_are_not_said_to_have_no_effect() {
+        let words = [
+            "--oci-layer-media-types=a.tar",
+            "--oci-manifest-max-extracted-size=1G",
+            "--disable-helm-manifest-max-extracted-size",
+            "--allow-oob-symlinks",
+        ];
+        let variables = [
+            ("ARGOCD_GIT_ATTEMPTS_COUNT", "3"),
+            ("ARGOCD_GIT_REQUEST_TIMEOUT", "15s"),
+        ];
+        let said = super::super::tests::said(&REPO_SERVER, &words, &variables);
+        let said = said.expect("to be run");
+        assert_eq!(said.without_effect(), ["allow-oob-symlinks"]);
     }
 }

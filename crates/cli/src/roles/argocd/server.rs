@@ -27,6 +27,7 @@ mod tests {
             "--x-frame-options=",
             "--enable-gzip=false",
             "--sync-with-replace-allowed=false",
+            "--catalog-database-name=other",
         ];
         let variables = [
             ("ARGOCD_SERVER_REPO_SERVER", "renderer:1"),
@@ -35,7 +36,9 @@ mod tests {
             ("ARGOCD_APPLICATION_NAMESPACES", "team-*"),
             ("ARGOCD_SESSION_FAILURE_MAX_FAIL_COUNT", "7"),
             ("ARGOCD_SERVER_ENABLE_PROXY_EXTENSION", "false"),
+            ("ARGOCD_ENABLE_GRPC_TIME_HISTOGRAM", "true"),
             ("REDIS_PASSWORD", "p"),
+            ("TIPHYS_CATALOG_FILE", "/data/charts.db"),
         ];
         let said = super::super::tests::said(&SERVER, &words, &variables).expect("to be run");
         let text = format!("{:?}", arguments::<Role>(&said).expect("valid").args);
@@ -49,10 +52,13 @@ mod tests {
             "repo_server_plaintext: true",
             "disable_auth: true",
             "enable_proxy_extension: false",
+            "grpc_time_histogram: true",
             "[\"team-*\"]",
             "max_login_failures: 7",
             "server: Some(\"argocd-redis:6379\")",
             "dex_server: \"argocd-dex-server:5556\"",
+            "catalog_file: Some(\"/data/charts.db\")",
+            "catalog_database_name: \"other\"",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -16,6 +16,7 @@ pub const SERVER: Program = Program {
         traces!("ARGOCD_SERVER_OTLP"),
         &REDIS,
         OTHER_CACHE,
+        CATALOG,
         KUBE,
         CLIENT,
     ],
@@ -46,6 +47,7 @@ const ROWS: &[Row] = &[
     row("enable-proxy-extension", "ARGOCD_SERVER_ENABLE_PROXY_EXTENSION", Bool, "false", Flag("enable-proxy-extension")),
     row("", "ARGOCD_SESSION_FAILURE_MAX_FAIL_COUNT", Int, "5", Flag("max-login-failures")),
     row("", "ARGOCD_SESSION_FAILURE_WINDOW_SECONDS", Int, "300", Flag("login-failure-window")),
+    row("", "ARGOCD_ENABLE_GRPC_TIME_HISTOGRAM", Bool, "false", Flag("grpc-time-histogram")),
 
     // Sign-in by Dex.
     row("dex-server", "ARGOCD_SERVER_DEX_SERVER", Text, "argocd-dex-server:5556", Always("dex-server")),
@@ -87,6 +89,15 @@ const ROWS: &[Row] = &[
     row("", "ARGOCD_WEBHOOK_MANIFEST_CACHE_WARM_DISABLED", Bool, "", Nothing),
     row("", "ARGOCD_LOG_FORMAT_TIMESTAMP", Text, "", Nothing),
     row("", "GRPC_ENABLE_TXT_SERVICE_CONFIG", Bool, "", Nothing),
+];
+
+/// The chart catalogue, which Argo CD does not have: a manifest of its server gets one with these.
+#[rustfmt::skip]
+const CATALOG: &[Row] = &[
+    row("catalog-database-url", "TIPHYS_CATALOG_DATABASE_URL", Text, "", Flag("catalog-database-url")),
+    row("catalog-database-user", "", Text, "postgres", Flag("catalog-database-user")),
+    row("catalog-database-name", "", Text, "charts", Flag("catalog-database-name")),
+    row("catalog-file", "TIPHYS_CATALOG_FILE", Text, "", Flag("catalog-file")),
 ];
 
 /// The repo-server's cache, which this server does not read: it asks the repo-server.

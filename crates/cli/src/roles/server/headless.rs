@@ -67,7 +67,7 @@ pub async fn start(
     let options = Options {
         auth_disabled: true,
         only_with: token,
-        ..args.options()?
+        ..args.options(args.connections.options())?
     };
     let server = begun.plane.server(false, "", options)?;
     let listener = TcpListener::bind((ip, port)).await?;

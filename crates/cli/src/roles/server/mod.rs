@@ -8,6 +8,7 @@ mod published;
 use super::{
     argocd::{PlaneArgs, named},
     audit::AuditArgs,
+    catalog::CatalogArgs,
     connections::ConnectionArgs,
     controller::terminated,
     logs::Logs,
@@ -104,6 +105,8 @@ pub struct ServerArgs {
     redis: RedisArgs,
     #[command(flatten)]
     plane: PlaneArgs,
+    #[command(flatten, next_help_heading = "Chart catalogue")]
+    catalog: CatalogArgs,
 }
 
 /// Answers over plain HTTP.
@@ -204,7 +207,7 @@ impl DexArgs {
 
 /// Runs until stopped. `overrides` override the settings.
 pub async fn run(args: ServerArgs, overrides: SettingsOverrides, logs: Logs) -> anyhow::Result<()> {
-    let options = args.options()?;
+    let options = args.options(args.connections.options_of_role())?;
     let (cluster, namespace) = args.plane.connect().await?;
     bootstrap::own_records(&cluster, &namespace).await?;
     let others = named(&args.application_namespaces);
@@ -228,20 +231,25 @@ pub async fn run(args: ServerArgs, overrides: SettingsOverrides, logs: Logs) -> 
         .server(!args.insecure, &args.rootpath, options)?;
     let stop = CancellationToken::new();
     let report = begun.plane.report(Choice::default());
+    let catalog = args.catalog.start(&begun.plane.charts, &stop).await?;
     let (address, port) = (args.metrics_address, args.metrics_port);
-    metrics::of_api(address, port, server.clone(), report, stop.clone()).await?;
+    // Its health is told until the last call has ended.
+    let ended = CancellationToken::new();
+    metrics::of_api(address, port, server.clone(), report, ended.clone()).await?;
     let stopped = stop.clone();
     let serving = tokio::spawn(async move { server.serve(listener, tls, stopped).await });
     tracing::info!(namespace, port = args.port, "{SERVICE} begins");
     terminated().await?;
     stop.cancel();
     serving.await??;
+    ended.cancel();
+    catalog.await?;
     drop(begun.repositories);
     Ok(())
 }
 
 impl ServerArgs {
-    fn options(&self) -> anyhow::Result<Options> {
+    fn options(&self, others: Options) -> anyhow::Result<Options> {
         Ok(self.http.options(Options {
             dex_server: self.dex.url(),
             dex_tls: self.dex.tls()?,
@@ -250,7 +258,7 @@ impl ServerArgs {
             base_href: self.base_href.clone(),
             proxy_extensions: self.enable_proxy_extension,
             audit: self.audit.options(),
-            ..self.connections.options()
+            ..others
         }))
     }
 

@@ -128,6 +128,7 @@ async fn start(args: &UpArgs, data: &DataFolder) -> anyhow::Result<Running> {
         RecordsOptions::new(NAMESPACE),
         data.folder("repositories")?,
         options,
+        &args.git.limits,
     )
     .await?;
     let tls = if args.tls {

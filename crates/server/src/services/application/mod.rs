@@ -9,6 +9,7 @@ pub mod live;
 pub mod log_file;
 pub mod logs;
 pub mod manifests;
+mod page;
 pub mod read;
 pub(crate) mod render;
 pub mod server_side_diff;

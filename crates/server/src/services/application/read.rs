@@ -1,6 +1,6 @@
 //! List, Get, sync windows, links and revisions.
 
-use super::{validate, with_health};
+use super::{page::page, validate, with_health};
 use crate::{
     ApiError, Code,
     access::{Authorized, Get, Guard, find},
@@ -79,18 +79,15 @@ pub async fn list(
     let filter = Filter::new(&q, "error parsing the selector")?;
     state.reach.ready().await;
     let (apps, resource_version) = state.reach.apps(&guard);
-    let mut items: Vec<Application> = apps
-        .iter()
-        .filter(|app| filter.matches(app))
-        .map(|app| Application::clone(app))
-        .collect();
-    items.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    let mut list = ApplicationList {
+    let apps = apps.iter().map(|app| -> &Application { app });
+    let selected = apps.filter(|app| filter.matches(app)).collect();
+    let (items, mut metadata) = page(selected, &q)?;
+    metadata.resource_version = resource_version.to_string();
+    Ok(ApplicationList {
+        metadata,
         items,
-        ..Default::default()
-    };
-    list.metadata.resource_version = resource_version.to_string();
-    Ok(list)
+        ..ApplicationList::default()
+    })
 }
 
 pub async fn get(

@@ -72,7 +72,9 @@ impl Watch {
     }
 
     fn wanted(&mut self, event: Seen) -> Option<Seen> {
-        if version(&event.app) < self.min_version || !self.filter.matches(&event.app) {
+        // A deletion may be known before its version is: then it has that of the last change.
+        let is_old = version(&event.app) < self.min_version;
+        if is_old && event.change != Change::Deleted || !self.filter.matches(&event.app) {
             return None;
         }
         let key = key(&event.app);

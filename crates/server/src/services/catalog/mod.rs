@@ -8,10 +8,13 @@ use crate::{
     server::State,
 };
 use std::{collections::BTreeMap, sync::Arc};
-use tiphys_api::rpc::catalog::{
-    AddRequest, ChartProblem, ChartRepository, ChartRepositoryList, ChartRequest, ChartResponse,
-    ChartSummary, ChartVersion, EmptyResponse, Facet, ListRequest, SearchRequest, SearchResponse,
-    SyncRequest, ValuesFile,
+use tiphys_api::{
+    access::shown_url,
+    rpc::catalog::{
+        AddRequest, ChartProblem, ChartRepository, ChartRepositoryList, ChartRequest,
+        ChartResponse, ChartSummary, ChartVersion, EmptyResponse, Facet, ListRequest, Maintainer,
+        SearchRequest, SearchResponse, SyncRequest, ValuesFile,
+    },
 };
 use tiphys_catalog::{
     RepoId,
@@ -39,7 +42,9 @@ pub async fn search(
     };
     let query = Query {
         text: q.query,
+        namespaces: q.namespaces,
         repositories: q.repositories,
+        names: q.names,
         categories: q.categories,
         keywords: q.keywords,
         after,
@@ -96,6 +101,25 @@ fn version(version: &model::ChartVersion) -> ChartVersion {
         app_version: version.app_version.clone(),
         created: version.created.clone(),
         digest: version.digest.clone(),
+        urls: version.urls.iter().flatten().map(|url| told(url)).collect(),
+    }
+}
+
+/// The address of an archive for those who may see its chart: what it would be fetched with is not
+/// for them.
+fn told(url: &str) -> String {
+    // The rest of a relative address is a file's name, whatever letters it has.
+    match url.contains("://") || url.contains('?') {
+        true => shown_url(url),
+        false => url.to_owned(),
+    }
+}
+
+fn person(person: model::Maintainer) -> Maintainer {
+    Maintainer {
+        name: person.name,
+        email: person.email,
+        url: person.url,
     }
 }
 
@@ -121,6 +145,7 @@ pub async fn get(
     };
     // That is told by `missing`, of the version that is shown.
     problems.retain(|problem| problem.kind != ProblemKind::Files);
+    problems.sort_by_key(|problem| problem.version != shown.version);
     problems.truncate(PROBLEMS);
     let files = files.unwrap_or_default();
     let Chart {
@@ -137,7 +162,7 @@ pub async fn get(
         ..
     } = known.origin.chart.clone();
     let newest = versions.first().cloned().unwrap_or_default();
-    let people = maintainers.unwrap_or_default().into_iter();
+    let people = maintainers.unwrap_or_default();
     let additional = files.additional_values.into_iter();
     Ok(ChartResponse {
         chart: ChartSummary {
@@ -157,7 +182,7 @@ pub async fn get(
         repo_url: repo.url,
         home,
         sources: sources.unwrap_or_default(),
-        maintainers: people.map(|person| person.name).collect(),
+        maintainers: people.iter().map(|person| person.name.clone()).collect(),
         versions: versions.iter().map(version).collect(),
         shown: version(&shown),
         readme: files.readme,
@@ -168,6 +193,7 @@ pub async fn get(
             .collect(),
         missing,
         problems: problems.into_iter().map(problem).collect(),
+        people: people.into_iter().map(person).collect(),
     })
 }
 

@@ -1,8 +1,12 @@
 //! What Prometheus is told, by Argo CD's names.
 //!
-//! Main types: [`GitMetrics`], the contacts with Git servers, [`CommitMetrics`] and [`Pending`].
-//! Clients name repositories and revisions, so there are only so many of them as labels.
+//! Main types: [`GitMetrics`], the contacts with servers, [`CommitMetrics`] and [`Pending`]. Clients
+//! name repositories and revisions, so there are only so many of them as labels.
 
+mod registries;
+mod waits;
+
+use registries::Registries;
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -11,6 +15,7 @@ use std::{
 };
 use tiphys_repo::{Contact, ContactKind};
 use tiphys_rpc::counts::{Counts, escaped, family};
+use waits::Waits;
 
 /// Values of labels; what comes later counts under [`OTHER`].
 const MAX_SERIES: usize = 5_000;
@@ -67,34 +72,55 @@ struct Git {
     failed_look_ups: Counts<2>,
 }
 
-/// The contacts with Git servers since the process started. Clones count together.
+impl Git {
+    fn add(&mut self, kind: &str, contact: &Contact<'_>) {
+        let labels = [contact.repository, kind];
+        count(&mut self.requests, labels);
+        observe(&mut self.durations, labels, contact.took);
+        if contact.is_failed {
+            let labels = [contact.repository, contact.revision];
+            match contact.kind {
+                ContactKind::LsRemote => count(&mut self.failed_look_ups, labels),
+                ContactKind::Fetch => count(&mut self.failed_fetches, labels),
+                ContactKind::Push | ContactKind::Registry(_) => {}
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Contacts {
+    git: Mutex<Git>,
+    registries: Mutex<Registries>,
+    waits: Mutex<Waits>,
+}
+
+/// The contacts with Git servers and registries since the process started, and how long renders
+/// waited for their turn. Clones count together.
 #[derive(Clone, Default)]
-pub struct GitMetrics(Arc<Mutex<Git>>);
+pub struct GitMetrics(Arc<Contacts>);
 
 impl GitMetrics {
     pub fn add(&self, contact: &Contact<'_>) {
-        let mut git = lock(&self.0);
         let kind = match contact.kind {
             ContactKind::LsRemote => "ls-remote",
             ContactKind::Fetch => "fetch",
             ContactKind::Push => "push",
-        };
-        let labels = [contact.repository, kind];
-        count(&mut git.requests, labels);
-        if contact.is_failed {
-            let labels = [contact.repository, contact.revision];
-            match contact.kind {
-                ContactKind::LsRemote => count(&mut git.failed_look_ups, labels),
-                ContactKind::Fetch => count(&mut git.failed_fetches, labels),
-                ContactKind::Push => {}
+            ContactKind::Registry(request) => {
+                return lock(&self.0.registries).add(request, contact);
             }
-        }
-        observe(&mut git.durations, labels, contact.took);
+        };
+        lock(&self.0.git).add(kind, contact);
+    }
+
+    /// A render that waited so long, whether or not its turn came.
+    pub fn waited(&self, took: Duration) {
+        lock(&self.0.waits).add(took);
     }
 
     /// In Prometheus text format.
     pub fn text(&self) -> String {
-        let git = lock(&self.0);
+        let git = lock(&self.0.git);
         let mut out = String::new();
         for (name, help, second, counts) in [
             (
@@ -121,12 +147,14 @@ impl GitMetrics {
         }
         let name = "argocd_git_request_duration_seconds";
         histogram(&mut out, (name, GIT_HELP), "request_type", &git.durations);
+        lock(&self.0.registries).write(&mut out);
+        lock(&self.0.waits).write(&mut out);
         out
     }
 
     /// The same of a commit server, which has names of its own.
     pub fn text_of_commits(&self) -> String {
-        let git = lock(&self.0);
+        let git = lock(&self.0.git);
         let mut out = String::new();
         family(
             &mut out,
