@@ -1,7 +1,11 @@
 //! A few seconds of fuzzing for every target, concurrently, and inputs nested far beyond every
 //! limit; `cargo xtask fuzz --seconds 600` runs longer.
+//!
+//! Each commit begins with other inputs. `TIPHYS_SEED` is the seed in place of the commit's; a
+//! failure says how its input alone is repeated.
 
 use std::process::Command;
+use tiphys_testkit::first_seed;
 
 fn run(args: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
@@ -15,12 +19,19 @@ fn run(args: &[&str]) {
     println!("{text}");
 }
 
+/// Mutated inputs, which the checked-out commit decides.
+fn mutated(target: &str, seconds: &str) {
+    let seed = first_seed().to_string();
+    println!("{target}: TIPHYS_SEED={seed}");
+    run(&[target, "--seconds", seconds, "--seed", &seed]);
+}
+
 macro_rules! targets {
     ($($name:ident $target:literal $seconds:literal)*) => {$(
         mod $name {
             #[test]
             fn mutated() {
-                super::run(&[$target, "--seconds", $seconds]);
+                super::mutated($target, $seconds);
             }
 
             #[test]
@@ -52,41 +63,43 @@ targets! {
     expr "expr" "2"
     jsonnet "jsonnet" "2"
     tree "tree" "1"
+    kustomization "kustomization" "3"
+    plugin_frames "plugin-frames" "3"
 }
 
 /// What nests in a message is limited by its length in base64.
 #[test]
 fn grpc() {
-    run(&["grpc", "--seconds", "1"]);
+    mutated("grpc", "1");
 }
 
 /// The content of archives is tested by `chart`.
 #[test]
 fn chart_archive() {
-    run(&["chart-archive", "--seconds", "2"]);
+    mutated("chart-archive", "2");
 }
 
 /// What is nested is tested by `yaml`.
 #[test]
 fn index() {
-    run(&["index", "--seconds", "2"]);
+    mutated("index", "2");
 }
 
 /// What is nested in manifests and configurations of registries is tested by `json`.
 #[test]
 fn oci_manifest() {
-    run(&["oci-manifest", "--seconds", "2"]);
+    mutated("oci-manifest", "2");
 }
 
 /// The content of archives is tested by `chart`.
 #[test]
 fn oci_layer() {
-    run(&["oci-layer", "--seconds", "2"]);
+    mutated("oci-layer", "2");
 }
 
 #[test]
 fn oci_challenge() {
-    run(&["oci-challenge", "--seconds", "1"]);
+    mutated("oci-challenge", "1");
 }
 
 /// Every target is run by one of these tests.

@@ -146,7 +146,7 @@ pub fn run_chart(input: &[u8]) -> Result<(), String> {
 }
 
 /// Deterministic, so that a failure can be repeated.
-fn sources() -> Sources {
+pub fn sources() -> Sources {
     Sources {
         random: Box::new(|bytes| bytes.fill(7)),
         now: jiff::Timestamp::UNIX_EPOCH,

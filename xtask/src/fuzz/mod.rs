@@ -7,9 +7,11 @@
 
 mod helm;
 mod inputs;
+mod kustomize;
 mod mutate;
 mod nested;
 mod outside;
+mod plugin;
 mod signed;
 mod targets;
 
@@ -37,8 +39,9 @@ const STACK: usize = 2 << 20;
 #[derive(Args, Clone)]
 pub struct Fuzz {
     /// json, json-patch, strategic-merge, fields-v1, crd-schema, template, chart-archive, chart,
-    /// index, oci-manifest, oci-layer, oci-challenge, pgp, strvals, yaml, jq, lua, selector, values-schema, toml, query or kube-body; all of them
-    /// without it
+    /// index, oci-manifest, oci-layer, oci-challenge, pgp, strvals, yaml, jq, lua, selector,
+    /// values-schema, toml, query, kube-body, expr, jsonnet, grpc, tree, kustomization or
+    /// plugin-frames; all of them without it
     target: Option<String>,
     /// How long, for each target
     #[arg(long, default_value_t = 10)]
@@ -158,7 +161,7 @@ const LEVELS: [usize; 10] = [1, 60, 99, 126, 199, 399, 450, 999, 20_000, 100_000
 const FEW: [usize; 4] = [60, 126, 999, 100_000];
 
 fn inputs_nested(target: &Target, most: usize) -> Vec<Vec<u8>> {
-    let all = if target.name == "kube-body" {
+    let all = if matches!(target.name, "kube-body" | "plugin-frames") {
         &FEW[..]
     } else {
         &LEVELS[..]

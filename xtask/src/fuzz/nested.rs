@@ -7,7 +7,7 @@
 pub type Nested = fn(usize) -> String;
 
 /// `open` repeated `levels` times, the core, and `close` as often.
-fn nest(open: &str, core: &str, close: &str, levels: usize) -> String {
+pub fn nest(open: &str, core: &str, close: &str, levels: usize) -> String {
     format!("{}{core}{}", open.repeat(levels), close.repeat(levels))
 }
 
@@ -54,6 +54,8 @@ pub fn of(target: &str) -> &'static [Nested] {
         "expr" => EXPR,
         "jsonnet" => JSONNET,
         "tree" => &[super::outside::owners],
+        "kustomization" => super::kustomize::NESTED,
+        "plugin-frames" => super::plugin::NESTED,
         _ => &[],
     }
 }

@@ -1,7 +1,7 @@
 //! The fuzz targets: a name, seeds, and the invariants for every input. A panic, an endless loop or
 //! too much memory is a failure as well.
 
-use super::{helm, inputs, outside, signed};
+use super::{helm, inputs, kustomize, outside, plugin, signed};
 use crate::parity::template::world;
 use serde_json::Value;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> Result<(), String>,
 }
 
-pub static ALL: [Target; 26] = [
+pub static ALL: [Target; 28] = [
     Target {
         name: "json",
         seeds: include_str!("seeds/json.txt"),
@@ -156,6 +156,16 @@ pub static ALL: [Target; 26] = [
         name: "tree",
         seeds: include_str!("seeds/tree.txt"),
         run: outside::run_tree,
+    },
+    Target {
+        name: "kustomization",
+        seeds: include_str!("seeds/kustomization.txt"),
+        run: kustomize::run,
+    },
+    Target {
+        name: "plugin-frames",
+        seeds: include_str!("seeds/plugin-frames.txt"),
+        run: plugin::run,
     },
 ];
 
