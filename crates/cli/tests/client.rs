@@ -4,7 +4,7 @@ use crate::scenarios::world::program;
 use axum::{
     Router,
     body::Bytes,
-    http::{HeaderMap, Uri},
+    http::{HeaderMap, StatusCode, Uri},
     response::IntoResponse,
 };
 use prost::Message;
@@ -12,17 +12,27 @@ use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::{SocketAddr, TcpListener},
     process::{Command, Output},
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
     thread,
+    time::Duration,
 };
 use tempfile::TempDir;
 use tiphys_api::{
     Application,
     application::ApplicationList,
+    meta::Time,
     rpc::application::{ApplicationQuery, ApplicationSyncRequest},
 };
-use tiphys_testkit::PATIENCE;
-use tokio::{sync::Barrier, task::spawn_blocking, time::timeout};
+use tiphys_testkit::{PATIENCE, free_port};
+use tokio::{
+    sync::Barrier,
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
 
 /// Of every request.
 const AGENT: &str = concat!("tiphys/", env!("CARGO_PKG_VERSION"));
@@ -148,6 +158,141 @@ fn answer(message: Result<Vec<u8>, &str>) -> impl IntoResponse + use<> {
     };
     body.extend(frame(0x80, status.as_bytes()));
     ([("content-type", WEB)], body)
+}
+
+/// Runs it elsewhere, so that the test can serve: its exit code, and what it wrote to both.
+async fn ended(address: &str, words: Vec<&'static str>) -> (Option<i32>, String, String) {
+    let address = address.to_owned();
+    let ended = spawn_blocking(move || run(&address, &words, None)).await;
+    let ended = ended.expect("it ends");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, errors) = (text(&ended.stdout), text(&ended.stderr));
+    (ended.status.code(), out, errors)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_sorted_by_names_and_by_paths() {
+    let app = |name: &str, health: &str, seconds: i64| {
+        let mut app = Application::default();
+        app.metadata.name = name.to_owned();
+        app.metadata.creation_timestamp = Some(Time { seconds, nanos: 0 });
+        app.status.health.status = health.to_owned();
+        app
+    };
+    let list = ApplicationList {
+        items: vec![
+            app("web-10", "Healthy", 1),
+            app("web-9", "Degraded", 3),
+            app("api", "Healthy", 2),
+        ],
+        ..ApplicationList::default()
+    };
+    let list = list.encode_to_vec();
+    let router = Router::new().fallback(move || {
+        let list = list.clone();
+        async move { answer(Ok(list)) }
+    });
+    let address = serve(router).await.to_string();
+    let words = ["app", "list", "-o", "name", "--grpc-web", "--sort-by"];
+    for (by, expected) in [
+        ("name", "api\nweb-9\nweb-10\n"),
+        ("HEALTH", "web-9\nweb-10\napi\n"),
+        ("created", "web-10\napi\nweb-9\n"),
+        ("age", "web-9\napi\nweb-10\n"),
+        ("{.status.health.status}", "web-9\nweb-10\napi\n"),
+        (".metadata.creationTimestamp", "web-10\napi\nweb-9\n"),
+    ] {
+        let (code, out, errors) = ended(&address, [&words[..], &[by]].concat()).await;
+        assert_eq!((code, out.as_str()), (Some(0), expected), "{by}: {errors}");
+    }
+    for by in ["nme", ".metadata.nme"] {
+        let (code, out, errors) = ended(&address, [&words[..], &[by]].concat()).await;
+        assert_eq!((code, out.as_str()), (Some(20), ""), "{by}");
+        let fields = "it has name, cluster, namespace, project, status, health,";
+        assert!(errors.contains(by) && errors.contains(fields), "{errors}");
+    }
+}
+
+/// A proxy says that the server is away. Without the flag that is the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_tried_again_as_often_as_asked_for() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let router = Router::new().fallback(move || {
+        let is_first = count.fetch_add(1, SeqCst) == 0;
+        async move {
+            match is_first {
+                true => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+                false => answer(Ok(Vec::new())).into_response(),
+            }
+        }
+    });
+    let address = serve(router).await.to_string();
+    for (more, code, requests) in [
+        (&[][..], Some(20), 1),
+        (&["--http-retry-max", "0"], Some(20), 1),
+        (&["--http-retry-max", "1"], Some(0), 2),
+    ] {
+        asked.store(0, SeqCst);
+        let words = [&["app", "list", "--grpc-web"][..], more].concat();
+        let (found, _, errors) = ended(&address, words).await;
+        let found = (found, asked.load(SeqCst));
+        assert_eq!(found, (code, requests), "{more:?}: {errors}");
+    }
+}
+
+/// Whether the server got such a call, a proxy does not say.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_change_something_are_sent_once() {
+    const CREATE: [&str; 4] = ["account", "generate-token", "--account", "ci"];
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let router = Router::new().fallback(move || {
+        count.fetch_add(1, SeqCst);
+        async { StatusCode::GATEWAY_TIMEOUT }
+    });
+    let address = serve(router).await.to_string();
+    for more in [&["--grpc-web"][..], &[]] {
+        asked.store(0, SeqCst);
+        let words = [&CREATE[..], &["--http-retry-max", "2"], more].concat();
+        let (code, _, errors) = ended(&address, words).await;
+        let found = (code, asked.load(SeqCst));
+        assert_eq!(found, (Some(20), 1), "{more:?}: {errors}");
+    }
+
+    // What was not sent is tried again.
+    let address = format!("127.0.0.1:{}", free_port());
+    let place = address.clone();
+    tokio::spawn(async move {
+        sleep(Duration::from_millis(500)).await;
+        let listener = tokio::net::TcpListener::bind(&place).await;
+        let router = Router::new().fallback(|| async { answer(Ok(Vec::new())) });
+        axum::serve(listener.expect("a free port"), router).await
+    });
+    let words = [&CREATE[..], &["--grpc-web", "--http-retry-max", "9"]].concat();
+    let (code, _, errors) = ended(&address, words).await;
+    assert_eq!(code, Some(0), "{errors}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_yet_is_waited_for_if_asked() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let (code, _, errors) = ended(&address, vec!["app", "list"]).await;
+    let failed = "Failed to establish connection";
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains(failed), "{errors}");
+    let place = address.clone();
+    tokio::spawn(async move {
+        sleep(Duration::from_millis(500)).await;
+        let listener = tokio::net::TcpListener::bind(&place).await;
+        let headers = [("content-type", "application/grpc"), ("grpc-status", "12")];
+        let router = Router::new().fallback(move || async move { (headers, ()) });
+        axum::serve(listener.expect("a free port"), router).await
+    });
+    let words = vec!["app", "list", "--http-retry-max", "9"];
+    let (code, _, errors) = ended(&address, words).await;
+    assert_eq!(code, Some(20), "{errors}");
+    assert!(errors.contains("Unimplemented"), "{errors}");
 }
 
 /// As many syncs as there are Applications have been requested before the first is answered.

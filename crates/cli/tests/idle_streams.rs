@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(2);
 
 /// A proxy for the API.
 #[derive(Clone)]
-struct Proxy {
+pub struct Proxy {
     port: u16,
     /// It takes nothing otherwise, as while it is restarted.
     is_up: Arc<AtomicBool>,
@@ -35,7 +35,7 @@ struct Proxy {
 }
 
 impl Proxy {
-    fn start(server: &str) -> Self {
+    pub fn start(server: &str) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let proxy = Self {
@@ -60,12 +60,21 @@ impl Proxy {
     }
 
     /// Takes nothing more, and waits until all that was open is cut.
-    fn close(&self) {
+    pub fn close(&self) {
         self.is_up.store(false, SeqCst);
         eventually(PATIENCE, "everything is cut", || {
             let open = self.open.load(SeqCst);
             (open == 0).then_some(()).ok_or(format!("{open} are open"))
         });
+    }
+
+    pub fn reopen(&self) {
+        self.is_up.store(true, SeqCst);
+    }
+
+    /// Waits for so many more connections.
+    pub fn until_more(&self, wanted: usize) {
+        self.until(self.count.load(SeqCst) + wanted);
     }
 
     /// Waits for so many connections.
@@ -166,14 +175,14 @@ fn a_log_survives_a_proxy_that_cuts_silent_streams() {
     }
 }
 
-struct Session<'w> {
+pub struct Session<'w> {
     world: &'w World,
     address: String,
     config: String,
 }
 
 impl<'w> Session<'w> {
-    fn new(world: &'w World, proxy: &Proxy, name: &str) -> Self {
+    pub fn new(world: &'w World, proxy: &Proxy, name: &str) -> Self {
         let password = world.tiphys.password().expect("it is shown");
         let folder = world.tiphys.data().expect("a folder of its own");
         let own = Self {
@@ -189,7 +198,7 @@ impl<'w> Session<'w> {
         own
     }
 
-    fn start(&self, words: &[&str]) -> Child {
+    pub fn start(&self, words: &[&str]) -> Child {
         let mut command = Command::new(program());
         command
             .args(words)
@@ -279,7 +288,7 @@ fn a_watch_survives_a_proxy_that_cuts_silent_streams() {
             .get_app("web")
             .map_or(Ok(()), |app| Err(app.to_string()))
     });
-    proxy.is_up.store(true, SeqCst);
+    proxy.reopen();
     let (code, out, err) = ended(gone);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
     assert!(out.contains("deleted"), "{out}");

@@ -21,3 +21,4 @@ mod scenarios;
 mod sso;
 mod transcript;
 mod verb_plugins;
+mod watch;

@@ -5,6 +5,8 @@
 //! `UPDATE_TRANSCRIPT=1` records it again. Without it that half is skipped (`testkit::skip`); our
 //! own CLI is always compared with the transcript.
 
+#[path = "transcripts/local.rs"]
+mod local;
 #[path = "transcripts/steps.rs"]
 mod steps;
 

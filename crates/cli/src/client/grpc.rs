@@ -1,6 +1,6 @@
 //! Calls over gRPC, that is over HTTP/2. [`GrpcTransport`] is the main type.
 
-use super::{Connection, Failure, MAX_MESSAGE, hint::NO_SERVER, net};
+use super::{Connection, Failure, MAX_MESSAGE, hint::NO_SERVER, net, retry::Retries};
 use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use http::{Uri, uri::PathAndQuery};
 use hyper_util::rt::TokioIo;
@@ -55,11 +55,17 @@ impl GrpcTransport {
             let connection = connection.clone();
             async move { net::dial_h2(&connection).await.map(TokioIo::new) }
         });
-        let channel = endpoint
-            .connect_with_connector(connector)
-            .await
-            .map_err(|e| failed(cause(&e)))?;
-        Ok(Self { channel, metadata })
+        let mut retries = Retries::if_asked(c.retries);
+        loop {
+            match endpoint.connect_with_connector(connector.clone()).await {
+                Ok(channel) => return Ok(Self { channel, metadata }),
+                Err(e) => {
+                    if !retries.wait().await {
+                        return Err(failed(cause(&e)));
+                    }
+                }
+            }
+        }
     }
 
     async fn ready(&self) -> Result<Grpc<Channel>, Status> {

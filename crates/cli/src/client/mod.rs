@@ -8,6 +8,7 @@ mod hint;
 mod net;
 mod options;
 mod proxy;
+mod retry;
 mod web;
 
 pub use config::{ContextRef, LocalConfig, Server, User};
@@ -20,12 +21,10 @@ pub use tiphys_repo::net::reason;
 use crate::output::log;
 use futures::stream::BoxStream;
 use grpc::GrpcTransport;
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use retry::Retries;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 use tonic::{Code, Status};
 use web::WebTransport;
@@ -36,9 +35,6 @@ const MAX_MESSAGE: usize = 200 << 20;
 fn is_silent(status: &Status) -> bool {
     status.code() == Code::Unavailable || grpc::is_of_transport(status)
 }
-
-/// How often a call is tried if the server is unreachable.
-const TRIES: u32 = 3;
 
 /// An API server.
 #[derive(Clone)]
@@ -81,16 +77,24 @@ impl Client {
         Q: prost::Message + Clone + 'static,
         R: prost::Message + Default + 'static,
     {
-        let mut attempt = 1;
+        let mut retries = Retries::of_call(self.connection.retries);
         loop {
-            match self.once(path, request.clone()).await {
-                Err(e) if is_silent(&e) && attempt < TRIES => {
-                    tokio::time::sleep(Duration::from_secs(u64::from(attempt))).await;
-                    attempt += 1;
-                }
-                result => return result.map_err(|e| hint::noted(e, path)),
+            let result = self.once(path, request.clone()).await;
+            let may_pass = result.as_ref().is_err_and(|e| self.may_pass(path, e));
+            if !(may_pass && retries.wait().await) {
+                return result.map_err(|e| hint::noted(e, path));
             }
         }
+    }
+
+    /// Whether another try may have another result, and does nothing twice: a proxy does not say
+    /// whether the server got the call. What a proxy says for a server that is away counts only if
+    /// the user asks for more tries.
+    fn may_pass(&self, path: &str, status: &Status) -> bool {
+        if !retry::is_read(path) {
+            return web::is_unsent(status);
+        }
+        is_silent(status) || (self.connection.retries.is_some() && web::is_overloaded(status))
     }
 
     async fn once<Q, R>(&self, path: &'static str, request: Q) -> Result<R, Status>
@@ -111,6 +115,8 @@ impl Client {
             Ok(_) => self.settled.store(true, Ordering::Relaxed),
             Err(e) if !grpc::is_of_transport(e) => self.settled.store(true, Ordering::Relaxed),
             Err(_) if self.settled.load(Ordering::Relaxed) => {}
+            // Where there is no connection, there is none for gRPC-web either.
+            Err(e) if web::is_unsent(e) => {}
             Err(_) => return self.fall_back(path, &request, result).await,
         }
         result
@@ -177,10 +183,16 @@ impl Client {
             .grpc
             .as_ref()
             .filter(|_| !self.use_web.load(Ordering::Relaxed));
-        let begun = match grpc {
-            Some(grpc) => grpc.stream(path, request).await,
-            None => self.web.stream(path, &request).await,
-        };
-        begun.map_err(|e| hint::noted(e, path))
+        let mut retries = Retries::if_asked(self.connection.retries);
+        loop {
+            let begun = match grpc {
+                Some(grpc) => grpc.stream(path, request.clone()).await,
+                None => self.web.stream(path, &request).await,
+            };
+            let may_pass = begun.as_ref().is_err_and(|e| self.may_pass(path, e));
+            if !(may_pass && retries.wait().await) {
+                return begun.map_err(|e| hint::noted(e, path));
+            }
+        }
     }
 }

@@ -77,12 +77,15 @@ pub struct ConnectArgs {
     /// Name of the server, as its pods' label app.kubernetes.io/name says [env: ARGOCD_SERVER_NAME]
     #[arg(long, global = true, value_name = "NAME")]
     server_name: Option<String>,
+    /// Maximum number of retries to reach the server [default: 2 for a call, none to connect]
+    #[arg(long, global = true, value_name = "N")]
+    http_retry_max: Option<i64>,
     #[command(flatten)]
     without_effect: WithoutEffect,
 }
 
 /// Flags that scripts pass and that change nothing here. They are about how the `argocd` command
-/// finds parts of a server in a cluster, and how it repeats requests.
+/// finds parts of a server in a cluster.
 #[derive(clap::Args, Clone, Debug, Default)]
 struct WithoutEffect {
     /// (no effect)
@@ -100,9 +103,6 @@ struct WithoutEffect {
     /// (no effect)
     #[arg(long, global = true, hide = true)]
     repo_server_name: Option<String>,
-    /// (no effect)
-    #[arg(long, global = true, hide = true)]
-    http_retry_max: Option<i64>,
 }
 
 /// Values of flags from the variable `ARGOCD_OPTS`.
@@ -201,6 +201,8 @@ pub struct Connection {
     /// PEM of the certificate chain and its key.
     pub client_certificate: Option<(Vec<u8>, Vec<u8>)>,
     pub headers: Vec<(String, String)>,
+    /// How often to try again, at least once; `None`: the user does not say.
+    pub retries: Option<u32>,
 }
 
 impl Connection {
@@ -290,6 +292,23 @@ impl ConnectArgs {
             return Ok(None);
         }
         Ok(config.resolve(name)?.server.core.then_some(core))
+    }
+
+    /// Whether there is a server to ask: the command line, a variable or the config file says which
+    /// one.
+    ///
+    /// # Errors
+    /// The config file cannot be read, or does not have the context.
+    pub fn knows_server(&self) -> Result<bool, Failure> {
+        if self.core()?.is_some() {
+            return Ok(false);
+        }
+        if self.names_server()? || self.forward()?.is_some() {
+            return Ok(true);
+        }
+        let config = self.read_config()?;
+        let context = config.map(|config| self.context_of(&config)).transpose()?;
+        Ok(context.flatten().is_some())
     }
 
     /// The way to the server's pod, if the command line wants one.
@@ -419,8 +438,27 @@ impl ConnectArgs {
         Ok(connection)
     }
 
+    /// How often to try again. As in `argocd`, 0 and less are what it is without the flag.
+    fn retries(&self, defaults: &Defaults) -> Result<Option<u32>, Failure> {
+        let default = || {
+            let text = defaults.text("http-retry-max")?;
+            Some(text.parse::<i64>().map_err(|_| {
+                Failure::fatal(format!(
+                    "ARGOCD_OPTS: --http-retry-max: {text:?} is no number"
+                ))
+            }))
+        };
+        let asked = match self.http_retry_max {
+            Some(asked) => Some(asked),
+            None => default().transpose()?,
+        };
+        let asked = asked.filter(|asked| *asked > 0);
+        Ok(asked.map(|asked| u32::try_from(asked).unwrap_or(u32::MAX)))
+    }
+
     fn apply_flags(&self, c: &mut Connection) -> Result<(), Failure> {
         let defaults = Self::defaults()?;
+        c.retries = self.retries(&defaults)?;
         let variable = |name: &str| env::var(name).ok().filter(|v| !v.is_empty());
         let text = |flag: &Option<String>, name: &str| {
             flag.clone()
@@ -527,6 +565,29 @@ mod tests {
     }
 
     #[test]
+    fn how_often_to_try_again() {
+        let retries = |flag: Option<i64>, variable: &str| {
+            let args = ConnectArgs {
+                http_retry_max: flag,
+                ..ConnectArgs::default()
+            };
+            let defaults = Defaults::parse(variable).expect("it is valid");
+            args.retries(&defaults).map_err(|e| (e.code, e.message))
+        };
+        assert_eq!(retries(None, ""), Ok(None));
+        assert_eq!(retries(Some(5), "--http-retry-max 7"), Ok(Some(5)));
+        assert_eq!(retries(None, "--http-retry-max 7"), Ok(Some(7)));
+        for unset in [0, -1, i64::MIN] {
+            assert_eq!(retries(Some(unset), ""), Ok(None), "{unset}");
+        }
+        assert_eq!(retries(None, "--http-retry-max=0"), Ok(None));
+        assert_eq!(retries(Some(i64::MAX), ""), Ok(Some(u32::MAX)));
+        let message = "ARGOCD_OPTS: --http-retry-max: \"many\" is no number";
+        let many = retries(None, "--http-retry-max=many");
+        assert_eq!(many, Err((exit::FAILED, message.to_owned())));
+    }
+
+    #[test]
     fn ports() {
         for (server, expected) in [
             ("cd.example.com", "cd.example.com:443"),
@@ -600,6 +661,45 @@ users: [{name: a, auth-token: of-a}, {name: b, auth-token: of-b}, {name: f, auth
         };
         let (_, token, _, _, plaintext) = resolved(forwarded);
         assert_eq!((token.as_str(), plaintext), ("of-f", true));
+    }
+
+    #[test]
+    fn a_server_is_known_from_a_flag_or_a_context() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let of = |name: &str, text: &str| {
+            let file = folder.path().join(name);
+            fs::write(&file, text).expect("written");
+            let own = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            fs::set_permissions(&file, own).expect("it is ours");
+            ConnectArgs {
+                config: Some(file),
+                ..ConnectArgs::default()
+            }
+        };
+        let known = |args: &ConnectArgs| args.knows_server().map_err(|e| e.message);
+        let none = ConnectArgs {
+            config: Some(folder.path().join("none")),
+            ..ConnectArgs::default()
+        };
+        assert_eq!(known(&none), Ok(false));
+        let named = ConnectArgs {
+            server: Some("c.example".to_owned()),
+            ..none.clone()
+        };
+        assert_eq!(known(&named), Ok(true));
+        assert_eq!(known(&of("two", TWO_SERVERS)), Ok(true));
+        let core = "current-context: k\ncontexts: [{name: k, server: k, user: k}]\n\
+                    servers: [{server: k, core: true}]\nusers: [{name: k}]\n";
+        let core = of("core", core);
+        assert_eq!(known(&core), Ok(false));
+        let instead = ConnectArgs {
+            server: Some("c.example".to_owned()),
+            ..core
+        };
+        assert_eq!(known(&instead), Ok(true));
+        // What was meant is not known: nothing else is asked instead.
+        let gone = of("gone", "current-context: red\n");
+        assert!(known(&gone).is_err());
     }
 
     #[test]

@@ -8,14 +8,21 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use std::{io, sync::Arc};
+use std::{error::Error as _, io, iter::successors, sync::Arc};
 use tiphys_rpc::table::percent_decode;
-use tonic::{Code, Status};
+use tonic::{Code, ConnectError, Status};
 
 /// The bit that marks the last frame, which contains the status.
 const TRAILERS: u8 = 0x80;
 /// The message if the server was not reached at all.
 const UNREACHED: &str = "error reading from server: ";
+/// Before the code of HTTP that a call failed with.
+const FAILED_WITH: &str = " failed with status code ";
+
+/// There is no connection on which anything could have been sent.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct NotDialed(String);
 
 #[derive(Clone)]
 pub struct WebTransport {
@@ -42,12 +49,14 @@ impl WebTransport {
             format!("/{root}{path}")
         };
         let scheme = if c.plaintext { "http" } else { "https" };
+        let text =
+            |e: &dyn std::fmt::Display| format!("Post \"{scheme}://{}{target}\": {e}", c.server);
         // Its cause tells it from what a server answers.
-        let unreached = |e: &dyn std::fmt::Display| {
-            let text = format!("Post \"{scheme}://{}{target}\": {e}", c.server);
-            Status::from_error(Box::new(io::Error::other(text)))
-        };
-        let io = net::dial(c, "http/1.1").await.map_err(|e| unreached(&e))?;
+        let unreached =
+            |e: &dyn std::fmt::Display| Status::from_error(Box::new(io::Error::other(text(e))));
+        let io = net::dial(c, "http/1.1")
+            .await
+            .map_err(|e| Status::from_error(Box::new(NotDialed(text(&e)))))?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(io))
             .await
             .map_err(|e| unreached(&e))?;
@@ -69,7 +78,7 @@ impl WebTransport {
             .map_err(|e| unreached(&e))?;
         if response.status() != StatusCode::OK {
             let message = format!(
-                "POST {scheme}://{}{target} failed with status code {}",
+                "POST {scheme}://{}{target}{FAILED_WITH}{}",
                 c.server,
                 response.status().as_u16()
             );
@@ -134,8 +143,22 @@ impl WebTransport {
 pub fn is_of_transport(status: &Status) -> bool {
     grpc::is_of_transport(status)
         || status.message().starts_with(UNREACHED)
-        || (status.code() == Code::Unknown
-            && status.message().contains(" failed with status code "))
+        || (status.code() == Code::Unknown && status.message().contains(FAILED_WITH))
+}
+
+/// Whether the call was surely not sent, over gRPC or gRPC-web: there was no connection for it.
+pub fn is_unsent(status: &Status) -> bool {
+    successors(status.source(), |&cause| cause.source())
+        .any(|cause| cause.is::<NotDialed>() || cause.is::<ConnectError>())
+}
+
+/// Whether a proxy says that there are too many requests, or that the server behind it is away. It
+/// is what `argocd` tries again, too.
+pub fn is_overloaded(status: &Status) -> bool {
+    let code = status.message().rsplit_once(FAILED_WITH);
+    let code = code.and_then(|(_, code)| code.parse::<u16>().ok());
+    let may_pass = |code| code == 429 || (code >= 500 && code != 501);
+    status.code() == Code::Unknown && code.is_some_and(may_pass)
 }
 
 fn frame(message: &[u8]) -> Bytes {
@@ -288,6 +311,34 @@ mod tests {
             ),
             "no status"
         );
+    }
+
+    #[test]
+    fn what_a_proxy_says_for_a_server_that_is_away() {
+        for (code, expected) in [
+            (429, true),
+            (500, true),
+            (503, true),
+            (501, false),
+            (404, false),
+            (302, false),
+        ] {
+            let message = format!("POST http://a/b{FAILED_WITH}{code}");
+            assert_eq!(is_overloaded(&Status::unknown(message)), expected, "{code}");
+        }
+        assert!(!is_overloaded(&Status::unknown("503")));
+    }
+
+    #[test]
+    fn what_was_surely_not_sent() {
+        let not_dialed = NotDialed("refused".to_owned());
+        let not_dialed = Status::from_error(Box::new(not_dialed));
+        assert!(is_unsent(&not_dialed) && is_of_transport(&not_dialed));
+        let not_connected = ConnectError("refused".into());
+        assert!(is_unsent(&Status::from_error(Box::new(not_connected))));
+        let reset = io::Error::other("reset");
+        assert!(!is_unsent(&Status::from_error(Box::new(reset))));
+        assert!(!is_unsent(&Status::unavailable("refused")));
     }
 
     #[test]

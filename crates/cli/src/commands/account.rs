@@ -3,7 +3,11 @@
 use super::{connect, lifetime, prompt, relogin, secrets};
 use crate::{
     client::{Client, ConnectArgs, Failure, LocalConfig},
-    output::{self, table},
+    output::{
+        self,
+        sort::{Field, SortBy},
+        table,
+    },
 };
 use jiff::Timestamp;
 use tiphys_api::rpc::{
@@ -35,6 +39,8 @@ pub enum AccountCommand {
         /// Output format. One of: json|yaml|wide|name
         #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
         output: String,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Can I
     CanI {
@@ -139,13 +145,14 @@ impl AccountCommand {
                     .await?,
                 &output,
             )?,
-            Self::List { output } => {
-                let list: AccountsList = client
+            Self::List { output, sort_by } => {
+                let mut list: AccountsList = client
                     .unary(
                         "/account.AccountService/ListAccounts",
                         ListAccountRequest {},
                     )
                     .await?;
+                sort_by.sort(&mut list.items, FIELDS)?;
                 accounts(&list, &output)?
             }
             Self::CanI {
@@ -316,6 +323,14 @@ fn user_info(info: &GetUserInfoResponse, format: &str) -> Result<String, Failure
         other => Err(Failure::fatal(format!("Unknown output format: {other}"))),
     }
 }
+
+const FIELDS: &[Field<Account>] = &[
+    ("name", |account| account.name.as_str().into()),
+    ("enabled", |account| account.enabled.into()),
+    ("capabilities", |account| {
+        account.capabilities.join(", ").into()
+    }),
+];
 
 fn accounts(list: &AccountsList, format: &str) -> Result<String, Failure> {
     match format {

@@ -3,7 +3,11 @@
 use super::{connect, list_document, prompt};
 use crate::{
     client::{ConnectArgs, Failure, exit},
-    output::{self, table},
+    output::{
+        self,
+        sort::{Field, SortBy},
+        table,
+    },
 };
 use std::{
     collections::BTreeSet,
@@ -36,6 +40,8 @@ pub enum CertCommand {
         /// Only list certificates for hosts matching given glob-pattern
         #[arg(long, default_value = "", hide_default_value = true)]
         hostname_pattern: String,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Add TLS certificate data for connecting to repository server SERVERNAME
     AddTls {
@@ -84,6 +90,7 @@ impl CertCommand {
                 sort,
                 cert_type,
                 hostname_pattern,
+                sort_by,
             } => {
                 if !["", "ssh", "https"].contains(&cert_type.as_str()) {
                     output::print("cert-type must be either ssh or https\n");
@@ -94,7 +101,7 @@ impl CertCommand {
                     cert_type,
                     ..Default::default()
                 };
-                list(args, query, &sort, &output).await
+                list(args, query, (&sort, &sort_by), &output).await
             }
             Self::AddTls { host, from, upsert } => {
                 add_tls(args, host, from.as_deref(), upsert).await
@@ -127,10 +134,18 @@ impl CertCommand {
     }
 }
 
+const FIELDS: &[Field<RepositoryCertificate>] = &[
+    ("hostname", |c| c.server_name.as_str().into()),
+    ("type", |c| c.cert_type.as_str().into()),
+    ("subtype", |c| c.cert_sub_type.as_str().into()),
+    ("info", |c| c.cert_info.as_str().into()),
+];
+
+/// `sort` is Argo CD's flag, which is about tables only; ours is about all formats and comes first.
 async fn list(
     args: &ConnectArgs,
     query: RepositoryCertificateQuery,
-    sort: &str,
+    (sort, sort_by): (&str, &SortBy),
     format: &str,
 ) -> Result<(), Failure> {
     let client = connect(args).await?;
@@ -145,9 +160,13 @@ async fn list(
                 "type" => items.sort_by(|a, b| a.cert_type.cmp(&b.cert_type)),
                 _ => {}
             }
+            sort_by.sort(&mut items, FIELDS)?;
             rows(items)
         }
-        other => list_document(&items, other)?,
+        other => {
+            sort_by.sort(&mut items, FIELDS)?;
+            list_document(&items, other)?
+        }
     };
     output::print(&text);
     Ok(())

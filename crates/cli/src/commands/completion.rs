@@ -1,59 +1,104 @@
 //! `completion`: prints the script for shell completion of commands and flags, which also asks the
 //! server for names.
 
+mod names;
+
 use crate::{client::Failure, output};
 use clap_complete::Shell;
 
 #[derive(clap::Args)]
 pub struct Completion {
     /// The shell
-    shell: Shell,
+    #[arg(required_unless_present = "names_for")]
+    shell: Option<Shell>,
+
+    /// For the scripts: print the rest of the command that prints the names which the last of the
+    /// words may be, a word a line
+    #[arg(long, hide = true, conflicts_with = "shell")]
+    names_for: bool,
+
+    /// What was typed so far: a line, or the words after the program's name
+    #[arg(last = true, hide = true)]
+    words: Vec<String>,
 }
 
 /// Replaces clap's function: names of Applications, projects, repositories and clusters are
-/// requested when needed.
+/// requested when needed, and the program itself says which. bash splits words at `:` and `=` as
+/// well, so the line is used, and what readline does not replace is taken off the names. They are
+/// compared one by one and quoted: `compgen -W`, or who presses Enter, would run what stands in one.
 const BASH: &str = r#"
 _tiphys_names() {
-    local cur="${COMP_WORDS[COMP_CWORD]}" names=""
-    if [[ "$cur" != -* && $COMP_CWORD -ge 3 ]]; then
-        case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
-            "app create" | "app list" | "app actions" | "repo add") ;;
-            "app "*) names="$(tiphys app list -o name 2>/dev/null)" ;;
-            "proj get") names="$(tiphys proj list -o name 2>/dev/null)" ;;
-            "repo get" | "repo rm") names="$(tiphys repo list -o url 2>/dev/null)" ;;
-            "cluster get") names="$(tiphys cluster list -o server 2>/dev/null)" ;;
-        esac
-    fi
-    if [[ -n "$names" ]]; then
-        COMPREPLY=($(compgen -W "$names" -- "$cur"))
-    else
+    local line="${COMP_LINE:0:$COMP_POINT}" name full kept
+    local -a asked=()
+    while IFS= read -r name; do
+        asked+=("$name")
+    done < <(tiphys completion --names-for -- "$line" 2>/dev/null)
+    if [[ ${#asked[@]} -eq 0 ]]; then
         _tiphys "$@"
+        return
     fi
+    full="${line##*[[:space:]]}"
+    kept="${full%"${full##*[:=]}"}"
+    [[ "$full" == --*=* ]] && full="${full#*=}" && kept=""
+    COMPREPLY=()
+    while IFS= read -r name; do
+        [[ "$name" == "$full"* ]] && COMPREPLY+=("$(printf %q "${name#"$kept"}")")
+    done < <(tiphys "${asked[@]}" 2>/dev/null)
 }
 complete -F _tiphys_names -o bashdefault -o default tiphys
 "#;
 
 const FISH: &str = r#"
-complete -c tiphys -n "__fish_seen_subcommand_from app; and __fish_seen_subcommand_from get sync wait diff history manifests resources set delete patch terminate-op rollback" -f -a "(tiphys app list -o name 2>/dev/null)"
-complete -c tiphys -n "__fish_seen_subcommand_from proj; and __fish_seen_subcommand_from get" -f -a "(tiphys proj list -o name 2>/dev/null)"
-complete -c tiphys -n "__fish_seen_subcommand_from repo; and __fish_seen_subcommand_from get rm" -f -a "(tiphys repo list -o url 2>/dev/null)"
-complete -c tiphys -n "__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from get" -f -a "(tiphys cluster list -o server 2>/dev/null)"
+function __tiphys_asked
+    set -l words (commandline -opc) (commandline -ct)
+    tiphys completion --names-for -- $words[2..-1] 2>/dev/null
+end
+function __tiphys_names
+    set -l asked (__tiphys_asked)
+    tiphys $asked 2>/dev/null
+end
+complete -c tiphys -n "test -n (__tiphys_asked | string collect)" -f -a "(__tiphys_names)"
 "#;
 
-/// After the first line, which names the command for zsh.
+/// After the first line, which names the command for zsh. The functions that clap makes change
+/// `words` on the way down; the first of them keeps what was typed.
 const ZSH: &str = r#"
-_tiphys_apps() {
-    local -a names
-    names=(${(f)"$(tiphys app list -o name 2>/dev/null)"})
+_tiphys_default() {
+    local -a asked names
+    asked=("${(@f)$(tiphys completion --names-for -- "${(@)_tiphys_words[2,-1]}" 2>/dev/null)}")
+    if [[ -z "$asked[1]" ]]; then
+        _default
+        return
+    fi
+    names=("${(@f)$(tiphys "${asked[@]}" 2>/dev/null)}")
     compadd -a names
 }
 "#;
 
+const ZSH_WORDS: &str = r#"_tiphys() {
+    local -a _tiphys_words
+    _tiphys_words=("${(@)words[1,$CURRENT]}")
+"#;
+
 impl Completion {
     pub fn run(self, mut program: clap::Command) -> Result<(), Failure> {
-        let words = std::env::args().next().unwrap_or_default();
-        let name = words.rsplit('/').next().filter(|name| *name == ARGOCD);
-        output::print(&script(self.shell, &mut program, name.unwrap_or(OWN)));
+        if self.names_for {
+            let words = match self.words.as_slice() {
+                [line] => line.split(char::is_whitespace).map(str::to_owned).collect(),
+                words => [&["".to_owned()], words].concat(),
+            };
+            let typed = words.get(1..).unwrap_or_default();
+            if let Some(asked) = names::asked(&program, typed) {
+                output::print(&(asked.join("\n") + "\n"));
+            }
+            return Ok(());
+        }
+        let Some(shell) = self.shell else {
+            return Ok(());
+        };
+        let called = std::env::args().next().unwrap_or_default();
+        let name = called.rsplit('/').next().filter(|name| *name == ARGOCD);
+        output::print(&script(shell, &mut program, name.unwrap_or(OWN)));
         Ok(())
     }
 }
@@ -87,13 +132,11 @@ fn own_script(shell: Shell, program: &mut clap::Command) -> String {
         Shell::Bash => script + BASH,
         Shell::Fish => script + FISH,
         Shell::Zsh => {
-            let asked = [
-                " -- The application:_default",
-                " -- The applications:_default",
-            ];
-            let script = asked.iter().fold(script, |text, old| {
-                text.replace(old, &old.replace("_default", "_tiphys_apps"))
-            });
+            let script = script.replace(":_default'", ":_tiphys_default'").replacen(
+                "_tiphys() {\n",
+                ZSH_WORDS,
+                1,
+            );
             match script.split_once('\n') {
                 Some((first, rest)) => format!("{first}\n{ZSH}{rest}"),
                 None => script,
@@ -116,8 +159,12 @@ mod tests {
         _command: ClientCommand,
     }
 
+    pub fn program() -> clap::Command {
+        adapt(Program::command())
+    }
+
     fn of(shell: Shell) -> String {
-        script(shell, &mut adapt(Program::command()), OWN)
+        script(shell, &mut program(), OWN)
     }
 
     #[test]
@@ -141,14 +188,9 @@ mod tests {
             Some("complete -F _tiphys_names -o bashdefault -o default tiphys"),
             "it takes the place of clap's"
         );
-        assert!(
-            bash.contains("_tiphys() {") && bash.contains("$(tiphys app list -o name 2>/dev/null)")
-        );
-        assert!(of(Shell::Fish).contains("(tiphys app list -o name 2>/dev/null)"));
+        assert!(bash.contains("_tiphys() {"), "clap's is called by ours");
         let zsh = of(Shell::Zsh);
-        assert!(
-            zsh.starts_with("#compdef tiphys\n") && zsh.matches(":_tiphys_apps").count() > 5,
-            "names are asked for in zsh"
-        );
+        assert!(zsh.starts_with("#compdef tiphys\n"));
+        assert!(zsh.contains("_tiphys_words=(") && !zsh.contains(":_default'"));
     }
 }

@@ -45,6 +45,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "appset generate sets.yaml",
             "appset generate sets.yaml -o yaml",
+            "appset generate sets.yaml --sort-by name",
         ],
     ),
     (
@@ -53,11 +54,18 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "appset list",
-        &["appset list", "appset list -p team -o name"],
+        &[
+            "appset list",
+            "appset list -p team -o name",
+            "appset list --sort-by health",
+        ],
     ),
     ("account get", &["account get --account ci"]),
     ("account get-user-info", &["account get-user-info"]),
-    ("account list", &["account list"]),
+    (
+        "account list",
+        &["account list", "account list --sort-by enabled"],
+    ),
     (
         "account session-token",
         &["account session-token", "account session-token -o json"],
@@ -150,6 +158,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "admin audit list /var/log/tiphys/audit.log --denied",
             "admin audit list audit.log --user alice -o json",
+            "admin audit list audit.log --sort-by verdict",
         ],
     ),
     (
@@ -176,7 +185,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "app actions list",
-        &["app actions list web --kind Deployment"],
+        &[
+            "app actions list web --kind Deployment",
+            "app actions list web --sort-by action",
+        ],
     ),
     (
         "app actions run",
@@ -215,9 +227,28 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "app get-resource web --kind Pod --filter-fields status.podIP,status.hostIP",
         ],
     ),
-    ("app get", &["app get web", "app get web --refresh -o tree"]),
-    ("app history", &["app history web"]),
-    ("app list", &["app list", "app list -l team=a -o name"]),
+    (
+        "app get",
+        &[
+            "app get web",
+            "app get web --refresh -o tree",
+            "app get web --watch",
+        ],
+    ),
+    (
+        "app history",
+        &["app history web", "app history web --sort-by age"],
+    ),
+    (
+        "app list",
+        &[
+            "app list",
+            "app list -l team=a -o name",
+            "app list --sort-by health",
+            "app list --sort-by .metadata.creationTimestamp",
+            "app list -p team --watch",
+        ],
+    ),
     (
         "app logs",
         &[
@@ -253,6 +284,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "app resources web",
             "app resources web --output tree=detailed",
+            "app resources web --sort-by kind",
         ],
     ),
     ("app rollback", &["app rollback web 3"]),
@@ -321,7 +353,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "catalog updates",
-        &["catalog updates", "catalog updates -o json"],
+        &[
+            "catalog updates",
+            "catalog updates -o json",
+            "catalog updates --sort-by chart",
+        ],
     ),
     (
         "catalog repos add",
@@ -335,7 +371,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "catalog repos list",
         &["catalog repos list", "catalog repos list -o wide"],
     ),
-    ("catalog repos rm", &["catalog repos rm argo"]),
+    ("catalog repos rm", &["catalog repos rm argocd/argo"]),
     (
         "catalog search",
         &[
@@ -376,6 +412,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "cert list",
             "cert list --cert-type ssh --hostname-pattern '*.example.com'",
+            "cert list --sort-by info",
         ],
     ),
     (
@@ -397,7 +434,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "cluster get",
         &["cluster get https://kubernetes.default.svc"],
     ),
-    ("cluster list", &["cluster list"]),
+    (
+        "cluster list",
+        &["cluster list", "cluster list --sort-by version"],
+    ),
     (
         "cluster rm",
         &["cluster rm far", "cluster rm https://10.0.0.1:6443 -y"],
@@ -454,7 +494,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("logout", &["logout localhost:8080"]),
     ("gpg add", &["gpg add --from key.asc"]),
     ("gpg get", &["gpg get 4AEE18F83AFDEB23"]),
-    ("gpg list", &["gpg list", "gpg list -o json"]),
+    (
+        "gpg list",
+        &[
+            "gpg list",
+            "gpg list -o json",
+            "gpg list --sort-by identity",
+        ],
+    ),
     ("gpg rm", &["gpg rm 4AEE18F83AFDEB23"]),
     (
         "proj add-signature-key",
@@ -563,7 +610,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("proj role get", &["proj role get team dev"]),
     (
         "proj role list",
-        &["proj role list team", "proj role list team -o json"],
+        &[
+            "proj role list team",
+            "proj role list team -o json",
+            "proj role list team --sort-by name",
+        ],
     ),
     (
         "proj role list-tokens",
@@ -628,13 +679,19 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "proj windows enable-sync-overrun",
         &["proj windows enable-sync-overrun team 0"],
     ),
-    ("proj windows list", &["proj windows list team"]),
+    (
+        "proj windows list",
+        &[
+            "proj windows list team",
+            "proj windows list team --sort-by status",
+        ],
+    ),
     (
         "proj windows update",
         &["proj windows update team 0 --duration 2h"],
     ),
     ("proj get", &["proj get default"]),
-    ("proj list", &["proj list"]),
+    ("proj list", &["proj list", "proj list --sort-by created"]),
     (
         "proj remove-signature-key",
         &["proj remove-signature-key team 4AEE18F83AFDEB23"],
@@ -647,7 +704,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "repo get",
         &["repo get https://git.example.com/team/deploy.git"],
     ),
-    ("repo list", &["repo list"]),
+    ("repo list", &["repo list", "repo list --sort-by status"]),
     (
         "repo rm",
         &["repo rm https://git.example.com/team/deploy.git"],
@@ -661,7 +718,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "repocreds list",
-        &["repocreds list", "repocreds list -o url"],
+        &[
+            "repocreds list",
+            "repocreds list -o url",
+            "repocreds list --sort-by url",
+        ],
     ),
     (
         "repocreds rm",

@@ -3,7 +3,11 @@
 use super::{connect, list_document, prompt};
 use crate::{
     client::{ConnectArgs, Failure},
-    output::{self, table},
+    output::{
+        self,
+        sort::{Field, SortBy},
+        table,
+    },
 };
 use std::{fs, path::PathBuf};
 use tiphys_api::rpc::gpgkey::{
@@ -18,6 +22,8 @@ pub enum GpgCommand {
         /// Output format. One of: json|yaml|wide
         #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
         output: String,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Get the GPG public key with ID <KEYID> from the server
     Get {
@@ -43,7 +49,7 @@ pub enum GpgCommand {
 impl GpgCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         match self {
-            Self::List { output } => list(args, &output).await,
+            Self::List { output, sort_by } => list(args, &sort_by, &output).await,
             Self::Get { id, output } => get(args, id, &output).await,
             Self::Add { from } => {
                 let from = from.ok_or_else(|| Failure::error("--from is mandatory"))?;
@@ -55,11 +61,18 @@ impl GpgCommand {
     }
 }
 
-async fn list(args: &ConnectArgs, format: &str) -> Result<(), Failure> {
+const FIELDS: &[Field<GnuPGPublicKey>] = &[
+    ("keyid", |key| key.key_id.as_str().into()),
+    ("type", |key| key.sub_type.to_uppercase().into()),
+    ("identity", |key| key.owner.as_str().into()),
+];
+
+async fn list(args: &ConnectArgs, sort_by: &SortBy, format: &str) -> Result<(), Failure> {
     let client = connect(args).await?;
-    let found: GnuPGPublicKeyList = client
+    let mut found: GnuPGPublicKeyList = client
         .unary("/gpgkey.GPGKeyService/List", GnuPGPublicKeyQuery::default())
         .await?;
+    sort_by.sort(&mut found.items, FIELDS)?;
     let text = match format {
         "wide" | "" => {
             let row =

@@ -75,7 +75,7 @@ pub enum ClientCommand {
     /// Manage ApplicationSets
     #[command(subcommand)]
     Appset(Box<appset::AppSetCommand>),
-    /// Search the charts of repositories, on this machine
+    /// Search the charts of repositories, on a server or on this machine
     Catalog(Box<catalog::CatalogArgs>),
     /// Manage cluster credentials
     #[command(subcommand)]
@@ -236,7 +236,7 @@ fn adapt_flags(command: Command) -> Command {
             "up" => sub.mut_args(takes_any_value),
             "control-plane" => sub,
             "asset-syncer" | "apprepository-controller" => sub,
-            "admin" | "apply" | "catalog" | "diff" | "helm" | "install" | "server" => {
+            "admin" | "apply" | "diff" | "helm" | "install" | "server" => {
                 without(adapt_flags(sub), &global)
             }
             _ => adapt_flags(sub),
@@ -344,7 +344,6 @@ mod tests {
     /// What is accepted because scripts pass it. Flags of Helm are listed where they are.
     const WITHOUT_EFFECT: &[&str] = &[
         "--controller-name",
-        "--http-retry-max",
         "--redis-compress",
         "--redis-haproxy-name",
         "--redis-name",
@@ -420,6 +419,57 @@ mod tests {
         let expected = WITHOUT_EFFECT.iter().map(|flag| (*flag).to_owned());
         let expected: BTreeSet<String> = expected.chain(of_helm).collect();
         assert_eq!(found, expected);
+    }
+
+    /// Lists by another name.
+    const LISTS: &[&str] = &[
+        "app history",
+        "app resources",
+        "appset generate",
+        "catalog problems",
+        "catalog search",
+        "catalog updates",
+        "catalog versions",
+    ];
+
+    /// What is printed in a format is sorted as the user likes it, and the help shows how.
+    #[test]
+    fn every_list_can_be_sorted() {
+        fn check(command: &Command, path: &str, lists: &mut usize, lacking: &mut Vec<String>) {
+            for sub in command.get_subcommands() {
+                let path = format!("{path} {}", sub.get_name()).trim_start().to_owned();
+                check(sub, &path, lists, lacking);
+                let has = |flag: &str| sub.get_arguments().any(|a| a.get_long() == Some(flag));
+                let is_list = sub.get_name() == "list" || LISTS.contains(&path.as_str());
+                if !is_list || !(has("output") || has("out")) {
+                    continue;
+                }
+                *lists += 1;
+                let help = sub.get_after_help().map(ToString::to_string);
+                let is_shown = help.is_some_and(|help| help.contains("--sort-by"));
+                if !(has("sort-by") && is_shown) {
+                    lacking.push(path);
+                }
+            }
+        }
+        let program = adapt(<Program as clap::CommandFactory>::command());
+        let (mut lists, mut lacking) = (0, Vec::new());
+        check(&program, "", &mut lists, &mut lacking);
+        assert!(lists >= 20, "{lists}");
+        assert!(lacking.is_empty(), "{lacking:?}");
+    }
+
+    /// `-w` is what kubectl's is, and no other flag of Argo CD's.
+    #[test]
+    fn what_can_be_watched() {
+        for words in [
+            &["app", "list", "-w"][..],
+            &["app", "list", "--watch=true", "-o", "json"],
+            &["app", "get", "web", "--watch"],
+            &["app", "list", "-w", "--sort-by", "{.metadata.name}"],
+        ] {
+            assert!(parse(words).is_ok(), "{words:?}: {:?}", parse(words).err());
+        }
     }
 
     const ACCEPTED: &[&[&str]] = &[

@@ -9,7 +9,11 @@ pub(super) use options::RepoOptions;
 use super::{connect, list_document, prompt};
 use crate::{
     client::{ConnectArgs, Failure},
-    output::{self, table},
+    output::{
+        self,
+        sort::{Field, SortBy},
+        table,
+    },
 };
 use tiphys_api::{
     repository::{Repository, RepositoryList},
@@ -28,6 +32,8 @@ pub enum RepoCommand {
         /// Force a cache refresh on connection status. Supported values: hard
         #[arg(long)]
         refresh: Option<String>,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Get a configured repository by URL
     Get {
@@ -67,16 +73,21 @@ impl RepoCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         match self {
             Self::Add(add) => add.run(args).await,
-            Self::List { output, refresh } => {
+            Self::List {
+                output,
+                refresh,
+                sort_by,
+            } => {
                 let force_refresh = is_hard(refresh.as_deref())?;
                 let client = connect(args).await?;
                 let query = RepoQuery {
                     force_refresh,
                     ..Default::default()
                 };
-                let list: RepositoryList = client
+                let mut list: RepositoryList = client
                     .unary("/repository.RepositoryService/ListRepositories", query)
                     .await?;
+                sort_by.sort(&mut list.items, FIELDS)?;
                 output::print(&match output.as_str() {
                     "yaml" | "json" => list_document(&list.items, &output)?,
                     other => plain(&list.items, other)?,
@@ -153,6 +164,31 @@ fn plain(repos: &[Repository], format: &str) -> Result<String, Failure> {
     }
 }
 
+const FIELDS: &[Field<Repository>] = &[
+    ("type", |r| r.type_.as_str().into()),
+    ("name", |r| r.name.as_str().into()),
+    ("repo", |r| r.repo.as_str().into()),
+    ("insecure", |r| is_insecure(r).into()),
+    ("oci", |r| r.enable_oci.into()),
+    ("lfs", |r| r.enable_lfs.into()),
+    ("creds", |r| creds(r).into()),
+    ("status", |r| r.connection_state.status.as_str().into()),
+    ("message", |r| r.connection_state.message.as_str().into()),
+    ("project", |r| r.project.as_str().into()),
+];
+
+fn is_insecure(r: &Repository) -> bool {
+    r.insecure || r.insecure_ignore_host_key || r.insecure_oci_force_http
+}
+
+/// Whether it has credentials, or inherits those of a template.
+fn creds(r: &Repository) -> String {
+    match r.inherited_creds {
+        true => "inherited".to_owned(),
+        false => has_credentials(r).to_string(),
+    }
+}
+
 fn has_credentials(r: &Repository) -> bool {
     let texts = [
         &r.username,
@@ -168,20 +204,14 @@ fn has_credentials(r: &Repository) -> bool {
 
 fn rows(repos: &[Repository]) -> String {
     let rows = repos.iter().map(|r| {
-        let insecure = r.insecure || r.insecure_ignore_host_key || r.insecure_oci_force_http;
-        let credentials = if r.inherited_creds {
-            "inherited".into()
-        } else {
-            has_credentials(r).to_string()
-        };
         vec![
             r.type_.clone(),
             r.name.clone(),
             r.repo.clone(),
-            insecure.to_string(),
+            is_insecure(r).to_string(),
             r.enable_oci.to_string(),
             r.enable_lfs.to_string(),
-            credentials,
+            creds(r),
             r.connection_state.status.clone(),
             r.connection_state.message.clone(),
             r.project.clone(),

@@ -3,7 +3,11 @@
 use super::{connect, list_document, prompt, repo::CredentialOptions};
 use crate::{
     client::{ConnectArgs, Failure},
-    output::{self, table},
+    output::{
+        self,
+        sort::{Field, SortBy},
+        table,
+    },
 };
 use tiphys_api::{
     repository::{RepoCreds, RepoCredsList},
@@ -21,6 +25,8 @@ pub enum RepoCredsCommand {
         /// Output format. One of: json|yaml|wide|url
         #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
         output: String,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Remove repository credentials
     Rm {
@@ -49,7 +55,7 @@ impl RepoCredsCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         match self {
             Self::Add(add) => add.run(args).await,
-            Self::List { output } => {
+            Self::List { output, sort_by } => {
                 let client = connect(args).await?;
                 let list: RepoCredsList = client
                     .unary(
@@ -57,7 +63,8 @@ impl RepoCredsCommand {
                         RepoCredsQuery::default(),
                     )
                     .await?;
-                let items = list.items;
+                let mut items = list.items;
+                sort_by.sort(&mut items, FIELDS)?;
                 output::print(&match output.as_str() {
                     "url" => items.iter().map(|c| c.url.clone() + "\n").collect(),
                     "wide" | "" => rows(items),
@@ -88,6 +95,11 @@ impl RepoCredsCommand {
         }
     }
 }
+
+const FIELDS: &[Field<RepoCreds>] = &[
+    ("url", |c| c.url.as_str().into()),
+    ("username", |c| c.username.as_str().into()),
+];
 
 fn rows(items: Vec<RepoCreds>) -> String {
     let rows = items.into_iter().map(|c| {

@@ -3,6 +3,7 @@
 
 pub mod diff;
 pub mod log;
+pub mod sort;
 pub mod summary;
 pub mod table;
 pub mod time;
@@ -14,8 +15,14 @@ use std::io::Write as _;
 
 /// Writes to standard output. A closed pipe (`| head`) is not an error.
 pub fn print(text: &str) {
+    try_print(text);
+}
+
+/// The same; false: nobody reads it any more, so that whoever prints without end can end.
+pub fn try_print(text: &str) -> bool {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.is_ok()
 }
 
 /// JSON as Go's `MarshalIndent` prints it: two spaces, and escaped HTML characters.

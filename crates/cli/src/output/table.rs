@@ -1,9 +1,12 @@
-//! Tables as Go's `text/tabwriter` aligns them. Main function: [`align`].
+//! Tables as Go's `text/tabwriter` aligns them. Main function: [`align`]; [`Growing`] is for rows that
+//! come one after the other.
+
+/// Blanks between two columns.
+const PADDING: usize = 2;
 
 /// Aligns the cells of a text: tabs end cells, newlines end rows. Text after the last tab of a row
 /// belongs to no column, and a row with fewer cells ends the columns above it.
 pub fn align(text: &str, min_width: usize) -> String {
-    const PADDING: usize = 2;
     layout(text, min_width, PADDING)
 }
 
@@ -36,6 +39,39 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
         text.push('\n');
     }
     align(&text, 0)
+}
+
+/// A table whose rows are not known from the start: its columns become wider, never narrower, as
+/// those of `kubectl get -w`.
+#[derive(Default)]
+pub struct Growing {
+    widths: Vec<usize>,
+}
+
+impl Growing {
+    /// The next rows.
+    pub fn rows(&mut self, rows: &[Vec<String>]) -> String {
+        for row in rows {
+            let columns = self.widths.len().max(row.len());
+            self.widths.resize(columns, 0);
+            for (width, cell) in self.widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        let mut out = String::new();
+        for row in rows {
+            let last = row.len().saturating_sub(1);
+            for (n, (cell, width)) in row.iter().zip(&self.widths).enumerate() {
+                out.push_str(cell);
+                if n < last {
+                    let missing = width + PADDING - cell.chars().count();
+                    out.extend(std::iter::repeat_n(' ', missing));
+                }
+            }
+            out.push('\n');
+        }
+        out
+    }
 }
 
 struct Layout<'a> {
@@ -121,6 +157,19 @@ mod tests {
             "aaaa  b\n\nc  d\n",
             "an empty row parts two tables"
         );
+    }
+
+    #[test]
+    fn rows_that_come_later_keep_to_the_columns() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let first = [row(["NAME", "STATUS"]), row(["web", "OutOfSync"])];
+        let mut growing = Growing::default();
+        let usual = table(&["NAME", "STATUS"], [row(["web", "OutOfSync"])]);
+        assert_eq!(growing.rows(&first), usual);
+        assert_eq!(growing.rows(&[row(["a", "Synced"])]), "a     Synced\n");
+        let long = row(["guestbook", "Synced"]);
+        assert_eq!(growing.rows(&[long]), "guestbook  Synced\n");
+        assert_eq!(growing.rows(&[row(["web", ""])]), "web        \n");
     }
 
     #[test]

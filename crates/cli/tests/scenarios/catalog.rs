@@ -12,7 +12,7 @@ use tiphys_testkit::{
 const GROUP: &str = "kubeapps.com/v1alpha1";
 
 /// Publishes these versions of a chart below a path.
-fn publish(server: &FileServer, path: &str, chart: &str, versions: &[&str]) {
+pub fn publish(server: &FileServer, path: &str, chart: &str, versions: &[&str]) {
     let mut entries = Vec::new();
     for version in versions {
         let readme = format!("# {chart} {version}\n");
@@ -28,14 +28,14 @@ fn publish(server: &FileServer, path: &str, chart: &str, versions: &[&str]) {
     server.serve(&format!("{path}/index.yaml"), index(&entries).as_str());
 }
 
-struct Repositories<'a> {
-    kube: &'a Api,
+pub struct Repositories<'a> {
+    pub kube: &'a Api,
     path: String,
-    data: String,
+    pub data: String,
 }
 
 impl<'a> Repositories<'a> {
-    fn new(kube: &'a Api, tiphys: &Tiphys, namespace: &str) -> Self {
+    pub fn new(kube: &'a Api, tiphys: &Tiphys, namespace: &str) -> Self {
         Self {
             kube,
             path: namespaced(GROUP, namespace, "apprepositories"),
@@ -43,7 +43,7 @@ impl<'a> Repositories<'a> {
         }
     }
 
-    fn create(&self, name: &str, url: &str, more: &Value) {
+    pub fn create(&self, name: &str, url: &str, more: &Value) {
         let mut object = json!({
             "apiVersion": GROUP, "kind": "AppRepository", "metadata": {"name": name},
             "spec": {"type": "helm", "url": url},
@@ -59,7 +59,7 @@ impl<'a> Repositories<'a> {
     }
 
     /// Waits for the state of one, in its own words.
-    fn until(&self, name: &str, word: &str, is: impl Fn(&Value) -> bool) -> Value {
+    pub fn until(&self, name: &str, word: &str, is: impl Fn(&Value) -> bool) -> Value {
         eventually(PATIENCE, &format!("{name} is {word}"), || {
             let found = self.find(name).ok_or("it is not there")?;
             let status = &found["status"];
@@ -85,7 +85,7 @@ impl<'a> Repositories<'a> {
         });
     }
 
-    fn catalog(&self, words: &[&str]) -> String {
+    pub fn catalog(&self, words: &[&str]) -> String {
         let words = [&["catalog"], words, &["--data", &self.data]].concat();
         let ended = output_of(&program(), &words);
         assert_eq!(ended.code, Some(0), "{words:?}: {}", ended.stderr);
@@ -585,7 +585,7 @@ fn upgrades_and_back(repositories: &Repositories<'_>, kube: &Api, connect: &[&st
 }
 
 /// Logs the command line in; the file of its session.
-fn signed_in(tiphys: &Tiphys, repositories: &Repositories<'_>) -> String {
+pub fn signed_in(tiphys: &Tiphys, repositories: &Repositories<'_>) -> String {
     let password = tiphys.password().expect("it is shown");
     let config = repositories.data.clone() + "/argocd.yaml";
     let address = tiphys.url.trim_start_matches("http://");

@@ -7,6 +7,7 @@
 pub mod admin;
 mod bad;
 mod catalog;
+mod catalog_server;
 mod charts;
 mod deletion;
 mod disturbed;
@@ -16,6 +17,7 @@ mod hooks;
 mod limits;
 mod pods;
 mod renderer;
+mod rollout;
 mod rules;
 mod server;
 mod sets;
@@ -58,6 +60,7 @@ scenarios!(
     bad::projects_are_obeyed,
     charts::a_chart_of_a_private_repository_follows_its_versions,
     catalog::chart_repositories_are_read_and_removed,
+    rollout::a_set_of_hundreds_is_rolled_out_in_steps,
     rules::respected_differences_outlive_a_sync,
     rules::the_api_server_says_what_differs,
     rules::sync_windows_hold_syncs_back,

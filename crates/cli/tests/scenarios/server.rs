@@ -175,7 +175,7 @@ impl Installation {
     }
 }
 
-fn end(mut plane: Plane, log: &dyn Fn() -> String) {
+pub fn end(mut plane: Plane, log: &dyn Fn() -> String) {
     let killed = Command::new("kill").arg(plane.0.id().to_string()).status();
     assert!(killed.expect("kill is installed").success());
     assert_eq!(
@@ -286,6 +286,7 @@ fn help_names_the_flags_of_argo_cds() {
         "--repo-server string (default argocd-repo-server:8081) [$ARGOCD_SERVER_REPO_SERVER]",
         "--staticassets string (default /shared/app) [$ARGOCD_SERVER_STATIC_ASSETS] (no effect)",
         "--enable-proxy-extension [$ARGOCD_SERVER_ENABLE_PROXY_EXTENSION]",
+        "--catalog-file string [$TIPHYS_CATALOG_FILE]",
     ] {
         assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
     }

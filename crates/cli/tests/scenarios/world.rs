@@ -98,6 +98,10 @@ impl World {
         })
     }
 
+    pub fn is_real(&self) -> bool {
+        self.real.is_some()
+    }
+
     /// Creates it.
     #[track_caller]
     pub fn deploy(&self, name: &str, repo: &str, path: &str, automated: &Value) {

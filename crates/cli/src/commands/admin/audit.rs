@@ -2,17 +2,20 @@
 
 use crate::{
     client::Failure,
-    output::{self, table},
+    output::{
+        self,
+        sort::{Field, SortBy},
+        table,
+    },
 };
 use clap::ValueEnum;
 use std::{
-    fmt::Write as _,
     fs::File,
     io::{BufReader, Read},
     path::{Path, PathBuf},
 };
 use tiphys_server::audit::{
-    Record, Verdict,
+    Asked, Record, Verdict,
     chain::{self, Head, VerifyError},
 };
 
@@ -50,7 +53,21 @@ pub struct List {
     /// Output format
     #[arg(long, short, value_enum, default_value_t = Format::Wide)]
     output: Format,
+    #[command(flatten)]
+    sort_by: SortBy,
 }
+
+const FIELDS: &[Field<Record>] = &[
+    ("seq", |record| record.seq.into()),
+    ("time", |record| record.time.as_str().into()),
+    ("user", |record| record.who.user.as_str().into()),
+    ("how", |record| record.who.how.as_str().into()),
+    ("from", |record| record.who.from.as_str().into()),
+    ("verdict", |record| verdict(record).into()),
+    ("call", |record| record.call.as_str().into()),
+    ("object", |record| object(record).into()),
+    ("rule", |record| rule(record).into()),
+];
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -101,24 +118,25 @@ impl Verify {
 
 impl List {
     fn run(self) -> Result<(), Failure> {
-        let (mut rows, mut lines) = (Vec::new(), String::new());
+        let mut records = Vec::new();
         read(&self.file, |record, _| {
             if self.selects(&record) {
-                match self.output {
-                    Format::Wide => rows.push(row(&record)),
-                    Format::Json => {
-                        let line = serde_json::to_string(&record).unwrap_or_default();
-                        let _ = writeln!(lines, "{line}");
-                    }
-                }
+                records.push(record);
             }
         })?;
+        self.sort_by.sort(&mut records, FIELDS)?;
         let header = [
             "SEQ", "TIME", "USER", "HOW", "FROM", "VERDICT", "CALL", "OBJECT", "RULE",
         ];
         output::print(&match self.output {
-            Format::Wide => table::table(&header, rows),
-            Format::Json => lines,
+            Format::Wide => table::table(&header, records.iter().map(row)),
+            Format::Json => {
+                let line = |record: &Record| {
+                    let line = serde_json::to_string(record).unwrap_or_default();
+                    line + "\n"
+                };
+                records.iter().map(line).collect()
+            }
         });
         Ok(())
     }
@@ -144,25 +162,40 @@ impl List {
     }
 }
 
-fn row(record: &Record) -> Vec<String> {
-    let asked = record.asked.iter().find(|a| !a.permitted);
-    let asked = asked.or(record.asked.first());
-    let changed = record.changes.first();
-    let object = match (asked, changed) {
+/// What was refused, or else what was asked first.
+fn asked(record: &Record) -> Option<&Asked> {
+    let refused = record.asked.iter().find(|a| !a.permitted);
+    refused.or(record.asked.first())
+}
+
+fn verdict(record: &Record) -> String {
+    format!("{:?}", record.verdict).to_lowercase()
+}
+
+fn object(record: &Record) -> String {
+    match (asked(record), record.changes.first()) {
         (Some(asked), _) => format!("{}, {}, {}", asked.resource, asked.action, asked.object),
         (None, Some(change)) => format!("{} {}", change.kind, change.name),
         (None, None) => String::new(),
-    };
+    }
+}
+
+fn rule(record: &Record) -> String {
+    let asked = asked(record);
+    asked.and_then(|a| a.rule.clone()).unwrap_or_default()
+}
+
+fn row(record: &Record) -> Vec<String> {
     vec![
         record.seq.to_string(),
         record.time.clone(),
         record.who.user.clone(),
         record.who.how.clone(),
         record.who.from.clone(),
-        format!("{:?}", record.verdict).to_lowercase(),
+        verdict(record),
         record.call.clone(),
-        object,
-        asked.and_then(|a| a.rule.clone()).unwrap_or_default(),
+        object(record),
+        rule(record),
     ]
 }
 

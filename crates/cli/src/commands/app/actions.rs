@@ -3,7 +3,11 @@
 use super::AppRef;
 use crate::{
     client::{Client, ConnectArgs, Failure, exit},
-    output::{self, log, table},
+    output::{
+        self, log,
+        sort::{Field, SortBy},
+        table,
+    },
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -64,6 +68,8 @@ pub struct List {
         value_name = "FORMAT"
     )]
     out: String,
+    #[command(flatten)]
+    sort_by: SortBy,
 }
 
 #[derive(clap::Args)]
@@ -92,6 +98,14 @@ struct Shown {
     action: String,
     disabled: bool,
 }
+
+const FIELDS: &[Field<Shown>] = &[
+    ("group", |action| action.group.as_str().into()),
+    ("kind", |action| action.kind.as_str().into()),
+    ("name", |action| action.name.as_str().into()),
+    ("action", |action| action.action.as_str().into()),
+    ("disabled", |action| action.disabled.into()),
+];
 
 impl ActionsCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
@@ -136,6 +150,7 @@ impl List {
                 disabled: action.disabled,
             }));
         }
+        self.sort_by.sort(&mut actions, FIELDS)?;
         let text = match self.out.as_str() {
             "" => shown(actions),
             format => output::document(&actions, format)?,

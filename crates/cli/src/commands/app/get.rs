@@ -1,6 +1,10 @@
 //! `app get`.
 
-use super::{AppRef, Refresh, source_position, states};
+use super::{
+    AppRef, Refresh,
+    follow::{Scope, follow},
+    source_position, states, views,
+};
 use crate::{
     client::{Client, ConnectArgs, Failure},
     output::{self, summary},
@@ -44,6 +48,10 @@ pub struct Get {
     /// Name of the source from the list of sources of the app
     #[arg(long)]
     source_name: Option<String>,
+    /// Go on and print what changes, until Ctrl-C or until the application is deleted: a row for
+    /// each resource, or a document for each change
+    #[arg(long, short)]
+    watch: bool,
 }
 
 /// Output formats for an Application; checked before any request.
@@ -140,25 +148,53 @@ pub async fn reasons(
 impl Get {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         check_format(&self.output)?;
+        if self.watch && self.output.starts_with("tree") {
+            return Err(Failure::error(
+                "--watch prints rows or documents, not trees: use -o wide, json or yaml with it",
+            ));
+        }
         let app_ref = AppRef::new(&self.app, self.app_namespace.as_deref());
         let client = super::super::connect(args).await?;
         let app = self.fetch(&client, &app_ref).await?;
-        if matches!(self.output.as_str(), "json" | "yaml") {
-            output::print(&output::document(&app, &self.output)?);
+        let is_document = matches!(self.output.as_str(), "json" | "yaml");
+        if !self.watch || !is_document {
+            let text = match is_document {
+                true => output::document(&app, &self.output)?,
+                false => self.text(&client, &app, &app_ref).await?,
+            };
+            output::print(&text);
+        }
+        if !self.watch {
             return Ok(());
         }
+        let (scope, seen) = (Scope::One(&app_ref), vec![app]);
+        if is_document {
+            let mut documents = views::Documents::new(&self.output);
+            return follow(&client, scope, seen, String::new(), &mut documents).await;
+        }
+        let mut resources = views::Resources::default();
+        follow(&client, scope, seen, String::new(), &mut resources).await
+    }
+
+    /// What is printed of an Application, other than as a document.
+    async fn text(
+        &self,
+        client: &Client,
+        app: &Application,
+        app_ref: &AppRef,
+    ) -> Result<String, Failure> {
         let source = match self.show_params
             || self.source_position.is_some()
             || self.source_name.is_some()
         {
-            true => source_position(&app, self.source_position, self.source_name.as_deref())?,
+            true => source_position(app, self.source_position, self.source_name.as_deref())?,
             false => None,
         };
-        let url = super::url(&client, &app.metadata.name).await?;
-        let windows = windows(&client, &app_ref).await?;
-        let mut text = summary::application(&app, &url, windows.as_ref());
+        let url = super::url(client, &app.metadata.name).await?;
+        let windows = windows(client, app_ref).await?;
+        let mut text = summary::application(app, &url, windows.as_ref());
         if !app.status.conditions.is_empty() {
-            text += &format!("\n{}\n", summary::conditions(&app));
+            text += &format!("\n{}\n", summary::conditions(app));
         }
         if let Some(state) = app
             .status
@@ -171,13 +207,12 @@ impl Get {
         if self.show_params {
             let shown = source
                 .and_then(|at| app.spec.sources.get(at).cloned())
-                .unwrap_or_else(|| summary::source(&app));
+                .unwrap_or_else(|| summary::source(app));
             text += &summary::parameters(&shown);
         }
-        text += &details(&client, &app, &app_ref, &self.output).await?;
-        text += &reasons(&client, &app, &app_ref).await?;
-        output::print(&text);
-        Ok(())
+        text += &details(client, app, app_ref, &self.output).await?;
+        text += &reasons(client, app, app_ref).await?;
+        Ok(text)
     }
 
     async fn fetch(&self, client: &Client, app_ref: &AppRef) -> Result<Application, Failure> {

@@ -3,7 +3,11 @@
 use super::AppRef;
 use crate::{
     client::{ConnectArgs, Failure},
-    output::{self, table, time},
+    output::{
+        self,
+        sort::{self, Field, SortBy},
+        table, time,
+    },
 };
 use tiphys_api::{source::ApplicationSource, status::RevisionHistory};
 
@@ -17,6 +21,24 @@ pub struct History {
     /// Output format. One of: wide|id
     #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
     output: String,
+    #[command(flatten)]
+    sort_by: SortBy,
+}
+
+const FIELDS: &[Field<RevisionHistory>] = &[
+    ("id", |entry| entry.id.into()),
+    ("date", |entry| sort::created(entry.deployed_at.as_ref())),
+    ("created", |entry| sort::created(entry.deployed_at.as_ref())),
+    ("age", |entry| sort::age(entry.deployed_at.as_ref())),
+    ("revision", |entry| {
+        first(entry).target_revision.as_str().into()
+    }),
+    ("source", |entry| first(entry).repo_url.as_str().into()),
+];
+
+/// The only source, or the first of several.
+fn first(entry: &RevisionHistory) -> &ApplicationSource {
+    entry.sources.first().unwrap_or(&entry.source)
 }
 
 impl History {
@@ -28,10 +50,11 @@ impl History {
             None,
         )
         .await?;
-        let history = &app.status.history;
+        let mut history = app.status.history.clone();
+        self.sort_by.sort(&mut history, FIELDS)?;
         output::print(&match self.output.as_str() {
             "id" => history.iter().map(|h| format!("{}\n", h.id)).collect(),
-            _ => rows(history),
+            _ => rows(&history),
         });
         Ok(())
     }

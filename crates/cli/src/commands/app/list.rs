@@ -1,8 +1,16 @@
 //! `app list`.
 
+use super::{
+    follow::{Scope, follow},
+    views,
+};
 use crate::{
-    client::{ConnectArgs, Failure},
-    output::{self, summary, table},
+    client::{Client, ConnectArgs, Failure},
+    output::{
+        self,
+        sort::{self, Field, SortBy},
+        summary, table,
+    },
 };
 use std::collections::BTreeMap;
 use tiphys_api::{Application, rpc::application::ApplicationQuery};
@@ -31,18 +39,49 @@ pub struct List {
     /// List apps by path
     #[arg(long, short = 'P')]
     path: Option<String>,
+    /// After listing, go on and print what changes, until Ctrl-C: a row, a name or a document for
+    /// each change
+    #[arg(long, short)]
+    watch: bool,
+    #[command(flatten)]
+    sort_by: SortBy,
 }
+
+/// What lists of Applications can be sorted by.
+pub const FIELDS: &[Field<Application>] = &[
+    ("name", |app| summary::qualified_name(app).into()),
+    ("cluster", |app| summary::server(app).into()),
+    ("namespace", |app| {
+        app.spec.destination.namespace.as_str().into()
+    }),
+    ("project", |app| spec::project_name(app).into()),
+    ("status", |app| app.status.sync.status.as_str().into()),
+    ("health", |app| app.status.health.status.as_str().into()),
+    ("syncpolicy", |app| policy(app).into()),
+    ("conditions", |app| app.status.conditions.len().into()),
+    ("repo", |app| summary::source(app).repo_url.into()),
+    ("path", |app| summary::source(app).path.into()),
+    ("target", |app| summary::source(app).target_revision.into()),
+    ("created", |app| {
+        sort::created(app.metadata.creation_timestamp.as_ref())
+    }),
+    ("age", |app| {
+        sort::age(app.metadata.creation_timestamp.as_ref())
+    }),
+];
 
 impl List {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         let client = super::super::connect(args).await?;
-        let query = ApplicationQuery {
-            selector: Some(self.selector.clone().unwrap_or_default()),
-            app_namespace: Some(self.app_namespace.clone().unwrap_or_default()),
-            ..Default::default()
-        };
-        let mut apps = super::list(&client, query).await?;
+        let list = super::read_list(&client, self.query()).await?;
+        let mut apps = list.items;
         apps.retain(|app| self.wants(app));
+        self.sort_by.sort(&mut apps, FIELDS)?;
+        if self.watch {
+            return self
+                .follow(&client, apps, list.metadata.resource_version)
+                .await;
+        }
         output::print(&match self.output.as_str() {
             "yaml" | "json" => output::document(&apps, &self.output)?,
             "name" => apps
@@ -53,6 +92,37 @@ impl List {
             other => return Err(output::unknown_format(other)),
         });
         Ok(())
+    }
+
+    fn query(&self) -> ApplicationQuery {
+        ApplicationQuery {
+            selector: Some(self.selector.clone().unwrap_or_default()),
+            app_namespace: Some(self.app_namespace.clone().unwrap_or_default()),
+            ..Default::default()
+        }
+    }
+
+    /// Prints the list, and then what becomes of it. `version` is that of the list.
+    async fn follow(
+        &self,
+        client: &Client,
+        apps: Vec<Application>,
+        version: String,
+    ) -> Result<(), Failure> {
+        let (query, filter) = (self.query(), |app: &Application| self.wants(app));
+        let scope = Scope::Many(&query, &filter);
+        match self.output.as_str() {
+            format @ ("yaml" | "json") => {
+                let mut documents = views::Documents::new(format);
+                follow(client, scope, apps, version, &mut documents).await
+            }
+            "name" => follow(client, scope, apps, version, &mut views::Names).await,
+            "wide" | "" => {
+                let mut table = views::Table::new(self.output == "wide");
+                follow(client, scope, apps, version, &mut table).await
+            }
+            other => Err(output::unknown_format(other)),
+        }
     }
 
     fn wants(&self, app: &Application) -> bool {
@@ -101,8 +171,7 @@ fn conditions(app: &Application) -> String {
     items.join(",")
 }
 
-/// The table of Applications.
-pub fn rows(apps: &[Application], wide: bool) -> String {
+pub fn header(wide: bool) -> Vec<&'static str> {
     let mut header = vec![
         "NAME",
         "CLUSTER",
@@ -116,24 +185,44 @@ pub fn rows(apps: &[Application], wide: bool) -> String {
     if wide {
         header.extend(["REPO", "PATH", "TARGET"]);
     }
-    let rows = apps.iter().map(|app| {
-        let mut row = vec![
-            summary::qualified_name(app),
-            summary::server(app).to_owned(),
-            app.spec.destination.namespace.clone(),
-            spec::project_name(app).to_owned(),
-            app.status.sync.status.clone(),
-            app.status.health.status.clone(),
-            policy(app).to_owned(),
-            conditions(app),
-        ];
-        if wide {
-            let source = summary::source(app);
-            row.extend([source.repo_url, source.path, source.target_revision]);
-        }
-        row
-    });
-    table::table(&header, rows)
+    header
+}
+
+pub fn row(app: &Application, wide: bool) -> Vec<String> {
+    cells(
+        app,
+        &app.status.sync.status,
+        &app.status.health.status,
+        wide,
+    )
+}
+
+/// The last row of an Application while a list is watched.
+pub fn row_of_deleted(app: &Application, wide: bool) -> Vec<String> {
+    cells(app, "Deleted", "", wide)
+}
+
+fn cells(app: &Application, status: &str, health: &str, wide: bool) -> Vec<String> {
+    let mut row = vec![
+        summary::qualified_name(app),
+        summary::server(app).to_owned(),
+        app.spec.destination.namespace.clone(),
+        spec::project_name(app).to_owned(),
+        status.to_owned(),
+        health.to_owned(),
+        policy(app).to_owned(),
+        conditions(app),
+    ];
+    if wide {
+        let source = summary::source(app);
+        row.extend([source.repo_url, source.path, source.target_revision]);
+    }
+    row
+}
+
+/// The table of Applications.
+pub fn rows(apps: &[Application], wide: bool) -> String {
+    table::table(&header(wide), apps.iter().map(|app| row(app, wide)))
 }
 
 #[cfg(test)]

@@ -3,23 +3,26 @@
 //!
 //! Main type: [`Local`].
 
-use super::super::{files::LocalFiles, helm};
+mod facts;
+mod fetching;
+
 use crate::{
     client::{Client, Failure},
-    output::log,
+    output::{log, summary},
 };
+use facts::Facts;
+use fetching::{LocalRender, Refs};
 use serde_json::Value;
 use std::{
     borrow::Cow,
     path::{Path, PathBuf},
-    sync::Arc,
 };
-use tiphys_api::{Application, cluster::Cluster, rpc::cluster::ClusterQuery};
+use tiphys_api::{Application, access::same_repository, source::ApplicationSource};
 use tiphys_apimachinery::Object;
 use tiphys_engine::{spec, track, types::Tracking};
-use tiphys_render::{
-    AppFacts, Budget, Charts, ClusterFacts, RenderParams, SourceSet, helm::Sources, prepare, render,
-};
+use tiphys_render::SourceRef;
+use tiphys_repo::{ManifestRequest, RepoAccess};
+use tiphys_sources::is_only_referred_to;
 
 /// A folder with the manifests or the chart of an Application, and the root of the repository that
 /// contains it.
@@ -34,8 +37,8 @@ pub fn is_secret(group: &str, kind: &str) -> bool {
 }
 
 impl Local<'_> {
-    /// The objects with the Application's tracking metadata. The first source defines how they are
-    /// rendered; the API server provides the cluster's versions.
+    /// The objects with the Application's tracking metadata. One source defines how they are
+    /// rendered; the API server provides the settings and the cluster's versions.
     pub async fn objects(
         &self,
         client: &Client,
@@ -54,53 +57,30 @@ impl Local<'_> {
         app: &Application,
         tracking: &Tracking,
     ) -> Result<Vec<Object>, Failure> {
-        let destination = &app.spec.destination;
-        let query = ClusterQuery {
-            server: destination.server.clone(),
-            name: destination.name.clone(),
-            id: None,
-        };
-        let cluster: Cluster = client.unary("/cluster.ClusterService/Get", query).await?;
-        let cluster_facts = ClusterFacts {
-            kube_version: cluster.info.server_version,
-            api_versions: cluster.info.api_versions.into(),
-            ..ClusterFacts::default()
-        };
-        self.render(app, cluster_facts, tracking)
-    }
-
-    fn render(
-        &self,
-        app: &Application,
-        cluster_facts: ClusterFacts,
-        tracking: &Tracking,
-    ) -> Result<Vec<Object>, Failure> {
-        let source = match &app.spec.source_hydrator {
-            Some(hydrator) => Some(spec::dry_source(hydrator)),
-            None => spec::sources(&app.spec)
-                .into_iter()
-                .next()
-                .map(Cow::into_owned),
-        };
-        let source = source.unwrap_or_default();
-        let namespace = &app.spec.destination.namespace;
+        let (source, others) = source(app);
+        if others > 0 {
+            log::warn(&format!(
+                "the folder is rendered in place of the source of {}; sources left out: {others}",
+                source.repo_url
+            ));
+        }
+        let facts = Facts::of(client, app, &source).await?;
         let (root, folder) = self.place()?;
-        let params = RenderParams {
-            app: AppFacts {
-                name: tracking.app_name.clone(),
-                namespace: namespace.clone(),
-                project: spec::project_name(app).to_owned(),
-                revision: source.target_revision.clone(),
-            },
-            folder: Some(folder),
+        let namespace = &app.spec.destination.namespace;
+        let request = ManifestRequest {
+            access: RepoAccess::public(source.repo_url.clone()),
             source,
-            cluster_facts,
+            app_name: tracking.app_name.clone(),
+            namespace: namespace.clone(),
+            project: spec::project_name(app).to_owned(),
+            cluster_facts: facts.cluster,
+            kustomize_versions: facts.kustomize_versions,
+            several: summary::has_many_sources(app),
+            ..ManifestRequest::default()
         };
-        let files = LocalFiles::new(&root);
-        let sources = SourceSet::new(&files);
-        let rendered = prepare(&sources, &params)
-            .and_then(|prepared| render(&sources, &prepared, &Here, &Budget::default()));
-        let rendered = rendered.map_err(|e| Failure::error(e.to_string()))?;
+        let refs = refs(app, &request);
+        let local = LocalRender::new(&root, folder, request, refs);
+        let rendered = local.run().await?;
         if !rendered.errors.is_empty() {
             let errors: Vec<String> = rendered.errors.iter().map(ToString::to_string).collect();
             return Err(Failure::error(errors.join("; ")));
@@ -142,11 +122,91 @@ fn is_shown(object: &Object) -> bool {
     !secret
 }
 
-/// Charts with randomness and time of this machine.
-struct Here;
+/// The source that the folder is in place of, and how many others make manifests: the first one
+/// that does. Argo CD takes the first of all, even if it only has files for others.
+fn source(app: &Application) -> (ApplicationSource, usize) {
+    if let Some(hydrator) = &app.spec.source_hydrator {
+        return (spec::dry_source(hydrator), 0);
+    }
+    let sources = spec::sources(&app.spec);
+    let mut making = sources.iter().filter(|source| !is_only_referred_to(source));
+    let first = making.next().or(sources.first());
+    let source = first.cloned().map(Cow::into_owned).unwrap_or_default();
+    (source, making.count())
+}
 
-impl Charts for Here {
-    fn sources(&self) -> Arc<dyn Fn() -> Sources + Send + Sync> {
-        Arc::new(helm::sources)
+/// The sources whose files the rendered one may read. What is in its own repository is read from
+/// the local copy.
+fn refs(app: &Application, request: &ManifestRequest) -> Refs {
+    if !request.refers() {
+        return Refs::new();
+    }
+    let named = app.spec.sources.iter();
+    // A chart has no files to refer to.
+    let named = named.filter(|source| !source.ref_.is_empty() && source.chart.is_empty());
+    let place = |source: &ApplicationSource| {
+        let is_here = same_repository(&source.repo_url, &request.source.repo_url);
+        let needed = (!is_here).then(|| SourceRef::Git {
+            url: source.repo_url.clone(),
+            revision: source.target_revision.clone(),
+            submodules: true,
+        });
+        (source.ref_.clone(), needed)
+    };
+    named.map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn app(sources: Value) -> Application {
+        let app = json!({"spec": {"project": "default", "destination": {}, "sources": sources}});
+        serde_json::from_value(app).expect("an Application")
+    }
+
+    #[test]
+    fn the_first_source_that_makes_manifests_is_rendered() {
+        let values = json!({"repoURL": "https://h/values", "ref": "values"});
+        let web = json!({"repoURL": "https://h/web", "path": "web"});
+        let more = json!({"repoURL": "https://h/more", "path": "more"});
+        for (sources, url, others) in [
+            (json!([]), "", 0),
+            (json!([values]), "https://h/values", 0),
+            (json!([values, web]), "https://h/web", 0),
+            (json!([web, values]), "https://h/web", 0),
+            (json!([values, more, web]), "https://h/more", 1),
+        ] {
+            let (source, left) = source(&app(sources));
+            assert_eq!((source.repo_url.as_str(), left), (url, others));
+        }
+    }
+
+    #[test]
+    fn sources_of_the_same_repository_are_here() {
+        let request = |files: Value| ManifestRequest {
+            source: serde_json::from_value(json!({
+                "repoURL": "https://h/web", "path": "web", "helm": {"valueFiles": files},
+            }))
+            .expect("a source"),
+            ..ManifestRequest::default()
+        };
+        let app = app(json!([
+            {"repoURL": "https://h/web.git", "ref": "own"},
+            {"repoURL": "https://h/values", "targetRevision": "v1", "ref": "values"},
+            {"repoURL": "https://h/charts", "chart": "web", "ref": "chart"},
+            {"repoURL": "https://h/web", "path": "web"},
+        ]));
+        let elsewhere = SourceRef::Git {
+            url: "https://h/values".to_owned(),
+            revision: "v1".to_owned(),
+            submodules: true,
+        };
+        let found = refs(&app, &request(json!(["$values/a.yaml"])));
+        let expected = [("own", None), ("values", Some(elsewhere))];
+        let expected = expected.map(|(name, place)| (name.to_owned(), place));
+        assert_eq!(found, Refs::from(expected));
+        assert_eq!(refs(&app, &request(json!(["a.yaml"]))), Refs::new());
     }
 }

@@ -6,6 +6,7 @@ pub(super) mod create;
 mod delete;
 pub(super) mod diff;
 mod edit;
+mod follow;
 mod get;
 mod get_resource;
 mod history;
@@ -27,12 +28,13 @@ mod spec;
 mod states;
 mod sync;
 mod unset;
+mod views;
 mod wait;
 mod watching;
 
 pub(super) use diff::difference;
 
-pub(super) use list::rows;
+pub(super) use list::{FIELDS, rows};
 
 use crate::{
     client::{Client, ConnectArgs, Failure},
@@ -216,10 +218,14 @@ pub(super) async fn list(
     client: &Client,
     query: ApplicationQuery,
 ) -> Result<Vec<Application>, Failure> {
-    let list: ApplicationList = client
+    Ok(read_list(client, query).await?.items)
+}
+
+/// The same, with the version of the list.
+async fn read_list(client: &Client, query: ApplicationQuery) -> Result<ApplicationList, Failure> {
+    Ok(client
         .unary("/application.ApplicationService/List", query)
-        .await?;
-    Ok(list.items)
+        .await?)
 }
 
 pub(super) async fn settings(client: &Client) -> Result<Settings, Failure> {

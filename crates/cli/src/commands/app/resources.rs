@@ -3,9 +3,15 @@
 use super::{AppRef, states::age};
 use crate::{
     client::{ConnectArgs, Failure},
-    output::{self, table, tree::Nodes},
+    output::{
+        self,
+        sort::{self, Field, SortBy},
+        table,
+        tree::Nodes,
+    },
 };
 use jiff::Timestamp;
+use serde::Serialize;
 use tiphys_api::{
     resource::{ApplicationTree, ResourceNode},
     rpc::application::ResourcesQuery,
@@ -32,7 +38,34 @@ pub struct Resources {
     /// The name of the application's project
     #[arg(long)]
     project: Option<String>,
+    #[command(flatten)]
+    sort_by: SortBy,
 }
+
+#[derive(Serialize)]
+struct Item {
+    #[serde(flatten)]
+    node: ResourceNode,
+    orphaned: bool,
+}
+
+const FIELDS: &[Field<Item>] = &[
+    ("group", |item| item.node.resource_ref.group.as_str().into()),
+    ("kind", |item| item.node.resource_ref.kind.as_str().into()),
+    ("namespace", |item| {
+        item.node.resource_ref.namespace.as_str().into()
+    }),
+    ("name", |item| item.node.resource_ref.name.as_str().into()),
+    ("orphaned", |item| item.orphaned.into()),
+    ("health", |item| {
+        let health = item.node.health.as_ref();
+        health.map(|health| health.status.as_str()).into()
+    }),
+    ("created", |item| {
+        sort::created(item.node.created_at.as_ref())
+    }),
+    ("age", |item| sort::age(item.node.created_at.as_ref())),
+];
 
 impl Resources {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
@@ -47,51 +80,66 @@ impl Resources {
         let tree: ApplicationTree = client
             .unary("/application.ApplicationService/ResourceTree", query)
             .await?;
-        output::print(&rows(
-            &tree,
-            self.orphaned,
-            &self.output,
-            Timestamp::now().as_second(),
-        ));
+        let is_tree = is_tree(&self.output);
+        let mut items = items(tree, self.orphaned, is_tree);
+        self.sort_by.sort(&mut items, FIELDS)?;
+        let now = Timestamp::now().as_second();
+        output::print(&rows(&items, &self.output, now));
         Ok(())
     }
 }
 
-fn rows(tree: &ApplicationTree, orphaned: Option<bool>, format: &str, now: i64) -> String {
-    let (own, others) = (orphaned != Some(true), orphaned != Some(false));
-    let lists = [
-        (&tree.nodes, "No", own),
-        (&tree.orphaned_nodes, "Yes", others),
-    ];
+fn is_tree(format: &str) -> bool {
+    matches!(format, "tree" | "tree=detailed")
+}
+
+/// What is shown of the nodes: in a tree all, else only the Application's own resources, and of
+/// orphaned ones all.
+fn items(tree: ApplicationTree, orphaned: Option<bool>, is_tree: bool) -> Vec<Item> {
+    let item = |orphaned| move |node| Item { node, orphaned };
+    let own = tree.nodes.into_iter().map(item(false));
+    let others = tree.orphaned_nodes.into_iter().map(item(true));
+    own.chain(others)
+        .filter(|item| orphaned.is_none_or(|wanted| wanted == item.orphaned))
+        .filter(|item| is_tree || item.orphaned || item.node.parent_refs.is_empty())
+        .collect()
+}
+
+fn rows(items: &[Item], format: &str, now: i64) -> String {
     let mut text = "GROUP\tKIND\tNAMESPACE\tNAME\tORPHANED".to_owned();
     text += if format == "tree=detailed" {
         "\tAGE\tHEALTH\tREASON\n"
     } else {
         "\n"
     };
-    for (nodes, is_orphaned, _) in lists.into_iter().filter(|(_, _, wanted)| *wanted) {
-        let mut row = |branch: &str, node: &ResourceNode| {
-            let r = &node.resource_ref;
-            text += &format!(
-                "{branch}{}\t{}\t{}\t{}\t{is_orphaned}",
-                r.group, r.kind, r.namespace, r.name
-            );
-            if format == "tree=detailed" {
-                let (health, reason) = node
-                    .health
-                    .as_ref()
-                    .map_or(("", ""), |h| (&h.status, &h.message));
-                text += &format!("\t{}\t{health}\t{reason}", age(node, now));
-            }
-            text.push('\n');
-        };
-        match format {
-            "tree" | "tree=detailed" => Nodes::new(nodes).walk(row),
-            // Only the Application's own resources; of orphaned ones all.
-            _ => nodes
-                .iter()
-                .filter(|n| is_orphaned == "Yes" || n.parent_refs.is_empty())
-                .for_each(|n| row("", n)),
+    let mut row = |branch: &str, node: &ResourceNode, orphaned: bool| {
+        let r = &node.resource_ref;
+        text += &format!(
+            "{branch}{}\t{}\t{}\t{}\t{}",
+            r.group,
+            r.kind,
+            r.namespace,
+            r.name,
+            if orphaned { "Yes" } else { "No" }
+        );
+        if format == "tree=detailed" {
+            let (health, reason) = node
+                .health
+                .as_ref()
+                .map_or(("", ""), |h| (&h.status, &h.message));
+            text += &format!("\t{}\t{health}\t{reason}", age(node, now));
+        }
+        text.push('\n');
+    };
+    if is_tree(format) {
+        for orphaned in [false, true] {
+            let those = items.iter().filter(|item| item.orphaned == orphaned);
+            let nodes: Vec<ResourceNode> = those.map(|item| item.node.clone()).collect();
+            Nodes::new(&nodes).walk(|branch, node| row(branch, node, orphaned));
+        }
+    } else {
+        for item in items {
+            row("", &item.node, item.orphaned);
         }
     }
     table::align(&text, 0)
@@ -118,9 +166,13 @@ GROUP  KIND        NAMESPACE  NAME  ORPHANED
 apps   Deployment  n          web   No
        ConfigMap   n          lost  Yes
 ";
-        assert_eq!(rows(&tree, None, "", 0), expected);
-        assert!(!rows(&tree, Some(true), "", 0).contains("Deployment"));
-        let text = rows(&tree, Some(false), "tree=detailed", 0);
+        let shown = |orphaned, format: &str| {
+            let items = items(tree.clone(), orphaned, is_tree(format));
+            rows(&items, format, 0)
+        };
+        assert_eq!(shown(None, ""), expected);
+        assert!(!shown(Some(true), "").contains("Deployment"));
+        let text = shown(Some(false), "tree=detailed");
         assert!(
             text.contains("└─apps  ReplicaSet  n          web-1  No        <unknown>  Healthy"),
             "{text}"

@@ -98,6 +98,21 @@ pub fn waiting_row(
     )
 }
 
+/// The header above such rows.
+pub fn waiting_header() -> String {
+    waiting_row([
+        "TIMESTAMP",
+        "GROUP",
+        "KIND",
+        "NAMESPACE",
+        "NAME",
+        "STATUS",
+        "HEALTH",
+        "HOOK",
+        "MESSAGE",
+    ])
+}
+
 fn health(resource: &ResourceStatus) -> String {
     resource
         .health
@@ -150,6 +165,24 @@ pub fn states(app: &Application, selected: &[Selected]) -> Vec<ResourceState> {
     }));
     states.retain(|s| includes(selected, [&s.group, &s.kind, &s.namespace, &s.name]));
     states
+}
+
+/// The same with each resource once: what is said of it later is merged into what was said before.
+pub fn distinct(app: &Application, selected: &[Selected]) -> Vec<ResourceState> {
+    let (mut known, mut places) = (Vec::<ResourceState>::new(), BTreeMap::new());
+    for state in states(app, selected) {
+        match places.get(&state.key()) {
+            Some(place) => {
+                let own: &mut ResourceState = &mut known[*place];
+                own.merge(&state);
+            }
+            None => {
+                places.insert(state.key(), known.len());
+                known.push(state);
+            }
+        }
+    }
+    known
 }
 
 /// The table below the Application's summary.

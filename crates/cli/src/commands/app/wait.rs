@@ -4,7 +4,7 @@
 use super::{
     AppRef, get,
     select::{self, Selected},
-    states::{ResourceState, states, waiting_row},
+    states::{ResourceState, distinct, states, waiting_header},
     watching,
 };
 use crate::{
@@ -324,25 +324,10 @@ impl Follower<'_> {
 
     /// Prints new rows. Returns a permanent error, if there is one.
     fn print_changes(&mut self, app: &Application) -> Option<String> {
-        let mut newer = BTreeMap::<String, ResourceState>::new();
-        let mut order = Vec::new();
-        for state in states(app, self.asked.selected) {
-            let key = state.key();
-            match newer.get_mut(&key) {
-                Some(known) => drop(known.merge(&state)),
-                None => {
-                    order.push(key.clone());
-                    newer.insert(key, state);
-                }
-            }
-        }
         let mut text = String::new();
         let (now, mut degraded) = (time::stamp(Timestamp::now()), None);
-        for key in order {
-            let Some(state) = newer.remove(&key) else {
-                continue;
-            };
-            let known = self.seen.entry(key);
+        for state in distinct(app, self.asked.selected) {
+            let known = self.seen.entry(state.key());
             let mut changed = matches!(known, std::collections::btree_map::Entry::Vacant(_));
             let known = known.or_insert_with(|| state.clone());
             if self.asked.conditions.health
@@ -361,19 +346,8 @@ impl Follower<'_> {
             }
         }
         if !self.is_quiet() && (self.header || !text.is_empty()) {
-            let header = [
-                "TIMESTAMP",
-                "GROUP",
-                "KIND",
-                "NAMESPACE",
-                "NAME",
-                "STATUS",
-                "HEALTH",
-                "HOOK",
-                "MESSAGE",
-            ];
             let header = if std::mem::take(&mut self.header) {
-                waiting_row(header)
+                waiting_header()
             } else {
                 String::new()
             };

@@ -11,7 +11,11 @@ use super::{
 };
 use crate::{
     client::{Client, ConnectArgs, Failure},
-    output::{self, summary, table, time},
+    output::{
+        self,
+        sort::{self, Field, SortBy},
+        summary, table, time,
+    },
 };
 use std::io::{IsTerminal as _, Read as _};
 use tiphys_api::{
@@ -23,6 +27,7 @@ use tiphys_api::{
         ApplicationSetGenerateResponse, ApplicationSetGetQuery, ApplicationSetListQuery,
         ApplicationSetResponse,
     },
+    source::ApplicationSource,
 };
 use tiphys_gocompat::yaml;
 
@@ -63,6 +68,8 @@ pub enum AppSetCommand {
         /// Only list applicationsets in namespace
         #[arg(long, short = 'N', value_name = "NAMESPACE")]
         appset_namespace: Option<String>,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Create one or more ApplicationSets
     Create {
@@ -100,6 +107,8 @@ pub enum AppSetCommand {
         /// Namespace used for generating Applications
         #[arg(long, short = 'N', value_name = "NAMESPACE")]
         appset_namespace: Option<String>,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Delete one or more ApplicationSets
     Delete {
@@ -138,8 +147,7 @@ impl AppSetCommand {
                 let set = get(&client, namespace, name).await?;
                 show(&set, &output)?;
                 if show_params && output == "wide" {
-                    let source = summary::source(&as_application(&set));
-                    output::print(&summary::parameters(&source));
+                    output::print(&summary::parameters(&source(&set)));
                 }
                 Ok(())
             }
@@ -148,13 +156,14 @@ impl AppSetCommand {
                 selector,
                 project,
                 appset_namespace,
+                sort_by,
             } => {
                 let query = ApplicationSetListQuery {
                     projects: project,
                     selector: selector.unwrap_or_default(),
                     appset_namespace: appset_namespace.unwrap_or_default(),
                 };
-                list(args, query, &output).await
+                list(args, query, &sort_by, &output).await
             }
             Self::Create {
                 file,
@@ -189,12 +198,13 @@ impl AppSetCommand {
                 file,
                 output,
                 appset_namespace,
+                sort_by,
             } => {
                 let mut sets = sets(&file, appset_namespace)?;
                 let (Some(set), true) = (sets.pop(), sets.is_empty()) else {
                     return Err(Failure::error("Input file must contain one ApplicationSet"));
                 };
-                generate(args, set, &output).await
+                generate(args, set, &sort_by, &output).await
             }
             Self::Delete {
                 appsets,
@@ -310,13 +320,19 @@ fn differs(a: &ApplicationSet, b: &ApplicationSet) -> bool {
         || am.finalizers != bm.finalizers
 }
 
-async fn generate(args: &ConnectArgs, set: ApplicationSet, output: &str) -> Result<(), Failure> {
+async fn generate(
+    args: &ConnectArgs,
+    set: ApplicationSet,
+    sort_by: &SortBy,
+    output: &str,
+) -> Result<(), Failure> {
     let client = connect(args).await?;
     let request = ApplicationSetGenerateRequest {
         application_set: Some(set),
     };
     let answer: ApplicationSetGenerateResponse = client.unary(GENERATE, request).await?;
     let mut apps = answer.applications;
+    sort_by.sort(&mut apps, super::app::FIELDS)?;
     let text = match output {
         "yaml" | "json" => {
             for app in &mut apps {
@@ -334,15 +350,36 @@ async fn generate(args: &ConnectArgs, set: ApplicationSet, output: &str) -> Resu
     Ok(())
 }
 
+const FIELDS: &[Field<ApplicationSet>] = &[
+    ("name", |set| qualified(set).into()),
+    ("project", |set| {
+        set.spec.template.spec.project.as_str().into()
+    }),
+    ("syncpolicy", |set| policy(set).into()),
+    ("health", |set| set.status.health.status.as_str().into()),
+    ("conditions", |set| in_force(set).count().into()),
+    ("repo", |set| source(set).repo_url.into()),
+    ("path", |set| source(set).path.into()),
+    ("target", |set| source(set).target_revision.into()),
+    ("created", |set| {
+        sort::created(set.metadata.creation_timestamp.as_ref())
+    }),
+    ("age", |set| {
+        sort::age(set.metadata.creation_timestamp.as_ref())
+    }),
+];
+
 async fn list(
     args: &ConnectArgs,
     query: ApplicationSetListQuery,
+    sort_by: &SortBy,
     output: &str,
 ) -> Result<(), Failure> {
     let client = connect(args).await?;
     let list: ApplicationSetList = client.unary(LIST, query).await?;
     let mut sets = list.items;
     sets.iter_mut().for_each(typed);
+    sort_by.sort(&mut sets, FIELDS)?;
     output::print(&match output {
         "yaml" | "json" => output::document(&sets, output)?,
         "name" => sets.iter().map(|set| qualified(set) + "\n").collect(),
@@ -358,8 +395,7 @@ fn rows(sets: &[ApplicationSet], wide: bool) -> String {
         header.extend(["REPO", "PATH", "TARGET"]);
     }
     let row = |set: &ApplicationSet| {
-        let conditions = set.status.conditions.iter().filter(|c| c.status == "True");
-        let conditions: Vec<String> = conditions.map(condition).collect();
+        let conditions: Vec<String> = in_force(set).map(condition).collect();
         let mut row = vec![
             qualified(set),
             set.spec.template.spec.project.clone(),
@@ -368,12 +404,22 @@ fn rows(sets: &[ApplicationSet], wide: bool) -> String {
             format!("[{}]", conditions.join(" ")),
         ];
         if wide {
-            let source = summary::source(&as_application(set));
+            let source = source(set);
             row.extend([source.repo_url, source.path, source.target_revision]);
         }
         row
     };
     table::table(&header, sets.iter().map(row))
+}
+
+/// The conditions that hold.
+fn in_force(set: &ApplicationSet) -> impl Iterator<Item = &ApplicationSetCondition> {
+    let conditions = set.status.conditions.iter();
+    conditions.filter(|condition| condition.status == "True")
+}
+
+fn source(set: &ApplicationSet) -> ApplicationSource {
+    summary::source(&as_application(set))
 }
 
 fn condition(condition: &ApplicationSetCondition) -> String {

@@ -1,4 +1,5 @@
-//! `catalog`: charts of repositories, in a database of this machine. No server is needed.
+//! `catalog`: charts of repositories, in a database of this machine or in that of a server. Main
+//! types: [`CatalogArgs`] and [`Catalogue`], which is who is asked.
 
 mod commit;
 mod install;
@@ -7,6 +8,7 @@ mod read;
 mod repos;
 mod rollback;
 mod search;
+mod server;
 mod sync;
 mod updates;
 mod upgrade;
@@ -17,29 +19,65 @@ use crate::{
     private,
     roles::{catalog::FILE, up::default_folder},
 };
+use read::{Opened, Shown};
+use server::Server;
 use std::{
     path::PathBuf,
     sync::{Arc, Weak},
     time::Duration,
 };
 use tiphys_api::{Application, rpc::application::ApplicationUpdateRequest};
-use tiphys_catalog::{CatalogError, RepoId, Repository, Store, lease, store::RepoStatus};
+use tiphys_catalog::{
+    CatalogError, RepoId, Repository, Store, lease, model::Chart, store::RepoStatus,
+};
 
 /// Where the repositories of the command line are; other programs use the names of Kubernetes
 /// namespaces.
 const NAMESPACE: &str = "default";
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+repos, sync, problems, search, show, versions and values ask the server that you are logged in to,
+or that --server or ARGOCD_SERVER names. Without a server, or with --local or --data, they ask the
+catalogue of this machine, in which install, updates, upgrade and rollback find charts, too.
+
+Examples:
+  # Of the server that you are logged in to, else of this machine
+  tiphys catalog search redis
+
+  # Of another server
+  tiphys catalog search redis --server cd.example.com
+
+  # Of this machine, although you are logged in
+  tiphys catalog search redis --local
+
+  # Of another folder of this machine
+  tiphys catalog search redis --data ~/charts")]
 pub struct CatalogArgs {
-    /// Folder of the catalogue [default: $XDG_DATA_HOME/tiphys or ~/.local/share/tiphys]
+    /// Folder of the catalogue of this machine, which is asked instead of a server [default:
+    /// $XDG_DATA_HOME/tiphys or ~/.local/share/tiphys]
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Ask the catalogue of this machine, although you are logged in to a server
+    #[arg(long, global = true)]
+    local: Option<bool>,
     #[command(subcommand)]
     command: CatalogCommand,
 }
 
 #[derive(clap::Subcommand)]
 enum CatalogCommand {
+    #[command(flatten)]
+    Asking(Asking),
+    Install(Box<install::Install>),
+    Updates(updates::Updates),
+    Upgrade(Box<upgrade::Upgrade>),
+    Rollback(rollback::Rollback),
+}
+
+// The commands for which a server has calls. This is no help text, so it is no doc comment.
+#[derive(clap::Subcommand)]
+enum Asking {
     /// Manage the chart repositories of the catalogue
     #[command(subcommand)]
     Repos(repos::ReposCommand),
@@ -49,27 +87,74 @@ enum CatalogCommand {
     Show(read::Show),
     Versions(read::Versions),
     Values(read::Values),
-    Install(Box<install::Install>),
-    Updates(updates::Updates),
-    Upgrade(Box<upgrade::Upgrade>),
-    Rollback(rollback::Rollback),
 }
 
 impl CatalogArgs {
     pub async fn run(self, connect: &ConnectArgs) -> Result<(), Failure> {
-        let store = open(self.data)?;
-        match self.command {
-            CatalogCommand::Repos(command) => command.run(store).await,
-            CatalogCommand::Sync(command) => command.run(store).await,
-            CatalogCommand::Problems(command) => command.run(&store),
-            CatalogCommand::Search(command) => command.run(&store),
-            CatalogCommand::Show(command) => command.run(&store),
-            CatalogCommand::Versions(command) => command.run(&store),
-            CatalogCommand::Values(command) => command.run(&store),
-            CatalogCommand::Install(command) => command.run(store, connect).await,
-            CatalogCommand::Updates(command) => command.run(store, connect).await,
-            CatalogCommand::Upgrade(command) => command.run(store, connect).await,
-            CatalogCommand::Rollback(command) => command.run(store, connect).await,
+        let Self {
+            data,
+            local,
+            command,
+        } = self;
+        match command {
+            CatalogCommand::Asking(command) => {
+                let is_here = local == Some(true) || data.is_some();
+                let of = match is_here || !knows_server(connect)? {
+                    true => Catalogue::Here(open(data)?),
+                    false => Catalogue::Of(Box::new(Server::connect(connect).await?)),
+                };
+                command.run(&of, connect).await
+            }
+            CatalogCommand::Install(command) => command.run(open(data)?, connect).await,
+            CatalogCommand::Updates(command) => command.run(open(data)?, connect).await,
+            CatalogCommand::Upgrade(command) => command.run(open(data)?, connect).await,
+            CatalogCommand::Rollback(command) => command.run(open(data)?, connect).await,
+        }
+    }
+}
+
+impl Asking {
+    async fn run(self, of: &Catalogue, connect: &ConnectArgs) -> Result<(), Failure> {
+        match self {
+            Self::Repos(command) => command.run(of, connect).await,
+            Self::Sync(command) => command.run(of).await,
+            Self::Problems(command) => command.run(of).await,
+            Self::Search(command) => command.run(of).await,
+            Self::Show(command) => command.run(of).await,
+            Self::Versions(command) => command.run(of).await,
+            Self::Values(command) => command.run(of).await,
+        }
+    }
+}
+
+/// Whether there is a server to ask. That a config file cannot be read does not mean that there is
+/// none: another catalogue would answer something else.
+fn knows_server(args: &ConnectArgs) -> Result<bool, Failure> {
+    const INSTEAD: &str =
+        "--local asks the catalogue of this machine, whatever the config file says";
+    args.knows_server().map_err(|e| e.with_hint(INSTEAD))
+}
+
+/// Who is asked.
+enum Catalogue {
+    Here(Arc<Store>),
+    Of(Box<Server>),
+}
+
+impl Catalogue {
+    /// The chart that a name means, with one of its versions; `None`: the newest.
+    async fn shown(&self, name: &str, version: Option<&str>) -> Result<Shown, Failure> {
+        match self {
+            Self::Here(store) => Shown::here(store, name, version),
+            Self::Of(server) => server.shown(name, version).await,
+        }
+    }
+
+    /// The same without the files of a version, where that saves reading them.
+    async fn chart(&self, name: &str) -> Result<Chart, Failure> {
+        match self {
+            Self::Here(store) => Ok(Opened::new(store, name)?.chart),
+            Self::Of(server) => Ok(server.shown(name, None).await?.chart),
         }
     }
 }
@@ -211,28 +296,35 @@ fn named(store: &Store, names: &[String]) -> Result<Vec<RepoStatus>, Failure> {
     Ok(repos)
 }
 
-/// The chart that `NAME`, `REPOSITORY/NAME` or `NAMESPACE/REPOSITORY/NAME` means.
+/// The chart of a database that a name means.
 fn chart_of(store: &Store, name: &str) -> Result<(RepoId, String), Failure> {
+    let chart = name.rsplit_once('/').map_or(name, |(_, chart)| chart);
+    let found = store.named(chart).map_err(failed)?.into_iter();
+    meant(
+        name,
+        found.map(|found| (found.repo, found.chart_id)).collect(),
+    )
+}
+
+/// The one that `NAME`, `REPOSITORY/NAME` or `NAMESPACE/REPOSITORY/NAME` means, of the charts whose
+/// name is `NAME`.
+fn meant<T>(name: &str, mut found: Vec<(RepoId, T)>) -> Result<(RepoId, T), Failure> {
     let (of, chart) = name.rsplit_once('/').unwrap_or(("", name));
-    let mut found = store.named(chart).map_err(failed)?;
     let is_meant = |id: &RepoId| of.is_empty() || called(id) == of || id.name == of;
-    found.retain(|found| is_meant(&found.repo));
+    found.retain(|(id, _)| is_meant(id));
     // A name as it is shown is never ambiguous.
-    if found.len() > 1 && found.iter().any(|found| called(&found.repo) == of) {
-        found.retain(|found| called(&found.repo) == of);
+    if found.len() > 1 && found.iter().any(|(id, _)| called(id) == of) {
+        found.retain(|(id, _)| called(id) == of);
     }
     match found.len() {
         0 => Err(Failure::error(format!(
             "chart {name:?} is not in the catalogue"
         ))),
-        1 => {
-            let found = found.remove(0);
-            Ok((found.repo, found.chart_id))
-        }
+        1 => Ok(found.remove(0)),
         _ => {
             let names: Vec<String> = found
                 .iter()
-                .map(|of| format!("{}/{chart}", called(&of.repo)))
+                .map(|(id, _)| format!("{}/{chart}", called(id)))
                 .collect();
             Err(Failure::error(format!(
                 "several repositories have a chart {name:?}: {}",

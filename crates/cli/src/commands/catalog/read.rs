@@ -1,20 +1,36 @@
-//! `catalog show`, `versions` and `values`: one chart.
+//! `catalog show`, `versions` and `values`: one chart. Main types: [`Opened`], and [`Shown`] for
+//! what is printed.
 
-use super::{called, chart_of, failed};
+use super::{Catalogue, called, chart_of, failed};
 use crate::{
     client::Failure,
-    output::{self, table},
+    output::{
+        self,
+        sort::{Field, SortBy},
+        table,
+    },
 };
 use serde_json::{Value, json};
 use tiphys_catalog::{
     RepoId, Store,
     model::{Chart, ChartFiles, ChartVersion},
-    store::{Problem, ProblemKind},
+    store::ProblemKind,
 };
+
+/// Why there are no files of a version with which nothing is wrong.
+pub(super) const NOT_YET: &str = "they were not read yet";
 
 /// Show a chart: what it is, and its README
 #[derive(clap::Args)]
-#[command(disable_version_flag = true)]
+#[command(
+    disable_version_flag = true,
+    after_help = "Examples:
+  # Of the server that you are logged in to, else of this machine
+  tiphys catalog show argo/argo-cd
+
+  # Only the README, of this machine's catalogue
+  tiphys catalog show argo-cd --readme --local"
+)]
 pub struct Show {
     /// Name of the chart, or REPOSITORY/NAME
     chart: String,
@@ -37,6 +53,13 @@ pub struct Show {
 
 /// List the versions of a chart, the newest first
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  # Of the server that you are logged in to, else of this machine
+  tiphys catalog versions argo-cd
+  tiphys catalog versions argo-cd --sort-by created
+
+  # For a program, of this machine's catalogue
+  tiphys catalog versions argo-cd -o name --local")]
 pub struct Versions {
     /// Name of the chart, or REPOSITORY/NAME
     chart: String,
@@ -49,11 +72,28 @@ pub struct Versions {
         value_name = "FORMAT"
     )]
     output: String,
+    #[command(flatten)]
+    sort_by: SortBy,
 }
+
+const FIELDS: &[Field<ChartVersion>] = &[
+    ("version", |version| version.version.as_str().into()),
+    ("appversion", |version| version.app_version.as_str().into()),
+    ("created", |version| version.created.as_str().into()),
+    ("digest", |version| version.digest.as_str().into()),
+];
 
 /// Print the default values of a chart
 #[derive(clap::Args)]
-#[command(disable_version_flag = true)]
+#[command(
+    disable_version_flag = true,
+    after_help = "Examples:
+  # Of the server that you are logged in to, else of this machine
+  tiphys catalog values argo-cd
+
+  # The schema of another version, of this machine's catalogue
+  tiphys catalog values argo-cd --version 7.0.0 --schema --local"
+)]
 pub struct Values {
     /// Name of the chart, or REPOSITORY/NAME
     chart: String,
@@ -98,82 +138,78 @@ impl Opened {
             ))
         })
     }
+}
 
-    /// The files of a version; `Err`: there are none, and why.
-    fn files(&self, store: &Store, version: &ChartVersion) -> Result<ChartFiles, Failure> {
-        let files = store
-            .files(&self.id, &self.chart.id, &version.version)
-            .map_err(failed)?;
-        if let Some(files) = files {
-            return Ok(files);
-        }
-        let problems = store
-            .problems_of(&self.id, &self.chart.id)
-            .map_err(failed)?;
+/// A chart with one of its versions, whoever knows them.
+pub(super) struct Shown {
+    pub id: RepoId,
+    pub chart: Chart,
+    pub version: ChartVersion,
+    /// `Err`: there are none, and why.
+    pub files: Result<ChartFiles, String>,
+    pub deprecated: bool,
+    /// What is wrong with the version.
+    pub reasons: Vec<String>,
+}
+
+impl Shown {
+    /// From a database of this machine.
+    pub fn here(store: &Store, name: &str, version: Option<&str>) -> Result<Self, Failure> {
+        let opened = Opened::new(store, name)?;
+        let version = opened.version(version)?.clone();
+        let Opened { id, chart } = opened;
+        let files = store.files(&id, &chart.id, &version.version);
+        let files = files.map_err(failed)?;
+        let mut problems = store.problems_of(&id, &chart.id).map_err(failed)?;
+        problems.retain(|problem| problem.version == version.version);
         let failed_kinds = [ProblemKind::Files, ProblemKind::Skipped];
-        let reason = problems
-            .iter()
-            .find(|p| p.version == version.version && failed_kinds.contains(&p.kind))
-            .map_or("they were not read yet", |problem| &problem.reason);
-        Err(Failure::error(format!(
-            "there are no files of {}-{}: {reason}",
-            self.chart.name, version.version
-        )))
+        let why = problems.iter().find(|p| failed_kinds.contains(&p.kind));
+        let why = why.map_or(NOT_YET, |problem| &problem.reason).to_owned();
+        Ok(Self {
+            files: files.ok_or(why),
+            deprecated: store.is_deprecated(&id, &chart.id).map_err(failed)?,
+            reasons: problems.into_iter().map(|p| p.reason).collect(),
+            id,
+            chart,
+            version,
+        })
+    }
+
+    fn files(&self) -> Result<&ChartFiles, Failure> {
+        let (name, version) = (&self.chart.name, &self.version.version);
+        self.files.as_ref().map_err(|reason| {
+            Failure::error(format!("there are no files of {name}-{version}: {reason}"))
+        })
+    }
+
+    /// With its repository.
+    fn name(&self) -> String {
+        format!("{}/{}", called(&self.id), self.chart.name)
     }
 }
 
 impl Show {
-    pub fn run(self, store: &Store) -> Result<(), Failure> {
-        let opened = Opened::new(store, &self.chart)?;
-        let version = opened.version(self.version.as_deref())?;
+    pub(super) async fn run(self, of: &Catalogue) -> Result<(), Failure> {
+        let shown = of.shown(&self.chart, self.version.as_deref()).await?;
         if self.readme {
-            output::print(&opened.files(store, version)?.readme);
+            output::print(&shown.files()?.readme);
             return Ok(());
         }
-        let files = opened.files(store, version).ok();
-        let about = About::new(store, &opened, version)?;
-        let name = format!("{}/{}", called(&opened.id), opened.chart.name);
-        let readme = files.as_ref().map_or("", |files| files.readme.as_str());
         output::print(&match self.output.as_str() {
-            "json" | "yaml" => {
-                let document = document(&opened, version, readme, &about);
-                output::document(&document, &self.output)?
-            }
-            "name" => name + "\n",
-            "wide" | "" => page(&opened, version, readme, &about),
+            "json" | "yaml" => output::document(&document(&shown), &self.output)?,
+            "name" => shown.name() + "\n",
+            "wide" | "" => page(&shown),
             other => return Err(output::unknown_format(other)),
         });
         Ok(())
     }
 }
 
-/// What the catalogue found out about a version.
-struct About {
-    deprecated: bool,
-    problems: Vec<Problem>,
-}
-
-impl About {
-    fn new(store: &Store, opened: &Opened, version: &ChartVersion) -> Result<Self, Failure> {
-        let (repo, chart) = (&opened.id, &opened.chart.id);
-        let mut problems = store.problems_of(repo, chart).map_err(failed)?;
-        problems.retain(|problem| problem.version == version.version);
-        let deprecated = store.is_deprecated(repo, chart).map_err(failed)?;
-        Ok(Self {
-            deprecated,
-            problems,
-        })
-    }
-
-    fn reasons(&self) -> Vec<&str> {
-        self.problems.iter().map(|p| p.reason.as_str()).collect()
-    }
-}
-
-fn document(opened: &Opened, version: &ChartVersion, readme: &str, about: &About) -> Value {
-    let chart = &opened.chart;
+fn document(shown: &Shown) -> Value {
+    let (chart, version) = (&shown.chart, &shown.version);
+    let readme = shown.files.as_ref().map_or("", |files| &files.readme);
     json!({
-        "repository": called(&opened.id),
+        "repository": called(&shown.id),
         "name": chart.name,
         "version": version.version,
         "appVersion": version.app_version,
@@ -187,14 +223,15 @@ fn document(opened: &Opened, version: &ChartVersion, readme: &str, about: &About
         "maintainers": chart.maintainers,
         "sources": chart.sources,
         "versions": chart.versions.len(),
-        "deprecated": about.deprecated,
-        "problems": about.reasons(),
+        "deprecated": shown.deprecated,
+        "problems": shown.reasons,
         "readme": readme,
     })
 }
 
-fn page(opened: &Opened, version: &ChartVersion, readme: &str, about: &About) -> String {
-    let chart = &opened.chart;
+fn page(shown: &Shown) -> String {
+    let (chart, version) = (&shown.chart, &shown.version);
+    let readme = shown.files.as_ref().map_or("", |files| &files.readme);
     let people = chart.maintainers.iter().flatten();
     let people: Vec<&str> = people.map(|person| person.name.as_str()).collect();
     let keywords = chart.keywords.clone().unwrap_or_default();
@@ -203,7 +240,7 @@ fn page(opened: &Opened, version: &ChartVersion, readme: &str, about: &About) ->
         ("Name", chart.name.clone()),
         (
             "Repository",
-            format!("{} ({})", called(&opened.id), chart.repo.url),
+            format!("{} ({})", called(&shown.id), chart.repo.url),
         ),
         (
             "Version",
@@ -222,9 +259,9 @@ fn page(opened: &Opened, version: &ChartVersion, readme: &str, about: &About) ->
         ("Digest", version.digest.clone()),
         (
             "Deprecated",
-            if about.deprecated { "yes" } else { "" }.to_owned(),
+            if shown.deprecated { "yes" } else { "" }.to_owned(),
         ),
-        ("Problems", about.reasons().join("; ")),
+        ("Problems", shown.reasons.join("; ")),
     ] {
         if !value.is_empty() {
             text.push_str(&format!("{name}:\t{}\n", value.replace(['\n', '\t'], " ")));
@@ -239,9 +276,9 @@ fn page(opened: &Opened, version: &ChartVersion, readme: &str, about: &About) ->
 }
 
 impl Versions {
-    pub fn run(self, store: &Store) -> Result<(), Failure> {
-        let opened = Opened::new(store, &self.chart)?;
-        let versions = &opened.chart.versions;
+    pub(super) async fn run(self, of: &Catalogue) -> Result<(), Failure> {
+        let mut versions = of.chart(&self.chart).await?.versions;
+        self.sort_by.sort(&mut versions, FIELDS)?;
         let wide = self.output == "wide";
         output::print(&match self.output.as_str() {
             "json" | "yaml" => {
@@ -286,17 +323,16 @@ impl Versions {
 }
 
 impl Values {
-    pub fn run(self, store: &Store) -> Result<(), Failure> {
-        let opened = Opened::new(store, &self.chart)?;
-        let version = opened.version(self.version.as_deref())?;
-        let files = opened.files(store, version)?;
+    pub(super) async fn run(self, of: &Catalogue) -> Result<(), Failure> {
+        let shown = of.shown(&self.chart, self.version.as_deref()).await?;
+        let files = shown.files()?;
         let text = match &self.file {
-            _ if self.schema => files.schema,
-            None => files.values,
+            _ if self.schema => &files.schema,
+            None => &files.values,
             Some(name) => {
                 let key = name.strip_suffix(".yaml").unwrap_or(name);
                 let found = files.additional_values.get(key);
-                found.cloned().ok_or_else(|| {
+                found.ok_or_else(|| {
                     let known: Vec<&str> =
                         files.additional_values.keys().map(String::as_str).collect();
                     Failure::error(format!(
@@ -306,7 +342,7 @@ impl Values {
                 })?
             }
         };
-        output::print(&text);
+        output::print(text);
         Ok(())
     }
 }

@@ -1,9 +1,13 @@
 //! `catalog repos`: which repositories are read.
 
-use super::{NAMESPACE, alone, called, failed, named};
+use super::{
+    Catalogue, NAMESPACE, alone, called, failed, named,
+    server::{self, Server},
+};
 use crate::{
-    client::Failure,
-    output::{self, table, time},
+    client::{ConnectArgs, Failure},
+    commands::prompt,
+    output::{self, sort::SortBy, table, time},
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,13 +16,23 @@ use std::{
     path::PathBuf,
     sync::{Arc, Weak},
 };
+use tiphys_api::rpc::catalog::{AddRequest, SyncRequest};
 use tiphys_catalog::{Filter, RepoId, RepoSpec, Store, store::RepoStatus};
+
+const ADD: &str = "/catalog.CatalogService/AddRepository";
+const REMOVE: &str = "/catalog.CatalogService/RemoveRepository";
 
 #[derive(clap::Subcommand)]
 pub enum ReposCommand {
-    /// Add a chart repository, or change one
     Add(Add),
     /// List the repositories, with the state of their last sync
+    #[command(after_help = "Examples:
+  # Of the server that you are logged in to, else of this machine
+  tiphys catalog repos list -o wide
+  tiphys catalog repos list --sort-by status
+
+  # Of this machine, although you are logged in
+  tiphys catalog repos list --local")]
     List {
         /// Output format. One of: json|yaml|wide|name
         #[arg(
@@ -29,15 +43,38 @@ pub enum ReposCommand {
             value_name = "FORMAT"
         )]
         output: String,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Remove repositories and their charts
+    #[command(after_help = "Examples:
+  # Of the server that you are logged in to, as `catalog repos list` names it
+  tiphys catalog repos rm argocd/argo
+
+  # Of this machine, although you are logged in
+  tiphys catalog repos rm argo --local")]
     Rm {
+        /// As `catalog repos list` names them
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
     },
 }
 
+/// Add a chart repository, or change one of this machine
+///
+/// A server makes an AppRepository of it, in its own namespace, and reads it. It takes the URL, the
+/// charts of a registry, user name and password; write an AppRepository for more.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  # In the server that you are logged in to, else in this machine's catalogue
+  tiphys catalog repos add argo https://argoproj.github.io/argo-helm
+  tiphys catalog repos add podinfo oci://ghcr.io/stefanprodan/charts --oci-repositories podinfo
+
+  # In this machine's catalogue, although you are logged in
+  tiphys catalog repos add team https://charts.example.com --filter '.category == \"Database\"' --local")]
 pub struct Add {
     /// Name of the repository
     name: String,
@@ -70,26 +107,93 @@ pub struct Add {
 }
 
 impl ReposCommand {
-    pub async fn run(self, store: Arc<Store>) -> Result<(), Failure> {
-        match self {
-            Self::Add(add) => add.run(&store),
-            Self::List { output } => list(&store, &output),
-            Self::Rm { names } => {
-                for repo in named(&store, &names)? {
-                    let (rows, id) = (Arc::clone(&store), repo.id.clone());
-                    let delete = async move { rows.delete_repo(&id) };
-                    let deleted = alone(&store, &repo.id, Weak::new(), delete).await;
-                    deleted.map_err(failed)?;
-                    output::print(&format!("Repository {:?} removed\n", repo.id.name));
-                }
-                Ok(())
+    pub(super) async fn run(self, of: &Catalogue, args: &ConnectArgs) -> Result<(), Failure> {
+        match (self, of) {
+            (Self::Add(add), Catalogue::Here(store)) => add.here(store),
+            (Self::Add(add), Catalogue::Of(server)) => add.ask(server).await,
+            (Self::List { output, sort_by }, Catalogue::Here(store)) => {
+                list(&store.repos().map_err(failed)?, &sort_by, &output)
+            }
+            (Self::List { output, sort_by }, Catalogue::Of(server)) => {
+                let repos = server.repositories().await?.into_iter();
+                let repos: Vec<RepoStatus> = repos.map(server::status).collect();
+                list(&repos, &sort_by, &output)
+            }
+            (Self::Rm { names, .. }, Catalogue::Here(store)) => remove(store, &names).await,
+            (Self::Rm { names, yes }, Catalogue::Of(server)) => {
+                let asks = !yes && args.prompts()?;
+                remove_of(server, &names, asks).await
             }
         }
     }
 }
 
+/// From a server: others read these, too.
+async fn remove_of(server: &Server, names: &[String], asks: bool) -> Result<(), Failure> {
+    for repo in server.listed(names).await? {
+        let name = format!("{}/{}", repo.namespace, repo.name);
+        let question =
+            format!("Are you sure you want to remove repository '{name}' and its charts? [y/n] ");
+        if asks && !prompt::proceed(&question)? {
+            output::print(&format!("The command to remove '{name}' was cancelled.\n"));
+            continue;
+        }
+        let request = SyncRequest {
+            namespace: repo.namespace,
+            name: repo.name,
+        };
+        server.tell(REMOVE, request).await?;
+        removed(&name);
+    }
+    Ok(())
+}
+
+fn removed(name: &str) {
+    output::print(&format!("Repository {name:?} removed\n"));
+}
+
+async fn remove(store: &Arc<Store>, names: &[String]) -> Result<(), Failure> {
+    for repo in named(store, names)? {
+        let (rows, id) = (Arc::clone(store), repo.id.clone());
+        let delete = async move { rows.delete_repo(&id) };
+        let deleted = alone(store, &repo.id, Weak::new(), delete).await;
+        deleted.map_err(failed)?;
+        removed(&repo.id.name);
+    }
+    Ok(())
+}
+
 impl Add {
-    fn run(self, store: &Store) -> Result<(), Failure> {
+    /// In a server, which makes an AppRepository.
+    async fn ask(self, server: &Server) -> Result<(), Failure> {
+        let only_here = [
+            ("--plain-http", self.plain_http),
+            ("--ca-file", self.ca_file.is_some()),
+            ("--insecure-skip-tls-verify", self.insecure_skip_tls_verify),
+            ("--pass-credentials", self.pass_credentials),
+            ("--filter", !self.filter.is_empty()),
+        ];
+        if let Some((flag, _)) = only_here.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(Failure::error(format!(
+                "the server adds no repository with {flag}: apply an AppRepository that says so to \
+                 its cluster, or add the repository to the catalogue of this machine with --local"
+            )));
+        }
+        let name = self.name;
+        let request = AddRequest {
+            name: name.clone(),
+            url: self.url,
+            oci_repositories: self.oci_repositories,
+            username: self.username,
+            password: self.password,
+            ..AddRequest::default()
+        };
+        server.tell(ADD, request).await?;
+        added(&name);
+        Ok(())
+    }
+
+    fn here(self, store: &Store) -> Result<(), Failure> {
         if self.name.is_empty() || self.name.contains('/') {
             return Err(Failure::error("the name of a repository has no slash"));
         }
@@ -115,9 +219,13 @@ impl Add {
         let id = RepoId::new(NAMESPACE, &self.name);
         let shown = tiphys_api::access::shown_url(&spec.url);
         store.put_spec(&id, &shown, &text).map_err(failed)?;
-        output::print(&format!("Repository {:?} added\n", self.name));
+        added(&self.name);
         Ok(())
     }
+}
+
+fn added(name: &str) {
+    output::print(&format!("Repository {name:?} added\n"));
 }
 
 #[derive(Serialize)]
@@ -156,9 +264,25 @@ fn shown(repo: &RepoStatus) -> Shown<'_> {
     }
 }
 
-fn list(store: &Store, format: &str) -> Result<(), Failure> {
-    let repos = store.repos().map_err(failed)?;
-    let repos: Vec<Shown<'_>> = repos.iter().map(shown).collect();
+fn sort(repos: &mut Vec<Shown<'_>>, by: &SortBy) -> Result<(), Failure> {
+    by.sort(
+        repos,
+        &[
+            ("name", |repo| repo.name.as_str().into()),
+            ("url", |repo| repo.url.into()),
+            ("status", |repo| repo.status.into()),
+            ("charts", |repo| repo.charts.into()),
+            ("last-sync", |repo| repo.last_sync.clone().into()),
+            ("versions", |repo| repo.versions.into()),
+            ("skipped", |repo| repo.skipped.into()),
+            ("message", |repo| repo.error.into()),
+        ],
+    )
+}
+
+fn list(repos: &[RepoStatus], sort_by: &SortBy, format: &str) -> Result<(), Failure> {
+    let mut repos: Vec<Shown<'_>> = repos.iter().map(shown).collect();
+    sort(&mut repos, sort_by)?;
     let wide = format == "wide";
     output::print(&match format {
         "json" | "yaml" => output::document(&repos, format)?,

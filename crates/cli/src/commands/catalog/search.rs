@@ -1,10 +1,15 @@
 //! `catalog search`: charts by words and properties.
 
-use super::{called, failed};
+use super::{Catalogue, called, failed};
 use crate::{
     client::Failure,
-    output::{self, table},
+    output::{
+        self,
+        sort::{Field, SortBy},
+        table,
+    },
 };
+use tiphys_api::rpc::catalog::SearchRequest;
 use tiphys_catalog::{
     RepoId, Store,
     search::{Found, Page, Query},
@@ -15,6 +20,17 @@ use tiphys_catalog::{
 /// A chart is found if every word is in its name, keywords, description or maintainers. Charts
 /// whose name matches best come first, deprecated ones last.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  # Of the server that you are logged in to, else of this machine
+  tiphys catalog search prometheus
+  tiphys catalog search --facets
+  tiphys catalog search database --sort-by name
+
+  # Of another server
+  tiphys catalog search database --keyword sql -o wide --server cd.example.com
+
+  # Of this machine, although you are logged in
+  tiphys catalog search database --repo bitnami --local")]
 pub struct Search {
     /// Words; without any, all charts are listed
     words: Vec<String>,
@@ -48,22 +64,17 @@ pub struct Search {
         value_name = "FORMAT"
     )]
     output: String,
+    #[command(flatten)]
+    sort_by: SortBy,
 }
 
 impl Search {
-    pub fn run(self, store: &Store) -> Result<(), Failure> {
-        let after = self.after.as_deref().map(str::parse).transpose();
-        let page = store.search(&Query {
-            text: self.words.join(" "),
-            namespaces: self.namespace,
-            repositories: self.repo,
-            categories: self.category,
-            keywords: self.keyword,
-            after: after.map_err(failed)?,
-            size: self.limit,
-            only: None,
-        });
-        let page = page.map_err(failed)?;
+    pub(super) async fn run(self, of: &Catalogue) -> Result<(), Failure> {
+        let mut page = match of {
+            Catalogue::Here(store) => self.here(store)?,
+            Catalogue::Of(server) => server.search(self.request()).await?,
+        };
+        self.sort_by.sort(&mut page.charts, FIELDS)?;
         output::print(&match self.output.as_str() {
             "json" | "yaml" => output::document(&page, &self.output)?,
             "name" => page.charts.iter().map(|chart| name(chart) + "\n").collect(),
@@ -78,7 +89,48 @@ impl Search {
         }
         Ok(())
     }
+
+    /// What the database of this machine finds.
+    fn here(&self, store: &Store) -> Result<Page, Failure> {
+        let after = self.after.as_deref().map(str::parse).transpose();
+        let page = store.search(&Query {
+            text: self.words.join(" "),
+            namespaces: self.namespace.clone(),
+            repositories: self.repo.clone(),
+            categories: self.category.clone(),
+            keywords: self.keyword.clone(),
+            after: after.map_err(failed)?,
+            size: self.limit,
+            ..Query::default()
+        });
+        page.map_err(failed)
+    }
+
+    /// The same for a server.
+    fn request(&self) -> SearchRequest {
+        SearchRequest {
+            query: self.words.join(" "),
+            namespaces: self.namespace.clone(),
+            repositories: self.repo.clone(),
+            categories: self.category.clone(),
+            keywords: self.keyword.clone(),
+            page_token: self.after.clone().unwrap_or_default(),
+            page_size: i32::try_from(self.limit).unwrap_or(i32::MAX),
+            ..SearchRequest::default()
+        }
+    }
 }
+
+/// The charts of a page: which ones these are, the search decides.
+const FIELDS: &[Field<Found>] = &[
+    ("name", |chart| name(chart).into()),
+    ("version", |chart| chart.version.as_str().into()),
+    ("appversion", |chart| chart.app_version.as_str().into()),
+    ("versions", |chart| chart.versions.into()),
+    ("category", |chart| chart.category.as_str().into()),
+    ("deprecated", |chart| chart.deprecated.into()),
+    ("description", |chart| chart.description.as_str().into()),
+];
 
 fn name(chart: &Found) -> String {
     let id = RepoId::new(&chart.namespace, &chart.repository);

@@ -4,7 +4,11 @@ use super::{called, failed};
 use crate::{
     client::{ConnectArgs, Failure},
     commands::{app, connect},
-    output::{self, summary, table},
+    output::{
+        self,
+        sort::{Field, SortBy},
+        summary, table,
+    },
 };
 use serde::Serialize;
 use std::sync::Arc;
@@ -33,6 +37,8 @@ pub struct Updates {
         value_name = "FORMAT"
     )]
     output: String,
+    #[command(flatten)]
+    sort_by: SortBy,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -49,6 +55,13 @@ struct Update {
     origin_gone: bool,
 }
 
+const FIELDS: &[Field<Update>] = &[
+    ("application", |update| update.application.as_str().into()),
+    ("chart", |update| update.chart.as_str().into()),
+    ("version", |update| update.version.as_str().into()),
+    ("newest", |update| update.newest.as_str().into()),
+];
+
 impl Updates {
     pub async fn run(self, store: Arc<Store>, args: &ConnectArgs) -> Result<(), Failure> {
         let client = connect(args).await?;
@@ -60,6 +73,7 @@ impl Updates {
         for application in app::list(&client, query).await? {
             updates.extend(of(&application, &store)?);
         }
+        self.sort_by.sort(&mut updates, FIELDS)?;
         output::print(&match self.output.as_str() {
             "json" | "yaml" => output::document(&updates, &self.output)?,
             "name" => updates

@@ -9,7 +9,11 @@ pub(super) use options::{ClusterOptions, Endpoint};
 use super::{connect, list_document};
 use crate::{
     client::{ConnectArgs, Failure},
-    output::{self, table},
+    output::{
+        self,
+        sort::{Field, SortBy},
+        table,
+    },
 };
 use tiphys_api::{
     cluster::{Cluster, ClusterList},
@@ -25,6 +29,8 @@ pub enum ClusterCommand {
         /// Output format. One of: json|yaml|wide|server
         #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
         output: String,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Get cluster information
     Get {
@@ -54,11 +60,12 @@ impl ClusterCommand {
             Self::Rm(rm) => return rm.run(args).await,
             Self::Set(set) => return set.run(args).await,
             Self::RotateAuth { cluster } => change::rotate_auth(&cluster, args).await?,
-            Self::List { output } => {
-                let list: ClusterList = connect(args)
+            Self::List { output, sort_by } => {
+                let mut list: ClusterList = connect(args)
                     .await?
                     .unary("/cluster.ClusterService/List", ClusterQuery::default())
                     .await?;
+                sort_by.sort(&mut list.items, FIELDS)?;
                 match output.as_str() {
                     "yaml" | "json" => list_document(&list.items, &output)?,
                     "server" => servers(&list.items),
@@ -106,6 +113,19 @@ fn query(selector: &str) -> ClusterQuery {
 fn no_such_context(name: &str) -> Failure {
     Failure::error(format!("context {name} does not exist in kubeconfig"))
 }
+
+const FIELDS: &[Field<Cluster>] = &[
+    ("server", |c| c.server.as_str().into()),
+    ("name", |c| c.name.as_str().into()),
+    ("version", |c| c.info.server_version.as_str().into()),
+    ("status", |c| c.info.connection_state.status.as_str().into()),
+    ("message", |c| {
+        c.info.connection_state.message.as_str().into()
+    }),
+    ("project", |c| c.project.as_str().into()),
+    ("namespaces", |c| c.namespaces.len().into()),
+    ("applications", |c| c.info.applications_count.into()),
+];
 
 fn servers(clusters: &[Cluster]) -> String {
     clusters.iter().map(|c| c.server.clone() + "\n").collect()

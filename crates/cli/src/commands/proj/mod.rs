@@ -18,7 +18,7 @@ mod windows;
 use super::{connect, prompt};
 use crate::{
     client::{Client, ConnectArgs, Failure},
-    output,
+    output::{self, sort::SortBy},
 };
 use tiphys_api::{
     project::{AppProject, AppProjectList},
@@ -32,6 +32,8 @@ pub enum ProjCommand {
         /// Output format. One of: json|yaml|wide|name
         #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
         output: String,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Get project details
     Get {
@@ -73,11 +75,12 @@ pub enum ProjCommand {
 impl ProjCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         match self {
-            Self::List { output } => {
-                let list: AppProjectList = connect(args)
+            Self::List { output, sort_by } => {
+                let mut list: AppProjectList = connect(args)
                     .await?
                     .unary("/project.ProjectService/List", ProjectQuery::default())
                     .await?;
+                sort_by.sort(&mut list.items, show::FIELDS)?;
                 output::print(&show::list(&list.items, &output)?);
                 Ok(())
             }

@@ -5,7 +5,11 @@ use super::{Change, tokens};
 use crate::{
     client::{ConnectArgs, Failure},
     commands::{connect, list_document},
-    output::{self, table, time},
+    output::{
+        self,
+        sort::{Field, SortBy},
+        table, time,
+    },
 };
 use jiff::Timestamp;
 use tiphys_api::project::{AppProject, JWTToken, ProjectRole};
@@ -19,6 +23,8 @@ pub enum RoleCommand {
         /// Output format. One of: json|yaml|wide|name
         #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
         output: String,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Get the details of a specific role
     Get {
@@ -119,8 +125,13 @@ impl PolicyArgs {
 impl RoleCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         match self {
-            Self::List { project, output } => {
-                let project = super::get(&connect(args).await?, project).await?;
+            Self::List {
+                project,
+                output,
+                sort_by,
+            } => {
+                let mut project = super::get(&connect(args).await?, project).await?;
+                sort_by.sort(&mut project.spec.roles, FIELDS)?;
                 output::print(&list(&project.spec.roles, &output)?);
                 Ok(())
             }
@@ -151,6 +162,11 @@ impl RoleCommand {
         }
     }
 }
+
+const FIELDS: &[Field<ProjectRole>] = &[
+    ("name", |role| role.name.as_str().into()),
+    ("description", |role| role.description.as_str().into()),
+];
 
 fn list(roles: &[ProjectRole], format: &str) -> Result<String, Failure> {
     match format {

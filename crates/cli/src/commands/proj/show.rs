@@ -3,9 +3,36 @@
 use crate::{
     client::Failure,
     commands::list_document,
-    output::{self, table},
+    output::{
+        self,
+        sort::{self, Field},
+        table,
+    },
 };
 use tiphys_api::{project::AppProject, rpc::project::DetailedProjectsResponse};
+
+/// What `proj list` can be sorted by: the columns, of lists by their number of items.
+pub(super) const FIELDS: &[Field<AppProject>] = &[
+    ("name", |p| p.metadata.name.as_str().into()),
+    ("description", |p| p.spec.description.as_str().into()),
+    ("destinations", |p| p.spec.destinations.len().into()),
+    ("sources", |p| p.spec.source_repos.len().into()),
+    ("cluster-resource-whitelist", |p| {
+        p.spec.cluster_resource_whitelist.len().into()
+    }),
+    ("namespace-resource-blacklist", |p| {
+        p.spec.namespace_resource_blacklist.len().into()
+    }),
+    ("signature-keys", |p| p.spec.signature_keys.len().into()),
+    ("orphaned-resources", |p| orphaned(p).into()),
+    ("destination-service-accounts", |p| {
+        p.spec.destination_service_accounts.len().into()
+    }),
+    ("created", |p| {
+        sort::created(p.metadata.creation_timestamp.as_ref())
+    }),
+    ("age", |p| sort::age(p.metadata.creation_timestamp.as_ref())),
+];
 
 /// What `proj list -o FORMAT` prints.
 pub(super) fn list(projects: &[AppProject], format: &str) -> Result<String, Failure> {

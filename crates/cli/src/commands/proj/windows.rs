@@ -4,12 +4,17 @@ use super::{Change, number};
 use crate::{
     client::{ConnectArgs, Failure},
     commands::{connect, list_document},
-    output::{self, log, table},
+    output::{
+        self, log,
+        sort::{Field, SortBy},
+        table,
+    },
 };
 use jiff::Timestamp;
+use serde::Serialize;
 use tiphys_api::project::SyncWindow;
 use tiphys_engine::sync::window::{self, Windows};
-use tiphys_gocompat::cron;
+use tiphys_gocompat::{cron, duration};
 
 const UTC: &str = "UTC";
 
@@ -22,6 +27,8 @@ pub enum WindowsCommand {
         /// Output format. One of: json|yaml|wide
         #[arg(long, short, default_value = "wide", value_name = "FORMAT")]
         output: String,
+        #[command(flatten)]
+        sort_by: SortBy,
     },
     /// Add a sync window to a project
     Add(Box<Add>),
@@ -125,10 +132,15 @@ struct Settings {
 impl WindowsCommand {
     pub async fn run(self, args: &ConnectArgs) -> Result<(), Failure> {
         match self {
-            Self::List { project, output } => {
+            Self::List {
+                project,
+                output,
+                sort_by,
+            } => {
                 let project = super::get(&connect(args).await?, project).await?;
-                let windows = &project.spec.sync_windows;
-                output::print(&list(windows, &output, Timestamp::now())?);
+                let mut windows = numbered(project.spec.sync_windows, Timestamp::now());
+                sort_by.sort(&mut windows, FIELDS)?;
+                output::print(&list(&windows, &output)?);
                 Ok(())
             }
             Self::Add(add) => {
@@ -281,9 +293,55 @@ impl Settings {
 const HEADER: &str = "ID\tSTATUS\tKIND\tSCHEDULE\tDURATION\tAPPLICATIONS\tNAMESPACES\tCLUSTERS\t\
                       MANUALSYNC\tSYNCOVERRUN\tTIMEZONE\tUSEANDOPERATOR\t\n";
 
-fn list(windows: &[SyncWindow], format: &str, now: Timestamp) -> Result<String, Failure> {
+/// A window with its number in the project, which other verbs know it by.
+#[derive(Serialize)]
+struct Numbered {
+    id: usize,
+    is_open: bool,
+    #[serde(flatten)]
+    window: SyncWindow,
+}
+
+fn numbered(windows: Vec<SyncWindow>, now: Timestamp) -> Vec<Numbered> {
+    let numbered = |(id, window)| {
+        let is_open = !Windows(vec![&window]).readable(now).is_empty();
+        Numbered {
+            id,
+            is_open,
+            window,
+        }
+    };
+    windows.into_iter().enumerate().map(numbered).collect()
+}
+
+fn status(is_open: bool) -> &'static str {
+    if is_open { "Active" } else { "Inactive" }
+}
+
+const FIELDS: &[Field<Numbered>] = &[
+    ("id", |n| n.id.into()),
+    ("status", |n| status(n.is_open).into()),
+    ("kind", |n| n.window.kind.as_str().into()),
+    ("schedule", |n| n.window.schedule.as_str().into()),
+    ("duration", |n| {
+        let duration = duration::parse(&n.window.duration);
+        duration.ok().into()
+    }),
+    ("applications", |n| n.window.applications.join(",").into()),
+    ("namespaces", |n| n.window.namespaces.join(",").into()),
+    ("clusters", |n| n.window.clusters.join(",").into()),
+    ("manualsync", |n| n.window.manual_sync.into()),
+    ("syncoverrun", |n| n.window.sync_overrun.into()),
+    ("timezone", |n| n.window.time_zone.as_str().into()),
+    ("useandoperator", |n| n.window.and_operator.into()),
+];
+
+fn list(windows: &[Numbered], format: &str) -> Result<String, Failure> {
     match format {
-        "yaml" | "json" => return list_document(windows, format),
+        "yaml" | "json" => {
+            let windows: Vec<&SyncWindow> = windows.iter().map(|n| &n.window).collect();
+            return list_document(&windows, format);
+        }
         "wide" | "" => {}
         other => return Err(output::unknown_format(other)),
     }
@@ -293,11 +351,15 @@ fn list(windows: &[SyncWindow], format: &str, now: Timestamp) -> Result<String, 
     };
     let switch = |on| if on { "Enabled" } else { "Disabled" };
     let mut text = HEADER.to_owned();
-    for (id, w) in windows.iter().enumerate() {
-        let is_open = !Windows(vec![w]).readable(now).is_empty();
+    for Numbered {
+        id,
+        is_open,
+        window: w,
+    } in windows
+    {
         let cells = [
             id.to_string(),
-            if is_open { "Active" } else { "Inactive" }.to_owned(),
+            status(*is_open).to_owned(),
             w.kind.clone(),
             w.schedule.clone(),
             w.duration.clone(),
@@ -510,11 +572,12 @@ mod tests {
 ID  STATUS    KIND   SCHEDULE   DURATION  APPLICATIONS  NAMESPACES  CLUSTERS  MANUALSYNC  SYNCOVERRUN  TIMEZONE  USEANDOPERATOR  \n\
 0   Active    allow  * * * * *  24h       *             -           -         Disabled    Disabled               Disabled        \n\
 1   Inactive  deny   0 0 1 1 *  1m        -             a,b         x         Enabled     Disabled     UTC       Enabled         \n";
-        assert_eq!(list(&windows, "wide", now).ok().as_deref(), Some(expected));
-        let empty = list(&[], "wide", now).expect("a table");
+        let windows = numbered(windows, now);
+        assert_eq!(list(&windows, "wide").ok().as_deref(), Some(expected));
+        let empty = list(&[], "wide").expect("a table");
         assert_eq!(empty, HEADER.replace('\t', "  "));
-        assert_eq!(list(&windows[1..], "bad", now).map_err(|e| e.code), Err(20));
-        let yaml = list(&windows[..1], "yaml", now).expect("a document");
+        assert_eq!(list(&windows[1..], "bad").map_err(|e| e.code), Err(20));
+        let yaml = list(&windows[..1], "yaml").expect("a document");
         assert!(
             yaml.starts_with("- applications:\n  - '*'\n  duration: 24h\n"),
             "{yaml}"
