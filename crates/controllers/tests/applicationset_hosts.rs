@@ -415,6 +415,12 @@ async fn an_error_whose_text_changes_asks_no_sooner() {
     set["generators"][0]["pullRequest"]["requeueAfterSeconds"] = json!(3600);
     plane.set("previews", set).await;
     plane.has(&["pr-1-topic-1"]).await;
+    // What the creation of the Application leads to comes before.
+    let mut asked = 0;
+    while host.asked().len() > asked {
+        asked = host.asked().len();
+        sleep(Duration::from_secs(1)).await;
+    }
 
     say(Some(0));
     for round in 1..=2 {

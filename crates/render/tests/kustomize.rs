@@ -277,6 +277,41 @@ fn ten_thousand_resources_are_built_or_refused_by_name() {
     assert_eq!(error, "the number of files exceeds the limit of 5000");
 }
 
+/// Each level quotes what the one below it says, which doubles its backslashes.
+#[test]
+fn an_error_deep_in_components_is_not_endless() {
+    let component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n";
+    let mut files = vec![(
+        "kustomization.yaml".to_owned(),
+        "components: [l0]\n".to_owned(),
+    )];
+    let mut folder = String::new();
+    for level in 0..60 {
+        folder = format!("{folder}l{level}/");
+        let text = format!("{component}components: [l{}]\n", level + 1);
+        files.push((format!("{folder}kustomization.yaml"), text));
+    }
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (&**path, &**text))
+        .collect();
+    let files = MemoryFiles::new(files);
+    let sources = SourceSet::new(&files);
+    let built = build(
+        &sources,
+        "",
+        &BuildOptions::default(),
+        &Plain,
+        &Budget::default(),
+    );
+    let error = built.expect_err("the last is not there").to_string();
+    assert!(
+        error.starts_with("accumulating components: accumulateDirectory: \""),
+        "{error}"
+    );
+    assert!(error.len() < 20 << 10, "{}", error.len());
+}
+
 /// What each replacement does doubles what the one before it left.
 #[test]
 fn replacements_cannot_grow_without_an_end() {

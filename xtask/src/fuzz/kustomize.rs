@@ -54,9 +54,9 @@ pub fn run(input: &[u8]) -> Result<(), String> {
         },
         ..RenderParams::default()
     };
-    // A worker has half a gigabyte.
+    // Enough for what inputs have; a worker has half a gigabyte and a minute.
     let budget = Budget {
-        kustomize_bytes: 128 << 20,
+        kustomize_bytes: 16 << 20,
         ..Budget::default()
     };
     let rendered = built(&files, &params, &budget);

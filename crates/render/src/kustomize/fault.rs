@@ -48,7 +48,13 @@ impl Fault {
 
     /// Prefixes the message with context.
     pub fn within(mut self, context: impl std::fmt::Display) -> Self {
-        self.text = format!("{context}: {}", self.text);
+        self.text = short(format!("{context}: {}", self.text));
+        self
+    }
+
+    /// Prefixes the quoted message. Each time, what was quoted before has twice as many backslashes.
+    pub fn quoted(mut self, context: &str) -> Self {
+        self.text = short(format!("{context} {:?}", self.text));
         self
     }
 
@@ -56,6 +62,18 @@ impl Fault {
     pub fn is_final(&self) -> bool {
         matches!(self.cause, Cause::Need(_) | Cause::Render(_))
     }
+}
+
+/// The longest message: kustomizations in each other add to it at each level.
+const LONGEST: usize = 16 << 10;
+
+fn short(mut text: String) -> String {
+    if text.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
+        text.push('…');
+    }
+    text
 }
 
 impl From<RenderError> for Fault {

@@ -10,8 +10,8 @@ use super::repospec::{Remote, RepoSpec, clean, is_http, remote};
 use crate::{FileKind, SourceFiles, SourceRef};
 use std::rc::Rc;
 
-/// Maximum nesting of kustomizations.
-const DEEPEST: usize = 200;
+/// Maximum nesting of kustomizations, safe on a small stack.
+const DEEPEST: usize = 64;
 
 pub(super) struct Loader<'a> {
     files: &'a dyn SourceFiles,

@@ -23,9 +23,7 @@ pub(super) fn match_path(
     let Some((part, rest)) = path.split_first() else {
         return Ok(vec![id]);
     };
-    if path.len() > limits.depth {
-        return fail!("the path of a replacement is longer than {}", limits.depth);
-    }
+    short(path, limits)?;
     if is_index(part) {
         return at_index(tree, id, part, rest, create, limits);
     }
@@ -55,6 +53,14 @@ pub(super) fn match_path(
         return match_path(tree, inner, rest, create, limits);
     }
     match_path(tree, field, rest, create, limits)
+}
+
+/// Fails for a path that no document is deep enough for.
+fn short(path: &[String], limits: &Limits) -> Res<()> {
+    if path.len() > limits.depth {
+        return fail!("the path of a replacement is longer than {}", limits.depth);
+    }
+    Ok(())
 }
 
 fn at_index(
@@ -150,6 +156,7 @@ pub(super) fn set_structured(
     create: Kind,
     limits: &Limits,
 ) -> Res<()> {
+    short(path, limits)?;
     // The document is only in its text again in the end.
     let mark = tree.mark();
     let mut found = None;

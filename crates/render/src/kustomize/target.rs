@@ -188,16 +188,12 @@ impl<'a> Target<'a> {
         into: Accumulated,
         path: &str,
     ) -> Res<Accumulated> {
-        let quoted = |what: &str, fault: Fault| Fault {
-            text: format!("{what} {:?}", fault.text),
-            ..fault
-        };
         let loader = self
             .loader
             .descend(build, path)
-            .map_err(|fault| quoted("loader.New", fault))?;
+            .map_err(|fault| fault.quoted("loader.New"))?;
         self.read_folder(build, into, &loader, path, true)
-            .map_err(|fault| quoted("accumulateDirectory:", fault))
+            .map_err(|fault| fault.quoted("accumulateDirectory:"))
     }
 
     fn read_folder(

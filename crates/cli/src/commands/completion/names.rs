@@ -7,7 +7,7 @@ pub(super) fn asked(program: &clap::Command, words: &[String]) -> Option<Vec<Str
     let (last, before) = words.split_last()?;
     let mut program = program.clone();
     program.build();
-    let mut command = &program;
+    let (mut parent, mut command) = ("", &program);
     let mut values: Vec<&str> = Vec::new();
     let mut connection: Vec<String> = Vec::new();
     let mut flag: Option<&clap::Arg> = None;
@@ -23,7 +23,7 @@ pub(super) fn asked(program: &clap::Command, words: &[String]) -> Option<Vec<Str
             }
             flag = named.filter(|named| takes_the_next(named, word));
         } else if let Some(verb) = command.find_subcommand(word).filter(|_| values.is_empty()) {
-            command = verb;
+            (parent, command) = (command.get_name(), verb);
         } else {
             values.push(word);
         }
@@ -51,6 +51,11 @@ pub(super) fn asked(program: &clap::Command, words: &[String]) -> Option<Vec<Str
                     .chain(connection)
                     .collect(),
             );
+        }
+        // What is created has no name yet.
+        let is_new = ["add", "create"].contains(&command.get_name());
+        if is_new && names.starts_with(&format!("{parent} ")) {
+            return None;
         }
         names
     };
@@ -170,14 +175,12 @@ mod tests {
             ("cluster rotate-auth ", Some("cluster list -o server")),
             ("repo rm ", Some("repo list -o url")),
             ("repocreds rm ", Some("repocreds list -o url")),
-            (
-                "proj role get shop --grpc-web ",
-                Some("proj role list shop -o name --grpc-web"),
-            ),
             ("app sync --project=sh", Some("proj list -o name")),
             // A new name, a verb, a flag, and what no server knows.
             ("app create ", None),
             ("proj create ", None),
+            ("repo add ", None),
+            ("proj role create ", Some("proj list -o name")),
             ("app ", None),
             ("app get --ref", None),
             ("app get web ", None),
