@@ -50,7 +50,7 @@ impl UnpackLimits {
 /// The archives that clients sent.
 pub(crate) struct Streamed {
     unpacked: Arc<Unpacked>,
-    places: Semaphore,
+    places: Arc<Semaphore>,
 }
 
 impl Streamed {
@@ -58,7 +58,7 @@ impl Streamed {
     pub fn new(folder: PathBuf) -> Self {
         Self {
             unpacked: Arc::new(Unpacked::new(folder, UnpackLimits::default().bytes)),
-            places: Semaphore::new(AT_A_TIME),
+            places: Arc::new(Semaphore::new(AT_A_TIME)),
         }
     }
 
@@ -69,14 +69,18 @@ impl Streamed {
         checksum: &str,
         limits: UnpackLimits,
     ) -> Result<Commit, RepoError> {
-        let place = self.places.acquire().await;
-        let _place = place.map_err(|e| RepoError::Internal(e.to_string()))?;
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.map_err(|e| RepoError::Internal(e.to_string()))?;
         let key = UnpackedKey::new(&[b"streamed", checksum.as_bytes()]);
         let unpacked = Arc::clone(&self.unpacked);
-        blocking(move || match unpacked.get(&key)? {
-            Some(known) => Ok(known),
-            None => unpack::store(archive, (true, false), limits.of_layer(), &unpacked, key)?
-                .map_err(|e| unfit(&e)),
+        blocking(move || {
+            // The work goes on although its client may have gone.
+            let _place = place;
+            match unpacked.get(&key)? {
+                Some(known) => Ok(known),
+                None => unpack::store(archive, (true, false), limits.of_layer(), &unpacked, key)?
+                    .map_err(|e| unfit(&e)),
+            }
         })
         .await
     }

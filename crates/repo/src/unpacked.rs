@@ -9,7 +9,7 @@ use crate::{
 };
 use sha2::{Digest, Sha256};
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -105,6 +105,15 @@ impl Storing<'_> {
     }
 }
 
+/// The bytes of the objects that a process before this one stored. What cannot be read does not count.
+fn stored(objects: &Path) -> u64 {
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries(objects)
+        .flat_map(|folder| entries(&folder.path()))
+        .filter_map(|file| Some(file.metadata().ok()?.len()))
+        .sum()
+}
+
 impl Drop for Storing<'_> {
     fn drop(&mut self) {
         self.unpacked.count(self.number, self.adding.bytes());
@@ -164,15 +173,17 @@ impl Unpacked {
 
     fn open(&self, number: u32) -> Result<Generation, RepoError> {
         let path = self.base.join(number.to_string());
-        let store = if path.join("HEAD").exists() {
-            Store::open(&path, &path.display().to_string(), GitLimits::default())?
+        let (store, written) = if path.join("HEAD").exists() {
+            let shown = path.display().to_string();
+            let store = Store::open(&path, &shown, GitLimits::default())?;
+            (store, stored(&path.join("objects")))
         } else {
-            git::init_bare(&path)?
+            (git::init_bare(&path)?, 0)
         };
         Ok(Generation {
             number,
             store,
-            written: 0,
+            written,
         })
     }
 
@@ -344,5 +355,18 @@ mod tests {
         assert_eq!(bytes(0), 1 << 30);
         assert_eq!(bytes(1_000_000_000), 4_000_000_000);
         assert_eq!(bytes(u64::MAX), 16 << 30);
+    }
+
+    /// A process that is started again and again must not fill a generation anew each time.
+    #[test]
+    fn what_was_stored_before_counts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let objects = folder.path().join("objects");
+        std::fs::create_dir_all(objects.join("ab")).expect("a folder");
+        std::fs::write(objects.join("ab").join("1"), [0; 100]).expect("a file");
+        std::fs::create_dir_all(objects.join("pack")).expect("a folder");
+        std::fs::write(objects.join("pack").join("p.pack"), [0; 23]).expect("a file");
+        assert_eq!(stored(&objects), 123);
+        assert_eq!(stored(&folder.path().join("none")), 0);
     }
 }
