@@ -5,7 +5,7 @@
 
 use crate::{
     CatalogError, RepoId, Store,
-    model::Chart,
+    folding::folded,
     store::{Row, Sql, Value},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -14,7 +14,6 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
 };
-use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 
 /// Words of a query that count.
 const WORDS: usize = 16;
@@ -134,22 +133,6 @@ pub struct Page {
 
 fn as_text<S: serde::Serializer>(token: &Option<Token>, out: S) -> Result<S::Ok, S::Error> {
     token.as_ref().map(ToString::to_string).serialize(out)
-}
-
-/// Text without case and accents.
-pub(crate) fn folded(text: &str) -> String {
-    let letters = text.nfkd().filter(|letter| !is_combining_mark(*letter));
-    letters.flat_map(char::to_lowercase).collect()
-}
-
-/// Everything but name and keywords that a word may be found in.
-pub(crate) fn searched_text(chart: &Chart) -> String {
-    let mut text = chart.description.clone();
-    for person in chart.maintainers.iter().flatten() {
-        text.push('\n');
-        text.push_str(&person.name);
-    }
-    text
 }
 
 /// What decides the order and the numbers.

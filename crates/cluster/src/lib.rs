@@ -9,11 +9,14 @@
 pub mod app_state;
 pub mod apply;
 pub mod cache;
+mod call;
+mod client;
 pub mod clusters;
 pub mod connect;
 pub mod discovery;
 pub mod error;
 pub mod execute;
+mod fence;
 pub mod leases;
 pub mod manager;
 pub mod records;

@@ -208,7 +208,7 @@ fn ended(status: &Status) -> Ended {
 fn failed(doing: &str, e: &kube::Error) -> Error {
     let reason = match e {
         kube::Error::Api(status) => status.message.clone(),
-        e => crate::connect::root_cause(e),
+        e => crate::client::root_cause(e),
     };
     Error::Transport {
         what: doing.to_owned(),

@@ -3,7 +3,6 @@
 //!
 //! Main types: [`Taps`] of a connection, and [`Tap`], the sending side of a shared watch.
 
-use crate::watch::EventKind;
 use serde_json::value::RawValue;
 use std::{
     collections::BTreeMap,
@@ -16,6 +15,14 @@ use tokio::sync::broadcast;
 
 /// Events that a listener may fall behind before it has to list.
 const LENGTH: usize = 1024;
+
+/// The type of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    Added,
+    Modified,
+    Deleted,
+}
 
 #[derive(Clone)]
 pub enum Heard {

@@ -3,7 +3,7 @@
 //! Main types: [`Traffic`], which all connections of a cluster share, and [`Histogram`]. They do
 //! not know the names of metrics.
 
-use crate::request::Call;
+use crate::call::Call;
 use http::Method;
 use std::{
     collections::BTreeMap,

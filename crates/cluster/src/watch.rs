@@ -3,6 +3,8 @@
 //! Main types: [`Target`] (what to follow) and [`Sink`] (receives the raw objects). Objects are
 //! passed on as bytes; the sink interprets them.
 
+pub use crate::taps::EventKind;
+
 use crate::{
     connect::Cluster,
     error::{ApiError, Error},
@@ -44,14 +46,6 @@ pub struct Target {
     pub lists: Arc<Semaphore>,
     /// Where to forward the events.
     pub tap: Option<Tap>,
-}
-
-/// The type of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    Added,
-    Modified,
-    Deleted,
 }
 
 /// Receives what [`follow`] reads. Calls are in the order of the server's history.

@@ -6,6 +6,7 @@
 //! clock: the time is an argument.
 
 pub mod actions;
+mod base;
 pub mod compare;
 pub mod customize;
 pub mod diff;
@@ -18,9 +19,12 @@ pub mod normalize;
 mod pattern;
 pub mod permit;
 pub mod project;
+mod remarshal;
+mod rules;
 pub mod spec;
 pub mod spending;
 pub mod sync;
 pub mod track;
 pub mod tree;
 pub mod types;
+mod updates;

@@ -3,8 +3,9 @@
 //! It must not know where the rules come from.
 
 use crate::{
+    base::{DestinationRule, ExclusionRule, KindRule, ProjectRules},
     pattern::{glob, path_match},
-    types::{CompareRules, DestinationRule, ExclusionRule, KindRule, ProjectRules},
+    rules::CompareRules,
 };
 use tiphys_apimachinery::{GroupKind, Kept};
 use tiphys_gocompat::glob::Glob;

@@ -10,8 +10,8 @@ pub use hydrated::{dry_source, has_several, hydrate_to, sync_source, synced};
 pub use normal::{is_normal, normalize, normalize_document};
 
 use crate::{
+    base::{Condition, ConditionType, DestinationRule, KindRule, OrphanRules, ProjectRules},
     permit,
-    types::{Condition, ConditionType, DestinationRule, KindRule, OrphanRules, ProjectRules},
 };
 use std::borrow::Cow;
 use tiphys_api::{

@@ -4,8 +4,8 @@
 //! either system recognizes what the other applied.
 
 use crate::{
+    base::{Tracking, TrackingMethod},
     marks,
-    types::{Tracking, TrackingMethod},
 };
 use serde_json::Value;
 use tiphys_apimachinery::Object;

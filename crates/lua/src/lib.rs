@@ -7,6 +7,7 @@
 //! gets its own globals.
 
 mod call;
+mod chunk;
 mod convert;
 mod format;
 mod library;

@@ -6,10 +6,11 @@
 use crate::{
     Limit,
     call::{Answer, Args, Fault},
+    chunk,
     convert::type_name,
     format,
     meter::Meter,
-    os, strings, worker,
+    os, strings,
 };
 use mlua::{Error, Function, Lua, MultiValue, Table, Value};
 use std::rc::Rc;
@@ -111,12 +112,12 @@ fn load(
         ));
     };
     let name = name.map_or_else(|| "<string>".to_owned(), |n| n.to_string_lossy());
-    match worker::compile(lua, &text.as_bytes(), &name, Some(globals)) {
+    match chunk::compile(lua, &text.as_bytes(), &name, Some(globals)) {
         Ok(function) => Ok((true, Value::Function(function), Value::Nil)),
         Err(error) => Ok((
             true,
             Value::Nil,
-            Value::String(lua.create_string(worker::message(&error))?),
+            Value::String(lua.create_string(chunk::message(&error))?),
         )),
     }
 }
@@ -156,7 +157,7 @@ fn caught(lua: &Lua, meter: Rc<Meter>) -> mlua::Result<Function> {
         match &error {
             Value::Error(error) => Ok((
                 false,
-                Value::String(lua.create_string(worker::message(error))?),
+                Value::String(lua.create_string(chunk::message(error))?),
             )),
             _ => Ok((false, error)),
         }

@@ -3,7 +3,12 @@
 //! Main function: [`run`]. A machine on which a limit was reached is discarded; others are reused
 //! with fresh globals.
 
-use crate::{Limit, Limits, LuaError, Returned, Run, convert, library, meter::Meter};
+use crate::{
+    Limit, Limits, LuaError, Returned, Run,
+    chunk::{compile, message},
+    convert, library,
+    meter::Meter,
+};
 use mlua::{
     Error, Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value,
     VmState,
@@ -15,8 +20,6 @@ use std::{cell::RefCell, collections::HashMap, rc::Rc};
 const HOOK_EVERY: u32 = 32;
 /// Maximum number of cached compiled scripts; there are rarely more than a few.
 const SCRIPTS: usize = 256;
-/// Longer scripts are not compiled: the parser is written in C and does not count steps.
-const SCRIPT_BYTES: usize = 1 << 20;
 /// Memory in use after earlier runs at which garbage is collected.
 const GARBAGE: usize = 4 << 20;
 
@@ -146,42 +149,4 @@ impl Worker {
             other => LuaError::Script(message(other)),
         }
     }
-}
-
-/// Compiles source text; never bytecode, which can corrupt the virtual machine.
-pub(crate) fn compile(
-    lua: &Lua,
-    text: &[u8],
-    name: &str,
-    globals: Option<Table>,
-) -> mlua::Result<Function> {
-    if text.len() > SCRIPT_BYTES {
-        return Err(Error::runtime(format!(
-            "{name}: scripts may have {SCRIPT_BYTES} bytes"
-        )));
-    }
-    let chunk = lua
-        .load(text)
-        .set_mode(mlua::chunk::ChunkMode::Text)
-        .set_name(format!("={name}"));
-    match globals {
-        Some(globals) => chunk.set_environment(globals).into_function(),
-        None => chunk.into_function(),
-    }
-}
-
-/// The message of an error as a script would see it, without the stack trace.
-pub(crate) fn message(error: &Error) -> String {
-    let text = match error {
-        Error::RuntimeError(text)
-        | Error::SyntaxError { message: text, .. }
-        | Error::MemoryError(text) => text.clone(),
-        Error::CallbackError { cause, .. } => message(cause),
-        Error::WithContext { cause, .. } => message(cause),
-        other => other.to_string(),
-    };
-    text.split("\nstack traceback:")
-        .next()
-        .unwrap_or_default()
-        .to_owned()
 }

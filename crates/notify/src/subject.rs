@@ -115,7 +115,7 @@ impl Subject<'_> {
             (
                 "QueryEscape",
                 Value::func(&[Param::Str], |args| {
-                    Ok(crate::send::query_escape(&args[0].as_text()?).into())
+                    Ok(crate::urls::query_escape(&args[0].as_text()?).into())
                 }),
             ),
             (

@@ -1,6 +1,6 @@
-//! URLs of Git repositories in their different forms.
+//! URLs of Git repositories in their different forms, and texts in URLs.
 //!
-//! Main functions: [`to_https`] and [`full_name`].
+//! Main functions: [`to_https`], [`full_name`] and [`query_escape`].
 
 use tiphys_gocompat::url::Url;
 
@@ -67,6 +67,21 @@ pub(crate) fn full_name(raw: &str) -> Result<String, String> {
         [owner, name, ..] => Ok(format!("{owner}/{name}")),
         _ => Ok(path.to_owned()),
     }
+}
+
+/// `url.QueryEscape`
+pub(crate) fn query_escape(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                out.push(char::from(byte));
+            }
+            b' ' => out.push('+'),
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    out
 }
 
 #[cfg(test)]

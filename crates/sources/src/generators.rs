@@ -4,7 +4,9 @@
 //! something deleted.
 
 use crate::{
-    HostSettings, Sources, TreeRequest, hosts,
+    HostSettings, Sources, TreeRequest,
+    answered::{Answered, current},
+    hosts,
     remembered::{Remembered, is_repeatable},
 };
 use futures::{FutureExt as _, StreamExt as _, stream};
@@ -19,11 +21,7 @@ use tiphys_appset::{
     Answer, ClusterSecret, Decisions, Facts, Followed, Generated, Need, NeedError, Outcome,
     Provider, Tree, follows, generate,
 };
-use tiphys_cluster::{
-    ClusterIdentity,
-    records::{Readable, Records, Store},
-    request::Call,
-};
+use tiphys_cluster::{ClusterIdentity, records::Records, request::Call};
 use tiphys_gocompat::sprig::Sources as TemplateSources;
 use tiphys_repo::{FilePattern, RepoError, scm::Account};
 
@@ -35,18 +33,6 @@ const MOST_PAGES: usize = 20;
 const CONCURRENT: usize = 8;
 /// A question that follows from answers follows at most this often.
 const ROUNDS: usize = 12;
-
-pub(crate) type Answered = Result<Answer, NeedError>;
-
-pub(crate) fn current<T: Readable>(store: &Store<T>, what: &str) -> Result<(), NeedError> {
-    match store.problem() {
-        None if store.is_current() => Ok(()),
-        problem => Err(NeedError::failed(format!(
-            "{what} cannot be read now: {}",
-            problem.unwrap_or_else(|| "they are being listed".to_owned())
-        ))),
-    }
-}
 
 /// Whom the hosts of a set's generators are asked as.
 type Accounts = HashMap<Provider, Result<Account, NeedError>>;
@@ -355,14 +341,11 @@ impl Answers {
 
 /// In the words of Argo CD, whose controller always asks a repo-server.
 fn not_retrieved(what: &str, error: &RepoError) -> NeedError {
-    let code = match error {
-        RepoError::Unsupported(_) => "Unknown",
-        _ => "Internal",
-    };
-    let why = error.to_string();
-    let why = match why.starts_with("rpc error: ") {
-        true => why,
-        false => format!("rpc error: code = {code} desc = {why}"),
+    let why = match error {
+        // It has a code already.
+        RepoError::RepoServer { .. } => error.to_string(),
+        RepoError::Unsupported(_) => format!("rpc error: code = Unknown desc = {error}"),
+        _ => format!("rpc error: code = Internal desc = {error}"),
     };
     NeedError::failed(format!("error retrieving {what}: {why}"))
 }

@@ -6,7 +6,7 @@
 
 use crate::{
     Answers,
-    generators::{Answered, current},
+    answered::{Answered, current},
 };
 use std::{io::Read as _, path::PathBuf, time::Duration};
 use tiphys_api::{

@@ -7,6 +7,7 @@
 //! `cluster`, which has them, must not know repositories: this crate depends on both. It must not
 //! know what the manifests are used for.
 
+mod answered;
 mod generators;
 mod hosts;
 mod hydrated;

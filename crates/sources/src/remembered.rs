@@ -1,7 +1,7 @@
 //! What a set generated, so that the same answers need not be made into Applications again. Main
 //! type: [`Remembered`].
 
-use crate::generators::Answered;
+use crate::answered::Answered;
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
 use tiphys_api::ApplicationSet;

@@ -1,6 +1,7 @@
 //! `cargo xtask crds`: generates the CRDs of Application, AppProject, ApplicationSet and
-//! AppRepository from the Rust types.
+//! AppRepository from the Rust types, and compares them with genuine ones.
 
+mod compare;
 mod required;
 
 use anyhow::Context;
@@ -46,6 +47,15 @@ pub fn run(root: &Path, check: bool) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Compares them with the CRDs in a folder of Argo CD's manifests.
+///
+/// # Errors
+/// If there is nothing to compare, or a difference that is not meant.
+pub fn compare(folder: &Path) -> anyhow::Result<()> {
+    let ours: Vec<String> = files()?.into_iter().map(|(_, text)| text).collect();
+    compare::run(&ours, folder)
 }
 
 fn files() -> anyhow::Result<Vec<(&'static str, String)>> {

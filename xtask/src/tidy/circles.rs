@@ -11,40 +11,10 @@ use std::{
 /// The modules of a crate that are still in a circle.
 const LEFT: &[(&str, &[&str])] = &[
     (
-        "api",
-        &[
-            "application",
-            "operation",
-            "project",
-            "repository",
-            "resource",
-            "status",
-        ],
-    ),
-    (
         "appset",
         &["error", "need", "reconcile", "rolling", "tombstone"],
     ),
-    ("catalog", &["search", "store"]),
     ("cli", &["client", "commands", "output", "roles"]),
-    (
-        "cluster",
-        &["connect", "leases", "request", "taps", "traffic", "watch"],
-    ),
-    (
-        "engine",
-        &[
-            "customize",
-            "diff",
-            "normalize",
-            "permit",
-            "spec",
-            "track",
-            "types",
-        ],
-    ),
-    ("lua", &["library", "worker"]),
-    ("notify", &["notification", "send", "subject"]),
     ("render", &["app", "plugin"]),
     ("repo", &["charts", "oci"]),
     (
@@ -58,7 +28,6 @@ const LEFT: &[(&str, &[&str])] = &[
             "sso", "table", "webhook",
         ],
     ),
-    ("sources", &["generators", "hosts", "remembered"]),
 ];
 
 type Graph = BTreeMap<String, BTreeSet<String>>;

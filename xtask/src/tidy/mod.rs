@@ -10,6 +10,7 @@ mod layering;
 mod licences;
 mod modules;
 mod paths;
+mod recorded;
 mod sources;
 
 use anyhow::bail;
@@ -27,6 +28,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     findings.extend(behaviours::check(root)?);
     findings.extend(licences::check(root)?);
     findings.extend(paths::check(root)?);
+    findings.extend(recorded::check(root)?);
     for finding in &findings {
         eprintln!("tidy: {finding}");
     }

@@ -21,6 +21,8 @@ const WORDS: [(&str, &[&str], &str); 8] = [
             "crates/cli/src/commands/plugin.rs",
             // The browser.
             "crates/cli/src/commands/sso.rs",
+            // Dex, beside which the role runs.
+            "crates/cli/src/roles/dex/process.rs",
             "crates/cli/tests/",
             // This program again.
             "crates/controllers/tests/scripts/mod.rs",

@@ -127,6 +127,16 @@ impl Readings {
         })
     }
 
+    /// Why the known objects of the kind are incomplete, unless it is just being listed.
+    pub fn lasting(&self) -> Option<&str> {
+        self.0.iter().find_map(|(_, reading)| match reading {
+            Reading::Failed {
+                why, since, listed, ..
+            } if !listed || since.elapsed() > STALE => Some(why.as_str()),
+            _ => None,
+        })
+    }
+
     /// Why the known objects of the kind are incomplete.
     pub fn unreadable(&self, within: &Within) -> Option<String> {
         self.0

@@ -97,6 +97,25 @@ impl LiveCache {
         self.unreadable(&self.shared.read(), "", &[], known).or(())
     }
 
+    /// The kinds whose known objects are incomplete, sorted, each with the reason; `*` is every
+    /// kind of a group. One that is listed for the first time is about to be known, and not here.
+    pub fn incomplete(&self) -> Vec<(GroupKind, String)> {
+        let kinds = self.kinds();
+        let groups = kinds.failures.iter();
+        let groups = groups.map(|(group, why)| (GroupKind::new(group, "*"), why.clone()));
+        let store = self.shared.read();
+        let slots = store.slots().iter();
+        let mut all: Vec<(GroupKind, String)> = slots
+            .filter_map(|slot| {
+                let why = slot.readings.lasting()?;
+                Some((slot.kind.gvk.group_kind(), why.to_owned()))
+            })
+            .chain(groups)
+            .collect();
+        all.sort();
+        all
+    }
+
     /// The kinds that cannot be read, of those needed for all objects of an Application.
     fn unreadable(
         &self,

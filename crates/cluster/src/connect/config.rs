@@ -2,8 +2,7 @@
 //! cluster Secret to one [`kube::Config`].
 
 use super::{Overrides, Source, secret, tokens::Tokens};
-use crate::error::Error;
-use kube::client::AuthError;
+use crate::{client::root_cause, error::Error};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use std::{path::PathBuf, sync::Arc};
 
@@ -216,37 +215,6 @@ pub(super) fn describe(file: &str, context: Option<&str>, error: &KubeconfigErro
         other => (root_cause(other), "correct the file"),
     };
     Error::config(origin, problem, fix)
-}
-
-/// The last error in the chain is the specific one ("connection refused"). The arguments and the
-/// output of a credential plugin are never shown.
-pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut error = error;
-    loop {
-        match error.downcast_ref::<AuthError>() {
-            Some(AuthError::AuthExecRun { out, .. }) => {
-                return format!(
-                    "the program of the exec provider failed ({}); its arguments, environment and output are not shown",
-                    out.status
-                );
-            }
-            Some(AuthError::AuthExecParse(_)) => {
-                return "the program of the exec provider did not print an ExecCredential"
-                    .to_owned();
-            }
-            Some(AuthError::AuthExecSerialize(_)) => {
-                return "the exec provider cannot be told about the cluster".to_owned();
-            }
-            Some(AuthError::AuthExec(_)) => {
-                return "the program of the auth provider failed".to_owned();
-            }
-            _ => {}
-        }
-        match error.source() {
-            Some(source) => error = source,
-            None => return error.to_string(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn read(path: Option<&PathBuf>) -> Result<Kubeconfig, Error> {
     read.map_err(|e| {
         Error::config(
             format!("kubeconfig {shown}"),
-            super::root_cause(&e),
+            crate::client::root_cause(&e),
             "name a readable file with --kubeconfig or KUBECONFIG",
         )
     })

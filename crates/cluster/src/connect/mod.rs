@@ -3,7 +3,6 @@
 //! Main type: [`Cluster`]. Sources are a kubeconfig, the pod's service account, an Argo CD cluster
 //! Secret and a server in this process. It knows nothing about the cluster's content.
 
-mod client;
 mod config;
 pub mod context;
 mod overrides;
@@ -12,13 +11,13 @@ mod secret;
 mod stack;
 mod tokens;
 
-pub use client::{AnswerBody, Client};
-pub(crate) use config::root_cause;
+pub use crate::client::{AnswerBody, Client};
 pub use overrides::Overrides;
 pub use secret::{ClusterIdentity, ClusterSecret, Credentials};
 pub use tiphys_cloud::proxy::{from_environment as environment_proxy, is_here};
 
 use crate::{
+    client::Lane,
     error::Error,
     request::{Call, Http},
     taps::Taps,
@@ -133,13 +132,6 @@ struct Lanes {
     /// Creates another connection; `None` if one connection can carry any number of watches.
     make: Option<Box<Make>>,
     used: Mutex<Vec<(Client, Arc<()>)>>,
-}
-
-/// A connection with room for a watch; the slot is freed on drop.
-pub(crate) struct Lane {
-    pub client: Client,
-    pub traffic: Traffic,
-    _room: Arc<()>,
 }
 
 /// A client of a server in this process: any tower service of HTTP requests, such as an
@@ -292,11 +284,7 @@ impl Cluster {
     pub(crate) fn lane(&self) -> Result<Lane, Error> {
         let (lanes, traffic) = (&self.inner.lanes, self.http().traffic().clone());
         let Some(make) = &lanes.make else {
-            return Ok(Lane {
-                client: self.client(),
-                traffic,
-                _room: Arc::new(()),
-            });
+            return Ok(Lane::new(self.client(), traffic, Arc::new(())));
         };
         let mut used = lanes.used.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((client, room)) = used
@@ -304,20 +292,12 @@ impl Cluster {
             .find(|(_, room)| Arc::strong_count(room) <= WATCHES_A_CONNECTION)
         {
             traffic.connection(true);
-            return Ok(Lane {
-                client: client.clone(),
-                traffic,
-                _room: room.clone(),
-            });
+            return Ok(Lane::new(client.clone(), traffic, room.clone()));
         }
         let (client, room) = (make(Versions::All)?, Arc::new(()));
         used.push((client.clone(), room.clone()));
         traffic.connection(false);
-        Ok(Lane {
-            client,
-            traffic,
-            _room: room,
-        })
+        Ok(Lane::new(client, traffic, room))
     }
 }
 

@@ -2,12 +2,13 @@
 //! connection is noticed, and a proxy.
 
 use super::{
-    client::Client,
-    config::root_cause,
     proxy::Proxy,
     tokens::{Bearer, Tokens},
 };
-use crate::error::Error;
+use crate::{
+    client::{Client, root_cause},
+    error::Error,
+};
 use hyper::rt::{Read, Write};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::{

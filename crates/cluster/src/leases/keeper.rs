@@ -3,13 +3,13 @@
 use super::{
     LeaseOptions,
     decide::{LeaseAction, View},
-    fence::Tenure,
     record::Record,
     weights::Weights,
 };
 use crate::{
     connect::Cluster,
     error::Error,
+    fence::Tenure,
     request::{Call, Http, JSON, encode},
 };
 use http::Method;

@@ -12,20 +12,19 @@
 
 mod decide;
 pub mod dynamic;
-mod fence;
 mod keeper;
 mod mapping;
 mod record;
 mod weights;
 
-pub use fence::Fence;
+pub use crate::fence::Fence;
 pub use weights::{Loads, Weights};
 
 use crate::{
     connect::Cluster,
+    fence::Tenure,
     request::{Call, JSON},
 };
-use fence::Tenure;
 use http::Method;
 use jiff::Timestamp;
 use keeper::Keeper;

@@ -5,7 +5,7 @@
 //! and never hides the others.
 
 use super::{
-    Record, Store,
+    Meta, Record, RecordChange, Store,
     clusters::{BrokenCluster, destinations, one_per_server},
     config::Config,
 };
@@ -265,16 +265,40 @@ pub(super) fn follow(
             let new = read(&config_maps, &secrets, &overrides);
             new.problems.iter().for_each(|p| tracing::warn!("{p}"));
             sender.send_replace(Arc::new(new));
-            tokio::select! {
-                () = sender.closed() => return,
-                _ = maps_changed.recv() => {}
-                _ = secrets_changed.recv() => {}
+            loop {
+                tokio::select! {
+                    () = sender.closed() => return,
+                    _ = maps_changed.recv() => break,
+                    // It is an error where changes were missed.
+                    changed = secrets_changed.recv() => {
+                        if changed.is_err() || changed.is_ok_and(|change| concerns(&change)) {
+                            break;
+                        }
+                    }
+                }
             }
             tokio::time::sleep(SETTLE).await;
             (maps_changed, secrets_changed) = (config_maps.changes(), secrets.changes());
         }
     });
     receiver
+}
+
+/// Whether the change of a Secret may change the settings.
+fn concerns(change: &RecordChange<Object>) -> bool {
+    let records = [Some(&change.record), change.before.as_ref()];
+    records
+        .into_iter()
+        .flatten()
+        .any(|r| may_be_setting(&r.meta))
+}
+
+/// Whether it is no Secret in which something else is kept.
+fn may_be_setting(meta: &Meta) -> bool {
+    let labels = &meta.labels;
+    meta.name == "argocd-secret"
+        || labels.contains_key(constants::SECRET_TYPE_LABEL)
+        || !labels.contains_key(constants::OWN_SECRET_TYPE_LABEL)
 }
 
 fn read(
@@ -307,8 +331,9 @@ fn read(
     config.extend(overrides.config.clone());
     settings.config = config.into();
     settings.params.extend(overrides.params.clone());
-    for record in secrets.list() {
-        let Some(object) = &readable(&record, &mut settings) else {
+    let all = secrets.list();
+    for record in all.iter().filter(|record| may_be_setting(&record.meta)) {
+        let Some(object) = &readable(record, &mut settings) else {
             continue;
         };
         if object.name() == "argocd-secret" {
@@ -473,7 +498,9 @@ pub fn secret_data(secret: &Object) -> BTreeMap<String, Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lean::Raw;
     use super::*;
+    use crate::cache::ChangeType;
     use serde_json::json;
 
     fn secret(kind: &str, data: &[(&str, &str)]) -> Object {
@@ -485,6 +512,38 @@ mod tests {
             json!({"kind": "Secret", "metadata": {"name": "s", "labels": {"argocd.argoproj.io/secret-type": kind}}, "data": data}),
         )
         .expect("a map")
+    }
+
+    #[test]
+    fn kept_secrets_are_no_settings() {
+        let record = |name: &str, labels: Value| {
+            let text = json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": labels},
+            });
+            let text = text.to_string();
+            let raw = Raw::read(&text).expect("a Secret");
+            let kind = super::super::kind("", "v1", "Secret", "secrets");
+            Arc::new(Record::<Object>::new(raw, &kind))
+        };
+        let own = json!({"tiphys.dev/secret-type": "deleted-applicationset"});
+        let both = json!({
+            "tiphys.dev/secret-type": "x", "argocd.argoproj.io/secret-type": "repository",
+        });
+        let concerns = |now: &Arc<Record<Object>>, before: Option<&Arc<Record<Object>>>| {
+            concerns(&RecordChange {
+                change_type: ChangeType::Modified,
+                record: Arc::clone(now),
+                before: before.cloned(),
+            })
+        };
+        let (kept, repository) = (record("a", own.clone()), record("a", both));
+        assert!(!concerns(&kept, None));
+        assert!(!concerns(&kept, Some(&kept)));
+        assert!(concerns(&repository, None));
+        assert!(concerns(&kept, Some(&repository)), "it was one");
+        assert!(concerns(&record("argocd-secret", own), None));
+        // Settings may refer to it.
+        assert!(concerns(&record("other", json!({})), None));
     }
 
     #[test]

@@ -7,9 +7,9 @@ mod read;
 mod updates;
 
 use crate::{
+    base::{Health, HealthStatus, IgnoreRule},
     pattern::glob,
     spending::Spending,
-    types::{Health, HealthStatus, IgnoreRule},
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ use tiphys_api::resource::{KnownTypeField, OverrideIgnoreDiff};
 use tiphys_apimachinery::Object;
 use tiphys_lua::{Clock, Limit, Limits, LuaError, Returned, Run};
 
-pub(crate) use read::parsed;
 pub use read::read;
+pub(crate) use read::{boolean, parsed};
 pub use updates::UpdateRules;
 
 /// The customization of one kind.

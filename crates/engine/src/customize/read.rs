@@ -119,7 +119,7 @@ fn customization(raw: Raw) -> Result<Customization, String> {
 }
 
 /// Parses a boolean as Go does.
-pub(super) fn boolean(text: &str) -> Result<bool, String> {
+pub fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),

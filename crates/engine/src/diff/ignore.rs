@@ -4,8 +4,8 @@
 
 use super::{Options, jq::Paths, managers};
 use crate::{
+    base::{IgnoreRule, IgnoreStatus},
     pattern::glob,
-    types::{IgnoreRule, IgnoreStatus},
 };
 use serde_json::Value;
 use tiphys_apimachinery::Object;

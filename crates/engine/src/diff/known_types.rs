@@ -4,8 +4,7 @@
 //! their controllers write them as Go encodes them. So fields of a known type are compared in Go's
 //! form.
 
-use super::remarshal;
-use crate::customize::Customizations;
+use crate::{customize::Customizations, remarshal};
 use serde_json::{Map, Value};
 use tiphys_apimachinery::{Object, quantity, schema};
 use tiphys_gocompat::duration;

@@ -12,18 +12,19 @@ mod kinds;
 mod known_types;
 mod left_behind;
 mod managers;
-pub(crate) mod remarshal;
 mod respect;
 mod server_side;
 mod structured;
 mod why;
 
 use crate::{
+    base::{Diff, IgnoreRule, IgnoreStatus},
     customize::Customizations,
     marks,
     normalize::{self, unstored},
+    remarshal,
+    rules::CompareRules,
     spending::Spending,
-    types::{CompareRules, Diff, IgnoreRule, IgnoreStatus},
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -292,11 +293,11 @@ pub mod steps {
         predicted: &Object,
         include_webhooks: bool,
         options: &Options<'_>,
-    ) -> Result<crate::types::Diff, String> {
+    ) -> Result<crate::base::Diff, String> {
         super::server_side::as_written(None, live, predicted, include_webhooks, options)
     }
 
-    pub fn two_way(desired: Option<&Object>, live: Option<&Object>) -> crate::types::Diff {
+    pub fn two_way(desired: Option<&Object>, live: Option<&Object>) -> crate::base::Diff {
         match (desired, live) {
             (Some(desired), Some(live)) => {
                 super::three_way(desired, desired, live).unwrap_or_default()
@@ -305,7 +306,7 @@ pub mod steps {
                 desired,
                 live,
                 &Options {
-                    ignore_status: crate::types::IgnoreStatus::None,
+                    ignore_status: crate::base::IgnoreStatus::None,
                     ..Options::default()
                 },
             ),

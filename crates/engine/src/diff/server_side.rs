@@ -5,7 +5,7 @@
 //! result is removed again, unless the option asks to include it.
 
 use super::{MANAGER, Options, for_comparison, ignore, left_behind, result, type_of, typed_form};
-use crate::types::Diff;
+use crate::base::Diff;
 use serde_json::Value;
 use tiphys_apimachinery::{
     Object,

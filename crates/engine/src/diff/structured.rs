@@ -3,7 +3,7 @@
 //! Main function: [`structured`].
 
 use super::{allocated, fill_in, result, type_of};
-use crate::types::Diff;
+use crate::base::Diff;
 use serde_json::Value;
 use tiphys_apimachinery::{
     Object,

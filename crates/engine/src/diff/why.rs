@@ -3,7 +3,7 @@
 //! Main function: [`why`]. It reads a finished comparison and decides nothing.
 
 use super::type_of;
-use crate::types::{Diff, IgnoreRule};
+use crate::base::{Diff, IgnoreRule};
 use serde_json::Value;
 use tiphys_apimachinery::{
     Object,

@@ -1,7 +1,7 @@
 //! The kinds that CRDs among the desired objects define: what is known of a kind before the cluster
 //! has it.
 
-use crate::{track, types::KindInfo};
+use crate::{base::KindInfo, track};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_apimachinery::{GroupKind, Kept, Object};

@@ -5,10 +5,12 @@
 //! with the same rules are reused.
 
 use crate::{
+    base::{Condition, ConditionType, KindInfo},
     marks,
     normalize::{crd, unstored},
-    permit, track,
-    types::{CompareRules, Condition, ConditionType, KindInfo},
+    permit,
+    rules::CompareRules,
+    track,
 };
 use std::{
     cell::LazyCell,

@@ -4,7 +4,7 @@
 //! Main functions: [`prepare`], for what is applied, and [`canonical`], for comparing. Storing an
 //! empty value and omitting the field are equivalent.
 
-use crate::{diff::remarshal, normalize::secret};
+use crate::{normalize::secret, remarshal};
 use serde_json::{Map, Value};
 use tiphys_apimachinery::{
     Gvk, Object,

@@ -1,7 +1,7 @@
 //! Destinations that a project permits and rejects, as a table.
 
 use super::destination;
-use crate::types::{DestinationRule, ProjectRules};
+use crate::base::{DestinationRule, ProjectRules};
 
 const OWN: &str = "https://kubernetes.default.svc";
 const PROD: &str = "https://prod.example:6443";

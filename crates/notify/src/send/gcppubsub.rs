@@ -1,7 +1,8 @@
 //! Google Cloud Pub/Sub: a message for a topic.
 
-use super::http::{Request, Signer, query_escape, succeed};
+use super::http::{Request, Signer, succeed};
 use super::{Sent, World, config};
+use crate::urls::query_escape;
 use crate::{Destination, Notification, Service};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;

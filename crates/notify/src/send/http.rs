@@ -3,6 +3,7 @@
 //! Main types: [`Request`], which may have a [`Signer`], and [`Transport`].
 
 use super::{Mail, Published, SendError, upstream};
+use crate::urls::query_escape;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value as Json;
 use std::time::Duration;
@@ -187,21 +188,6 @@ pub(super) fn failed(request: &Request, response: &Response) -> String {
         host(&request.url),
         response.status
     )
-}
-
-/// `url.QueryEscape`
-pub(crate) fn query_escape(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(char::from(byte));
-            }
-            b' ' => out.push('+'),
-            other => out.push_str(&format!("%{other:02X}")),
-        }
-    }
-    out
 }
 
 /// Fields as a query or form, in the order of their names.

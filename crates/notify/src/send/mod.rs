@@ -24,7 +24,6 @@ mod telegram;
 mod webhook;
 
 pub use email::Mail;
-pub(crate) use http::query_escape;
 pub use http::{Request, Response, Signer, Transport};
 pub use nats::Published;
 pub use slack::Threads;

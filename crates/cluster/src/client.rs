@@ -1,13 +1,15 @@
 //! An HTTP client for one API server: connections, credentials and proxy behind one type.
 //!
-//! Main type: [`Client`]. There is no extra task between a request and its connection.
+//! Main types: [`Client`], and [`Lane`] for a watch. There is no extra task between a request and
+//! its connection.
 
-use crate::request::IMPERSONATE_USER;
+use crate::{call::IMPERSONATE_USER, traffic::Traffic};
 use bytes::Bytes;
 use futures::{FutureExt as _, future::BoxFuture};
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
-use kube::client::Body;
+use kube::client::{AuthError, Body};
+use std::sync::Arc;
 use tower::{BoxError, Service, ServiceExt, util::BoxCloneSyncService};
 
 /// The body of a response.
@@ -22,11 +24,11 @@ pub struct Broken(BoxError);
 #[derive(Clone)]
 pub struct Client {
     service: BoxCloneSyncService<Request<Body>, Response<AnswerBody>, BoxError>,
-    pub(super) default_namespace: String,
+    pub(crate) default_namespace: String,
 }
 
 impl Client {
-    pub(super) fn new<S, B>(service: S, default_namespace: &str) -> Self
+    pub(crate) fn new<S, B>(service: S, default_namespace: &str) -> Self
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
         S::Future: Send + 'static,
@@ -45,7 +47,7 @@ impl Client {
     }
 
     /// The same for callers who need kube-rs's own type. `user`: whom to impersonate.
-    pub(super) fn into_kube(self, user: Option<HeaderValue>) -> kube::Client {
+    pub(crate) fn into_kube(self, user: Option<HeaderValue>) -> kube::Client {
         let service = self.service.map_request(move |mut request: Request<Body>| {
             if let Some(user) = &user {
                 request.headers_mut().insert(IMPERSONATE_USER, user.clone());
@@ -64,5 +66,54 @@ impl Client {
         request: Request<Body>,
     ) -> BoxFuture<'static, Result<Response<AnswerBody>, BoxError>> {
         self.service.clone().oneshot(request).boxed()
+    }
+}
+
+/// A connection with room for a watch; the slot is freed on drop.
+pub(crate) struct Lane {
+    pub client: Client,
+    pub traffic: Traffic,
+    _room: Arc<()>,
+}
+
+impl Lane {
+    /// `room`: the slot; it is taken while there is a clone of it.
+    pub(crate) fn new(client: Client, traffic: Traffic, room: Arc<()>) -> Self {
+        Self {
+            client,
+            traffic,
+            _room: room,
+        }
+    }
+}
+
+/// The last error in the chain is the specific one ("connection refused"). The arguments and the
+/// output of a credential plugin are never shown.
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    loop {
+        match error.downcast_ref::<AuthError>() {
+            Some(AuthError::AuthExecRun { out, .. }) => {
+                return format!(
+                    "the program of the exec provider failed ({}); its arguments, environment and output are not shown",
+                    out.status
+                );
+            }
+            Some(AuthError::AuthExecParse(_)) => {
+                return "the program of the exec provider did not print an ExecCredential"
+                    .to_owned();
+            }
+            Some(AuthError::AuthExecSerialize(_)) => {
+                return "the exec provider cannot be told about the cluster".to_owned();
+            }
+            Some(AuthError::AuthExec(_)) => {
+                return "the program of the auth provider failed".to_owned();
+            }
+            _ => {}
+        }
+        match error.source() {
+            Some(source) => error = source,
+            None => return error.to_string(),
+        }
     }
 }

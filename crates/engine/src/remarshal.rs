@@ -13,7 +13,7 @@ use tiphys_apimachinery::{
 };
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
-const GO_FIELDS: &str = include_str!("go_fields.txt");
+const GO_FIELDS: &str = include_str!("diff/go_fields.txt");
 
 /// How Go encodes the fields of a type.
 struct GoFields {

@@ -22,7 +22,7 @@ tokio::task_local! {
 
 /// How long a lease may be relied on, as far as its holder knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tenure {
+pub(crate) struct Tenure {
     /// Increases whenever the lease is acquired again.
     pub epoch: u64,
     /// `None`: not held.
@@ -44,7 +44,7 @@ pub struct Fence {
 
 impl Fence {
     /// `None`: the lease is not held now.
-    pub(super) fn of(tenure: watch::Receiver<Tenure>) -> Option<Self> {
+    pub(crate) fn of(tenure: watch::Receiver<Tenure>) -> Option<Self> {
         let now = *tenure.borrow();
         now.holds(Instant::now()).then_some(Self {
             epoch: now.epoch,
