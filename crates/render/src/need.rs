@@ -6,6 +6,8 @@
 //! rendering stays free of IO, and what was fetched is part of what the result is remembered by.
 
 use crate::{PluginQuestion, PluginTask, RenderError, SourceFiles, SourceSet};
+use std::borrow::Cow;
+use tiphys_api::access::hide_password;
 
 /// Something outside of the source and of the sources that it has a `ref` to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,17 +39,22 @@ impl SourceRef {
     pub const FILE: &'static str = "file";
 }
 
+/// A URL as it is shown, without its password.
+pub(crate) fn shown(url: &str) -> Cow<'_, str> {
+    hide_password(url).map_or(Cow::Borrowed(url), Cow::Owned)
+}
+
 impl std::fmt::Display for SourceRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Git { url, revision, .. } if revision.is_empty() => write!(f, "{url}"),
-            Self::Git { url, revision, .. } => write!(f, "{url} at {revision}"),
-            Self::File { url } => write!(f, "{url}"),
+            Self::Git { url, revision, .. } if revision.is_empty() => f.write_str(&shown(url)),
+            Self::Git { url, revision, .. } => write!(f, "{} at {revision}", shown(url)),
+            Self::File { url } => f.write_str(&shown(url)),
             Self::Chart {
                 repository,
                 name,
                 version,
-            } => write!(f, "chart {name} {version} of {repository}"),
+            } => write!(f, "chart {name} {version} of {}", shown(repository)),
             Self::Plugin(question) => {
                 let what = match question.task {
                     PluginTask::Detect => "whether it is for these files",
@@ -71,5 +78,44 @@ impl<'a> SourceSet<'a> {
     pub fn fetched(&self, needed: &SourceRef) -> Result<&'a dyn SourceFiles, RenderError> {
         let found = self.fetched.get(needed).copied();
         found.ok_or_else(|| RenderError::Need(vec![needed.clone()]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_password_is_shown() {
+        let git = |url: &str, revision: &str| SourceRef::Git {
+            url: url.to_owned(),
+            revision: revision.to_owned(),
+            submodules: true,
+        };
+        let (login, query) = (
+            "https://me:CANARY@h/r",
+            "https://h/v.yaml?private_token=CANARY",
+        );
+        for (needed, text) in [
+            (git(login, ""), "https://me:******@h/r"),
+            (git(login, "v1"), "https://me:******@h/r at v1"),
+            (git("https://h/r", "v1"), "https://h/r at v1"),
+            (
+                SourceRef::File {
+                    url: query.to_owned(),
+                },
+                "https://h/v.yaml?private_token=******",
+            ),
+            (
+                SourceRef::Chart {
+                    repository: login.to_owned(),
+                    name: "web".to_owned(),
+                    version: "1.x".to_owned(),
+                },
+                "chart web 1.x of https://me:******@h/r",
+            ),
+        ] {
+            assert_eq!(needed.to_string(), text);
+        }
     }
 }

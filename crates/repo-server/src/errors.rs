@@ -35,6 +35,7 @@ mod tests {
         let unreachable = RepoError::Unreachable {
             url: "https://git.example.com/a".to_owned(),
             reason: "connection refused".to_owned(),
+            is_away: true,
         };
         let glob = RenderError::NoValuesFile("envs/*.yaml".to_owned());
         for (e, code, message) in [

@@ -278,11 +278,15 @@ async fn what_cannot_be_rendered_is_told() {
             "InvalidArgument desc = must pass a valid source",
         ),
     ] {
-        let e = refused(&client, &asked).await;
+        let refused = client.manifests(&asked).await;
+        let e = refused.expect_err("refused");
         assert!(
-            e.starts_with(&format!("rpc error: code = {expected}")),
+            e.to_string()
+                .starts_with(&format!("rpc error: code = {expected}")),
             "{e}"
         );
+        let missing = expected.ends_with("app path does not exist");
+        assert_eq!(e.lacks_path(), missing, "{e}");
     }
 }
 

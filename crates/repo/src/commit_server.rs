@@ -3,7 +3,7 @@
 //!
 //! Main type: [`CommitServer`].
 
-use crate::{RepoError, RepoServer, RepoServerOptions};
+use crate::{Lacking, RepoError, RepoServer, RepoServerOptions};
 use std::time::Duration;
 use tiphys_api::rpc::commit::{CommitHydratedManifestsRequest, CommitHydratedManifestsResponse};
 
@@ -38,7 +38,7 @@ impl CommitServer {
             return Err(RepoError::RepoServer {
                 message: "the commit server named no commit".to_owned(),
                 retryable: false,
-                awaits_values: false,
+                lacks: Lacking::Nothing,
             });
         }
         Ok(answer.hydrated_sha)

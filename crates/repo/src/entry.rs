@@ -6,6 +6,7 @@ use crate::{
     common::{Common, Looked},
     git::{self, Additions, CommitId, GitLimits, RefUpdate, Remote, Store},
     ground::{Since, blocking},
+    known_refs::{Begun, KnownRefs},
     revision::Reference,
     tokens::Tokens,
     url::Location,
@@ -213,6 +214,8 @@ pub(crate) struct Entry {
     named: Mutex<Option<Named>>,
     /// The remote has accepted these credentials, so what others fetched may be shown.
     proved: AtomicBool,
+    /// What it listed last, for the next process, and whether it accepted the credentials then.
+    known: Option<KnownRefs>,
 }
 
 impl Entry {
@@ -229,7 +232,9 @@ impl Entry {
         let of_http = options.sources.look_up_timeout;
         let is_http = matches!(location, Location::Http { .. });
         let of_http = of_http.filter(|timeout| is_http && !timeout.is_zero());
+        let disk = options.disk_cache.clone().filter(|_| !local);
         Self {
+            known: disk.map(|cache| KnownRefs::new(cache, &key, &options.workload())),
             look_up_timeout: of_http.unwrap_or(options.timeout),
             look_up_retry: options.sources.look_up_retry,
             refs_ttl: if local {
@@ -257,9 +262,25 @@ impl Entry {
         matches!(self.location, Location::Local(_))
     }
 
-    /// The refs of the repository. A caller that arrives during a look-up gets at the latest the
-    /// result of the next one, so any number of concurrent requests cost at most two look-ups.
+    /// The refs of the repository. While it cannot be asked, the result of an earlier process's
+    /// look-up is used for as long as one of this process would be.
     pub async fn refs(self: &Arc<Self>, since: Since) -> Result<Arc<Vec<Reference>>, RepoError> {
+        let outcome = self.asked_refs(since).await;
+        let Err(e) = &outcome else {
+            return outcome;
+        };
+        if since != Since::Recently || !e.is_away() {
+            return outcome;
+        }
+        let ttl = self.refs_ttl;
+        let known = self.with_known(move |known| known.of_the_last(ttl)).await;
+        known.flatten().map_or(outcome, |known| Ok(Arc::new(known)))
+    }
+
+    /// The same from the repository itself. A caller that arrives during a look-up gets at the
+    /// latest the result of the next one, so any number of concurrent requests cost at most two
+    /// look-ups.
+    async fn asked_refs(self: &Arc<Self>, since: Since) -> Result<Arc<Vec<Reference>>, RepoError> {
         let now = Instant::now();
         let _one = self.looking.lock().await;
         if let Some(looked) = self.common.look_ups.get(&self.key) {
@@ -277,7 +298,7 @@ impl Entry {
             }
         }
         let started = Instant::now();
-        let outcome = self.look_up().await.map(Arc::new);
+        let outcome = self.look_up().await;
         self.common.look_ups.insert(
             self.key,
             Arc::new(Looked {
@@ -309,16 +330,59 @@ impl Entry {
         Some(sha)
     }
 
-    async fn look_up(self: &Arc<Self>) -> Result<Vec<Reference>, RepoError> {
-        let refs = match &self.location {
+    async fn look_up(self: &Arc<Self>) -> Result<Arc<Vec<Reference>>, RepoError> {
+        let begun = Begun::now();
+        let outcome = match &self.location {
             Location::Local(_) => {
                 let entry = Arc::clone(self);
-                blocking(move || entry.open()?.references()).await?
+                blocking(move || entry.open()?.references()).await
             }
-            _ => self.ask_for_refs().await?,
+            _ => self.ask_for_refs().await,
         };
+        if outcome.as_ref().is_err_and(RepoError::is_refusal) {
+            // An answer is worth more than what another process was told.
+            self.with_known(move |known| known.forget(begun)).await;
+        }
+        let refs = Arc::new(outcome?);
         self.proved.store(true, Ordering::Relaxed);
+        let (list, pause) = (Arc::clone(&refs), self.refs_ttl / 2);
+        self.with_known(move |known| known.keep(begun, &list, pause))
+            .await;
         Ok(refs)
+    }
+
+    /// Runs blocking work on what is kept for the next process. `None`: nothing is kept.
+    async fn with_known<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&KnownRefs) -> T + Send + 'static,
+    ) -> Option<T> {
+        self.known.as_ref()?;
+        let entry = Arc::clone(self);
+        let done = blocking(move || Ok(entry.known.as_ref().map(work))).await;
+        done.ok().flatten()
+    }
+
+    /// Whether what others fetched may be shown.
+    fn is_proved(&self) -> bool {
+        let before = || {
+            self.known
+                .as_ref()
+                .is_some_and(KnownRefs::counts_as_accepted)
+        };
+        self.proved.load(Ordering::Relaxed) || before()
+    }
+
+    /// Has the remote accept the credentials. While it cannot be asked, it counts that it accepted
+    /// them when it was asked last, as it would if this process had been the one to ask.
+    async fn prove(self: &Arc<Self>) -> Result<(), RepoError> {
+        let Err(e) = self.refs(Since::Recently).await else {
+            return Ok(());
+        };
+        if !e.is_away() || self.with_known(KnownRefs::was_accepted).await != Some(true) {
+            return Err(e);
+        }
+        tracing::warn!(error = %e, "using what was fetched before");
+        Ok(())
     }
 
     /// Asks again if that may help and is wanted.
@@ -457,8 +521,8 @@ impl Entry {
 
     /// A commit by its full or abbreviated SHA, fetched if it is missing.
     pub async fn commit(self: &Arc<Self>, sha: &str) -> Result<(Store, CommitId), RepoError> {
-        if !self.proved.load(Ordering::Relaxed) {
-            self.refs(Since::Recently).await?;
+        if !self.is_proved() {
+            self.prove().await?;
         }
         if let Some(found) = self.find(sha).await? {
             return Ok(found);
@@ -497,10 +561,7 @@ impl Entry {
 
     /// A commit if it is the last one found, from memory alone.
     pub fn last(&self, sha: &str) -> Option<(Store, CommitId)> {
-        let store = self
-            .copy
-            .opened()
-            .filter(|_| self.proved.load(Ordering::Relaxed))?;
+        let store = self.copy.opened().filter(|_| self.is_proved())?;
         let id = store.last(sha)?;
         Some((store, id))
     }

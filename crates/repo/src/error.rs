@@ -14,13 +14,30 @@ pub enum ErrorKind {
     Internal,
 }
 
+/// What is not there that a later commit may add, if a repo-server failed for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    /// Nothing: it failed for another reason.
+    Nothing,
+    /// A file that matches a glob of values files.
+    ValuesFile,
+    /// The folder of the source.
+    Path,
+}
+
 /// Cheap to clone: one failure is returned to all waiters.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RepoError {
     #[error("repository URL {url:?} is refused: {reason}")]
     BadUrl { url: String, reason: String },
     #[error("repository {url} cannot be reached: {reason}")]
-    Unreachable { url: String, reason: String },
+    Unreachable {
+        url: String,
+        reason: String,
+        /// It is certain that its server could not be asked, or could not answer. Otherwise this
+        /// may be an answer that is not understood: a refusal, for example.
+        is_away: bool,
+    },
     #[error("repository {url} did not answer within {seconds} s")]
     Timeout { url: String, seconds: u64 },
     /// All its connections are used by slow requests.
@@ -28,6 +45,11 @@ pub enum RepoError {
         "repository {url} was not contacted within {seconds} s: too many other requests to its host or of its project are still waiting"
     )]
     Busy { url: String, seconds: u64 },
+    /// The disk space for downloads is used by others until these are unpacked.
+    #[error(
+        "{url} was not downloaded: other downloads left no room on disk for {seconds} s until they are unpacked"
+    )]
+    NoRoom { url: String, seconds: u64 },
     #[error("authentication required: repository {url} refused the credentials{hint}")]
     AuthFailed { url: String, hint: &'static str },
     /// The server of a repository's identity gave no token.
@@ -104,8 +126,7 @@ pub enum RepoError {
     RepoServer {
         message: String,
         retryable: bool,
-        /// A glob of values files matches nothing: what its code NotFound means.
-        awaits_values: bool,
+        lacks: Lacking,
     },
     /// A plugin could not be found, failed, or did not answer as it should.
     #[error("{message}")]
@@ -131,7 +152,20 @@ impl RepoError {
             self,
             Self::Render(RenderError::NoValuesFile(_))
                 | Self::RepoServer {
-                    awaits_values: true,
+                    lacks: Lacking::ValuesFile,
+                    ..
+                }
+        )
+    }
+
+    /// Whether the folder of the source does not exist at this revision. Someone may still fill it:
+    /// a hydrator, for example.
+    pub fn lacks_path(&self) -> bool {
+        matches!(
+            self,
+            Self::Render(RenderError::PathMissing(_))
+                | Self::RepoServer {
+                    lacks: Lacking::Path,
                     ..
                 }
         )
@@ -174,6 +208,7 @@ impl RepoError {
             | Self::Unreachable { .. }
             | Self::Timeout { .. }
             | Self::Busy { .. }
+            | Self::NoRoom { .. }
             | Self::RefMoved { .. }
             | Self::Displaced(_)
             | Self::Corrupt { .. } => ErrorKind::Upstream,
@@ -187,6 +222,36 @@ impl RepoError {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
             _ => None,
+        }
+    }
+
+    /// Whether the other side could not be asked, or could not answer: this says nothing about what
+    /// it has, nor about the credentials.
+    pub(crate) fn is_away(&self) -> bool {
+        match self {
+            Self::Unreachable { is_away, .. } => *is_away,
+            Self::Timeout { .. }
+            | Self::Busy { .. }
+            | Self::NoToken {
+                retryable: true, ..
+            } => true,
+            Self::Status { status, .. } => matches!(status, 408 | 429 | 500..),
+            Self::Submodule { cause, .. } => cause.is_away(),
+            _ => false,
+        }
+    }
+
+    /// Whether the other side answered that it does not accept the credentials, or does not have
+    /// the repository.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::AuthFailed { .. }
+            | Self::NotFound { .. }
+            | Self::NoToken {
+                retryable: false, ..
+            } => true,
+            Self::Status { status, .. } => matches!(status, 401 | 403 | 404 | 410),
+            _ => false,
         }
     }
 

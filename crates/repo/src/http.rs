@@ -311,6 +311,7 @@ impl Clients {
         RepoError::Unreachable {
             url: shown_url(url),
             reason: reason(e),
+            is_away: true,
         }
     }
 

@@ -2,9 +2,12 @@
 //!
 //! Main type: [`Renderer`].
 
+mod on_disk;
+
 use crate::{
     RepoAccess, RepoError,
     charts::ChartName,
+    disk_cache::DiskCache,
     git::{Commit, CommitId, Found, GitFiles},
     ground::{hex, weight},
     isolation::{self, Isolation, Workers},
@@ -38,7 +41,8 @@ use tiphys_render::{
     prepare, render,
 };
 
-/// Part of every digest. Increase it when rendering changes, so that old results are not reused.
+/// Part of every digest. Increase it when rendering changes, so that old results are not reused:
+/// they are kept on disk.
 const RENDERER: &str = "4";
 /// Cache size for parsed charts (estimated).
 const CHART_BYTES: u64 = 128 << 20;
@@ -222,6 +226,8 @@ pub(crate) struct Commits {
     pub plugins: plugin::State,
     /// How long the renders took that found out what had to be fetched first.
     pub spent: Duration,
+    /// What an earlier render needed is fetched before it is known whether this one needs it.
+    pub may_foresee: bool,
 }
 
 impl Commits {
@@ -252,10 +258,16 @@ struct Remembered {
 }
 
 impl Renderer {
-    /// `bytes`: cache size for rendered manifests; `isolation`: how Jsonnet is kept apart.
-    pub fn new(bytes: u64, isolation: Option<Isolation>) -> Self {
+    /// `bytes`: cache size for rendered manifests; `isolation`: how Jsonnet is kept apart; `disk`:
+    /// where results are kept, with the limits that they were made under.
+    pub fn new(
+        bytes: u64,
+        isolation: Option<Isolation>,
+        disk: Option<(DiskCache, String)>,
+    ) -> Self {
+        let disk = disk.map(|(cache, basis)| on_disk::renders(cache, basis));
         Self {
-            manifests: Traced::new(bytes, |m| m.weight),
+            manifests: Traced::new(bytes, |m: &Remembered| m.weight).on_disk(disk),
             charts: Traced::new(CHART_BYTES, |c| chart_weight(c.chart())),
             needs: moka::sync::Cache::new(NEEDS),
             workers: isolation.map(Workers::new),
@@ -300,10 +312,13 @@ impl Renderer {
         let own = files.own.look(&folder);
         let lfs = files.all().map(GitFiles::lfs_access).collect();
         let key = key((own, lfs), &prepared, &answers, budget);
-        let known = self.needs.get(&key).unwrap_or_default();
-        let missing = commits.fetched.missing(&known);
-        if !missing.is_empty() {
-            return Err(RenderError::Need(missing).into());
+        if commits.may_foresee {
+            let known = self.needs.get(&key);
+            let known = known.unwrap_or_else(|| Arc::new(self.manifests.fetched(&key)));
+            let missing = commits.fetched.missing(&known);
+            if !missing.is_empty() {
+                return Err(RenderError::Need(missing).into());
+            }
         }
         let (whole, found) = self.manifests.get(key, &files, request.no_cache, || {
             let rendered = render(&sources, &prepared, &charts, budget)?;

@@ -44,6 +44,10 @@ impl Fetched {
         })
     }
 
+    pub fn failure(&self, needed: &SourceRef) -> Option<&RepoError> {
+        self.0.get(needed)?.as_ref().err()
+    }
+
     /// What plugins answered.
     pub fn answers(&self) -> BTreeMap<PluginQuestion, Arc<PluginAnswer>> {
         let answer = |(needed, found): (&SourceRef, &Result<Got, RepoError>)| match (needed, found)

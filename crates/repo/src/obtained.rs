@@ -25,6 +25,11 @@ impl Obtained {
         };
         self.0.commits().map(files).collect()
     }
+
+    /// Why something could not be fetched, if that was tried.
+    pub fn failure(&self, needed: &SourceRef) -> Option<&RepoError> {
+        self.0.failure(needed)
+    }
 }
 
 impl Repos {

@@ -5,7 +5,7 @@
 //! requests.
 
 use crate::{
-    Manifests, RemoteVerdict, RepoError,
+    Lacking, Manifests, RemoteVerdict, RepoError,
     ground::blocking,
     ground::{hex, weight},
     net::{self, Tls},
@@ -416,7 +416,7 @@ fn objects(manifests: &[String]) -> Result<Arc<[Arc<Kept>]>, RepoError> {
         let failed = |e: String| RepoError::RepoServer {
             message: format!("manifest {} of {}: {e}", i + 1, manifests.len()),
             retryable: false,
-            awaits_values: false,
+            lacks: Lacking::Nothing,
         };
         let value = serde_json::from_str(text).map_err(|e| failed(e.to_string()))?;
         Ok(Arc::new(
@@ -432,9 +432,24 @@ fn failed(status: &Status) -> RepoError {
     RepoError::RepoServer {
         message: shown(status),
         retryable: is_of_moment(status.code()),
-        awaits_values: status.code() == Code::NotFound,
+        lacks: lacking(status),
     }
 }
+
+/// Argo CD's repo-server has a code for values files only; a missing folder it tells in words, by
+/// which its controller recognizes it too. They are read here, once.
+fn lacking(status: &Status) -> Lacking {
+    if status.code() == Code::NotFound {
+        Lacking::ValuesFile
+    } else if status.message().contains(PATH_MISSING) {
+        Lacking::Path
+    } else {
+        Lacking::Nothing
+    }
+}
+
+/// How the message of [`RenderError::PathMissing`](tiphys_render::RenderError::PathMissing) ends.
+const PATH_MISSING: &str = "app path does not exist";
 
 /// A status as Go's gRPC prints it.
 pub fn shown(status: &Status) -> String {

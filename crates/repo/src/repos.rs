@@ -4,11 +4,13 @@ use crate::{
     ContactWatch, RepoAccess, RepoError, SourceLimits,
     charts::{ChartName, Charts},
     common::{Common, no_look_ups},
+    disk_cache::DiskCache,
     entry::{Copies, Entry},
     git::{self, Commit, CommitId, GitFiles, GitLimits, Store},
     ground::{Since, blocking},
     http::Downloads,
     isolation::Isolation,
+    known_answers::KnownAnswers,
     lfs::{Lfs, Objects},
     manifests::{Commits, ManifestRequest, Manifests, Renderer},
     needs::{self, Fetched, Got},
@@ -70,6 +72,8 @@ pub struct RepoOptions {
     pub render_timeout: Duration,
     /// Cache size for rendered manifests (estimated).
     pub manifest_bytes: u64,
+    /// Keeps rendered manifests and what repositories listed for the next process.
+    pub disk_cache: Option<DiskCache>,
     /// Limits on repositories.
     pub limits: GitLimits,
     /// Limits on what is not Git, and how patiently refs are asked for.
@@ -94,6 +98,15 @@ pub struct RepoOptions {
     pub contacts: ContactWatch,
 }
 
+impl RepoOptions {
+    /// Who this process is to the servers that it asks as its workload: part of the names of what
+    /// they answered.
+    pub(crate) fn workload(&self) -> String {
+        // The fingerprint of an access does not tell it: a process has only one.
+        format!("{:?}", self.azure_workload)
+    }
+}
+
 impl Default for RepoOptions {
     fn default() -> Self {
         Self {
@@ -103,6 +116,7 @@ impl Default for RepoOptions {
             budget: Budget::default(),
             render_timeout: Duration::from_secs(60),
             manifest_bytes: 256 << 20,
+            disk_cache: None,
             limits: GitLimits::default(),
             sources: SourceLimits::default(),
             ssh_program: "ssh".to_owned(),
@@ -210,9 +224,12 @@ impl Repos {
         let unpacked = Arc::new(unpacked);
         let web = WebFiles::new(Arc::clone(&downloads), Arc::clone(&unpacked));
         let place = (Arc::clone(&unpacked), cache_dir.join("downloads"));
+        let known = KnownAnswers::new(options.disk_cache.clone(), &options.workload());
         let oci = Oci::new(options.timeout, Arc::clone(&common), place, sources);
-        let (oci, indexes) = (Arc::new(oci), cache_dir.join("indexes"));
+        let oci = Arc::new(oci.keeping(known.clone()));
+        let indexes = cache_dir.join("indexes");
         let charts = Charts::new(downloads, Arc::clone(&oci), unpacked, indexes, sources);
+        let charts = charts.keeping(known);
         let limit = options.render_timeout;
         let workload = options.azure_workload.clone();
         let tokens = Tokens::new(options.timeout, Arc::clone(&common), workload);
@@ -229,6 +246,10 @@ impl Repos {
             options.cloud.clone(),
         );
         let lfs = Lfs::new(options.timeout, Arc::clone(&common));
+        // What was rendered under other limits might not be rendered under these.
+        let limits = format!("{:?} {:?}", options.limits, options.sources);
+        let disk = options.disk_cache.clone().map(|cache| (cache, limits));
+        let (bytes, isolation) = (options.manifest_bytes, options.isolation.clone());
         Self {
             inner: Arc::new(Inner {
                 scm,
@@ -242,7 +263,7 @@ impl Repos {
                 copies: Copies::new(cache_dir),
                 entries: Mutex::default(),
                 submodules: Submodules::default(),
-                renderer: Renderer::new(options.manifest_bytes, options.isolation.clone()),
+                renderer: Renderer::new(bytes, isolation, disk),
                 common,
                 options,
             }),
@@ -467,6 +488,7 @@ impl Repos {
             fetched: Fetched::default(),
             plugins: self.inner.plugins.state(),
             spent: Duration::ZERO,
+            may_foresee: !request.no_cache,
         });
         let request = Arc::new(request);
         loop {
@@ -489,17 +511,26 @@ impl Repos {
             })
             .await;
             let spent = commits.spent + begun.elapsed();
+            let mut may_foresee = commits.may_foresee;
             let fetched = if self.fetch_pointed(&pointed).await? {
                 commits.fetched.clone()
             } else {
                 let Err(RepoError::Render(RenderError::Need(needed))) = outcome else {
                     return outcome;
                 };
-                self.fetch_needs(&request, &commits, needed).await?
+                match self.fetch_needs(&request, &commits, needed).await {
+                    // What an earlier render needed may not be needed now: it must not count.
+                    Err(RepoError::Render(RenderError::OverBudget { .. })) if may_foresee => {
+                        may_foresee = false;
+                        Fetched::default()
+                    }
+                    fetched => fetched?,
+                }
             };
             commits = Arc::new(Commits {
                 fetched,
                 spent,
+                may_foresee,
                 plugins: commits.plugins,
                 own: commits.own.clone(),
                 refs: commits.refs.clone(),

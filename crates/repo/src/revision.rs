@@ -3,10 +3,11 @@
 //! Main function: [`resolve_target`]; [`Target`] says what has to be looked up.
 
 use crate::{RepoError, versions};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// A ref as listed by `ls-remote`, with annotated tags peeled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// `HEAD`, `refs/heads/main`, …
     pub name: String,

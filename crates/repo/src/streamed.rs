@@ -117,3 +117,54 @@ impl Repos {
         self.manifests_of(files, request).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use tiphys_testkit::archive::{TarEntry, gzip, tar};
+    use tokio::task::{spawn_blocking, yield_now};
+
+    /// The work goes on without its client; if its place were free, others could begin beside it
+    /// until all threads are taken.
+    #[test]
+    fn what_is_unpacked_keeps_its_place_when_its_client_leaves() {
+        // What blocks waits for the one thread, so that the client leaves in the middle of the work.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let folder = tempfile::tempdir().expect("a folder");
+            let streamed = Arc::new(Streamed::new(folder.path().join("streamed")));
+            let (release, held) = std::sync::mpsc::channel::<()>();
+            let busy = spawn_blocking(move || held.recv());
+
+            let mut archive = tempfile::tempfile().expect("a file");
+            let content = gzip(&tar(&[TarEntry::file("a.yaml", "a: 1\n")]));
+            archive.write_all(&content).expect("it is written");
+            let server = Arc::clone(&streamed);
+            let limits = UnpackLimits::default();
+            let client =
+                tokio::spawn(async move { server.files(archive, "a checksum", limits).await });
+            while streamed.places.available_permits() == AT_A_TIME {
+                yield_now().await;
+            }
+            client.abort();
+            assert!(client.await.is_err_and(|e| e.is_cancelled()));
+            let free = streamed.places.available_permits();
+            assert_eq!(free, AT_A_TIME - 1, "it is still unpacked");
+
+            release.send(()).expect("the thread waits for it");
+            busy.await.expect("it ends").expect("it was released");
+            while streamed.places.available_permits() < AT_A_TIME {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+            // It was unpacked to its end, so the archive is not read again.
+            let nothing = tempfile::tempfile().expect("a file");
+            let again = streamed.files(nothing, "a checksum", limits).await;
+            again.expect("it is known");
+        });
+    }
+}

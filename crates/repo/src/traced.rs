@@ -5,9 +5,16 @@
 //! that the last computation looked up; the current content of these places leads to the result, if
 //! it was computed before.
 
+mod on_disk;
+
+pub(crate) use on_disk::OnDisk;
+
 use crate::git::{Found, GitFiles};
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use tiphys_render::SourceRef;
 
 pub(crate) type Key = [u8; 32];
@@ -97,6 +104,8 @@ impl Files {
 pub(crate) struct Traced<T> {
     places: moka::sync::Cache<Key, Arc<Vec<Place>>>,
     results: moka::sync::Cache<Key, Arc<T>>,
+    /// What was computed before this process began.
+    disk: Option<OnDisk<T>>,
 }
 
 impl<T: Send + Sync + 'static> Traced<T> {
@@ -110,7 +119,47 @@ impl<T: Send + Sync + 'static> Traced<T> {
             .weigher(|_, v: &Arc<Vec<Place>>| weight_of(v))
             .max_capacity(PLACES_BYTES)
             .build();
-        Self { places, results }
+        Self {
+            places,
+            results,
+            disk: None,
+        }
+    }
+
+    /// The same, which keeps its results on disk as well.
+    pub fn on_disk(self, disk: Option<OnDisk<T>>) -> Self {
+        Self { disk, ..self }
+    }
+
+    /// What the last computation looked at of things that had to be fetched.
+    pub fn fetched(&self, key: &Key) -> Vec<SourceRef> {
+        let places = self.places(key).unwrap_or_default();
+        let fetched: BTreeSet<&SourceRef> = places
+            .iter()
+            .filter_map(|(root, _)| match root {
+                Root::Fetched(needed) => Some(needed),
+                Root::Own | Root::Ref(_) => None,
+            })
+            .collect();
+        fetched.into_iter().cloned().collect()
+    }
+
+    fn places(&self, key: &Key) -> Option<Arc<Vec<Place>>> {
+        if let Some(places) = self.places.get(key) {
+            return Some(places);
+        }
+        let places = Arc::new(self.disk.as_ref()?.places(key)?);
+        self.places.insert(*key, Arc::clone(&places));
+        Some(places)
+    }
+
+    fn result(&self, whole: &Key) -> Option<Arc<T>> {
+        if let Some(result) = self.results.get(whole) {
+            return Some(result);
+        }
+        let result = Arc::new(self.disk.as_ref()?.result(whole)?);
+        self.results.insert(*whole, Arc::clone(&result));
+        Some(result)
     }
 
     /// The result for a key, which represents everything except the files outside of the folder.
@@ -122,14 +171,14 @@ impl<T: Send + Sync + 'static> Traced<T> {
         fresh: bool,
         make: impl FnOnce() -> Result<Arc<T>, E>,
     ) -> Result<(Key, Arc<T>), E> {
-        if !fresh && let Some(places) = self.places.get(&key) {
+        if !fresh && let Some(places) = self.places(&key) {
             let before: Vec<_> = files.all().map(GitFiles::noted).collect();
             let seen = places
                 .iter()
                 .map(|place| (place.clone(), files.look(place)))
                 .collect();
             let whole = whole(key, &seen);
-            if let Some(found) = self.results.get(&whole) {
+            if let Some(found) = self.result(&whole) {
                 return Ok((whole, found));
             }
             // Places that only the last computation looked at must not become those of this one.
@@ -140,8 +189,11 @@ impl<T: Send + Sync + 'static> Traced<T> {
         let made = make()?;
         let seen = files.noted();
         let whole = whole(key, &seen);
-        self.places
-            .insert(key, Arc::new(seen.into_keys().collect()));
+        let places: Vec<Place> = seen.into_keys().collect();
+        if let Some(disk) = &self.disk {
+            disk.keep(&key, &places, &whole, &made);
+        }
+        self.places.insert(key, Arc::new(places));
         self.results.insert(whole, Arc::clone(&made));
         Ok((whole, made))
     }

@@ -1,10 +1,7 @@
 //! Hydrated manifests: what is committed and pushed, and what never is. The remote repositories are
 //! served over loopback through `git http-backend`.
 
-use crate::{
-    remote::ssh_program,
-    server::{Server, Setup},
-};
+use crate::remote::ssh_program;
 use serde_json::json;
 use std::{collections::BTreeMap, path::Path, process::Command, time::Duration};
 use tempfile::TempDir;
@@ -13,6 +10,7 @@ use tiphys_api::{
     rpc::commit::{CommitHydratedManifestsRequest, HydratedManifestDetails, PathDetails},
 };
 use tiphys_repo::{RepoAccess, RepoError, RepoOptions, Repos, Secret};
+use tiphys_testkit::git_server::{Server, Setup};
 
 const DRY: &str = "1111111111111111111111111111111111111111";
 const DRY2: &str = "2222222222222222222222222222222222222222";

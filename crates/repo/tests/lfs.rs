@@ -1,13 +1,15 @@
 //! Git LFS: what pointers in a repository stand for is downloaded from its server, with its
 //! credentials, and only if that is switched on.
 
-use crate::server::{Lfs, Server, Setup};
 use sha2::{Digest, Sha256};
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tiphys_api::source::ApplicationSource;
 use tiphys_repo::{ManifestRequest, Manifests, RepoAccess, RepoError, RepoOptions, Repos};
-use tiphys_testkit::charts::FileServer;
+use tiphys_testkit::{
+    charts::FileServer,
+    git_server::{Lfs, Server, Setup},
+};
 
 const USER: (&str, &str) = ("git", "s3cr3t-pa55");
 

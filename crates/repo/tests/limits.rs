@@ -1,10 +1,6 @@
 //! Repositories that exceed limits, and servers that send endlessly: each is refused by name, at
 //! almost no cost.
 
-#[allow(dead_code, reason = "not all of it is needed here")]
-mod server;
-
-use server::{Server, Setup};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
@@ -20,6 +16,7 @@ use tiphys_repo::{
 };
 use tiphys_testkit::{
     archive::{TarEntry, gzip, tar},
+    git_server::{Server, Setup},
     registry::{Registry, TAR_GZIP_LAYER},
 };
 

@@ -3,6 +3,7 @@
 
 mod catalogues;
 mod chart_repositories;
+mod chart_restarts;
 mod charts;
 mod exhausting;
 mod hostile;
@@ -20,6 +21,7 @@ mod proposed;
 mod remote;
 mod repo_server;
 mod reports;
-mod server;
+mod restarts;
 mod signatures;
+mod ssh;
 mod submodules;

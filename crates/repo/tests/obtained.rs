@@ -30,6 +30,8 @@ async fn what_files_of_this_machine_need_is_fetched() {
     let obtained = obtained.expect("what is missing matters where it is still needed");
     let files = obtained.files();
     assert_eq!(files.len(), 2);
+    assert!(obtained.failure(&file("a.yaml")).is_none());
+    assert!(obtained.failure(&file("b.yaml")).is_some());
     let content = files[&file("a.yaml")].read(SourceRef::FILE);
     assert_eq!(content, Ok(Some(b"a: 1\n".to_vec())));
     let loaded = Chart::from_unpacked(files[&chart].as_ref(), &Limits::default());

@@ -1,6 +1,5 @@
 //! How patiently Git servers are asked for their refs, and what is told of waiting.
 
-use crate::server::{Server, Setup};
 use std::{
     net::{Shutdown, TcpListener, TcpStream},
     sync::{
@@ -14,6 +13,7 @@ use tiphys_repo::{
     ContactKind, ContactWatch, ManifestRequest, RepoAccess, RepoError, RepoOptions, Repos, Retry,
     Since, SourceLimits,
 };
+use tiphys_testkit::git_server::{Server, Setup};
 
 const FILES: [(&str, &str); 1] = [(
     "app/a.yaml",

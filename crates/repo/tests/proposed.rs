@@ -1,10 +1,10 @@
 //! A change of one file in a branch of its own, in a repository of this machine and over loopback
 //! through `git http-backend`.
 
-use crate::server::{Server, Setup};
 use std::{path::Path, process::Command};
 use tempfile::TempDir;
 use tiphys_repo::{Proposal, Proposed, RepoAccess, RepoError, Repos, Secret};
+use tiphys_testkit::git_server::{Server, Setup};
 
 const SECRET: &str = "s3cr3t-pa55";
 

@@ -1,9 +1,6 @@
 //! Remote repositories over loopback: http and https through `git http-backend`, ssh through a fake
 //! program.
 
-use crate::server;
-
-use server::{Server, Setup};
 use std::{
     io::{Read, Write},
     net::TcpListener,
@@ -15,6 +12,10 @@ use tiphys_api::source::ApplicationSource;
 use tiphys_repo::{
     ErrorKind, Identity, ManifestRequest, Manifests, RepoAccess, RepoError, RepoOptions, Repos,
     Secret, Since,
+};
+use tiphys_testkit::{
+    charts::FileServer,
+    git_server::{Server, Setup},
 };
 
 const SECRET: &str = "s3cr3t-pa55";
@@ -775,6 +776,51 @@ async fn bases_of_other_repositories_are_fetched_until_nothing_is_needed() {
     .expect("a commit");
     let alone = manifests(&repos, &access, &sha).await.expect("manifests");
     assert_eq!(value(&alone), "3");
+}
+
+/// There may be 200 references. Those of an earlier render do not count.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_no_longer_needed_does_not_count() {
+    const FILES: usize = 120;
+    let (dir, web) = (tempfile::tempdir().expect("tempdir"), FileServer::start());
+    let server = Server::start(dir.path(), Setup::default());
+    let list = |prefix: &str| {
+        let lines = (0..FILES).map(|i| {
+            let path = format!("/{prefix}{i}.yaml");
+            web.serve(&path, cm(&format!("{prefix}{i}"), "1").as_str());
+            format!("- {}{path}\n", web.url())
+        });
+        format!("resources:\n{}", lines.collect::<String>())
+    };
+    let base = dir.path().join("base.git");
+    let first = list("a");
+    Repos::init_example(&base, [("all/kustomization.yaml", first.as_str())]).expect("the base");
+    let own = format!("resources:\n- {}\n", server.url("/base.git//all?ref=main"));
+    let sha = Repos::init_example(
+        &dir.path().join("r.git"),
+        [("app/kustomization.yaml", own.as_str())],
+    )
+    .expect("the source");
+    let cache = cache();
+    let options = RepoOptions {
+        refs_ttl: Duration::ZERO,
+        ..RepoOptions::default()
+    };
+    let repos = Repos::with_options(cache.path(), options);
+    let access = RepoAccess::public(server.url("/r.git"));
+    let rendered = manifests(&repos, &access, &sha).await.expect("manifests");
+    assert_eq!(rendered.objects.len(), FILES);
+
+    let second = list("b");
+    let change = [("all/kustomization.yaml", Some(second.as_str()))];
+    Repos::commit_files(&base, "main", &change, "others").expect("a commit");
+    let rendered = manifests(&repos, &access, &sha).await.expect("manifests");
+    assert_eq!(rendered.objects.len(), FILES);
+    let name = rendered.objects[0]
+        .object()
+        .str_at("/metadata/name")
+        .to_owned();
+    assert!(name.starts_with('b'), "{name}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

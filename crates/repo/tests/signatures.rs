@@ -1,10 +1,13 @@
 //! Commits and tags signed by the real git with the real gpg and ssh-keygen, from a server on loopback.
 
-use crate::server::{Server, Setup};
 use std::{collections::BTreeMap, path::PathBuf, process::Command, sync::Arc, time::SystemTime};
 use tiphys_repo::{RepoAccess, RepoError, Repos, Signature, SignatureQuestion, Signatures, Since};
 use tiphys_signatures::{Keyring, Verdict, key_id};
-use tiphys_testkit::{Gpg, signed, ssh_keygen};
+use tiphys_testkit::{
+    Gpg,
+    git_server::{Server, Setup},
+    signed, ssh_keygen,
+};
 
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

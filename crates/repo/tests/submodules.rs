@@ -1,6 +1,5 @@
 //! Submodules, from servers on loopback.
 
-use crate::server::{Server, Setup};
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -12,6 +11,7 @@ use tiphys_repo::{
     ManifestRequest, Manifests, OtherRepository, Others, Reach, RepoAccess, RepoError, RepoOptions,
     Repos, Secret,
 };
+use tiphys_testkit::git_server::{Server, Setup};
 
 const PASSWORD: &str = "s3cr3t-pa55";
 

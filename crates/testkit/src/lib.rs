@@ -11,6 +11,7 @@ pub mod charts;
 mod control_plane;
 pub mod differential;
 pub mod docker_registry;
+pub mod git_server;
 mod gpg;
 pub mod nats_server;
 pub mod postgres;
@@ -23,6 +24,7 @@ pub mod scenario;
 mod shared;
 pub mod signed;
 mod skip;
+pub mod sshd;
 
 pub use api::{Answer, Api, TransportError, apps_path, namespaced};
 pub use control_plane::{ControlPlane, Running};

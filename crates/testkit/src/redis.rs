@@ -115,6 +115,8 @@ impl Kept {
         let text = |n: usize| String::from_utf8_lossy(&words[n]).into_owned();
         let command = text(0).to_uppercase();
         let answer = match command.as_str() {
+            // Then go-redis speaks as to an old server; any other answer ends its connection.
+            "HELLO" => "-ERR unknown command 'HELLO'\r\n".to_owned(),
             "SENTINEL" => self.master_of(&text(2)),
             "GET" => return bulk(self.values.get(&text(1)).map(Vec::as_slice)),
             "SCAN" => return self.keys(&text(3)),
@@ -209,4 +211,22 @@ fn number(stream: &mut BufReader<TcpStream>) -> Option<usize> {
     let mut line = String::new();
     stream.read_line(&mut line).ok().filter(|n| *n > 0)?;
     line.trim_end().get(1..)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The clients of Argo CD begin with it, and give up on any answer but this or a map.
+    #[test]
+    fn a_newer_protocol_is_refused() {
+        let served = Redis::default().serve(0);
+        let mut stream = TcpStream::connect(served.address).expect("a connection");
+        let asked = b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
+        stream.write_all(asked).expect("it is sent");
+        let mut line = String::new();
+        let mut answer = BufReader::new(stream);
+        answer.read_line(&mut line).expect("an answer");
+        assert!(line.starts_with("-ERR"), "{line}");
+    }
 }

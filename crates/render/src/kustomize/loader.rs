@@ -7,7 +7,7 @@
 use super::Build;
 use super::fault::{Fault, Res, fail};
 use super::repospec::{Remote, RepoSpec, clean, is_http, remote};
-use crate::{FileKind, SourceFiles, SourceRef};
+use crate::{FileKind, SourceFiles, SourceRef, need::shown};
 use std::rc::Rc;
 
 /// Maximum nesting of kustomizations, safe on a small stack.
@@ -42,6 +42,16 @@ impl<'a> Loader<'a> {
     /// The folder as shown in messages.
     pub fn shown(&self) -> String {
         format!("/{}", self.root)
+    }
+
+    /// A file of the folder as shown in messages, with the URL of the repository if it is another
+    /// one.
+    pub fn located(&self, file: &str) -> String {
+        let path = format!("{}/{file}", self.shown().trim_end_matches('/'));
+        match self.repository() {
+            Some(spec) => format!("{path} of {}", shown(&spec.raw)),
+            None => path,
+        }
     }
 
     /// The last component of the folder's path.
@@ -199,11 +209,20 @@ impl<'a> Loader<'a> {
             {
                 return fail!(
                     "cycle detected: URI '{}' referenced by previous URI '{}'",
-                    spec.raw,
-                    before.raw
+                    shown(&spec.raw),
+                    shown(&before.raw)
                 );
             }
         }
+        Self::of_repository(build, spec, Some(self.clone())).map(Rc::new)
+    }
+
+    /// The loader of a folder in another repository. `parent`: whose kustomization names it.
+    pub fn of_repository(
+        build: &mut Build<'a>,
+        spec: RepoSpec,
+        parent: Option<Rc<Self>>,
+    ) -> Res<Self> {
         let files = build.fetched(&SourceRef::Git {
             url: spec.clone.clone(),
             revision: spec.revision.clone(),
@@ -217,18 +236,21 @@ impl<'a> Loader<'a> {
                 return fail!("'/{root}' refers to file '/{root}'; expecting directory");
             }
             None => {
-                return fail!("lstat /{root} of {}: no such file or directory", spec.clone);
+                return fail!(
+                    "lstat /{root} of {}: no such file or directory",
+                    shown(&spec.clone)
+                );
             }
         }
-        Ok(Rc::new(Self {
+        Ok(Self {
             files,
             tree: build.next_tree(),
             root: resolved(files, &root),
             repository: Some(spec),
             unrestricted: false,
-            depth: self.depth + 1,
-            parent: Some(self.clone()),
-        }))
+            depth: parent.as_ref().map_or(0, |parent| parent.depth + 1),
+            parent,
+        })
     }
 
     fn ancestors(&self) -> impl Iterator<Item = &Self> {
@@ -267,7 +289,6 @@ pub(super) fn inside(folder: &str, path: &str) -> Option<String> {
     }
 }
 
-/// Whether a path is the folder or inside it.
 /// The folder with links followed: what lies beside it lies beside their target. One that cannot be
 /// followed, or leads out of the source, is looked up as it is.
 fn resolved(files: &dyn SourceFiles, root: &str) -> String {
@@ -277,6 +298,7 @@ fn resolved(files: &dyn SourceFiles, root: &str) -> String {
     }
 }
 
+/// Whether a path is the folder or inside it.
 fn is_in(path: &str, folder: &str) -> bool {
     folder.is_empty()
         || path

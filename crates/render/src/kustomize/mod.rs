@@ -1,9 +1,9 @@
 //! In-process Kustomize: produces the output of `kustomize build` 5.8.1, byte for byte.
 //!
-//! Main functions: [`build`] and [`edit::edit`], which edits a kustomization as Argo CD does. All
-//! files are read through [`SourceSet`]; sources that must be fetched from elsewhere are returned
-//! in [`RenderError::Need`]. Programs, containers and plugins that kustomize would run are refused.
-//! It must not know what the objects are used for.
+//! Main functions: [`build`] and [`build_at`], and [`edit::edit`], which edits a kustomization as
+//! Argo CD does. All files are read through [`SourceSet`]; sources that must be fetched from
+//! elsewhere are returned in [`RenderError::Need`]. Programs, containers and plugins that kustomize
+//! would run are refused. It must not know what the objects are used for.
 
 mod clock;
 mod config;
@@ -51,6 +51,7 @@ use loader::Loader;
 use resource::{ORIGIN, TRANSFORMATIONS};
 use schema::Schema;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use target::{Accumulated, Target};
@@ -103,6 +104,38 @@ impl Built {
     }
 }
 
+/// Where the top kustomization of a build is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Top<'p> {
+    /// A folder of [`SourceSet::files`].
+    Folder(&'p str),
+    /// A URL of a folder in a Git repository, which is fetched.
+    Url(&'p str),
+}
+
+impl<'p> Top<'p> {
+    /// As `kustomize build` reads its argument: what can be the URL of a repository is one.
+    pub fn of_argument(argument: &'p str) -> Self {
+        match repospec::RepoSpec::parse(argument) {
+            Ok(_) => Self::Url(argument),
+            Err(_) => Self::Folder(argument),
+        }
+    }
+
+    fn loader<'a>(self, build: &mut Build<'a>) -> Res<Rc<Loader<'a>>> {
+        let loader = match self {
+            Self::Folder(folder) => {
+                Loader::new(build.sources.files, folder, build.options.unrestricted)
+            }
+            Self::Url(url) => {
+                let spec = repospec::RepoSpec::parse(url)?;
+                Loader::of_repository(build, spec, None)?
+            }
+        };
+        Ok(Rc::new(loader))
+    }
+}
+
 /// Builds the kustomization of a folder.
 ///
 /// # Errors
@@ -114,8 +147,22 @@ pub fn build(
     charts: &dyn Charts,
     budget: &Budget,
 ) -> Result<Built, RenderError> {
+    build_at(sources, Top::Folder(folder), options, charts, budget)
+}
+
+/// Builds a kustomization.
+///
+/// # Errors
+/// kustomize's error, or the sources that must be fetched.
+pub fn build_at(
+    sources: &SourceSet<'_>,
+    top: Top<'_>,
+    options: &BuildOptions,
+    charts: &dyn Charts,
+    budget: &Budget,
+) -> Result<Built, RenderError> {
     let mut build = Build::new(sources, options, charts, budget);
-    let loader = Rc::new(Loader::new(sources.files, folder, options.unrestricted));
+    let loader = top.loader(&mut build)?;
     let fault = match build.run(loader.clone()) {
         Ok(built) => return Ok(built),
         Err(fault) => fault,
@@ -124,9 +171,26 @@ pub fn build(
         return Err(fault.into());
     };
     build.files_left = budget.files;
-    let mut needed = needs::gather(&mut build, &loader);
+    let gathered = needs::gather(&mut build, &loader);
+    let mut needed: BTreeSet<SourceRef> = gathered.into_keys().collect();
     needed.extend(first.iter().cloned());
     Err(RenderError::Need(needed.into_iter().collect()))
+}
+
+/// What a kustomization needs that is not there, with the kustomization file that names it: for the
+/// message about what cannot be fetched.
+pub fn named_by(
+    sources: &SourceSet<'_>,
+    top: Top<'_>,
+    options: &BuildOptions,
+    charts: &dyn Charts,
+    budget: &Budget,
+) -> BTreeMap<SourceRef, String> {
+    let mut build = Build::new(sources, options, charts, budget);
+    match top.loader(&mut build) {
+        Ok(loader) => needs::gather(&mut build, &loader),
+        Err(_) => BTreeMap::new(),
+    }
 }
 
 /// The state shared by all steps of a build.

@@ -9,12 +9,15 @@ use super::loader::Loader;
 use super::repospec::is_http;
 use super::target::read;
 use crate::SourceRef;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+/// What is missing, and the kustomization file that names it first.
+type Needed = BTreeMap<SourceRef, String>;
+
 /// The sources that must be fetched before the build can continue, as far as is known.
-pub(super) fn gather<'a>(build: &mut Build<'a>, loader: &Rc<Loader<'a>>) -> BTreeSet<SourceRef> {
-    let mut needed = BTreeSet::new();
+pub(super) fn gather<'a>(build: &mut Build<'a>, loader: &Rc<Loader<'a>>) -> Needed {
+    let mut needed = Needed::new();
     let mut seen = BTreeSet::new();
     // The build reports the same errors itself.
     let _ = visit(build, loader, &mut needed, &mut seen);
@@ -24,13 +27,14 @@ pub(super) fn gather<'a>(build: &mut Build<'a>, loader: &Rc<Loader<'a>>) -> BTre
 fn visit<'a>(
     build: &mut Build<'a>,
     loader: &Rc<Loader<'a>>,
-    needed: &mut BTreeSet<SourceRef>,
+    needed: &mut Needed,
     seen: &mut BTreeSet<(usize, String)>,
 ) -> Res<()> {
     if !seen.insert(loader.place()) {
         return Ok(());
     }
-    let (own, _) = read(build, loader)?;
+    let (own, name) = read(build, loader)?;
+    let file = loader.located(name);
     let mut files: Vec<&String> = Vec::new();
     let patches = own.patches.iter().chain(&own.patches_json6902);
     files.extend(patches.map(|patch| &patch.path));
@@ -45,7 +49,7 @@ fn visit<'a>(
             let path = source
                 .split_once('=')
                 .map_or(source.as_str(), |(_, path)| path);
-            note(needed, loader.load_if_remote(build, path));
+            note(needed, &file, loader.load_if_remote(build, path));
         }
     }
     for chart in &own.helm_charts {
@@ -53,7 +57,7 @@ fn visit<'a>(
         files.push(&chart.values_file);
     }
     for path in files {
-        note(needed, loader.load_if_remote(build, path));
+        note(needed, &file, loader.load_if_remote(build, path));
     }
     if build.options.enable_helm {
         let globals = own.helm_globals.clone().unwrap_or_default();
@@ -64,7 +68,7 @@ fn visit<'a>(
         {
             if local_folder(loader, &globals, chart)?.is_none() {
                 let reference = super::helm::reference(chart);
-                note(needed, build.fetched(&reference).map(drop));
+                note(needed, &file, build.fetched(&reference).map(drop));
             }
         }
     }
@@ -79,23 +83,25 @@ fn visit<'a>(
             continue;
         }
         if is_http(path) && loader.is_remote_file(path) {
-            note(needed, loader.load_if_remote(build, path));
+            note(needed, &file, loader.load_if_remote(build, path));
             continue;
         }
         match loader.descend(build, path) {
             Ok(inner) => {
                 let _ = visit(build, &inner, needed, seen);
             }
-            Err(fault) => note(needed, Err(fault)),
+            Err(fault) => note(needed, &file, Err(fault)),
         }
     }
     Ok(())
 }
 
-fn note(needed: &mut BTreeSet<SourceRef>, result: Res<()>) {
+fn note(needed: &mut Needed, file: &str, result: Res<()>) {
     if let Err(fault) = result
         && let Cause::Need(more) = fault.cause
     {
-        needed.extend(more);
+        for one in more {
+            needed.entry(one).or_insert_with(|| file.to_owned());
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod divide;
 mod index;
+mod known_index;
 mod on_disk;
 mod remote;
 mod spool;
@@ -25,6 +26,7 @@ use crate::{
     ground::blocking,
     ground::hex,
     http::{Downloads, Question, Validators},
+    known_answers::KnownAnswers,
     oci::{self, Oci},
     spool::Spool,
     unpacked::{Epoch, Unpacked, UnpackedKey},
@@ -32,13 +34,14 @@ use crate::{
     versions,
 };
 use index::Entries;
+use known_index::KnownIndexes;
 use on_disk::OnDisk;
 use sha2::{Digest as _, Sha256};
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 use tempfile::NamedTempFile;
 use tiphys_api::{
@@ -98,6 +101,8 @@ struct Index {
     asked: Instant,
     version: Validators,
     path: PathBuf,
+    /// Of its content.
+    digest: String,
 }
 
 type Key = [u8; 32];
@@ -114,6 +119,8 @@ pub(crate) struct Charts {
     /// Of an archive that is unpacked.
     limits: Limits,
     indexes: Mutex<HashMap<Key, Arc<Index>>>,
+    /// What the next process is to know of them.
+    known: KnownIndexes,
     /// The versions of a chart, as of an index that was asked for at that time.
     entries: moka::sync::Cache<(Key, String), (Instant, Arc<Entries>)>,
     ready: moka::sync::Cache<(Key, String, String), (Epoch, Commit)>,
@@ -121,7 +128,7 @@ pub(crate) struct Charts {
 }
 
 impl Charts {
-    /// `folder` is for indexes of this process alone; it is created when it is needed.
+    /// `folder` is for the indexes of one process at a time; it is created when it is needed.
     pub fn new(
         downloads: Arc<Downloads>,
         oci: Arc<Oci>,
@@ -138,12 +145,21 @@ impl Charts {
             index_bytes: limits.index_bytes,
             limits: limits.of_charts(),
             indexes: Mutex::default(),
+            known: KnownIndexes::new(KnownAnswers::none()),
             entries: moka::sync::Cache::new(ENTRIES),
             ready: moka::sync::Cache::builder()
                 .max_capacity(READY)
                 .time_to_live(READY_TTL)
                 .build(),
             busy: Busy::default(),
+        }
+    }
+
+    /// The same, whose indexes the next process knows.
+    pub fn keeping(self, answers: KnownAnswers) -> Self {
+        Self {
+            known: KnownIndexes::new(answers),
+            ..self
         }
     }
 
@@ -193,21 +209,34 @@ impl Charts {
         ];
         let by_name = UnpackedKey::new(&named);
         let epoch = self.unpacked.epoch();
-        let found = match self.entries(chart, since).await {
-            Ok(entries) => self.download(chart, &entries, version, &by_name).await,
-            // What was downloaded before outlives an outage of its repository.
-            Err(e) if e.retryable() => match self.kept(by_name).await? {
-                Some(kept) => {
-                    tracing::warn!(error = %e, chart = chart.name, version, "using the chart as it was downloaded before");
-                    return Ok(kept);
+        let (failed, may_pass) = match self.entries(chart, since).await {
+            Ok(entries) => match self.download(chart, &entries, version, &by_name).await {
+                Ok(found) => {
+                    let ready = (epoch, found.clone());
+                    self.ready.insert(ready_key(chart, version), ready);
+                    return Ok(found);
                 }
-                None => Err(e),
+                Err(e) => {
+                    // With a digest the index says which archive it is, and that one is not here.
+                    let entry = entries.get(version);
+                    let may_be_it = entry.is_some_and(|entry| entry.digest.is_empty());
+                    let may_pass = may_be_it && e.is_away();
+                    (e, may_pass)
+                }
             },
-            Err(e) => Err(e),
-        }?;
-        let ready = (epoch, found.clone());
-        self.ready.insert(ready_key(chart, version), ready);
-        Ok(found)
+            Err(e) => {
+                let may_pass = e.retryable();
+                (e, may_pass)
+            }
+        };
+        // As a process that went on would have it in memory.
+        if !may_pass || since != Since::Recently {
+            return Err(failed);
+        }
+        // What was downloaded before outlives an outage of its repository.
+        let kept = self.kept(by_name).await?.ok_or_else(|| failed.clone())?;
+        tracing::warn!(error = %failed, chart = chart.name, version, "using the chart as it was downloaded before");
+        Ok(kept)
     }
 
     /// A version that was returned before, from memory.
@@ -377,10 +406,47 @@ impl Charts {
                 return Ok(Arc::clone(known));
             }
         }
-        let asked = Instant::now();
-        let known = known.filter(|known| known.path.exists());
+        let known = match known.filter(|known| known.path.exists()) {
+            Some(known) => Some(known),
+            None => {
+                let before = self.known.find(&key, self.path(&key), self.index_bytes);
+                before.await.map(Arc::new)
+            }
+        };
+        let (asked, clock) = (Instant::now(), SystemTime::now());
+        match self.ask(access, (key, &url), asked, known.clone()).await {
+            Ok(index) => {
+                self.known.keep(&key, clock, &index).await;
+                let index = Arc::new(index);
+                self.remember(key, &index);
+                Ok(index)
+            }
+            Err(e) => {
+                if e.is_refusal() {
+                    // An answer is worth more than what another process was told.
+                    self.known.forget(&key).await;
+                }
+                let Some(known) = known.filter(|_| e.is_away()) else {
+                    return Err(e);
+                };
+                // If it is of an earlier process, it need not be read for the next question again.
+                self.remember(key, &known);
+                let serves = since == Since::Recently && known.asked.elapsed() < INDEX_TTL;
+                if serves { Ok(known) } else { Err(e) }
+            }
+        }
+    }
+
+    /// Downloads the index if it is not the known one.
+    async fn ask(
+        &self,
+        access: &RepoAccess,
+        (key, url): (Key, &str),
+        asked: Instant,
+        known: Option<Arc<Index>>,
+    ) -> Result<Index, RepoError> {
         let question = Question {
-            url: &url,
+            url,
             with_credentials: true,
             limit: self.index_bytes,
             known: known.as_ref().map(|known| &known.version),
@@ -388,33 +454,38 @@ impl Charts {
         let mut spool = self.begin_index().await?;
         let answer = self.downloads.get_into(access, &question, &mut spool);
         let answer = answer.await?;
-        let index = match (answer, known) {
+        match (answer, known) {
             (Some(about), _) => {
-                let (file, _) = spool.finish().await?;
-                let path = self.folder.join(hex(&key));
+                let (file, digest) = spool.finish().await?;
+                let path = self.path(&key);
                 blocking(move || {
                     file.persist(&path).map_err(|e| not_kept(&e.error))?;
                     Ok(Index {
                         asked,
                         version: about.version,
                         path,
+                        digest,
                     })
                 })
-                .await?
+                .await
             }
-            (None, Some(known)) => Index {
+            (None, Some(known)) => Ok(Index {
                 asked,
                 version: known.version.clone(),
                 path: known.path.clone(),
-            },
-            (None, None) => {
-                return Err(RepoError::Internal("no index was received".to_owned()));
-            }
-        };
-        let index = Arc::new(index);
+                digest: known.digest.clone(),
+            }),
+            (None, None) => Err(RepoError::Internal("no index was received".to_owned())),
+        }
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        self.folder.join(hex(key))
+    }
+
+    fn remember(&self, key: Key, index: &Arc<Index>) {
         let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
-        indexes.insert(key, Arc::clone(&index));
-        Ok(index)
+        indexes.insert(key, Arc::clone(index));
     }
 }
 

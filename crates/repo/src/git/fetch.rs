@@ -226,7 +226,10 @@ impl Remote<'_> {
         outcome.map_err(|e: gix::Error| match guard.exceeded() {
             Some(limit) => self.limits.exceeded(limit, shown),
             None if e.is_resource_exhausted() => self.limits.exceeded(GitLimit::Object, shown),
-            None => self.classify(&e),
+            None => {
+                let said = ssh.as_ref().map(ssh::Files::said);
+                self.classify(&e, &said.unwrap_or_default())
+            }
         })
     }
 
@@ -269,22 +272,17 @@ impl Remote<'_> {
             || !a.ssh_private_key.is_empty()
     }
 
-    /// Classifies an error by who has to fix it.
-    fn classify(&self, e: &gix::Error) -> RepoError {
+    /// Classifies an error by who has to fix it. `said`: what `ssh` and the server said besides.
+    fn classify(&self, e: &gix::Error, said: &ssh::Said) -> RepoError {
         let url = self.location.shown();
         let message = text(e);
-        let has = |words: &[&str]| words.iter().any(|w| message.contains(w));
-        let io = |kind| {
-            e.iter_errors().any(|c| {
-                c.downcast_ref::<std::io::Error>()
-                    .is_some_and(|e| e.kind() == kind)
-            })
+        let all = [message.as_str(), &said.ssh, &said.server];
+        let has = |words: &[&str]| {
+            words
+                .iter()
+                .any(|w| all.iter().any(|text| text.contains(w)))
         };
-        let network = || {
-            e.iter_errors()
-                .filter_map(|c| c.downcast_ref::<reqwest::Error>())
-        };
-        if network().any(reqwest::Error::is_timeout) || io(std::io::ErrorKind::TimedOut) {
+        if is_late(e) {
             return RepoError::Timeout {
                 url,
                 seconds: self.timeout.as_secs(),
@@ -293,40 +291,98 @@ impl Remote<'_> {
         if has(&[
             "HTTP status 404",
             "HTTP status 410",
+            // Over ssh: git, GitHub and GitLab.
             "does not appear to be a git repository",
             "epository not found",
+            "could not be found or you don't have permission",
         ]) {
             return RepoError::NotFound { url };
         }
-        let refused = io(std::io::ErrorKind::PermissionDenied)
+        let refused = io_errors(e).any(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
             || e.is_unauthenticated()
             || has(&[
                 "HTTP status 401",
                 "HTTP status 403",
                 "ermission denied (",
+                "Too many authentication failures",
                 "No credentials were returned",
                 "obtain credentials",
             ]);
         if refused {
-            let hint = if self.has_credentials() {
+            let hint = if ssh::has_passphrase(self.access.ssh_private_key.expose()) {
+                ": the ssh key has a passphrase, which nobody can enter here"
+            } else if self.has_credentials() {
                 ""
             } else {
                 " (none are configured)"
             };
             return RepoError::AuthFailed { url, hint };
         }
-        if has(&["ost key verification failed"]) {
-            return RepoError::Unreachable {
-                url,
-                reason: "host key verification failed: add the host's key to the known hosts"
-                    .to_owned(),
-            };
+        // Another host at its address is no outage.
+        let host_key = |what: &str| RepoError::Unreachable {
+            url: url.clone(),
+            reason: format!("host key verification failed: {what}"),
+            is_away: false,
+        };
+        if has(&["HOST IDENTIFICATION HAS CHANGED"]) {
+            return host_key("the host's key is not the one in the known hosts");
         }
+        if has(&["ost key verification failed"]) {
+            return host_key("add the host's key to the known hosts");
+        }
+        let why = ssh::last_line(&said.ssh);
+        let is_away = match self.location {
+            Location::Ssh { .. } => why.is_some(),
+            _ => is_http_outage(e, &message),
+        };
+        let reason = match why.or_else(|| ssh::last_line(&said.server)) {
+            Some(line) => format!("{message} ({line})"),
+            None => message,
+        };
         RepoError::Unreachable {
             url,
-            reason: message,
+            reason,
+            is_away,
         }
     }
+}
+
+fn io_errors(e: &gix::Error) -> impl Iterator<Item = &std::io::Error> {
+    e.iter_errors().filter_map(|c| c.downcast_ref())
+}
+
+fn network_errors(e: &gix::Error) -> impl Iterator<Item = &reqwest::Error> {
+    e.iter_errors().filter_map(|c| c.downcast_ref())
+}
+
+fn is_late(e: &gix::Error) -> bool {
+    network_errors(e).any(reqwest::Error::is_timeout)
+        || io_errors(e).any(|e| e.kind() == std::io::ErrorKind::TimedOut)
+}
+
+/// Whether a server could not be asked over HTTP, or said that it cannot answer now. Whatever else
+/// it says is an answer.
+fn is_http_outage(e: &gix::Error, message: &str) -> bool {
+    // gix has the status only in its text.
+    let status = message.split("HTTP status ").nth(1);
+    if let Some(status) = status.and_then(|rest| rest.get(..3)?.parse::<u16>().ok()) {
+        return matches!(status, 408 | 429 | 500..);
+    }
+    network_errors(e).any(|e| !e.is_redirect() && !e.is_builder())
+        || io_errors(e).any(|e| {
+            use std::io::ErrorKind as Kind;
+            matches!(
+                e.kind(),
+                Kind::ConnectionRefused
+                    | Kind::ConnectionReset
+                    | Kind::ConnectionAborted
+                    | Kind::NotConnected
+                    | Kind::BrokenPipe
+                    | Kind::HostUnreachable
+                    | Kind::NetworkUnreachable
+                    | Kind::NetworkDown
+            )
+        })
 }
 
 /// The only commit of refs that begins so; branches and tags usually name what people abbreviate.

@@ -26,6 +26,8 @@ use crate::{
     git::Commit,
     git::UnpackedFile,
     ground::blocking,
+    known_answers::KnownAnswers,
+    room::Room,
     spool,
     unpacked::{Epoch, Unpacked, UnpackedKey},
     versions,
@@ -37,7 +39,7 @@ use registry::{Place, Registry};
 use std::{
     path::PathBuf,
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 use tiphys_api::repository::OCIMetadata;
 use tiphys_render::helm::chart::archive_files;
@@ -53,6 +55,8 @@ const LISTS: u64 = 1_000;
 const DIGESTS: u64 = 20_000;
 /// Artifacts that are unpacked at a time.
 const AT_A_TIME: usize = 2;
+/// Bytes of layers that are on disk until they are unpacked.
+const WAITING_BYTES: u64 = 4 << 30;
 /// Artifacts whose commit is remembered.
 const READY: u64 = 10_000;
 const READY_TTL: Duration = Duration::from_secs(24 * 3600);
@@ -74,9 +78,13 @@ pub(crate) struct Oci {
     limits: SourceLimits,
     lists: moka::sync::Cache<Key, (Instant, Arc<Vec<String>>)>,
     digests: moka::sync::Cache<Key, (Instant, String)>,
+    /// Both for the next process.
+    known: KnownAnswers,
     manifests: moka::sync::Cache<Key, Arc<Manifest>>,
     ready: moka::sync::Cache<Key, (Epoch, Commit)>,
     refused: moka::sync::Cache<Key, RepoError>,
+    /// For layers until they are unpacked.
+    room: Room,
     /// To unpack artifacts.
     places: Arc<Semaphore>,
     busy: Busy<Key>,
@@ -98,6 +106,7 @@ impl Oci {
             limits: limits.clone(),
             lists: moka::sync::Cache::new(LISTS),
             digests: moka::sync::Cache::new(DIGESTS),
+            known: KnownAnswers::none(),
             manifests: moka::sync::Cache::new(MANIFESTS),
             ready: moka::sync::Cache::builder()
                 .max_capacity(READY)
@@ -107,9 +116,15 @@ impl Oci {
                 .max_capacity(REFUSED)
                 .time_to_live(REFUSED_TTL)
                 .build(),
+            room: Room::new(WAITING_BYTES),
             places: Arc::new(Semaphore::new(AT_A_TIME)),
             busy: Busy::default(),
         }
+    }
+
+    /// The same, which keeps what tags are there and what they name for the next process.
+    pub fn keeping(self, known: KnownAnswers) -> Self {
+        Self { known, ..self }
     }
 
     /// Whether the registry responds and accepts the credentials.
@@ -383,10 +398,21 @@ impl Oci {
         if let Some(list) = self.known_list(&key, since) {
             return Ok(list);
         }
-        let asked = Instant::now();
-        let tags = self.registry.tags(place).await?;
-        let list: Vec<String> = tags.iter().map(|tag| version_of(tag)).collect();
-        let list = Arc::new(list);
+        let (asked, clock) = (Instant::now(), SystemTime::now());
+        let name = self.known.name("tags", &key.0, &key.1);
+        let (asked, list) = match self.registry.tags(place).await {
+            Ok(tags) => {
+                let list: Vec<String> = tags.iter().map(|tag| version_of(tag)).collect();
+                let list = Arc::new(list);
+                self.known.keep(name, clock, Arc::clone(&list)).await;
+                (asked, list)
+            }
+            Err(e) => {
+                let before = self.known.instead_of(e, name, since, TAG_TTL).await;
+                let (asked, list) = before?;
+                (asked, Arc::new(list))
+            }
+        };
         self.lists.insert(key, (asked, Arc::clone(&list)));
         Ok(list)
     }
@@ -411,13 +437,26 @@ impl Oci {
         if let Some(digest) = self.known_digest(&key, since) {
             return Ok(Some(digest));
         }
-        let asked = Instant::now();
-        let digest = self.registry.digest(place, tag).await?;
-        match &digest {
-            Some(digest) => self.digests.insert(key, (asked, digest.clone())),
-            None => self.digests.invalidate(&key),
-        }
-        Ok(digest)
+        let (asked, clock) = (Instant::now(), SystemTime::now());
+        let name = self.known.name("tag", &key.0, &key.1);
+        let (asked, digest) = match self.registry.digest(place, tag).await {
+            Ok(Some(digest)) => {
+                let kept = Arc::new(digest.clone());
+                self.known.keep(name, clock, kept).await;
+                (asked, digest)
+            }
+            Ok(None) => {
+                self.digests.invalidate(&key);
+                self.known.forget(name).await;
+                return Ok(None);
+            }
+            Err(e) => {
+                let before = self.known.instead_of(e, name, since, TAG_TTL).await;
+                before?
+            }
+        };
+        self.digests.insert(key, (asked, digest.clone()));
+        Ok(Some(digest))
     }
 
     fn known_digest(&self, key: &Key, since: Since) -> Option<String> {
@@ -468,13 +507,15 @@ impl Oci {
         // in Argo CD.
         let limit = self.limits.artifact_bytes;
         let file = (spool::nameless(self.folder.clone()).await?, limit);
-        let layer = self.registry.blob_into(place, content.layer, file).await?;
+        let layer = content.layer;
+        let received = self.registry.blob_into(place, layer, file, &self.room);
+        let (layer, taken) = received.await?;
         let turn = Arc::clone(&self.places).acquire_owned().await;
         let turn = turn.map_err(|e| RepoError::Internal(e.to_string()))?;
         let unpacked = Arc::clone(&self.unpacked);
         let stored = blocking(move || {
             // Also while nobody waits for it any longer.
-            let _until_done = turn;
+            let _until_done = (turn, taken);
             let limits = LayerLimits::of_artifact(limit);
             unpack::store(layer, is, limits, &unpacked, by_content)
         });
@@ -619,4 +660,69 @@ pub fn read_challenge(text: &[u8]) -> Result<(), String> {
     }
     let _ = auth::token(text);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ContactWatch, common::no_look_ups, room::Taken, shares::Shares};
+    use tiphys_testkit::{
+        archive::{TarEntry, tar},
+        registry::{Registry as Served, TAR_LAYER, digest as digest_of},
+    };
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_layer_waits_until_there_is_room_on_disk() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let served = Served::start();
+        let layer = tar(&[TarEntry::file("a.yaml", "a: 1\n")]);
+        let digest = served.push("team/app", "1", TAR_LAYER, &layer);
+        let access = RepoAccess {
+            plain_http: true,
+            ..RepoAccess::public(format!("oci://{}/team/app", served.host()))
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let common = Arc::new(Common {
+            shares: Shares::new(2),
+            look_ups: no_look_ups(),
+            contacts: ContactWatch::default(),
+        });
+        let unpacked = Arc::new(Unpacked::new(folder.path().join("unpacked"), 1 << 20));
+        let folders = (unpacked, folder.path().join("downloads"));
+        let limits = SourceLimits::default();
+        let oci = Oci::new(Duration::from_secs(60), common, folders, &limits);
+
+        let mut all = Taken::default();
+        let taken = oci.room.take(&mut all, u64::MAX).await;
+        taken.expect("it is open");
+        let place = Place::of(&access, None).expect("an address");
+        let mut download = std::pin::pin!(oci.download(&place, &digest));
+        let mut asked = Vec::new();
+        let sent = async {
+            let manifest = format!("/v2/team/app/manifests/{digest}");
+            while !asked.contains(&manifest) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                asked.extend(served.server.paths());
+            }
+            // One that did not wait would be done.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            asked.extend(served.server.paths());
+        };
+        tokio::select! {
+            biased;
+            done = &mut download => panic!("it did not wait: {:?}", done.err()),
+            () = sent => {}
+        }
+        let blob = format!("/v2/team/app/blobs/{}", digest_of(&layer));
+        assert!(!asked.contains(&blob), "the registry would be waited for");
+        drop(all);
+        download.await.expect("there is room");
+        let mut again = Taken::default();
+        let taken = oci.room.take(&mut again, WAITING_BYTES).await;
+        taken.expect("it is open");
+        assert!(
+            !again.is_beyond(),
+            "what was unpacked has given its room back"
+        );
+    }
 }

@@ -13,6 +13,7 @@ use crate::{
     RepoAccess, RepoError, Secret,
     common::Common,
     http::{Clients, retry_after},
+    room::{Room, Taken},
     spool::Spool,
 };
 use reqwest::{
@@ -227,7 +228,16 @@ impl Registry {
         place: &Place<'_>,
         layer: &Descriptor,
         (file, limit): (File, u64),
-    ) -> Result<File, RepoError> {
+        room: &Room,
+    ) -> Result<(File, Taken), RepoError> {
+        is_acceptable(place, layer, limit)?;
+        // Before the registry is asked: it is not to blame for how long this takes.
+        let patience = self.clients.timeout();
+        let taken = room.take_within(patience, layer.size).await?;
+        let taken = taken.ok_or_else(|| RepoError::NoRoom {
+            url: place.address.shown.clone(),
+            seconds: patience.as_secs(),
+        })?;
         let answer = self.ask_for_blob(place, layer, limit).await?;
         let mut spool = Spool::new(file);
         let shown = &place.address.shown;
@@ -238,7 +248,7 @@ impl Registry {
         let (file, sha256) = spool.finish().await?;
         let found = format!("sha256:{sha256}");
         is_as_asked(place, "layer", &layer.digest, &found)?;
-        Ok(file)
+        Ok((file, taken))
     }
 
     async fn ask_for_blob(
@@ -247,17 +257,7 @@ impl Registry {
         layer: &Descriptor,
         limit: u64,
     ) -> Result<Response, RepoError> {
-        if !is_digest(&layer.digest) {
-            return Err(RepoError::Artifact {
-                reason: format!("a layer of {} has no sha256 digest", place.address.shown),
-            });
-        }
-        if layer.size > limit {
-            return Err(RepoError::OverLimit {
-                url: place.address.shown.clone(),
-                excess: format!("a layer of more than {limit} bytes"),
-            });
-        }
+        is_acceptable(place, layer, limit)?;
         let path = format!("{}/blobs/{}", place.address.repository, layer.digest);
         good(place, self.ask(place, Method::GET, path, ANY).await?)
     }
@@ -417,9 +417,14 @@ impl Registry {
         }
         let answer = request.send().await;
         let answer = answer.map_err(|e| match self.clients.failed(&place.address.shown, &e) {
-            RepoError::Unreachable { url, reason } => RepoError::Unreachable {
+            RepoError::Unreachable {
+                url,
+                reason,
+                is_away,
+            } => RepoError::Unreachable {
                 url,
                 reason: format!("its token service: {reason}"),
+                is_away,
             },
             e => e,
         })?;
@@ -514,6 +519,22 @@ fn is_as_asked(place: &Place<'_>, what: &str, digest: &str, found: &str) -> Resu
     Err(place.corrupt(format!(
         "what it sends as the {what} {digest} has the digest {found}"
     )))
+}
+
+/// Whether a layer may be downloaded.
+fn is_acceptable(place: &Place<'_>, layer: &Descriptor, limit: u64) -> Result<(), RepoError> {
+    if !is_digest(&layer.digest) {
+        return Err(RepoError::Artifact {
+            reason: format!("a layer of {} has no sha256 digest", place.address.shown),
+        });
+    }
+    if layer.size > limit {
+        return Err(RepoError::OverLimit {
+            url: place.address.shown.clone(),
+            excess: format!("a layer of more than {limit} bytes"),
+        });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,10 +1,7 @@
 //! Repositories whose configuration, names or objects are not what git would write.
 
 use super::{Here, on_disk, value, walk};
-use crate::{
-    local::{self, cm, git},
-    server::{Server, Setup, Spoil},
-};
+use crate::local::{self, cm, git};
 use flate2::{Compression, write::ZlibEncoder};
 use std::{
     fs,
@@ -17,6 +14,7 @@ use std::{
     },
 };
 use tiphys_repo::{ErrorKind, RepoAccess, Repos, Since};
+use tiphys_testkit::git_server::{Server, Setup, Spoil};
 
 /// What a repository's own configuration would have git do.
 #[tokio::test]

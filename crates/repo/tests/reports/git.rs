@@ -1,14 +1,14 @@
 //! Cases 47 to 54: names of revisions, links, LFS, and how much is fetched.
 
 use super::{Here, case, committed, copied, documents, local, objects, rows, text};
-use crate::{
-    local::git,
-    server::{Lfs, Server, Setup},
-};
+use crate::local::git;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, path::Path};
 use tiphys_repo::{RepoAccess, Secret};
-use tiphys_testkit::charts::{Answer, FileServer, basic};
+use tiphys_testkit::{
+    charts::{Answer, FileServer, basic},
+    git_server::{Lfs, Server, Setup},
+};
 
 fn subject(repository: &Path, commit: &str) -> String {
     git(repository, &["log", "-1", "--format=%s", commit])

@@ -2,9 +2,9 @@
 //! compared where the command line is tested.
 
 use super::{Here, case, committed, documents, rows, text};
-use crate::server::{Server, Setup};
 use serde_json::{Value, json};
 use std::fs;
+use tiphys_testkit::git_server::{Server, Setup};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_33() {

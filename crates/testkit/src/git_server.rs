@@ -1,5 +1,7 @@
 //! A small git server on loopback: HTTP/1.1 in front of `git http-backend`, with or without TLS,
 //! passwords and redirects.
+//!
+//! Main type: [`Server`].
 
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::json;
@@ -15,9 +17,12 @@ use std::{
     thread::JoinHandle,
 };
 
+/// How it answers.
 #[derive(Clone, Default)]
 pub struct Setup {
+    /// The name and the password that it wants.
     pub user: Option<(&'static str, &'static str)>,
+    /// The bearer token that it wants.
     pub token: Option<&'static str>,
     /// Redirect every request to this server.
     pub redirect: Option<String>,
@@ -29,6 +34,8 @@ pub struct Setup {
     pub lfs: Option<Lfs>,
     /// Makes something else of what git answers.
     pub spoil: Option<Spoil>,
+    /// While it is set, a status such as `503 Service Unavailable` that everything is answered with.
+    pub instead: Arc<Mutex<Option<&'static str>>>,
 }
 
 /// Changes the content of an answer; the command of git's protocol that it is to, or an empty text.
@@ -80,6 +87,7 @@ fn response(status: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
+/// A running server; it ends when this is dropped.
 pub struct Server {
     port: u16,
     tls: bool,
@@ -90,6 +98,10 @@ pub struct Server {
 }
 
 impl Server {
+    /// Serves the repositories of a folder.
+    ///
+    /// # Panics
+    /// If it does not start.
     pub fn start(root: &Path, setup: Setup) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let port = listener.local_addr().expect("address").port();
@@ -131,15 +143,20 @@ impl Server {
         )
     }
 
+    /// The authority of its certificate.
     pub fn ca(&self) -> String {
         self.ca.clone()
     }
 
     /// One line per request: what it was, and `authorization` if it had one.
+    ///
+    /// # Panics
+    /// If a connection panicked.
     pub fn log(&self) -> Vec<String> {
         self.log.lock().expect("log").clone()
     }
 
+    /// The number of requests whose line contains a text.
     pub fn count(&self, what: &str) -> usize {
         self.log().iter().filter(|line| line.contains(what)).count()
     }
@@ -245,6 +262,9 @@ impl Shared {
                 .find(|(n, _)| n == name)
                 .map_or("", |(_, v)| v.as_str())
         };
+        if let Some(status) = self.setup.instead.lock().ok().and_then(|instead| *instead) {
+            return response(status, b"");
+        }
         if let Some(to) = &self.setup.redirect {
             return format!(
                 "HTTP/1.1 302 Found\r\nLocation: {to}{target}\r\nContent-Length: 0\r\n\r\n"
