@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` shows the main job working, `make test` passes the tests.
-.PHONY: run test test-real test-kills bench check lint ui browser
+.PHONY: run test test-real test-kills test-seeds test-kills-real bench check lint ui browser
 
 CARGO ?= cargo
 
@@ -37,6 +37,14 @@ test-real:         ## the same scenarios against a real control plane (built on 
 test-kills:        ## the catalogue killed at 408 moments (`make test` has 24), and the controller at each write of each deletion
 	TIPHYS_KILLS=68 $(CARGO) test --workspace --test cli -- --nocapture catalog_kill
 	TIPHYS_FAULTS=all $(CARGO) test --workspace --test controllers -- --nocapture the_same_with_a_death_at_each_write
+
+# One after the other; several ranges may run side by side: `make test-seeds FIRST=5001 SEEDS=5000`.
+test-seeds:        ## ApplicationSets and notifications under 20,000 seeds of faults (hours; SEEDS=N plays N, FIRST=S begins there)
+	TIPHYS_FAULTS=$(or $(SEEDS),20000) TIPHYS_SEED=$(or $(FIRST),1) $(CARGO) test --release --package tiphys-controllers --test controllers -- --nocapture _seeds::
+
+test-kills-real:   ## the controller at each write of each deletion, on a real control plane (`make test-real` has a few)
+	scripts/control-plane build > /dev/null
+	scripts/test-real --kills
 
 bench: ui          ## figures of this machine
 	$(CARGO) build --release --package tiphys-cli

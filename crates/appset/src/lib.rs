@@ -5,6 +5,7 @@
 //! the answers to [`Facts`] and runs it again. An error is never "no Applications". It must not know
 //! where answers come from and how Applications are written.
 
+pub mod deleted_set;
 mod error;
 mod followed;
 mod generate;

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
@@ -39,10 +39,16 @@ pub struct Tombstone {
     pub application: Application,
 }
 
-/// The annotation cannot be read.
+/// What is kept cannot be read or written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("annotation {DELETED_APPLICATIONS}: {0}")]
+#[error("what is kept of deleted Applications: {0}")]
 pub struct TombstoneError(String);
+
+impl TombstoneError {
+    pub(crate) fn new(why: impl ToString) -> Self {
+        Self(why.to_string())
+    }
+}
 
 /// A new value of the annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,14 +83,7 @@ pub fn read(set: &ApplicationSet) -> Result<Vec<Tombstone>, TombstoneError> {
     let Some(text) = set.metadata.annotations.get(DELETED_APPLICATIONS) else {
         return Ok(Vec::new());
     };
-    let error = |why: &dyn ToString| TombstoneError(why.to_string());
-    let packed = STANDARD.decode(text).map_err(|e| error(&e))?;
-    let mut json = Vec::new();
-    GzDecoder::new(packed.as_slice())
-        .take(MOST_PLAIN)
-        .read_to_end(&mut json)
-        .map_err(|e| error(&e))?;
-    serde_json::from_slice(&json).map_err(|e| error(&e))
+    unpack(text)
 }
 
 /// The annotation after these deletions and without what is too old; `None`: as it is. One that
@@ -102,14 +101,11 @@ pub(crate) fn written(
     let known = before.clone().unwrap_or_default();
     let uids: BTreeSet<&str> = known.iter().map(|stone| stone.uid.as_str()).collect();
     let names: BTreeSet<&str> = deletes.iter().map(Change::name).collect();
+    let deleted = |app: &&&Application| keep > 0 && names.contains(app.metadata.name.as_str());
     // What is being deleted for some time was kept when that began.
-    let new = owned.iter().filter(|app| {
-        names.contains(app.metadata.name.as_str()) && !uids.contains(app.metadata.uid.as_str())
-    });
-    let new: Vec<Tombstone> = match keep {
-        0 => Vec::new(),
-        _ => new.map(|app| of(app, now)).collect(),
-    };
+    let is_new = |app: &&&Application| !uids.contains(app.metadata.uid.as_str());
+    let new = owned.iter().filter(deleted).filter(is_new);
+    let new: Vec<Tombstone> = new.map(|app| of(app, now)).collect();
     let count = new.len();
     let mut all = new;
     let fresh = |stone: &Tombstone| now.seconds.saturating_sub(stone.deleted_at.seconds) < keep;
@@ -120,9 +116,12 @@ pub(crate) fn written(
     loop {
         let value = (!all.is_empty()).then(|| pack(&all));
         if value.as_ref().is_none_or(|value| value.len() <= MOST) {
+            let held: BTreeSet<&str> = all.iter().map(|stone| stone.uid.as_str()).collect();
+            let is_held = |app: &&&Application| held.contains(app.metadata.uid.as_str());
+            let deleted = owned.iter().filter(deleted);
             return Some(Written {
                 value,
-                missing: count.saturating_sub(all.len()),
+                missing: deleted.filter(|app| !is_held(app)).count(),
             });
         }
         // The oldest ones go first.
@@ -148,9 +147,21 @@ fn of(app: &Application, now: Time) -> Tombstone {
     }
 }
 
-fn pack(stones: &[Tombstone]) -> String {
-    let json = serde_json::to_vec(stones).unwrap_or_default();
+/// Base64 of gzip of JSON.
+pub(crate) fn pack<T: Serialize>(value: &T) -> String {
+    let json = serde_json::to_vec(value).unwrap_or_default();
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
     let packed = packer.write_all(&json).and_then(|()| packer.finish());
     STANDARD.encode(packed.expect("a Vec takes all that is written to it"))
+}
+
+/// What [`pack`] made.
+pub(crate) fn unpack<T: DeserializeOwned>(text: &str) -> Result<T, TombstoneError> {
+    let packed = STANDARD.decode(text).map_err(TombstoneError::new)?;
+    let mut json = Vec::new();
+    GzDecoder::new(packed.as_slice())
+        .take(MOST_PLAIN)
+        .read_to_end(&mut json)
+        .map_err(TombstoneError::new)?;
+    serde_json::from_slice(&json).map_err(TombstoneError::new)
 }

@@ -6,6 +6,10 @@
 //! through the Kubernetes API and `cluster::app_state`. Decisions that need no I/O are functions in
 //! separate files (`refresh`, `auto_sync`, `spec`, `status`, `sharding`).
 
+// A reconcile waits in futures within futures, down to those of git and HTTP libraries: whether they
+// are Send takes more steps to see than the compiler's 128.
+#![recursion_limit = "256"]
+
 pub mod application;
 pub mod applicationset;
 pub mod apprepository;

@@ -1,13 +1,16 @@
 //! The ApplicationSet controller on an API server: deletions that wait for a confirmation, and what
 //! is kept of those that were made.
 
-use crate::applicationsets::{APPS, PATIENCE, Plane, SETS, template, text};
+use crate::applicationsets::{APPS, PATIENCE, Plane, SECRETS, SETS, template, text};
 use serde_json::{Value, json};
 use tiphys_api::{
     ApplicationSet,
     constants::{DELETE_LIMIT, DELETED_APPLICATIONS, DELETION_APPROVED},
 };
-use tiphys_appset::tombstone;
+use tiphys_appset::{
+    deleted_set::{DeletedSet, LABEL, LABEL_VALUE},
+    tombstone,
+};
 use tiphys_cluster::request::Call;
 use tiphys_controllers::applicationset::ControllerSettings;
 use tokio::time::{Instant, sleep};
@@ -171,4 +174,91 @@ async fn lose_nothing_and_delete(plane: &Plane) {
         assert!(began.elapsed() < PATIENCE, "{:?}", plane.names().await);
         sleep(std::time::Duration::from_millis(20)).await;
     }
+}
+
+/// What is kept of sets that were deleted, once that is so many.
+async fn kept(plane: &Plane, wanted: usize) -> Vec<DeletedSet> {
+    let began = Instant::now();
+    loop {
+        let list = plane.get(SECRETS).await;
+        let items = list["items"].as_array().into_iter().flatten();
+        let kept = items.filter(|secret| secret["metadata"]["labels"][LABEL] == LABEL_VALUE);
+        let kept: Vec<DeletedSet> = kept
+            .map(|secret| DeletedSet::from_secret(secret).expect("readable"))
+            .collect();
+        if kept.len() == wanted {
+            return kept;
+        }
+        assert!(began.elapsed() < PATIENCE, "{} are kept", kept.len());
+        sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+fn names(kept: &DeletedSet) -> Vec<String> {
+    let stones = tombstone::read(&kept.set).expect("readable");
+    let mut names: Vec<String> = stones.iter().map(|stone| stone.name().to_owned()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_set_that_is_deleted_can_be_restored_with_its_applications() {
+    let plane = start(3).await;
+    // One is deleted before; what the set kept is kept further.
+    let edit = json!({"spec": {"generators": generators(2)}});
+    plane.patch(&format!("{SETS}/set"), edit).await;
+    count(&plane, 2).await;
+    let began = Instant::now();
+    while get(&plane).await["status"]["resourcesCount"] != 2 {
+        assert!(began.elapsed() < PATIENCE, "{}", get(&plane).await);
+        sleep(std::time::Duration::from_millis(20)).await;
+    }
+    plane.delete(&format!("{SETS}/set")).await;
+    count(&plane, 0).await;
+    let first = kept(&plane, 1).await.remove(0);
+    assert_eq!(names(&first), ["app-n00", "app-n01", "app-n02"]);
+
+    // As the server restores it: it makes its Applications again, and has what it kept.
+    let mut set = serde_json::to_value(&first.set).expect("JSON");
+    if let Some(fields) = set.as_object_mut() {
+        fields.remove("status");
+    }
+    plane.create(SETS, &set).await;
+    count(&plane, 2).await;
+    plane.condition("set", "ResourcesUpToDate", "True").await;
+    let set: ApplicationSet = serde_json::from_value(get(&plane).await).expect("a set");
+    assert_eq!(tombstone::read(&set).expect("readable").len(), 3);
+    assert_eq!(names(&kept(&plane, 1).await[0]), names(&first));
+
+    // It goes by time.
+    let settings = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": "argocd-cmd-params-cm",
+            "labels": {"app.kubernetes.io/part-of": "argocd"},
+        },
+        "data": {"tiphys.applicationsetcontroller.deleted.keep": "0s"},
+    });
+    plane
+        .create("/api/v1/namespaces/argocd/configmaps", &settings)
+        .await;
+    kept(&plane, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn applications_that_outlive_their_set_are_not_among_the_deleted() {
+    let plane = start(2).await;
+    let edit = json!({
+        "metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+        "spec": {"syncPolicy": {"applicationsSync": "create-only"}},
+    });
+    plane.patch(&format!("{SETS}/set"), edit).await;
+    plane.delete(&format!("{SETS}/set")).await;
+    let began = Instant::now();
+    while plane.send(Call::get(format!("{SETS}/set"))).await.is_ok() {
+        assert!(began.elapsed() < PATIENCE, "the set stays");
+        sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let first = kept(&plane, 1).await.remove(0);
+    assert_eq!((names(&first), plane.names().await.len()), (Vec::new(), 2));
 }

@@ -1,204 +1,138 @@
-//! Seeded faults of sets: a host of Git that fails in many ways or lists less than there is,
-//! clusters that come and go, and a controller that dies at a write. No Application is deleted that a
-//! complete answer wants, and when all is well there are exactly those that are wanted.
+//! Seeded faults of sets: a host of Git or a repository that fails in many ways or lists less than
+//! there is, clusters that come and go, and a controller that dies at a write. No Application is
+//! deleted that a complete answer wants, nor any by a policy that deletes nothing, and when all is
+//! well there are exactly those that are wanted.
 //!
-//! Eight seeds, other ones for each commit; `TIPHYS_FAULTS=N` plays N, `TIPHYS_SEED=S` begins there.
+//! Ten seeds, other ones for each commit; `TIPHYS_FAULTS=N` plays N, `all` plays 20,000,
+//! `TIPHYS_SEED=S` begins there. `make test-seeds` plays all of them.
+
+mod source;
 
 use super::{
-    applicationset_hosts::server::{Asked, Reply, Server},
-    applicationsets::{APPS, PATIENCE, Plane, SECRETS, SETS, template},
+    applicationsets::{APPS, PATIENCE, Plane, SECRETS, SETS, template, text},
     scripts::wire::{Moment, Wire},
 };
+use http::Method;
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use source::{FAILURES, KINDS, Mode, Source, Truth};
+use std::{collections::BTreeSet, time::Duration};
+use tiphys_cluster::request::{Call, MERGE_PATCH};
 use tiphys_testkit::{Rng, first_seed};
 use tokio::time::{Instant, sleep};
 
-const FEW: u64 = 8;
+const FEW: u64 = 10;
+const ALL: u64 = 20_000;
+/// Seeds on one API server: what is written is remembered.
+const TOGETHER: u64 = 50;
 const STEPS: usize = 6;
 const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
-/// Pull requests of a page.
-const PAGE: usize = 2;
 
-/// How a host answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Well,
-    Status(u16),
-    Html,
-    /// JSON that is no list.
-    Object,
-    /// Half a list.
-    Cut,
-    /// The last of several pages fails; one page fails where there is no other.
-    LastPage,
-    /// Every other list lacks an element: it moved to the page before, which was asked already.
-    Torn,
+/// What a set may do, and whether its Applications have a finalizer.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    policy: &'static str,
+    preserves: bool,
 }
 
-const FAILURES: [Mode; 9] = [
-    Mode::Status(500),
-    Mode::Status(502),
-    Mode::Status(404),
-    Mode::Status(403),
-    Mode::Status(401),
-    Mode::Html,
-    Mode::Object,
-    Mode::Cut,
-    Mode::LastPage,
-];
-
-/// What there is: pull requests at the host, and clusters.
-#[derive(Clone, Debug)]
-struct Truth {
-    pulls: BTreeSet<u64>,
-    clusters: BTreeSet<u64>,
-    mode: Mode,
-}
-
-impl Truth {
-    /// Whether the host says that something is wrong.
-    fn fails(&self) -> bool {
-        ![Mode::Well, Mode::Torn].contains(&self.mode)
-    }
-
-    /// The Applications that are wanted, by name.
-    fn wanted(&self, seed: u64) -> BTreeSet<String> {
-        let of = |pull: &u64| {
-            let clusters = self.clusters.iter();
-            let names = clusters.map(|cluster| format!("s{seed}-{pull}-c{cluster}"));
-            names.collect::<Vec<_>>()
+impl Manner {
+    fn draw(rng: &mut Rng) -> Self {
+        let policy = match rng.below(5) {
+            0 => "create-only",
+            1 => "create-update",
+            2 => "create-delete",
+            _ => "sync",
         };
-        self.pulls.iter().flat_map(of).collect()
+        Self {
+            policy,
+            preserves: rng.below(2) == 0,
+        }
     }
 
-    /// `listed`: how many lists were asked for, and what the last one is of.
-    fn answer(&self, own: &str, asked: &Asked, listed: &mut (usize, Vec<u64>)) -> Reply {
-        let page: usize = asked
-            .query
-            .get("page")
-            .map_or(Ok(1), |page| page.parse())
-            .expect("a page");
-        if page == 1 {
-            *listed = (listed.0 + 1, self.pulls.iter().copied().collect());
-            if self.mode == Mode::Torn && listed.0 % 2 == 1 && listed.1.len() > PAGE {
-                listed.1.remove(PAGE);
-            }
-        }
-        let pulls = &listed.1;
-        let chunk = pulls.chunks(PAGE).nth(page - 1).unwrap_or_default();
-        let is_last = page * PAGE >= pulls.len();
-        let list = chunk.iter().map(|number| {
-            json!({
-                "number": number, "title": "t", "user": {"login": "ann"}, "labels": [],
-                "head": {"ref": "topic", "sha": "0123456789abcdef"}, "base": {"ref": "main", "sha": "d"},
-            })
-        });
-        let list = Value::from_iter(list).to_string();
-        match self.mode {
-            Mode::Status(status) => return Reply::new(status, json!({"message": "no"})),
-            Mode::Html => return Reply::new(200, "<html></html>"),
-            Mode::Object => return Reply::new(200, "{}"),
-            Mode::Cut => {
-                return Reply {
-                    cut: Some(list.len() / 2),
-                    ..Reply::new(200, list)
-                };
-            }
-            Mode::LastPage if is_last => return Reply::new(503, "{}"),
-            Mode::LastPage | Mode::Torn | Mode::Well => {}
-        }
-        let reply = Reply::new(200, list);
-        if is_last {
-            return reply;
-        }
-        let next = format!("<{own}{}?page={}>; rel=\"next\"", asked.path, page + 1);
-        reply.header("link", next)
+    fn deletes(self) -> bool {
+        ["sync", "create-delete"].contains(&self.policy)
     }
 }
 
-fn spec(seed: u64, api: &str) -> Value {
-    let pulls = json!({"pullRequest": {"github": {"owner": "acme", "repo": "shop", "api": api}}});
+fn spec(seed: u64, source: &Source, manner: Manner) -> Value {
+    let (first, item) = source.kind.generator(&source.url());
     let clusters = json!({"clusters": {"selector": {"matchLabels": {"seed": seed.to_string()}}}});
     json!({
         "goTemplate": true,
-        // Else each Application would wait for a controller to delete its resources.
-        "syncPolicy": {"preserveResourcesOnDeletion": true},
-        "generators": [{"matrix": {"generators": [pulls, clusters]}}],
+        "syncPolicy": {
+            "preserveResourcesOnDeletion": manner.preserves, "applicationsSync": manner.policy,
+        },
+        "generators": [{"matrix": {"generators": [first, clusters]}}],
         "template": template(
-            &format!("s{seed}-{{{{.number}}}}-{{{{.name}}}}"), "https://example.com/r", "x",
+            &format!("s{seed}-{item}-{{{{.name}}}}"), "https://example.com/r", "x",
         ),
     })
 }
 
-/// A set, its host and its clusters.
+/// A set, what it is generated from, and its clusters.
 struct Play<'p> {
     plane: &'p Plane,
     wire: &'p Wire,
     seed: u64,
-    truth: Arc<Mutex<Truth>>,
+    source: Source,
+    manner: Manner,
     rng: Rng,
     /// What was done, for a failure.
     told: Vec<String>,
-    host: Server,
+    /// What there was when a reconcile had ended.
+    seen: BTreeSet<String>,
 }
 
 impl<'p> Play<'p> {
     async fn start(plane: &'p Plane, wire: &'p Wire, seed: u64) -> Self {
-        let truth = Arc::new(Mutex::new(Truth {
-            pulls: BTreeSet::new(),
-            clusters: BTreeSet::new(),
-            mode: Mode::Well,
-        }));
-        let now = Arc::clone(&truth);
-        let listed = Mutex::new((0, Vec::new()));
-        let host = Server::start(move |own, asked| {
-            let truth = now.lock().expect("no panic").clone();
-            truth.answer(own, asked, &mut listed.lock().expect("no panic"))
-        })
-        .await;
+        let mut rng = Rng::new(seed);
+        let kind = usize::try_from(seed % 5).expect("small");
+        let (source, manner) = (Source::start(KINDS[kind]).await, Manner::draw(&mut rng));
+        let told = vec![format!("{:?}, {manner:?}", source.kind)];
         Self {
             plane,
             wire,
             seed,
-            truth,
-            rng: Rng::new(seed),
-            told: Vec::new(),
-            host,
+            source,
+            manner,
+            rng,
+            told,
+            seen: BTreeSet::new(),
         }
-    }
-
-    fn truth(&self) -> Truth {
-        self.truth.lock().expect("no panic").clone()
     }
 
     fn path(&self) -> String {
         format!("{SETS}/s{}", self.seed)
     }
 
-    /// Some pull requests are opened or closed, and clusters come and go; the host fails or does
-    /// not; the controller dies at one of its next writes, or does not.
-    async fn change(&mut self) {
-        let mut truth = self.truth();
-        truth.mode = match self.rng.below(4) {
+    fn mode(&mut self) -> Mode {
+        match self.rng.below(4) {
             0 => Mode::Well,
+            // A commit is whole.
+            1 if self.source.kind.is_git() => Mode::Well,
             1 => Mode::Torn,
             _ => {
                 let index = usize::try_from(self.rng.below(9)).expect("small");
                 FAILURES[index]
             }
-        };
+        }
+    }
+
+    /// Some elements come or go, and clusters; the source fails or does not; the controller dies at
+    /// one of its next writes, or does not.
+    async fn change(&mut self, is_last: bool) {
+        let mut truth = self.source.truth();
+        truth.mode = self.mode();
+        if is_last {
+            // In the end all is well.
+            truth.mode = Mode::Well;
+        }
         // Before clusters change, so that a reconcile in between fails, too. That all is well is
         // said last, together with what there is then.
         if truth.fails() {
-            self.truth.lock().expect("no panic").mode = truth.mode;
+            self.source.fail(truth.mode);
         }
         for _ in 0..=self.rng.below(2) {
-            toggle(&mut truth.pulls, 1 + self.rng.below(5));
+            toggle(&mut truth.items, 1 + self.rng.below(5));
         }
         if truth.clusters.is_empty() || self.rng.below(3) == 0 {
             let cluster = 1 + self.rng.below(3);
@@ -223,7 +157,7 @@ impl<'p> Play<'p> {
         }
         self.told
             .push(format!("{truth:?}{}", if dies { ", dies" } else { "" }));
-        *self.truth.lock().expect("no panic") = truth;
+        self.source.tell(truth);
     }
 
     fn cluster(&self, name: &str, cluster: u64) -> Value {
@@ -237,10 +171,37 @@ impl<'p> Play<'p> {
         })
     }
 
-    async fn names(&self) -> BTreeSet<String> {
+    /// The set's Applications, and whether some of them are being deleted. Those get no finalizer
+    /// more, as if the controller of Applications had deleted their resources.
+    async fn applications(&self) -> (BTreeSet<String>, bool) {
         let own = format!("s{}-", self.seed);
-        let names = self.plane.names().await.into_iter();
-        names.filter(|name| name.starts_with(&own)).collect()
+        let (mut names, mut are_leaving) = (BTreeSet::new(), false);
+        for app in self.plane.apps().await {
+            let name = text(&app["metadata"]["name"]);
+            if !name.starts_with(&own) {
+                continue;
+            }
+            if !app["metadata"]["deletionTimestamp"].is_null() {
+                are_leaving = true;
+                let patch = json!({"metadata": {"finalizers": null}});
+                let call = Call::new(Method::PATCH, format!("{APPS}/{name}"));
+                let call = call.with_body(MERGE_PATCH, patch.to_string());
+                if let Err(error) = self.plane.send(call).await {
+                    assert!(error.is_not_found(), "{error}");
+                }
+            }
+            names.insert(name);
+        }
+        (names, are_leaving)
+    }
+
+    /// Whether there is what is wanted, or what was there where nothing is deleted.
+    fn is_wanted(&self, truth: &Truth, names: &BTreeSet<String>) -> bool {
+        let wanted = truth.wanted(self.seed);
+        match self.manner.deletes() {
+            true => *names == wanted,
+            false => names.is_superset(&wanted) && names.is_superset(&self.seen),
+        }
     }
 
     /// Asks for a reconcile, and returns when one has come to its end since.
@@ -255,21 +216,22 @@ impl<'p> Play<'p> {
             let failed = conditions.into_iter().flatten().any(|condition| {
                 condition["type"] == "ErrorOccurred" && condition["status"] == "True"
             });
-            let truth = self.truth();
+            let truth = self.source.truth();
+            let (names, are_leaving) = self.applications().await;
             let is_wanted = match truth.mode {
-                Mode::Well => !failed && self.names().await == truth.wanted(self.seed),
+                Mode::Well => !failed && self.is_wanted(&truth, &names),
                 // What is new may be what the list lacks.
                 Mode::Torn => !failed,
                 _ => failed,
             };
-            if is_done && is_wanted {
+            if is_done && is_wanted && !are_leaving {
+                self.seen = names;
                 return;
             }
             assert!(
                 began.elapsed() < PATIENCE,
-                "TIPHYS_SEED={} TIPHYS_FAULTS=1: {:?} and {}, after {:#?}",
+                "TIPHYS_SEED={} TIPHYS_FAULTS=1: {names:?} and {}, after {:#?}",
                 self.seed,
-                self.names().await,
                 set["status"],
                 self.told
             );
@@ -285,40 +247,27 @@ impl<'p> Play<'p> {
                 "name": format!("s{}", self.seed),
                 "annotations": {"tiphys.dev/delete-limit": "0"},
             },
-            "spec": spec(self.seed, &self.host.url),
+            "spec": spec(self.seed, &self.source, self.manner),
         });
         self.plane.create(SETS, &set).await;
         let mut wrong = Vec::new();
         for step in 0..=STEPS {
-            let (before, writes) = (self.names().await, self.wire.writes().len());
+            let (before, writes) = (self.applications().await.0, self.wire.writes().len());
             // What a list lacked may come at any time, by the next list.
-            let may_grow = self.truth().mode == Mode::Torn;
-            self.change().await;
-            if step == STEPS {
-                // In the end all is well.
-                self.truth.lock().expect("no panic").mode = Mode::Well;
-            }
+            let may_grow = self.source.truth().mode == Mode::Torn;
+            self.change(step == STEPS).await;
             self.reconciled().await;
-            let (truth, after) = (self.truth(), self.names().await);
-            let wanted = truth.wanted(self.seed);
+            let (truth, after) = (self.source.truth(), self.seen.clone());
             let is_same = after == before || (may_grow && after.is_superset(&before));
             if truth.fails() && !is_same {
                 wrong.push(format!("{before:?} became {after:?}"));
             }
-            for write in self.wire.writes().iter().skip(writes) {
-                let name = write.what.strip_prefix("DELETE ");
-                let name = name.and_then(|path| path.strip_prefix(APPS)?.strip_prefix('/'));
-                let is_wrong = name.is_some_and(|name| {
-                    let own = name.starts_with(&format!("s{}-", self.seed));
-                    own && (truth.fails() || wanted.contains(name))
-                });
-                if is_wrong {
-                    wrong.push(format!("{} {}", write.what, write.code));
-                }
-            }
+            wrong.extend(self.wrong_deletions(&truth, writes));
         }
-        // A complete answer that has none: all are deleted.
-        self.truth.lock().expect("no panic").pulls.clear();
+        // A complete answer that has none: all are deleted, if any may be.
+        let mut none = self.source.truth();
+        none.items.clear();
+        self.source.tell(none);
         self.reconciled().await;
         self.plane.delete(&self.path()).await;
         let told = |what: String| {
@@ -326,6 +275,23 @@ impl<'p> Play<'p> {
             format!("TIPHYS_SEED={seed} TIPHYS_FAULTS=1: {what}, after {steps:#?}")
         };
         wrong.into_iter().map(told).collect()
+    }
+
+    /// Deletions since a write that nothing justifies.
+    fn wrong_deletions(&self, truth: &Truth, since: usize) -> Vec<String> {
+        let (own, wanted) = (format!("s{}-", self.seed), truth.wanted(self.seed));
+        let may_none = truth.fails() || !self.manner.deletes();
+        let mut wrong = Vec::new();
+        for write in self.wire.writes().iter().skip(since) {
+            let name = write.what.strip_prefix("DELETE ");
+            let name = name.and_then(|path| path.strip_prefix(APPS)?.strip_prefix('/'));
+            if name
+                .is_some_and(|name| name.starts_with(&own) && (may_none || wanted.contains(name)))
+            {
+                wrong.push(format!("{} {}", write.what, write.code));
+            }
+        }
+        wrong
     }
 }
 
@@ -335,25 +301,44 @@ fn toggle(set: &mut BTreeSet<u64>, item: u64) {
     }
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
+/// A number of the environment.
+pub fn number(name: &str) -> Option<u64> {
+    match std::env::var(name).ok()?.as_str() {
+        "all" => Some(ALL),
+        text => Some(
+            text.parse()
+                .unwrap_or_else(|_| panic!("{name}={text} is not a number")),
+        ),
+    }
+}
+
+/// The seeds to play, in parts that one API server is enough for.
+pub fn parts(few: u64) -> Vec<std::ops::Range<u64>> {
+    let first = number("TIPHYS_SEED").unwrap_or_else(first_seed);
+    let end = first + number("TIPHYS_FAULTS").unwrap_or(few);
+    let size = usize::try_from(TOGETHER).expect("small");
+    let starts = (first..end).step_by(size);
+    starts
+        .map(|start| start..end.min(start + TOGETHER))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn faults_delete_nothing_that_is_wanted() {
-    let wire = Wire::default();
-    let plane = Plane::behind(&wire).await;
-    let first = number("TIPHYS_SEED").unwrap_or_else(first_seed);
-    let count = number("TIPHYS_FAULTS").unwrap_or(FEW);
-    let began = Instant::now();
     let mut wrong = Vec::new();
-    for seed in first..first + count {
-        wrong.extend(Play::start(&plane, &wire, seed).await.run().await);
+    for part in parts(FEW) {
+        let wire = Wire::default();
+        let plane = Plane::behind(&wire).await;
+        let began = Instant::now();
+        for seed in part.clone() {
+            wrong.extend(Play::start(&plane, &wire, seed).await.run().await);
+        }
+        println!(
+            "seeds {part:?} in {:.0} s, {} failures so far: {:?}",
+            began.elapsed().as_secs_f64(),
+            wrong.len(),
+            wire.faults()
+        );
     }
-    println!(
-        "{count} seeds from {first} in {:.0} s: {:?}",
-        began.elapsed().as_secs_f64(),
-        wire.faults()
-    );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

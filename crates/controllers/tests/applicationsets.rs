@@ -192,12 +192,13 @@ impl Plane {
         self.cluster.http().json(&call).await
     }
 
-    pub async fn create(&self, path: &str, object: &Value) {
+    /// Returns what was stored.
+    pub async fn create(&self, path: &str, object: &Value) -> Value {
         let began = Instant::now();
         loop {
             let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
             match self.send(call).await {
-                Ok(_) => return,
+                Ok(stored) => return stored,
                 // A definition is served a moment after it was created.
                 Err(e) if e.is_not_found() && began.elapsed() < PATIENCE => {}
                 Err(e) => panic!("{path}: {e}"),
@@ -252,6 +253,16 @@ impl Plane {
         apps.iter()
             .map(|app| text(&app["metadata"]["name"]))
             .collect()
+    }
+
+    /// How many reconciles of a set have ended.
+    pub fn reconciles(&self, set: &str) -> u64 {
+        let text = self.report.get().expect("it runs").text().expect("text");
+        let counted =
+            format!(r#"argocd_appset_reconcile_count{{namespace="argocd",name="{set}"}} "#);
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(&counted));
+        let count = lines.next().map(|count| count.trim().parse());
+        count.map_or(0, |count| count.expect("a number"))
     }
 
     /// Waits until there are exactly these Applications.

@@ -2,6 +2,7 @@
 //! run.
 
 mod applicationset_deletions;
+mod applicationset_dry_run;
 mod applicationset_hosts;
 mod applicationset_reports;
 mod applicationset_seeds;
@@ -17,5 +18,6 @@ mod notification_seeds;
 mod notifications;
 mod redis;
 mod replicas;
+mod restarts;
 mod scripts;
 mod tarpits;

@@ -2,14 +2,16 @@
 //! state that lasts is untold, and none is told twice but where the controller died between telling
 //! it and remembering that, which a webhook cannot tell.
 //!
-//! Eight seeds, other ones for each commit; `TIPHYS_FAULTS=N` plays N, `TIPHYS_SEED=S` begins there.
+//! Eight seeds, other ones for each commit; `TIPHYS_FAULTS=N` plays N, `all` plays 20,000,
+//! `TIPHYS_SEED=S` begins there. `make test-seeds` plays all of them.
 
 use super::{
+    applicationset_seeds::parts,
     notifications::{Ground, Hook, PATIENCE},
     scripts::wire::{Moment, Wire},
 };
-use std::{sync::Arc, time::Duration};
-use tiphys_testkit::{Rng, first_seed};
+use std::{ops::Range, sync::Arc, time::Duration};
+use tiphys_testkit::Rng;
 use tokio::time::{Instant, sleep};
 
 const FEW: u64 = 8;
@@ -17,10 +19,6 @@ const STEPS: usize = 6;
 const APPLICATIONS: u64 = 3;
 /// Longer than a reconcile.
 const LATER: Duration = Duration::from_millis(200);
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
 
 /// Waits until a process runs: one that starts and one that dies each have a number.
 async fn alive(wire: &Wire) {
@@ -82,20 +80,18 @@ async fn step(
     wrong
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn faults_silence_nothing_and_repeat_nothing() {
+/// Plays the seeds of one part, and returns what was wrong.
+async fn play(part: Range<u64>) -> Vec<String> {
     let (wire, hook) = (Wire::default(), Hook::default());
     let ground = Arc::new(Ground::new().await);
     let url = hook.clone().start().await;
     ground.configure(&url, &[]).await;
     let _running = ground.start_behind(&wire);
-    let first = number("TIPHYS_SEED").unwrap_or_else(first_seed);
-    let count = number("TIPHYS_FAULTS").unwrap_or(FEW);
     for number in 0..APPLICATIONS {
         ground.application(&format!("a{number}")).await;
     }
     let (began, mut wrong, mut seen) = (Instant::now(), Vec::new(), 0);
-    for seed in first..first + count {
+    for seed in part.clone() {
         let mut rng = Rng::new(seed);
         for _ in 0..STEPS {
             let app = format!("a{}", rng.below(APPLICATIONS));
@@ -112,9 +108,19 @@ async fn faults_silence_nothing_and_repeat_nothing() {
         }
     }
     println!(
-        "{count} seeds from {first} in {:.0} s: {:?}",
+        "seeds {part:?} in {:.0} s, {} failures: {:?}",
         began.elapsed().as_secs_f64(),
+        wrong.len(),
         wire.faults()
     );
+    wrong
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_silence_nothing_and_repeat_nothing() {
+    let mut wrong = Vec::new();
+    for part in parts(FEW) {
+        wrong.extend(play(part).await);
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -22,15 +22,15 @@ use tiphys_testkit::Repo;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-const CRDS: [&str; 2] = [
+pub const CRDS: [&str; 2] = [
     include_str!("../../../deploy/crds/application-crd.yaml"),
     include_str!("../../../deploy/crds/appproject-crd.yaml"),
 ];
-const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+pub const PATIENCE: Duration = Duration::from_secs(120);
 const TARPITS: usize = 40;
 
-async fn create(cluster: &Cluster, path: &str, object: &Value) {
+pub async fn create(cluster: &Cluster, path: &str, object: &Value) {
     let call = Call::new(Method::POST, path).with_body(JSON, object.to_string());
     let began = Instant::now();
     while let Err(e) = cluster.http().json::<Value>(&call).await {

@@ -218,7 +218,7 @@ pub(crate) fn interpolate(
 ) -> Result<ApplicationSetGenerator, GenerateError> {
     let document = serde_json::to_value(entry).map_err(unreadable)?;
     let mut rendered = renderer
-        .with(&literal::protected(params))
+        .nested(&literal::protected(params))
         .generator(&document)
         .at("failed to replace parameters in generator")?;
     settle(&mut rendered);

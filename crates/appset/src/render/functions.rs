@@ -1,13 +1,21 @@
 //! The functions of templates: sprig without those that read the environment, and Argo CD's own.
 //! Main function: [`table`].
 
+use super::literal;
 use crate::names;
 use std::sync::{Arc, LazyLock};
 use tiphys_gocompat::sprig::{self, Sources};
 use tiphys_gocompat::template::{Call, Error, Function, Functions, List, Map, Type, Value};
 use tiphys_gocompat::yaml::{self, Duplicates};
 
-static TABLE: LazyLock<Arc<Functions>> = LazyLock::new(|| {
+static TABLE: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(all()));
+static NESTED: LazyLock<Arc<Functions>> = LazyLock::new(|| {
+    let mut functions = all();
+    functions.set_around(literal::AROUND);
+    Arc::new(functions)
+});
+
+fn all() -> Functions {
     let mut functions = Functions::builtins();
     functions.extend(
         sprig::functions::<Sources>()
@@ -15,8 +23,8 @@ static TABLE: LazyLock<Arc<Functions>> = LazyLock::new(|| {
             .filter(|(name, _)| !matches!(*name, "env" | "expandenv" | "getHostByName")),
     );
     functions.extend(OWN.iter().copied());
-    Arc::new(functions)
-});
+    functions
+}
 
 const OWN: &[(&str, Function)] = &[
     (
@@ -37,6 +45,11 @@ const OWN: &[(&str, Function)] = &[
 /// The functions, for parsing and executing.
 pub fn table() -> &'static Arc<Functions> {
     &TABLE
+}
+
+/// The same where parameters are protected, see [`literal`].
+pub fn nested() -> &'static Arc<Functions> {
+    &NESTED
 }
 
 /// `slugify [max [smart]] text`; the text is always last.

@@ -4,14 +4,20 @@
 //! The parameters of one generator are filled into another one, and some of its texts are rendered
 //! again with the parameters of that one. A title of a pull request with `{{` in it would then be a
 //! template that anybody may write. Functions in the first of the two templates see the mark that
-//! prevents it: the length or the hash of such a title is another one there.
+//! prevents it only as parts of maps and lists; a text is given to them as it was, and what they
+//! make of it is protected again.
+//!
+//! A brace at the end of a text gets a mark, too: what is put beside it may begin with one. So does
+//! one at the beginning, where something may stand before it; but not in maps and lists, since it
+//! decides how YAML quotes the text.
 
 use crate::params::{Param, Params};
 use serde_json::Value as Json;
 use std::borrow::Cow;
+use tiphys_gocompat::template::{Around, Call, List, Map, Str, Value};
 
-/// Stands between two opening braces of a parameter until nothing is rendered any more: a
-/// noncharacter, which has no meaning in a text.
+/// Stands between two opening braces of a parameter, and beside one at an end, until nothing is
+/// rendered any more: a noncharacter, which has no meaning in a text.
 const BETWEEN: char = '\u{FDD0}';
 
 /// How deep parameters may be nested that are protected; documents are bounded before.
@@ -19,11 +25,15 @@ const DEPTH: usize = 200;
 
 /// Parameters whose texts do not begin a template.
 pub(crate) fn protected(params: &Params) -> Cow<'_, Params> {
-    match params.values().any(|param| opens(param, 0)) {
+    let begins = |param: &Param| matches!(param, Param::String(text) if text.starts_with('{'));
+    match params.values().any(begins) || map_opens(params, 0) {
         true => Cow::Owned(
             params
                 .iter()
-                .map(|(key, param)| (key.clone(), of_param(param)))
+                .map(|(key, param)| match param {
+                    Param::String(text) => (of_text(key), Param::String(of_scalar(text))),
+                    param => (of_text(key), of_param(param)),
+                })
                 .collect(),
         ),
         false => Cow::Borrowed(params),
@@ -68,16 +78,167 @@ pub(crate) fn is_in(document: &Json) -> bool {
     }
 }
 
+/// Gives functions the texts without the mark, and protects what they make of them.
+pub(super) const AROUND: Around = Around {
+    before: without_marks,
+    after: protected_result,
+};
+
+/// They put their arguments beside each other: braces of the template's author stay what they are.
+const PRINT: [&[u8]; 5] = [b"print", b"printf", b"println", b"cat", b"join"];
+
+/// Takes the mark out of a call's texts. Returns whether the result is to be protected: also where
+/// braces come together that were apart, or were encoded, in what a generator answered.
+///
+/// Nothing happens where there is a map or a list, too: the function may put the text into it, where
+/// nobody would protect it again. Nor does it where the template's author opens a template.
+fn without_marks(name: &[u8], call: &mut Call<'_>) -> bool {
+    let holds = |value: &Value| matches!(value, Value::Map(_) | Value::List(_) | Value::Object(_));
+    if call.rest(0).any(holds) {
+        return false;
+    }
+    let prints = PRINT.contains(&name);
+    let marked: Vec<usize> = (0..call.len())
+        .filter(|i| is_marked(call.arg(*i)))
+        .collect();
+    if (prints || marked.is_empty()) && call.rest(0).any(is_of_author) {
+        if prints {
+            mark_beginnings(name, call);
+        }
+        return false;
+    }
+    for index in marked {
+        if let Value::String(text) = call.arg(index) {
+            let plain = plain(text.as_bytes());
+            call.replace(index, Value::String(plain.into()));
+        }
+    }
+    true
+}
+
+/// Whether a text is certainly the author's: such a one of a generator has a mark. A brace at its
+/// beginning proves nothing, since those in maps and lists have no mark there.
+fn is_of_author(value: &Value) -> bool {
+    match value {
+        Value::String(text) if !is_marked(value) => {
+            let bytes = text.as_bytes();
+            bytes.ends_with(b"{") || bytes.windows(2).any(|pair| pair == b"{{")
+        }
+        _ => false,
+    }
+}
+
+/// Keeps what is printed after a brace of the author from making two of it.
+fn mark_beginnings(name: &[u8], call: &mut Call<'_>) {
+    // The first argument of `printf` is the format.
+    let from = usize::from(name == b"printf");
+    for index in from..call.len() {
+        let value = call.arg(index);
+        let text = match value {
+            Value::String(text) if !is_of_author(value) => text.as_bytes(),
+            _ => continue,
+        };
+        if text.starts_with(b"{") {
+            let mut mark = [0; 4];
+            let mut out = BETWEEN.encode_utf8(&mut mark).as_bytes().to_vec();
+            out.extend_from_slice(text);
+            call.replace(index, Value::String(out.into()));
+        }
+    }
+}
+
+fn is_marked(value: &Value) -> bool {
+    let mut mark = [0; 4];
+    let mark = BETWEEN.encode_utf8(&mut mark).as_bytes();
+    match value {
+        Value::String(text) => text.as_bytes().windows(mark.len()).any(|part| part == mark),
+        _ => false,
+    }
+}
+
+/// Without the mark. Bytes that are no UTF-8 stay as they are.
+fn plain(bytes: &[u8]) -> Vec<u8> {
+    let mut mark = [0; 4];
+    let mark = BETWEEN.encode_utf8(&mut mark).as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((first, after)) = rest.split_first() {
+        match rest.strip_prefix(mark) {
+            Some(after) => rest = after,
+            None => {
+                out.push(*first);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+/// What a function made of protected texts, protected again.
+fn protected_result(value: Value) -> Value {
+    match &value {
+        Value::String(text) if text.as_bytes().starts_with(b"{") => {
+            let mut mark = [0; 4];
+            let mut out = BETWEEN.encode_utf8(&mut mark).as_bytes().to_vec();
+            out.extend_from_slice(of_bytes(text).as_bytes());
+            Value::String(out.into())
+        }
+        _ => protected_value(value),
+    }
+}
+
+/// The same in a map or a list. It is new: nothing else refers to it.
+fn protected_value(value: Value) -> Value {
+    match &value {
+        Value::String(text) => Value::String(of_bytes(text)),
+        Value::List(list) if !list.is_nil() => {
+            let items = list.items().into_iter().map(protected_value);
+            Value::List(List::of(list.go_type(), items.collect()))
+        }
+        Value::Map(map) if !map.is_nil() => {
+            let entries = map.entries().into_iter();
+            let entries = entries.map(|(key, value)| (of_bytes(&key), protected_value(value)));
+            Value::Map(Map::of(map.go_type(), entries))
+        }
+        _ => value,
+    }
+}
+
+fn of_bytes(text: &Str) -> Str {
+    let mut mark = [0; 4];
+    let mark = BETWEEN.encode_utf8(&mut mark).as_bytes();
+    let mut out = Vec::with_capacity(text.len());
+    for byte in text.as_bytes() {
+        if *byte == b'{' && out.last() == Some(&b'{') {
+            out.extend_from_slice(mark);
+        }
+        out.push(*byte);
+    }
+    if out.last() == Some(&b'{') {
+        out.extend_from_slice(mark);
+    }
+    out.into()
+}
+
+fn map_opens(map: &Params, depth: usize) -> bool {
+    let mut members = map.iter();
+    members.any(|(key, param)| joins(key) || opens(param, depth))
+}
+
+fn joins(text: &str) -> bool {
+    text.contains("{{") || text.ends_with('{')
+}
+
 fn opens(param: &Param, depth: usize) -> bool {
-    let text = |text: &String| text.contains("{{");
+    let text = |text: &String| joins(text);
     match param {
         Param::String(value) => text(value),
         Param::Strings(items) => items.iter().any(text),
-        Param::StringMap(map) => map.values().any(text),
+        Param::StringMap(map) => map.keys().chain(map.values()).any(text),
         // Deeper ones are treated as if they did.
         Param::List(_) | Param::Map(_) if depth > DEPTH => true,
         Param::List(items) => items.iter().any(|item| opens(item, depth + 1)),
-        Param::Map(map) => map.values().any(|item| opens(item, depth + 1)),
+        Param::Map(map) => map_opens(map, depth + 1),
         // Texts of JSON are printed as numbers.
         Param::Null
         | Param::Bool(_)
@@ -94,16 +255,24 @@ fn of_param(param: &Param) -> Param {
         Param::Strings(items) => Param::Strings(items.iter().map(|text| of_text(text)).collect()),
         Param::StringMap(map) => Param::StringMap(
             map.iter()
-                .map(|(key, text)| (key.clone(), of_text(text)))
+                .map(|(key, text)| (of_text(key), of_text(text)))
                 .collect(),
         ),
         Param::List(items) => Param::List(items.iter().map(of_param).collect()),
         Param::Map(map) => Param::Map(
             map.iter()
-                .map(|(key, param)| (key.clone(), of_param(param)))
+                .map(|(key, param)| (of_text(key), of_param(param)))
                 .collect(),
         ),
         other => other.clone(),
+    }
+}
+
+/// A text that is put beside others as it is.
+fn of_scalar(text: &str) -> String {
+    match text.starts_with('{') {
+        true => format!("{BETWEEN}{}", of_text(text)),
+        false => of_text(text),
     }
 }
 
@@ -115,23 +284,41 @@ fn of_text(text: &str) -> String {
         }
         out.push(c);
     }
+    if out.ends_with('{') {
+        out.push(BETWEEN);
+    }
     out
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{is_in, of_text, restore_json};
+    use super::{is_in, of_scalar, of_text, restore_json};
     use serde_json::json;
+
+    const TEXTS: [&str; 8] = ["", "{", "a {b} c", "{{", "{{{", "x{{{{.y}}}}", "{ {", "a{"];
 
     #[test]
     fn no_two_braces_stay_together_and_all_come_back() {
-        for text in ["", "{", "a {b} c", "{{", "{{{", "x{{{{.y}}}}", "{ {"] {
+        for text in TEXTS {
             let protected = of_text(text);
             assert!(!protected.contains("{{"), "{protected}");
             let mut document = json!({"a": [protected.clone()], protected: 1});
-            assert_eq!(is_in(&document), text.contains("{{"));
+            let opens = text.contains("{{") || text.ends_with('{');
+            assert_eq!(is_in(&document), opens, "{text}");
             restore_json(&mut document);
             assert_eq!(document, json!({"a": [text], text: 1}));
+        }
+    }
+
+    #[test]
+    fn texts_beside_each_other_do_not_bring_braces_together() {
+        for first in TEXTS {
+            for second in TEXTS {
+                let joined = format!("{{{}{}", of_scalar(first), of_scalar(second));
+                assert!(!joined.contains("{{"), "{joined}");
+                let joined = format!("{}{}{{", of_text(first), of_scalar(second));
+                assert!(!joined.contains("{{"), "{joined}");
+            }
         }
     }
 }

@@ -15,7 +15,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 use tiphys_gocompat::sprig::Sources;
-use tiphys_gocompat::template::{Budget, Limits, MissingKey, Options, TemplateSet, Value, execute};
+use tiphys_gocompat::template::{
+    Budget, ErrorKind, Functions, Limits, MissingKey, Options, TemplateSet, Value, execute,
+};
 
 /// The name of a template in error texts.
 const NAME: &str = "base";
@@ -55,6 +57,19 @@ impl<'s> Renderer<'s> {
 
     /// Prepares parameters for several texts.
     pub(crate) fn with<'p>(&'p self, params: &'p Params) -> Filled<'p, 's> {
+        self.filled(params, functions::table())
+    }
+
+    /// Prepares protected parameters for texts that are rendered again, see [`literal`].
+    pub(crate) fn nested<'p>(&'p self, params: &'p Params) -> Filled<'p, 's> {
+        self.filled(params, functions::nested())
+    }
+
+    fn filled<'p>(
+        &'p self,
+        params: &'p Params,
+        functions: &'static Arc<Functions>,
+    ) -> Filled<'p, 's> {
         let data = match self.mode {
             Mode::Fast => Value::Nil,
             Mode::Go(_) => Value::Map(value_of(params)),
@@ -63,6 +78,7 @@ impl<'s> Renderer<'s> {
             renderer: self,
             params,
             data,
+            functions,
             budget: Budget::new(Limits::default()),
         }
     }
@@ -98,6 +114,7 @@ pub(crate) struct Filled<'p, 's> {
     renderer: &'p Renderer<'s>,
     params: &'p Params,
     data: Value,
+    functions: &'static Arc<Functions>,
     budget: Budget,
 }
 
@@ -136,7 +153,7 @@ impl Filled<'_, '_> {
             Missing::AsConfigured => missing_key,
             Missing::KeepTemplate => MissingKey::Error,
         };
-        let mut set = TemplateSet::new(NAME, functions::table().clone());
+        let mut set = TemplateSet::new(NAME, self.functions.clone());
         set.parse(NAME, text.as_bytes()).map_err(|e| {
             GenerateError::Template(format!("failed to parse template {text}: {e}"))
         })?;
@@ -150,12 +167,11 @@ impl Filled<'_, '_> {
         match execute(&Arc::new(set), NAME, self.data.clone(), options, &mut out) {
             Ok(()) => Ok(String::from_utf8_lossy(&out).into_owned()),
             Err(e) => {
-                let message = format!("{e}");
-                if missing == Missing::KeepTemplate && lacks_key(&message) {
+                if missing == Missing::KeepTemplate && e.kind() == ErrorKind::Missing {
                     return Ok(text.to_owned());
                 }
                 Err(GenerateError::Template(format!(
-                    "failed to execute go template {text}: {message}"
+                    "failed to execute go template {text}: {e}"
                 )))
             }
         }
@@ -272,9 +288,4 @@ impl fmt::Display for Path<'_> {
             Path::Item(before, index) => write!(f, "{before}[{index}]"),
         }
     }
-}
-
-/// Whether text/template failed because a key is missing.
-fn lacks_key(message: &str) -> bool {
-    message.contains("map has no entry for key") || message.contains("can't evaluate field")
 }

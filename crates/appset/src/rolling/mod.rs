@@ -236,6 +236,7 @@ impl Rollout {
             app.operation.is_some()
                 || state.as_ref().is_some_and(|state| state.started_at > since)
                 || progress::was_synced_at_once(app, since)
+                || progress::awaits_comparison(app, since)
         };
         let before = set.status.application_status.iter();
         let waiting: Vec<_> = before.filter(|s| !was_synced(s)).cloned().collect();

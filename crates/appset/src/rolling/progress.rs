@@ -214,6 +214,18 @@ pub(super) fn was_synced_at_once(app: &Application, since: Option<Time>) -> bool
         && result.revisions == status.sync.revisions
 }
 
+/// Whether a sync of a rollout began in the second in which the Application became pending, has
+/// ended, and nothing was compared since: only the comparison says whether it was this rollout's.
+pub(super) fn awaits_comparison(app: &Application, since: Option<Time>) -> bool {
+    let state = app.status.operation_state.as_ref();
+    state.is_some_and(|state| {
+        since.is_some()
+            && state.started_at == since
+            && state.operation.initiated_by == initiator()
+            && state.finished_at > app.status.reconciled_at
+    })
+}
+
 fn revisions(app: &Application) -> Vec<String> {
     let sync = &app.status.sync;
     match (sync.revisions.is_empty(), sync.revision.is_empty()) {

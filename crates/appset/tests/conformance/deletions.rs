@@ -9,9 +9,9 @@ use tiphys_api::{Application, ApplicationSet};
 use tiphys_appset::reconcile::{Change, DeleteLimit, Done, Existing, Plan, Settings, plan};
 use tiphys_appset::tombstone::{self, Tombstone};
 
-const NOW: i64 = 1_700_000_000;
+pub const NOW: i64 = 1_700_000_000;
 
-fn set(annotations: serde_json::Value) -> ApplicationSet {
+pub fn set(annotations: serde_json::Value) -> ApplicationSet {
     let set = json!({
         "metadata": {"name": "set", "namespace": "argocd", "annotations": annotations},
         "spec": {"generators": [{"list": {"elements": []}}], "template": {
@@ -22,7 +22,7 @@ fn set(annotations: serde_json::Value) -> ApplicationSet {
     serde_json::from_value(set).expect("a set")
 }
 
-fn app(name: &str, path: &str) -> Application {
+pub fn app(name: &str, path: &str) -> Application {
     let app = json!({
         "metadata": {
             "name": name, "namespace": "argocd", "uid": format!("uid-{name}"),
@@ -43,13 +43,13 @@ fn app(name: &str, path: &str) -> Application {
 }
 
 /// `prefix0`, `prefix1`…; the path is the number.
-fn apps(prefix: &str, count: usize) -> Vec<Application> {
+pub fn apps(prefix: &str, count: usize) -> Vec<Application> {
     (0..count)
         .map(|n| app(&format!("{prefix}{n}"), &n.to_string()))
         .collect()
 }
 
-fn time(seconds: i64) -> Time {
+pub fn time(seconds: i64) -> Time {
     Time { seconds, nanos: 0 }
 }
 

@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test reads its cases")]
 
+mod deleted_sets;
 mod deletions;
 mod rendering;
 mod reports;

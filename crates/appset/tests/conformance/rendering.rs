@@ -39,6 +39,9 @@ fn titles(set: &ApplicationSet) -> Vec<String> {
         .collect()
 }
 
+/// Of `fix {{.Values.x}}`.
+const SHA256: &str = "06ed2dd2043302ab33c8fcec9fc9cd026f4dc5e67674e5ba30ddd7bbaf568a31";
+
 /// What anybody may write into the title of a pull request.
 const HOSTILE: [&str; 5] = [
     "fix {{.Values.x}}",
@@ -81,6 +84,99 @@ fn parameters_of_one_generator_are_no_template_in_another() {
             }
         }
     }
+}
+
+/// A brace at the end of one parameter and one at the beginning of the next.
+#[test]
+fn parameters_beside_each_other_are_no_template() {
+    for (go, text, shown) in [
+        (true, "{{.a}}{{.b}}", "{{.values.title}}"),
+        (true, "{{.m.a}}{{.b}}", "{{.values.title}}"),
+        (true, "{{upper .a}}{{lower .b}}", "{{.values.title}}"),
+        (true, "{ {{- .b}}", "{{.values.title}}"),
+        (false, "{{a}}{{b}}", "{{values.title}}"),
+    ] {
+        let b = if go { "{.nobody}}" } else { "{server}}" };
+        let values = json!({"title": text});
+        let clusters = json!({"clusters": {"selector": registered(), "values": values}});
+        // Without Go templates, parameters are texts.
+        let element = match go {
+            true => json!({"a": "{", "b": b, "m": {"a": "{"}}),
+            false => json!({"a": "{", "b": b}),
+        };
+        let list = json!({"list": {"elements": [element]}});
+        let made = titles(&set(go, &json!([matrix(&list, &clusters)]), shown));
+        assert_eq!(made, [format!("{{{b}")], "{text}");
+    }
+}
+
+/// Functions see a text as it is, and what they make of it is no template either.
+#[test]
+fn functions_see_parameters_as_they_are() {
+    let title = "fix {{.Values.x}}";
+    let cases = [
+        ("{{ len .title }}", "17"),
+        ("{{ sha256sum .title }}", SHA256),
+        ("{{ .title | upper }}", "FIX {{.VALUES.X}}"),
+        ("{{ trunc -7 .title }}", "ues.x}}"),
+        ("{{ substr 4 6 .title }}", "{{"),
+        ("{{ quote .title }}", r#""fix {{.Values.x}}""#),
+        ("{{ printf \"%q\" .title }}", r#""fix {{.Values.x}}""#),
+        ("{{ b64enc .title | b64dec }}", title),
+        ("{{ eq .title \"fix {{.Values.x}}\" }}", "true"),
+        ("{{ hasPrefix \"fix {{\" .title }}", "true"),
+        ("{{ replace \"fix\" \"see\" .title }}", "see {{.Values.x}}"),
+        ("{{ get .texts .title }}", "found"),
+        ("{{ (dict \"a\" .title).a }}", title),
+        (
+            "{{ $d := dict }}{{ $_ := set $d \"a\" .title }}{{ $d.a }}",
+            title,
+        ),
+        ("{{ list .title | first }}", title),
+        ("{{ default \"x\" .title }}", title),
+        ("{{ nospace .apart }}", "{{fail}}"),
+        ("{{ b64dec .encoded }}", "{{fail}}"),
+        ("{{ (fromJson .escaped).a }}", "{{fail}}"),
+        (
+            "{{ range $k, $v := fromJson .json }}{{ $k }}={{ $v }}{{ end }}",
+            "{{k}}={{v}}",
+        ),
+        ("{{ toJson .texts }}", r#"{"fix {{.Values.x}}":"found"}"#),
+        // Texts in maps have no mark at their beginning.
+        ("{{ (fromJson .m.escaped).a }}", "{{fail}}"),
+        ("{{ nospace .m.apart }}", "{{fail}}"),
+        ("{{ replace \" \" \"\" .m.apart }}", "{{fail}}"),
+        ("{{ trunc 1 .m.one }}{{ .m.one }}", "{{fail}}"),
+        ("{{ printf \"{%s}\" .m.one }}", "{{fail}}}"),
+        ("{{ print \"{\" .m.one }}", "{{fail}}"),
+        ("{{ cat \"{\" .m.one | nospace }}", "{{fail}}"),
+    ];
+    let element = json!({
+        "title": title, "texts": {title: "found"}, "json": r#"{"{{k}}": "{{v}}"}"#,
+        "m": {"escaped": r#"{"a": "\u007b{fail}}"}"#, "apart": "{ {fail} }", "one": "{fail}}"},
+        "apart": "{ {fail} }", "encoded": "e3tmYWlsfX0=", "escaped": r#"{"a": "\u007b{fail}}"}"#,
+    });
+    let list = json!({"list": {"elements": [element]}});
+    for (text, wanted) in cases {
+        // It is rendered twice: with the parameters of the list, and with those of the clusters.
+        let values = json!({"title": text});
+        let clusters = json!({"clusters": {"selector": registered(), "values": values}});
+        let generator = matrix(&list, &clusters);
+        let made = titles(&set(true, &json!([generator]), "{{.values.title}}"));
+        assert_eq!(made, [wanted], "{text}");
+    }
+}
+
+/// Whether a parameter is missing is no matter of what an error says.
+#[test]
+fn an_error_that_reads_like_a_missing_key_is_an_error() {
+    let list = json!({"list": {"elements": [{"k": "v"}]}});
+    let values = json!({"title": "{{ fail \"map has no entry for key\" }}"});
+    let clusters = json!({"clusters": {"selector": registered(), "values": values}});
+    let generator = matrix(&list, &clusters);
+    let message = failure(&set(true, &json!([generator]), "{{.values.title}}"));
+    let wanted = "failed to replace parameters in generator";
+    assert!(message.contains(wanted), "{message}");
 }
 
 /// What the author of a set wrote may print a template for the second generator.

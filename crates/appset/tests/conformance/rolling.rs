@@ -21,6 +21,8 @@ struct Played {
     seconds: i64,
     /// Everything is done so fast that this many things happen in a second.
     fast: Option<usize>,
+    /// A sync ends seconds after it began, and is compared with a refresh only.
+    is_late: bool,
     happened: usize,
 }
 
@@ -34,6 +36,7 @@ impl Played {
             operations_fail: false,
             seconds: 1_700_000_000,
             fast: None,
+            is_late: false,
             happened: 0,
         }
     }
@@ -120,14 +123,20 @@ impl Played {
                 let mut state: tiphys_api::operation::OperationState =
                     serde_json::from_value(state).expect("a state");
                 state.started_at = Some(now);
-                state.finished_at = Some(now);
+                if self.is_late {
+                    self.seconds += 5;
+                }
+                state.finished_at = Some(Time {
+                    seconds: self.seconds,
+                    ..now
+                });
                 app.status.operation_state = Some(state.into());
                 if !fails {
                     self.applied.insert(name.clone(), app.spec.source.clone());
                 }
                 self.operations.push((name.clone(), current));
             }
-            if !(runs || refreshes) {
+            if !(refreshes || runs && !self.is_late) {
                 continue;
             }
             let now = match self.fast {
@@ -259,6 +268,30 @@ fn what_is_done_within_a_second_is_synced_once() {
         for name in &names {
             assert_eq!(played.status(name), "Healthy", "{fast}: {name}");
         }
+    }
+}
+
+/// A busy controller ends a sync seconds before it compares: until then nobody knows whose it was.
+#[test]
+fn a_sync_that_is_not_compared_yet_is_not_repeated() {
+    let Some(folder) = report("09-rolling-stale-status") else {
+        return;
+    };
+    for fast in [5, 40, 100] {
+        let mut played = Played::new(set(&folder, "appset.yaml"));
+        (played.fast, played.is_late) = (Some(fast), true);
+        let names = ["dev", "prod"];
+        for tag in ["old", "new"] {
+            played.tag(tag);
+            for round in 0..400 {
+                played.reconcile();
+                played.control(round % 7 == 6);
+            }
+            let mut synced = played.synced();
+            synced.sort();
+            assert_eq!(synced, names, "{fast}: {tag}");
+        }
+        assert_eq!(names.map(|name| played.status(name)), ["Healthy"; 2]);
     }
 }
 

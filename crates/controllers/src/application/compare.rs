@@ -7,7 +7,7 @@ use super::{
     impersonation, known,
     memo::{Outage, Unloadable},
     refresh::{Level, Refresh},
-    requested::{RenderedSources, RequestedSources},
+    requested::{RenderedSources, RequestedSources, compared},
     sources::{self},
     status, timeouts,
 };
@@ -160,7 +160,8 @@ async fn with_manifests(
 }
 
 /// The manifests from Git. While Git fails, the previous ones are used during the grace period. A
-/// process that has just started does not know them; the previous process's status is kept then.
+/// process that has just started renders them again, if nobody who is away is needed for it; if it
+/// cannot, the previous process's status is kept.
 async fn load(
     ctx: &mut ReconcileContext<'_>,
     cluster: &LiveCluster,
@@ -175,16 +176,20 @@ async fn load(
         refresh,
     )
     .await;
-    let why = match loaded {
+    let sources::Unloaded {
+        why,
+        may_pass: is_retryable,
+        ..
+    } = match loaded {
         Ok(desired) => {
             ctx.memo.remember(&desired);
             return (Ok(desired), true);
         }
-        Err(why) => why,
+        Err(unloaded) => unloaded,
     };
     let since = ctx.memo.outage.map_or(ctx.now, |known| known.since);
     let patience = since + timeouts::repo_error_grace(&ctx.controller.records.settings());
-    ctx.memo.outage = Some(Outage::goes_on(ctx.memo.outage, ctx.now, patience));
+    let mut outage = Outage::goes_on(ctx.memo.outage, ctx.now, patience);
     let trust = ctx.controller.sources.trust(spec::project_name(&ctx.app));
     // What was true under the former demands of the project must not stand for the present ones.
     let demands_changed = ctx.memo.desired.as_ref().is_some_and(|d| d.trust != trust);
@@ -192,6 +197,14 @@ async fn load(
         && ctx.memo.unloadable.is_none()
         && ctx.now < patience
         && !demands_changed;
+    // Once: what is at these revisions does not change.
+    let no_former = ctx.memo.desired.is_none() && !outage.was_restored;
+    let restore = is_retryable && may_pass && no_former;
+    outage.was_restored |= restore;
+    ctx.memo.outage = Some(outage);
+    if restore {
+        ctx.memo.desired = as_compared_before(ctx, cluster, wanted).await;
+    }
     let before = ctx
         .memo
         .desired
@@ -210,6 +223,29 @@ async fn load(
         why: why.clone(),
     });
     (Err(why), true)
+}
+
+/// What the previous process compared with, at the revisions that it wrote into the status: nobody
+/// need be asked what these are, and what is at them may be on disk. Where signatures are demanded
+/// it is left to the repository: a tag may have been what was signed.
+async fn as_compared_before(
+    ctx: &ReconcileContext<'_>,
+    cluster: &LiveCluster,
+    wanted: &RequestedSources,
+) -> Option<RenderedSources> {
+    let project = ctx.controller.project_of(&ctx.app).ok()?;
+    let revisions = compared(&ctx.app, wanted);
+    let is_of_all = revisions.len() == wanted.list.len() && !revisions.iter().any(String::is_empty);
+    if !is_of_all
+        || !status::is_compared(&ctx.app)
+        || integrity::has_criteria(&project, wanted.list.iter())
+    {
+        return None;
+    }
+    let refresh = Refresh::default();
+    // What readers are told is of the present revisions.
+    let loaded = sources::load_untold(ctx, cluster, wanted, &revisions, &refresh).await;
+    loaded.ok()
 }
 
 /// The destination cluster, with its cache ready.
@@ -313,6 +349,7 @@ async fn with_target(
     comparison.conditions.extend(denied);
     let comparison = Arc::new(comparison);
     ctx.memo.comparison = Some(comparison.clone());
+    ctx.memo.compared_on.clone_from(&cluster.destination.server);
     Ok(comparison)
 }
 

@@ -103,7 +103,21 @@ impl ReconcileContext<'_> {
                     self.now,
                 );
                 status::apply_uncompared(&mut self.app, self.now);
+                if matches!(e, CompareError::NoLiveState(_)) {
+                    self.publish_last_tree().await;
+                }
             }
+        }
+    }
+
+    /// Lets the tree of the last comparison say which kinds cannot be read now.
+    async fn publish_last_tree(&self) {
+        if let Some(comparison) = self.memo.comparison.clone()
+            && let Ok(cluster) = super::compare::cluster(self).await
+            && self.memo.compared_on == cluster.destination.server
+        {
+            let (tree, _) = self.controller.tree(&comparison, &cluster.cache);
+            self.controller.publish_tree(self.key, tree);
         }
     }
 
@@ -128,6 +142,7 @@ impl ReconcileContext<'_> {
     pub async fn refresh_tree(&mut self, changed: bool) -> Result<(), Error> {
         if let (true, Some(comparison)) = (changed, self.memo.comparison.clone())
             && let Ok(cluster) = super::compare::cluster(self).await
+            && self.memo.compared_on == cluster.destination.server
         {
             let tree = self.take_tree(&comparison, &cluster);
             self.controller.publish_tree(self.key, tree);

@@ -520,6 +520,19 @@ mod tests {
             turn(&[family[0].clone(), family[3].clone(), family[1].clone()]),
             ["child"]
         );
+        let peer = object("AppProject", "peer", wave(0));
+        assert_eq!(
+            turn(&[peer, family[1].clone()]),
+            ["child"],
+            "also one of the same wave waits for it"
+        );
+        let mut others = wave(0);
+        others["apiVersion"] = json!("app.k8s.io/v1beta1");
+        assert_eq!(
+            turn(&[family[0].clone(), object("Application", "others", others)]),
+            ["project"],
+            "an Application of another API needs no project"
+        );
     }
 
     #[test]
@@ -543,6 +556,22 @@ mod tests {
         assert_eq!(
             held(&silent, later),
             Progress::Held("waiting for /ConfigMap/ns/silent to be deleted".into())
+        );
+        let both = [silent[0].clone(), slow[0].clone(), slow[1].clone()];
+        assert_eq!(
+            held(&both, later),
+            Progress::Held(
+                "waiting for /ConfigMap/ns/silent to be deleted; \
+                 waiting for /ConfigMap/ns/slow to be deleted, which is held by a/b"
+                    .into()
+            )
+        );
+        let mut others = leaving(&["a/b"]);
+        others["status"]["conditions"] = json!([{"type": "DeletionError", "message": "why"}]);
+        assert_eq!(
+            held(&[object("Widget", "others", others)], now),
+            Progress::Waits,
+            "only an Application's condition is known to be about this"
         );
         let mut child = leaving(&["a/b"]);
         child["status"]["conditions"] = json!([{"type": "SyncError", "message": "x"}, {"type": "DeletionError", "message": "why"}]);

@@ -16,8 +16,7 @@ use tiphys_cluster::clusters::PAUSE_AFTER_FAILURE;
 use tiphys_engine::types::Comparison;
 use tiphys_sources::SignatureTrust;
 
-/// What is remembered about an Application between reconciles. Losing it costs time, and at most
-/// one automatic sync that should have waited.
+/// What is remembered about an Application between reconciles. Losing it costs time only.
 pub struct Memo {
     pub desired: Option<RenderedSources>,
     /// Why manifests could not be loaded last time.
@@ -25,6 +24,8 @@ pub struct Memo {
     /// Since then there have been no manifests, reported or not.
     pub outage: Option<Outage>,
     pub comparison: Option<Arc<Comparison>>,
+    /// The server of the cluster that it is of.
+    pub compared_on: String,
     /// The comparison that readers see.
     pub published: Option<Arc<Comparison>>,
     /// How many times in a row the live state could not be loaded.
@@ -71,6 +72,8 @@ pub struct Outage {
     /// When loading is retried, unless a refresh is requested earlier.
     pub next: Timestamp,
     attempts: u32,
+    /// It was tried to compare with what the previous process compared with.
+    pub was_restored: bool,
 }
 
 impl Outage {
@@ -88,6 +91,7 @@ impl Outage {
             since: known.map_or(now, |outage| outage.since),
             next,
             attempts,
+            was_restored: known.is_some_and(|outage| outage.was_restored),
         }
     }
 }
@@ -99,6 +103,7 @@ impl Default for Memo {
             unloadable: None,
             outage: None,
             comparison: None,
+            compared_on: String::new(),
             published: None,
             lost_sight: 0,
             unseen: Vec::new(),
@@ -175,7 +180,12 @@ mod tests {
         for _ in 0..9 {
             let goes_on = Outage::goes_on(outage, now, patience);
             now = goes_on.next;
-            outage = Some(goes_on);
+            let was_restored = !asked.is_empty();
+            assert_eq!(goes_on.was_restored, was_restored, "once");
+            outage = Some(Outage {
+                was_restored: true,
+                ..goes_on
+            });
             asked.push(now.duration_since(begin).as_secs());
         }
         assert_eq!(asked, [10, 30, 60, 75, 125, 185, 245, 305, 365]);

@@ -23,6 +23,7 @@ mod known;
 mod memo;
 mod next;
 mod operation;
+mod out_of_sync;
 mod prepare;
 mod projects;
 mod publish;

@@ -189,7 +189,7 @@ async fn compared(
         true => Some(
             sources::load(ctx, cluster, wanted, revisions, &lookup)
                 .await
-                .map_err(comparison_error)?,
+                .map_err(|e| comparison_error(e.into()))?,
         ),
         false => None,
     };

@@ -10,7 +10,7 @@ use std::{
 use tiphys_api::{
     access::without_passwords,
     constants,
-    resource::{ApplicationTree, ResourceDiff, ResourceNode},
+    resource::{ApplicationTree, ResourceDiff, ResourceNode, UnreadableKind},
 };
 use tiphys_apimachinery::{Kept, Object};
 use tiphys_cluster::{
@@ -23,6 +23,10 @@ use tiphys_engine::{
     types::{Comparison, Entry},
 };
 
+/// At most this many kinds that could not be read are named in a tree.
+const UNREADABLE: usize = 20;
+/// The longest reason given for one, in characters.
+const REASON: usize = 300;
 const APPLICATION: (&str, &str) = ("argoproj.io", "Application");
 
 impl Controller {
@@ -70,6 +74,7 @@ impl Controller {
         let rules = &comparison.rules;
         let children = |uid: &str| cache.child_nodes(uid);
         let mut tree = tree::build(&comparison.entries, rules, &children);
+        tree.unreadable_kinds = unreadable_kinds(cache);
         let namespace = Some(rules.dest_namespace.as_str())
             .filter(|n| !n.is_empty() && rules.project.orphans.is_some());
         cache.monitor(&rules.tracking.app_name, namespace);
@@ -131,6 +136,17 @@ impl Controller {
         let nodes = objects.iter().filter(nobodys).map(Live::node).collect();
         (nodes, readable)
     }
+}
+
+/// The kinds of which objects may be missing from a tree.
+fn unreadable_kinds(cache: &LiveCache) -> Vec<UnreadableKind> {
+    let named = cache.incomplete().into_iter().take(UNREADABLE);
+    let named = named.map(|(kind, why)| UnreadableKind {
+        group: kind.group,
+        kind: kind.kind,
+        message: without_passwords(&why).chars().take(REASON).collect(),
+    });
+    named.collect()
 }
 
 fn resource_diff(entry: &Entry, hidden: &BTreeSet<String>) -> ResourceDiff {

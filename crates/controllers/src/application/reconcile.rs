@@ -7,6 +7,7 @@ use super::{
     context::ReconcileContext,
     error::Error,
     next::{Driven, Next},
+    out_of_sync,
     refresh::{self, Cause, Expiry, Level, Reason, Refresh},
     repeats::Repeats,
     status, touched,
@@ -15,14 +16,14 @@ use std::{
     ops::ControlFlow,
     time::{Duration, Instant},
 };
-use tiphys_cluster::{Known, clusters::PAUSE_AFTER_FAILURE};
+use tiphys_cluster::{Known, clusters::PAUSE_AFTER_FAILURE, scripts::heavy};
 use tiphys_engine::{
     spec,
     sync::{
         large_prune::{DEFAULT_LIMIT, LargePrune},
         window::Windows,
     },
-    types::{Condition, ConditionType},
+    types::{Condition, ConditionType, SyncStatus},
 };
 
 use tracing::Instrument as _;
@@ -105,11 +106,38 @@ impl ReconcileContext<'_> {
                 next = next.or_sooner(self.auto_sync().await);
             }
         }
+        self.explain_out_of_sync().await;
         self.store().await?;
         if self.app.operation.is_some() && next == Next::Event {
             next = Next::after(Duration::from_millis(1));
         }
         Ok(next.or_sooner(self.expires(expiry)))
+    }
+
+    /// Keeps the condition that says why the Application is still OutOfSync after a successful
+    /// sync. Called when it is decided what follows: an automatic sync may start at once.
+    async fn explain_out_of_sync(&mut self) {
+        let kind = ConditionType::OutOfSyncWarning;
+        let mut explained = None;
+        if out_of_sync::is_due(&self.app) {
+            let comparison = self.memo.comparison.clone();
+            let Some(comparison) = comparison.filter(|c| c.sync == SyncStatus::OutOfSync) else {
+                // The status is that of an earlier comparison, and so is the condition.
+                return;
+            };
+            let (app, project) = (&self.app, spec::project_name(&self.app));
+            explained = heavy(project, || out_of_sync::explain(app, &comparison)).await;
+        }
+        let conditions = &self.app.status.conditions;
+        // Writing would copy the shared status.
+        if explained.is_some() || conditions.iter().any(|c| c.type_ == kind.as_str()) {
+            status::set_conditions(
+                &mut self.app.status,
+                explained.as_slice(),
+                &[kind],
+                self.now,
+            );
+        }
     }
 
     /// When to reconcile again if nothing happens: the comparison expires, or the reason why it
@@ -200,11 +228,16 @@ impl ReconcileContext<'_> {
         };
         let backoff = super::timeouts::self_heal(&settings);
         let mut decision = auto_sync::decide(&self.app, &compared, backoff, self.now);
-        if let AutoSyncDecision::Start(operation) = &decision
-            && let Some((wait, told)) =
+        if let AutoSyncDecision::Start(operation) = &decision {
+            if self.memo.automated.is_none() {
+                // Another process may have started it before.
+                self.memo.automated = Repeats::recorded(&self.app);
+            }
+            if let Some((wait, told)) =
                 Repeats::pause(self.memo.automated.as_ref(), operation, backoff, self.now)
-        {
-            decision = AutoSyncDecision::Later(wait, Some(told));
+            {
+                decision = AutoSyncDecision::Later(wait, Some(told));
+            }
         }
         self.follow(decision, backoff)
     }
@@ -222,7 +255,7 @@ impl ReconcileContext<'_> {
             AutoSyncDecision::Refused(message) => {
                 conditions.push(Condition::new(ConditionType::SyncError, message))
             }
-            AutoSyncDecision::Start(operation) => {
+            AutoSyncDecision::Start(mut operation) => {
                 self.event(
                     false,
                     "OperationStarted",
@@ -234,6 +267,9 @@ impl ReconcileContext<'_> {
                 );
                 self.memo.automated =
                     Repeats::after(self.memo.automated.take(), &operation, backoff, self.now);
+                if let Some(repeats) = &self.memo.automated {
+                    repeats.record(&mut operation);
+                }
                 self.app.operation = Some(operation);
                 // Argo CD clears it when an operation is set, so that the previous result is not
                 // mistaken for this one's.

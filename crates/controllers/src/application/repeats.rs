@@ -3,12 +3,22 @@
 //!
 //! Main type: [`Repeats`]. Pure. Otherwise past attempts are judged by the last operation in the
 //! status. This considers only what was started, so it still works if the status is lost, changed
-//! by others, or cannot tell what was synced. It is not kept across a restart.
+//! by others, or cannot tell what was synced. For the next process the number of starts is in the
+//! operation itself ([`Repeats::recorded`]).
 
 use super::{auto_sync::Backoff, requested, rollback};
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
-use tiphys_api::operation::Operation;
+use tiphys_api::{
+    Application,
+    operation::{Info, Operation},
+};
+
+/// The operation's info for a repeated automatic sync: the number of starts, and what is synced.
+const REPEATED: &str = "Automated sync repeated";
+
+/// The most starts that are read from an operation; the pauses stop growing long before.
+const MOST_STARTS: i64 = 1000;
 
 /// The recent automatic syncs of one revision with the same parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +29,39 @@ pub struct Repeats {
 }
 
 impl Repeats {
+    /// What the status says about the last automatic sync, for a process that did not start it.
+    pub fn recorded(app: &Application) -> Option<Self> {
+        let state = app.status.operation_state.as_ref()?;
+        let operation = &state.operation;
+        let last = state.started_at?.timestamp();
+        let mut told = operation.info.iter().filter(|info| info.name == REPEATED);
+        let counted = told.find_map(|info| {
+            let (starts, what) = info.value.split_once(' ')?;
+            // Anyone may write an operation.
+            let starts = starts.parse::<i64>().ok().filter(|starts| *starts > 0)?;
+            Some((starts.min(MOST_STARTS), what.to_owned()))
+        });
+        let (starts, what) = match counted {
+            Some(counted) => counted,
+            None => (1, what(operation)?.0),
+        };
+        operation
+            .initiated_by
+            .automated
+            .then_some(Self { what, starts, last })
+    }
+
+    /// Records the number of starts in an operation that is about to be started again.
+    pub fn record(&self, operation: &mut Operation) {
+        let same = what(operation).is_some_and(|(what, _)| what == self.what);
+        if same && self.starts > 1 {
+            operation.info.push(Info {
+                name: REPEATED.to_owned(),
+                value: format!("{} {}", self.starts, self.what),
+            });
+        }
+    }
+
     /// How long this operation must wait, with the message for the `SyncError` condition. `None`:
     /// it may start.
     pub fn pause(
@@ -51,10 +94,10 @@ impl Repeats {
         let recent = |before: &Self| {
             before.what == what && now.duration_since(before.last) <= backoff.cap * 2
         };
-        let starts = before.filter(recent).map_or(0, |before| before.starts) + 1;
+        let starts = before.filter(recent).map_or(0, |before| before.starts);
         Some(Self {
             what,
-            starts,
+            starts: starts.saturating_add(1),
             last: now,
         })
     }
@@ -132,6 +175,63 @@ mod tests {
             ),
             "{told}"
         );
+    }
+
+    #[test]
+    fn the_next_process_goes_on_counting() {
+        let sync = operation(
+            &json!({"revision": "a", "source": {"repoURL": "r", "helm": {"valuesObject": {"x": null}}}}),
+        );
+        let status = |operation: &Operation, automated: bool, at: Timestamp| -> Application {
+            let mut operation = json!(operation);
+            operation["initiatedBy"] = json!({"automated": automated});
+            // What cannot be stored is lost, and is known nevertheless.
+            operation["sync"]["source"] = json!({"repoURL": "r"});
+            let state =
+                json!({"phase": "Succeeded", "startedAt": at.to_string(), "operation": operation});
+            serde_json::from_value(
+                json!({"metadata": {"name": "a"}, "spec": {}, "status": {"operationState": state}}),
+            )
+            .expect("an Application")
+        };
+        let mut memory = None;
+        assert_eq!(starts(&mut memory, &sync, 0, 30), [0, 1, 3, 9, 27]);
+        let before = memory.clone().expect("known");
+        let mut started = sync.clone();
+        before.record(&mut started);
+        let app = status(&started, true, before.last);
+        assert_eq!(Repeats::recorded(&app), memory);
+        let mut recorded = Repeats::recorded(&app);
+        assert_eq!(starts(&mut recorded, &sync, 30, 90), [51]);
+        // Anyone may write a number.
+        let mut most = started.clone();
+        for info in &mut most.info {
+            info.value = info.value.replacen("5 ", &format!("{} ", i64::MAX), 1);
+        }
+        let most = Repeats::recorded(&status(&most, true, before.last)).expect("known");
+        assert_eq!(most.starts, MOST_STARTS);
+        let now = before.last;
+        assert!(Repeats::pause(Some(&most), &sync, Backoff::default(), now).is_some());
+        let next = Repeats::after(Some(most), &sync, Backoff::default(), now);
+        assert_eq!(next.expect("known").starts, MOST_STARTS + 1);
+        // A user's is none, and the first start needs no number.
+        assert_eq!(
+            Repeats::recorded(&status(&started, false, before.last)),
+            None
+        );
+        let plain = operation(&json!({"revision": "a", "source": {"repoURL": "r"}}));
+        let first = Repeats::after(None, &plain, Backoff::default(), before.last);
+        let mut started = plain.clone();
+        first.clone().expect("known").record(&mut started);
+        assert_eq!(started, plain);
+        assert_eq!(
+            Repeats::recorded(&status(&started, true, before.last)),
+            first
+        );
+        // Neither is another operation marked.
+        let mut other = operation(&json!({"revision": "b"}));
+        before.record(&mut other);
+        assert!(other.info.is_empty());
     }
 
     #[test]

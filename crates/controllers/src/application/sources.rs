@@ -10,14 +10,40 @@ use super::{
 use crate::runtime::standing;
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
-    constants, operation::RefTarget, repository::Repository, source::ApplicationSource,
+    Application, constants, operation::RefTarget, repository::Repository, source::ApplicationSource,
 };
 use tiphys_cluster::clusters::LiveCluster;
 use tiphys_engine::{integrity, spec};
 use tiphys_repo::{Manifests, RepoError};
 use tiphys_sources::{AppRequest, Before, RefSources, SourceRequest};
 
-/// Renders the sources at these revisions.
+/// Why there are no manifests.
+pub struct Unloaded {
+    pub why: String,
+    /// Someone did not answer as they should: this may pass without a change.
+    pub may_pass: bool,
+    /// Something was asked for and not got: it is not the Application alone that is wrong.
+    is_fetched: bool,
+}
+
+impl From<String> for Unloaded {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            may_pass: false,
+            is_fetched: false,
+        }
+    }
+}
+
+impl From<Unloaded> for String {
+    fn from(unloaded: Unloaded) -> Self {
+        unloaded.why
+    }
+}
+
+/// Renders the sources at these revisions. Readers in the process are informed whether waiting may
+/// help against errors.
 ///
 /// # Errors
 /// There are no manifests at all; errors in single files are part of the result.
@@ -27,9 +53,31 @@ pub async fn load(
     wanted: &RequestedSources,
     revisions: &[String],
     refresh: &Refresh,
-) -> Result<RenderedSources, String> {
-    let failed = |e: String| format!("Failed to load target state: {e}");
-    permitted(ctx, wanted).map_err(failed)?;
+) -> Result<RenderedSources, Unloaded> {
+    let loaded = load_untold(ctx, cluster, wanted, revisions, refresh).await;
+    let lasting = match &loaded {
+        Ok(loaded) => Some(loaded.manifests.iter().any(|m| !m.errors.is_empty())),
+        Err(unloaded) => unloaded.is_fetched.then_some(!unloaded.may_pass),
+    };
+    if let Some(lasting) = lasting {
+        ctx.controller.states.set_lasting(ctx.key, lasting);
+    }
+    loaded
+}
+
+/// The same, of which readers are not informed.
+pub async fn load_untold(
+    ctx: &ReconcileContext<'_>,
+    cluster: &LiveCluster,
+    wanted: &RequestedSources,
+    revisions: &[String],
+    refresh: &Refresh,
+) -> Result<RenderedSources, Unloaded> {
+    let failed = |e: Unloaded| Unloaded {
+        why: format!("Failed to load target state: {}", e.why),
+        ..e
+    };
+    permitted(ctx, wanted).map_err(|e| failed(e.into()))?;
     let manifests = standing(Box::pin(rendered(ctx, cluster, wanted, revisions, refresh)));
     let trust = ctx.controller.sources.trust(spec::project_name(&ctx.app));
     let (manifests, denials) = manifests.await.map_err(failed)?;
@@ -54,7 +102,7 @@ async fn rendered(
     wanted: &RequestedSources,
     revisions: &[String],
     refresh: &Refresh,
-) -> Result<(Vec<Arc<Manifests>>, Vec<String>), String> {
+) -> Result<(Vec<Arc<Manifests>>, Vec<String>), Unloaded> {
     let (sources, all) = (&ctx.controller.sources, wanted.list.len());
     let mut questions = Questions::new(ctx, cluster, wanted, revisions)?;
     let app = Arc::make_mut(&mut questions.app);
@@ -66,14 +114,20 @@ async fn rendered(
         let before = questions.before(i, &before);
         let revision = sources.pin(&request, &before, refresh.since(ctx.record.seen));
         let failed = |e: RepoError| {
-            let text = reported(ctx, &e);
-            if !sources.is_remote() {
-                return text;
+            let (text, may_pass) = (e.to_string(), e.retryable());
+            let why = if sources.is_remote() {
+                format!(
+                    "failed to evaluate revision changes for source {} of {all}: failed to update revision for paths: {text}",
+                    i + 1
+                )
+            } else {
+                text
+            };
+            Unloaded {
+                why,
+                may_pass,
+                is_fetched: true,
             }
-            format!(
-                "failed to evaluate revision changes for source {} of {all}: failed to update revision for paths: {text}",
-                i + 1
-            )
         };
         pinned.push(revision.await.map_err(failed)?);
     }
@@ -85,12 +139,16 @@ async fn rendered(
         let before = ctx.memo.desired.as_ref().and_then(|d| d.manifests.get(i));
         let rendered = sources.manifests(&request, before.map(Arc::as_ref)).await;
         let failed = |e: RepoError| {
-            let text = reported(ctx, &e);
-            format!(
-                "failed to generate manifest for source {} of {all}: {text}{}",
+            let why = format!(
+                "failed to generate manifest for source {} of {all}: {e}{}",
                 i + 1,
-                waits(ctx, &text)
-            )
+                waits(&ctx.app, &e)
+            );
+            Unloaded {
+                why,
+                may_pass: e.retryable(),
+                is_fetched: true,
+            }
         };
         let rendered = rendered.map_err(failed)?;
         let found = sources.integrity(&request, named, &rendered).await;
@@ -100,29 +158,20 @@ async fn rendered(
         }
         manifests.push(rendered);
     }
-    ctx.controller
-        .states
-        .set_lasting(ctx.key, manifests.iter().any(|m| !m.errors.is_empty()));
     Ok((manifests, denials))
 }
 
 /// What is added to the error of a branch that someone else is to fill from the hydrated one.
-fn waits(ctx: &ReconcileContext<'_>, error: &str) -> String {
-    let hydrator = ctx.app.spec.source_hydrator.as_ref();
+fn waits(app: &Application, error: &RepoError) -> String {
+    let hydrator = app.spec.source_hydrator.as_ref();
     let to = hydrator.and_then(|h| Some((h, h.hydrate_to.as_ref()?)));
-    let Some((hydrator, to)) = to.filter(|_| error.contains("app path does not exist")) else {
+    let Some((hydrator, to)) = to.filter(|_| error.lacks_path()) else {
         return String::new();
     };
     format!(
         " - waiting for an external process to update {} from {}",
         hydrator.sync_source.target_branch, to.target_branch
     )
-}
-
-/// The text of an error. Readers in the process are informed whether waiting may help.
-fn reported(ctx: &ReconcileContext<'_>, e: &RepoError) -> String {
-    ctx.controller.states.set_lasting(ctx.key, !e.retryable());
-    e.to_string()
 }
 
 /// Builds the requests for the sources of an Application.
@@ -213,4 +262,35 @@ pub fn generate_paths<'a>(ctx: &'a ReconcileContext<'_>) -> &'a str {
     annotations
         .get(constants::MANIFEST_GENERATE_PATHS)
         .map_or("", String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tiphys_repo::{Lacking, RenderError};
+
+    #[test]
+    fn only_a_missing_folder_waits_for_whoever_hydrates() {
+        let hydrated: Application = serde_json::from_value(json!({"spec": {"sourceHydrator": {
+            "syncSource": {"targetBranch": "env/dev", "path": "web"},
+            "hydrateTo": {"targetBranch": "env/dev-next"},
+        }}}))
+        .expect("an Application");
+        let remote = |lacks| RepoError::RepoServer {
+            message: "rpc error: code = Unknown desc = web: app path does not exist".to_owned(),
+            retryable: false,
+            lacks,
+        };
+        let missing: RepoError = RenderError::PathMissing("web".to_owned()).into();
+        let told = " - waiting for an external process to update env/dev from env/dev-next";
+        for (app, error, expected) in [
+            (&hydrated, &missing, told),
+            (&hydrated, &remote(Lacking::Path), told),
+            (&hydrated, &remote(Lacking::Nothing), ""),
+            (&Application::default(), &missing, ""),
+        ] {
+            assert_eq!(waits(app, error), expected, "{error}");
+        }
+    }
 }

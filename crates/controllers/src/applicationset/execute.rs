@@ -14,8 +14,10 @@ use tiphys_cluster::{
     records::{Event, EventTarget},
 };
 
-/// Concurrent writes of one set.
+/// Concurrent writes of one set, if that is not said.
 const CONCURRENT: usize = 16;
+/// The most that may be said.
+const MOST_CONCURRENT: usize = 200;
 
 impl Controller {
     /// Creates and updates, then deletes if all of that succeeded. The first error by name is the
@@ -37,8 +39,27 @@ impl Controller {
         }
     }
 
+    /// Says what is not done in a dry run.
+    fn leave(&self, set: &ApplicationSet, change: &Change) {
+        let what = match change {
+            Change::Create(_) => "create",
+            Change::Update { .. } => "update",
+            Change::Delete { .. } => "delete",
+        };
+        let m = &set.metadata;
+        tracing::info!(
+            applicationset = m.name,
+            namespace = m.namespace,
+            application = change.name(),
+            "dry run: it would {what} the Application"
+        );
+    }
+
     /// Keeps what is deleted next.
     async fn keep(&self, set: &ApplicationSet, tombstones: &Written) -> Result<(), Error> {
+        if self.settings.dry_run {
+            return Ok(());
+        }
         let value = &tombstones.value;
         let patch = json!({"metadata": {"annotations": {constants::DELETED_APPLICATIONS: value}}});
         let (namespace, name) = (&set.metadata.namespace, &set.metadata.name);
@@ -61,8 +82,9 @@ impl Controller {
             .iter()
             .map(|change| self.tried(set, change).boxed())
             .collect();
+        let concurrent = self.settings.concurrent_updates.unwrap_or(CONCURRENT);
         let results: Vec<_> = stream::iter(writes)
-            .buffer_unordered(CONCURRENT)
+            .buffer_unordered(concurrent.clamp(1, MOST_CONCURRENT))
             .collect()
             .await;
         results.into_iter().flatten().collect()
@@ -75,6 +97,10 @@ impl Controller {
 
     /// One write.
     pub(super) async fn apply(&self, set: &ApplicationSet, change: &Change) -> Result<(), Error> {
+        if self.settings.dry_run {
+            self.leave(set, change);
+            return Ok(());
+        }
         let (namespace, name) = (set.metadata.namespace.as_str(), change.name());
         let applications = &self.records.applications;
         let (reason, verb) = match change {
@@ -137,6 +163,9 @@ impl Controller {
 
     /// An Event for deletions that wait, once for each condition.
     pub(super) fn warn_of_held(&self, set: &ApplicationSet, held: &Held) {
+        if self.settings.dry_run {
+            return;
+        }
         let conditions = &set.status.conditions;
         if !conditions
             .iter()

@@ -1,6 +1,6 @@
 //! Which changes lead to a reconcile of which sets. Main function: [`follow`].
 
-use super::{Controller, REFRESH, Reason};
+use super::{Controller, REFRESH, Reason, deleted};
 use crate::runtime::next;
 use std::{sync::Arc, time::Duration};
 use tiphys_api::{Application, ApplicationSet, constants};
@@ -19,6 +19,7 @@ pub async fn follow(controller: Arc<Controller>) {
         () = projects(&controller) => {}
         () = settings(&controller) => {}
         () = leases(&controller) => {}
+        () = deleted::expire(&controller) => {}
     }
 }
 
@@ -27,6 +28,12 @@ impl Controller {
         for record in self.sets.list() {
             let key = AppKey::new(&record.meta.namespace, &record.meta.name);
             self.queue.add_after(key, Reason::default(), SETTLE);
+        }
+        // Their deletion may be among the changes that were missed.
+        for key in self.remembered() {
+            if self.sets.get(&key.namespace, &key.name).is_none() {
+                self.queue.add_after(key, Reason::default(), SETTLE);
+            }
         }
     }
 
@@ -58,6 +65,9 @@ async fn sets(controller: &Controller) {
 /// goes on after it was stored; nor do a request that it has just taken away and the deleted
 /// Applications that it keeps.
 fn concerns(change: &RecordChange<ApplicationSet>) -> bool {
+    if change.change_type == ChangeType::Deleted {
+        return true;
+    }
     let (Some(before), Ok(now)) = (&change.before, change.record.value()) else {
         return true;
     };
@@ -180,6 +190,8 @@ async fn leases(controller: &Controller) {
     };
     let mut changes = leases.changes();
     while changes.changed().await.is_ok() {
+        // Another replica may have worked meanwhile.
+        controller.forget_last(None);
         controller.add_all();
     }
     std::future::pending().await

@@ -15,6 +15,17 @@ pub(super) struct Memory {
     pub generated: Option<Arc<Remembered>>,
     /// What it saw, if it had nothing to do.
     pub settled: Option<Arc<Settled>>,
+    /// The version of the set whose request for a refresh was answered, where a dry run leaves the
+    /// request in place.
+    pub answered: Option<String>,
+    /// What it left, to be kept when the set is deleted.
+    pub last: Option<Arc<Last>>,
+}
+
+/// A set and its Applications after a reconcile.
+pub(super) struct Last {
+    pub set: Arc<ApplicationSet>,
+    pub owned: Vec<Arc<Application>>,
 }
 
 /// All that a plan depends on besides the time.

@@ -5,6 +5,7 @@
 //! fetched, plans carried out and statuses written. An answer that is missing ends the reconcile
 //! with nothing created, updated or deleted.
 
+mod deleted;
 mod execute;
 mod feeds;
 mod memory;
@@ -150,6 +151,7 @@ impl Controller {
     /// One reconcile, isolated: errors and panics do not affect other sets.
     async fn work(&self, key: &AppKey, reason: Reason) {
         let Turn::Ours(held) = self.turn() else {
+            self.forget_last(None);
             return;
         };
         let began = Instant::now();
@@ -157,13 +159,11 @@ impl Controller {
         let result = held.scope(reconcile).await;
         match self.sets.get(&key.namespace, &key.name) {
             Some(_) => self.metrics.reconciled(key, began.elapsed()),
-            None => {
-                self.metrics.gone(key);
-                self.remember(key, None);
-            }
+            None => self.metrics.gone(key),
         }
         if held.is_lost() {
             // Its result may be wrong, and another replica works now.
+            self.forget_last(None);
             return;
         }
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,6 +205,13 @@ impl Controller {
         memories.get(key).cloned().unwrap_or_default()
     }
 
+    /// The sets that were reconciled; some of them may be gone.
+    fn remembered(&self) -> Vec<AppKey> {
+        let memories = self.memories.lock();
+        let memories = memories.unwrap_or_else(PoisonError::into_inner);
+        memories.keys().cloned().collect()
+    }
+
     /// `None`: forgets it.
     fn remember(&self, key: &AppKey, memory: Option<memory::Memory>) {
         let memories = self.memories.lock();
@@ -213,6 +220,17 @@ impl Controller {
             Some(memory) => memories.insert(key.clone(), memory),
             None => memories.remove(key),
         };
+    }
+
+    /// Forgets what reconciles left, of one set or of all: others have changed it since.
+    fn forget_last(&self, key: Option<&AppKey>) {
+        let memories = self.memories.lock();
+        let mut memories = memories.unwrap_or_else(PoisonError::into_inner);
+        for (of, memory) in memories.iter_mut() {
+            if key.is_none_or(|key| key == of) {
+                memory.last = None;
+            }
+        }
     }
 
     fn now(&self) -> tiphys_api::meta::Time {

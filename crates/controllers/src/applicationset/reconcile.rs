@@ -2,12 +2,16 @@
 
 use super::{
     Controller, REFRESH, Reason,
-    memory::{Memory, Settled},
+    memory::{Last, Memory, Settled},
     twice,
 };
 use serde_json::json;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use tiphys_api::{Application, ApplicationSet, application_set::ApplicationSetStatus, constants};
+use tiphys_api::{
+    Application, ApplicationSet,
+    application_set::ApplicationSetStatus,
+    constants::{self, DELETED_APPLICATIONS},
+};
 use tiphys_apimachinery::patch::json_merge;
 use tiphys_appset::{
     reconcile::{
@@ -15,6 +19,7 @@ use tiphys_appset::{
         set_conditions,
     },
     requeue_after, rolling,
+    tombstone::Written,
 };
 use tiphys_cluster::{AppKey, Error, records::Record};
 use tiphys_engine::spec::Destination;
@@ -77,6 +82,8 @@ impl Controller {
         reason: Reason,
     ) -> Result<Option<Duration>, Error> {
         let Some(record) = self.sets.get(&key.namespace, &key.name) else {
+            self.keep_gone(key, None).await?;
+            self.remember(key, None);
             return Ok(None);
         };
         // All namespaces are watched if one pattern has wildcards.
@@ -88,16 +95,21 @@ impl Controller {
             Ok(set) => set,
             Err(problem) => return self.unreadable(key, &problem).await,
         };
+        self.keep_gone(key, Some(&*set)).await?;
         let settings = self.settings.of_reconcile(&self.records.settings());
         if set.metadata.deletion_timestamp.is_some() {
             let seen = self.seen(&key.namespace)?;
+            self.keep_going(&set, &settings).await?;
             let deletion = plan_deletion(&set, &seen.copies().existing(), &settings, self.now());
             return self.delete(&set, deletion).await;
         }
         self.keep_for_reverse_deletion(&set, &settings).await?;
-        let refresh = set.metadata.annotations.contains_key(REFRESH);
-        let is_fresh = reason.is_fresh || refresh;
         let memory = self.memory(key);
+        let requested = set.metadata.annotations.contains_key(REFRESH);
+        let answered = requested.then(|| record.meta.resource_version.clone());
+        let refresh = requested && memory.answered != answered;
+        let is_fresh = reason.is_fresh || refresh;
+        let answered = answered.filter(|_| self.settings.dry_run);
         let before = memory.generated.as_ref();
         let remembered = self.answers.generate_again(&set, is_fresh, before).await;
         // Answers take time: what exists is looked at after them.
@@ -112,13 +124,13 @@ impl Controller {
             if refresh {
                 self.answer_refresh(key).await?;
             }
-            self.remember(
-                key,
-                Some(Memory {
-                    generated,
-                    ..memory
-                }),
-            );
+            let memory = Memory {
+                generated,
+                answered,
+                last: memory.last.or_else(|| Some(self.last(&set, None))),
+                ..memory
+            };
+            self.remember(key, Some(memory));
             return Ok(requeue_after(&set, settings.requeue));
         }
         let outcome = match &remembered.generated.failure {
@@ -139,8 +151,8 @@ impl Controller {
             true => Done::Completely,
             false => self.carry_out(&set, &plan).await,
         };
-        let owned = self.owned(&set);
-        let owned: Vec<&Application> = owned.iter().map(Arc::as_ref).collect();
+        let last = self.last(&set, plan.tombstones.as_ref());
+        let owned: Vec<&Application> = last.owned.iter().map(Arc::as_ref).collect();
         let kept_by = kept.as_ref().and_then(|kept| kept.failure.clone());
         let said = match (&done, kept_by) {
             (Done::Completely, Some(failure)) => &Done::NotDeleted(failure),
@@ -150,7 +162,13 @@ impl Controller {
         self.write_status(&set, &status).await?;
         let is_idle = plan.is_idle() && kept.is_none() && set.status == status && now.is_timeless();
         let settled = is_idle.then(|| Arc::new(now));
-        self.remember(key, Some(Memory { generated, settled }));
+        let memory = Memory {
+            generated,
+            settled,
+            answered,
+            last: Some(last),
+        };
+        self.remember(key, Some(memory));
         if let Done::WriteFailed(message) | Done::DeleteFailed(message) = done {
             return Err(Error::Invalid {
                 key: format!("{}/{}", key.namespace, key.name),
@@ -168,6 +186,9 @@ impl Controller {
 
     /// Takes the request for a refresh away: it was answered.
     async fn answer_refresh(&self, key: &AppKey) -> Result<(), Error> {
+        if self.settings.dry_run {
+            return Ok(());
+        }
         let patch = json!({"metadata": {"annotations": {REFRESH: null}}});
         let (namespace, name) = (&key.namespace, &key.name);
         let answered = self.sets.merge_patch(namespace, name, &patch).await;
@@ -190,7 +211,7 @@ impl Controller {
                 .pointer("/conditions/0/message")?
                 .as_str()
         });
-        if said != Some(problem) {
+        if said != Some(problem) && !self.settings.dry_run {
             let (namespace, name) = (&key.namespace, &key.name);
             self.sets
                 .merge_patch_status(namespace, name, &patch)
@@ -224,8 +245,28 @@ impl Controller {
         })
     }
 
+    /// What a reconcile leaves; the set has what was written to it meanwhile.
+    fn last(&self, set: &Arc<ApplicationSet>, tombstones: Option<&Written>) -> Arc<Last> {
+        let record = self.sets.get(&set.metadata.namespace, &set.metadata.name);
+        let now = record.and_then(|record| record.value().ok());
+        let now = now.filter(|now| now.metadata.uid == set.metadata.uid);
+        // A set that went meanwhile has kept what this reconcile deleted.
+        let gone = || {
+            let mut gone = ApplicationSet::clone(set);
+            if let Some(value) = tombstones.and_then(|written| written.value.clone()) {
+                let annotations = &mut gone.metadata.annotations;
+                annotations.insert(DELETED_APPLICATIONS.to_owned(), value);
+            }
+            Arc::new(gone)
+        };
+        Arc::new(Last {
+            set: now.unwrap_or_else(gone),
+            owned: self.owned(set),
+        })
+    }
+
     /// The Applications of a set now.
-    fn owned(&self, set: &ApplicationSet) -> Vec<Arc<Application>> {
+    pub(super) fn owned(&self, set: &ApplicationSet) -> Vec<Arc<Application>> {
         let records = self.records.applications.list();
         let values = records
             .iter()
@@ -245,7 +286,7 @@ impl Controller {
         set: &ApplicationSet,
         status: &ApplicationSetStatus,
     ) -> Result<(), Error> {
-        if set.status == *status {
+        if set.status == *status || self.settings.dry_run {
             return Ok(());
         }
         let json = |status: &ApplicationSetStatus| json!({"status": status});
@@ -268,7 +309,8 @@ impl Controller {
         let has = finalizers
             .iter()
             .any(|f| f == constants::RESOURCES_FINALIZER);
-        if !settings.progressive_syncs || !rolling::is_reversed(set) || has {
+        let is_due = settings.progressive_syncs && rolling::is_reversed(set) && !has;
+        if !is_due || self.settings.dry_run {
             return Ok(());
         }
         let mut finalizers = finalizers.clone();
@@ -287,6 +329,9 @@ impl Controller {
         set: &ApplicationSet,
         deletion: Deletion,
     ) -> Result<Option<Duration>, Error> {
+        if self.settings.dry_run {
+            return Ok(None);
+        }
         let namespace = &set.metadata.namespace;
         let none = json!({"metadata": {"ownerReferences": null}});
         for name in &deletion.release {

@@ -16,7 +16,11 @@ pub struct ControllerSettings {
     pub preserved_annotations: Option<Vec<String>>,
     pub preserved_labels: Option<Vec<String>>,
     pub most_resources: Option<usize>,
+    /// Concurrent writes of one set.
+    pub concurrent_updates: Option<usize>,
     pub hosts: HostSettings,
+    /// Nothing is written; the log says what would be.
+    pub dry_run: bool,
 }
 
 const PREFIX: &str = "applicationsetcontroller.";

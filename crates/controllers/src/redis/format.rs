@@ -228,7 +228,10 @@ fn shards(tree: &ApplicationTree) -> Vec<ApplicationTree> {
     nodes.sort_by_cached_key(full);
     orphans.sort_by_cached_key(full);
     hosts.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut shards = vec![ApplicationTree::default()];
+    let mut shards = vec![ApplicationTree {
+        unreadable_kinds: tree.unreadable_kinds.clone(),
+        ..ApplicationTree::default()
+    }];
     let mut room = SHARD;
     let mut next = |shards: &mut Vec<ApplicationTree>| {
         if room == 0 {
@@ -263,6 +266,7 @@ fn shards(tree: &ApplicationTree) -> Vec<ApplicationTree> {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+    use tiphys_api::resource::UnreadableKind;
 
     fn read(item: &Item) -> Value {
         let mut text = String::new();
@@ -374,6 +378,17 @@ mod tests {
         assert!(pieces(&many).is_err());
         assert_eq!(announced(&channel("team_web")), Some("team_web"));
         assert_eq!(announced("app|managed-resources|web|1.0.0"), None);
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_kept() {
+        let mut before = tree(200);
+        before.unreadable_kinds = vec![UnreadableKind {
+            kind: "Pod".into(),
+            ..Default::default()
+        }];
+        let after = joined(shards(&before));
+        assert_eq!(after.unreadable_kinds, before.unreadable_kinds);
     }
 
     #[test]

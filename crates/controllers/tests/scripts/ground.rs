@@ -1,7 +1,7 @@
 //! The environment of scripts: an API server, and a controller that works on it. Main type:
 //! [`Ground`].
 
-use crate::scripts::wire::Wire;
+use crate::scripts::wire::{Server, Wire};
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tiphys_api::constants::IN_CLUSTER;
+use tiphys_api::{constants::IN_CLUSTER, resource::ApplicationTree};
 use tiphys_apimachinery::{Gvk, Object};
 use tiphys_cluster::{
     AppKey, AppStates, Cluster, ConnectOptions, Discovery, Error, Records, RecordsOptions,
@@ -93,7 +93,9 @@ pub struct Ground {
     pub now: Now,
     /// The states of the current process.
     states: Arc<Mutex<AppStates>>,
-    embedded: Option<(Arc<EmbeddedKube>, Wire)>,
+    embedded: Option<Arc<EmbeddedKube>>,
+    /// What is between the controller and the API server, if anything is.
+    wire: Option<Wire>,
     /// The controller is not ours: it runs separately, and its behaviour is recorded.
     pub is_external: bool,
     /// If set, the controller's clock panics once.
@@ -103,15 +105,22 @@ pub struct Ground {
     /// The folder with the sockets of plugins.
     pub plugins: Arc<TempDir>,
     stop: CancellationToken,
-    /// Kills the controller of a real control plane.
+    /// Kills the controller of a real control plane without a wire.
     killed: Arc<Notify>,
     controller: JoinHandle<()>,
+}
+
+/// The file that names the real cluster.
+fn kubeconfig() -> PathBuf {
+    PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"))
 }
 
 /// What the controller talks to.
 enum Other {
     Embedded(Arc<EmbeddedKube>, Wire),
     Real(Cluster),
+    /// A real API server behind a wire.
+    Behind(Wire),
 }
 
 impl Ground {
@@ -163,23 +172,12 @@ impl Ground {
     /// The same, with `wire` between the controller and the API server.
     pub async fn real_behind(wire: &Wire, namespace: &str) -> Self {
         let cluster = Self::of_kubeconfig().await;
-        let service = wire.in_front_of(cluster.client(), Self::of_kubeconfig().await.client());
-        let controllers = Cluster::connect_in_process(service, cluster.server())
-            .await
-            .expect("the cluster answers");
-        Self::start(
-            cluster,
-            namespace,
-            Other::Real(controllers),
-            Arc::new(Timestamp::now),
-        )
-        .await
+        let other = Other::Behind(wire.clone());
+        Self::start(cluster, namespace, other, Arc::new(Timestamp::now)).await
     }
 
     async fn of_kubeconfig() -> Cluster {
-        let file =
-            PathBuf::from(std::env::var_os("KUBECONFIG").expect("KUBECONFIG names the cluster"));
-        Cluster::connect(ConnectOptions::kubeconfig(Some(file), None))
+        Cluster::connect(ConnectOptions::kubeconfig(Some(kubeconfig()), None))
             .await
             .expect("the cluster answers")
     }
@@ -209,15 +207,24 @@ impl Ground {
             plugins: Arc::clone(&plugins),
         };
         let asked = std::env::var("TIPHYS_SCRIPTS_CONTROLLER");
-        let is_external = matches!(other, Other::Real(_)) && asked.as_deref() == Ok("external");
+        let is_real = !matches!(other, Other::Embedded(..));
+        let is_external = is_real && asked.as_deref() == Ok("external");
         let killed = Arc::new(Notify::new());
+        let wire = match &other {
+            Other::Embedded(_, wire) | Other::Behind(wire) => Some(wire.clone()),
+            Other::Real(_) => None,
+        };
         let (controller, embedded) = match other {
-            Other::Real(_) if is_external => (tokio::spawn(stop.clone().cancelled_owned()), None),
+            Other::Real(_) | Other::Behind(_) if is_external => {
+                (tokio::spawn(stop.clone().cancelled_owned()), None)
+            }
             Other::Embedded(kube, wire) => {
-                let stop = process.stop.clone();
-                let process = move |cluster| process.clone().run(cluster);
-                let run = wire.clone().supervise(kube.clone(), (stop, DOWN), process);
-                (tokio::spawn(run), Some((kube, wire)))
+                let run = process.behind(wire, Server::Embedded(kube.clone()));
+                (tokio::spawn(run), Some(kube))
+            }
+            Other::Behind(wire) => {
+                let run = process.behind(wire, Server::Real(kubeconfig()));
+                (tokio::spawn(run), None)
             }
             Other::Real(cluster) => {
                 let run = process.run_until_killed(cluster, killed.clone());
@@ -231,6 +238,7 @@ impl Ground {
             now,
             states,
             embedded,
+            wire,
             is_external,
             fault,
             network: AtomicBool::new(false),
@@ -244,17 +252,24 @@ impl Ground {
     pub async fn close(self) {
         self.stop.cancel();
         self.controller.await.expect("the controller ends in order");
-        if let Some(kube) = self.embedded.and_then(|(kube, _)| Arc::into_inner(kube)) {
+        if let Some(kube) = self.embedded.and_then(Arc::into_inner) {
             kube.shutdown().await;
         }
     }
 
     /// Kills the controller immediately; another one starts.
     pub fn restart(&self) {
-        match &self.embedded {
-            Some((_, wire)) => wire.kill(),
+        match &self.wire {
+            Some(wire) => wire.kill(),
             None => self.killed.notify_one(),
         }
+    }
+
+    /// The tree of an Application that readers see.
+    pub fn tree(&self, namespace: &str, name: &str) -> Option<Arc<ApplicationTree>> {
+        let states = self.states.lock().expect("no panic");
+        let state = states.get(&AppKey::new(namespace, name))?;
+        Some(state.tree.clone())
     }
 
     /// Adds the health to the resources of an Application's status, as the API's responses contain
@@ -302,7 +317,7 @@ impl Ground {
     /// Waits until the embedded cluster and the controller are idle. A controller that has just
     /// died or started is not idle: it waits again for what it waited for.
     pub async fn settle(&self) {
-        let Some((kube, wire)) = &self.embedded else {
+        let (Some(kube), Some(wire)) = (&self.embedded, &self.wire) else {
             return;
         };
         let state = || (kube.registry().revision(), wire.process());
@@ -395,6 +410,14 @@ struct Process {
 }
 
 impl Process {
+    /// Whenever it dies on the wire, the next one starts.
+    fn behind(self, wire: Wire, server: Server) -> impl Future<Output = ()> + Send {
+        let stop = self.stop.clone();
+        wire.supervise(server, (stop, DOWN), move |cluster| {
+            self.clone().run(cluster)
+        })
+    }
+
     async fn run_until_killed(self, cluster: Cluster, killed: Arc<Notify>) {
         loop {
             let mut running = tokio::spawn(self.clone().run(cluster.clone()));

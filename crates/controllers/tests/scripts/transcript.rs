@@ -172,12 +172,12 @@ pub fn application(app: Option<&Value>, title: &str, usual: &str) -> Section {
         or_dash(sync),
         or_dash(health)
     )];
-    let conditions = list(app, "/status/conditions");
-    lines.extend(
-        conditions
-            .iter()
-            .map(|c| format!("  {}: {}", word(c, "/type"), word(c, "/message"))),
-    );
+    // Argo CD does not have this one, and it repeats what the resources below show: scripts that
+    // are about it show it themselves.
+    let conditions = list(app, "/status/conditions")
+        .iter()
+        .filter(|c| word(c, "/type") != "OutOfSyncWarning");
+    lines.extend(conditions.map(|c| format!("  {}: {}", word(c, "/type"), word(c, "/message"))));
     let row = |r: &Value| {
         let prune = if r["requiresPruning"] == true {
             "to be pruned"

@@ -20,12 +20,16 @@ use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     convert::Infallible,
+    path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tiphys_cluster::{Cluster, connect::Client};
+use tiphys_cluster::{
+    Cluster, ConnectOptions, Source,
+    connect::{Client, in_process},
+};
 use tiphys_embedded_kube::EmbeddedKube;
 use tokio::{
     sync::{Notify, mpsc},
@@ -60,6 +64,20 @@ struct State {
     /// Lists that this process has requested.
     listed: BTreeSet<String>,
     faults: BTreeMap<&'static str, usize>,
+}
+
+/// The API server behind a wire.
+#[derive(Clone)]
+pub enum Server {
+    Embedded(Arc<EmbeddedKube>),
+    /// The one of this kubeconfig; each process has connections of its own.
+    Real(PathBuf),
+}
+
+impl From<Arc<EmbeddedKube>> for Server {
+    fn from(kube: Arc<EmbeddedKube>) -> Self {
+        Self::Embedded(kube)
+    }
 }
 
 /// Cheap to clone.
@@ -134,15 +152,9 @@ impl Wire {
     > + Clone
     + Send
     + 'static {
-        let (wire, router) = (self.clone(), kube.router());
-        let process = self.process.fetch_add(1, Ordering::Relaxed) + 1;
-        self.state().listed.clear();
+        let (begun, router) = (self.begin(), kube.router());
         tower::service_fn(move |request| {
-            let line = Line {
-                wire: wire.clone(),
-                process,
-            };
-            let router = router.clone();
+            let (line, router) = (begun.clone(), router.clone());
             async move {
                 Ok(line
                     .carry(
@@ -154,9 +166,23 @@ impl Wire {
         })
     }
 
-    /// A real API server, at which no process dies. Watches have a connection of their own: one
-    /// carries a limited number of requests at a time.
-    pub fn in_front_of(
+    /// The connection of a new process; the previous one is dead.
+    fn begin(&self) -> Line {
+        let process = self.process.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut state = self.state();
+        state.listed.clear();
+        // Only the lists of the previous process are ever seen again.
+        state.lists.retain(|(of, _), _| *of + 2 >= process);
+        drop(state);
+        Line {
+            wire: self.clone(),
+            process,
+        }
+    }
+
+    /// A real API server as a new process sees it; the previous one is dead. Watches have a
+    /// connection of their own: one carries a limited number of requests at a time.
+    fn in_front_of(
         &self,
         requests: Client,
         watches: Client,
@@ -169,10 +195,7 @@ impl Wire {
     + Send
     + Sync
     + 'static {
-        let line = Line {
-            wire: self.clone(),
-            process: self.process(),
-        };
+        let begun = self.begin();
         tower::service_fn(move |request: Request<Body>| {
             let is_watch = request
                 .uri()
@@ -183,7 +206,7 @@ impl Wire {
             } else {
                 requests.clone()
             };
-            let line = line.clone();
+            let line = begun.clone();
             let send = async move |request| match client.send(request).await {
                 Ok(answer) => answer.map(|body| body.map_err(BoxError::from).boxed_unsync()),
                 Err(error) => {
@@ -208,21 +231,39 @@ impl Wire {
         self.died.notified().await;
     }
 
+    /// The server as a new process sees it, if it answers.
+    async fn connected(self, server: Server) -> Option<Cluster> {
+        let (client, server) = match server {
+            Server::Embedded(kube) => (in_process(self.service(&kube)), SERVER.to_owned()),
+            Server::Real(file) => {
+                let options = || ConnectOptions::kubeconfig(Some(file.clone()), None);
+                let requests = Cluster::connect(options()).await.ok()?;
+                let watches = Cluster::connect(options()).await.ok()?;
+                let service = self.in_front_of(requests.client(), watches.client());
+                (in_process(service), requests.server().to_owned())
+            }
+        };
+        let options = ConnectOptions::new(Source::Client { client, server });
+        Cluster::connect(options).await.ok()
+    }
+
     /// Runs a process behind this wire until `stop`, and the next one whenever one dies here, after
     /// a pause of `down`.
     pub async fn supervise<F>(
         self,
-        kube: Arc<EmbeddedKube>,
+        server: impl Into<Server>,
         (stop, down): (CancellationToken, Duration),
         process: impl Fn(Cluster) -> F + Clone + Send + 'static,
     ) where
         F: Future<Output = ()> + Send,
     {
+        let server = server.into();
         while !stop.is_cancelled() {
-            let (service, process) = (self.service(&kube), process.clone());
+            let connected = self.clone().connected(server.clone());
+            let process = process.clone();
             let mut running = tokio::spawn(async move {
                 // Without a server it ends, too.
-                if let Ok(cluster) = Cluster::connect_in_process(service, SERVER).await {
+                if let Some(cluster) = connected.await {
                     process(cluster).await;
                 }
             });
@@ -343,9 +384,13 @@ impl Line {
 
     /// Waits forever if the process is dead.
     async fn alive(&self) {
-        if self.wire.process.load(Ordering::Relaxed) != self.process {
+        if !self.is_alive() {
             std::future::pending().await
         }
+    }
+
+    fn is_alive(&self) -> bool {
+        self.wire.process.load(Ordering::Relaxed) == self.process
     }
 
     async fn die(&self) -> Answer {
@@ -412,7 +457,7 @@ impl Line {
                 Fault::Refused(409, "the object has been modified".into(), false),
             )
         } else if let Some(at) =
-            write.and_then(|number| deaths.iter().position(|(at, _)| *at == number))
+            write.and_then(|number| deaths.iter().position(|(at, _)| *at <= number))
         {
             ("death", Fault::Death(deaths.swap_remove(at).1))
         } else {
@@ -491,7 +536,10 @@ impl Line {
                     _ => return,
                 },
             }
-            self.alive().await;
+            if !self.is_alive() {
+                // Its connection ends with the process.
+                return;
+            }
             while let Some(end) = buffer.iter().position(|b| *b == b'\n') {
                 let line = buffer.split_to(end + 1).freeze();
                 match self.fate(&line) {

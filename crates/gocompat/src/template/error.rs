@@ -12,6 +12,8 @@ pub enum ErrorKind {
     Parse,
     /// Execution failed at a location in a template.
     Execute,
+    /// The same, because a map lacks a key or a value a field.
+    Missing,
     /// A function rejected its arguments, or the template asked it to fail.
     Function,
     /// A limit of the budget was reached; Go would continue.

@@ -158,6 +158,8 @@ struct Machine<'a> {
 enum Fault {
     /// At the current node.
     Here(String),
+    /// The same: a key or a field that does not exist.
+    Missing(String),
     /// A function's error: at a node, with a prefix.
     Call(Id, String, Error),
     /// A limit.
@@ -216,6 +218,7 @@ impl Machine<'_> {
         };
         match fault {
             Fault::Here(why) => Error::new(ErrorKind::Execute, place(self.frame.at) + &why),
+            Fault::Missing(why) => Error::new(ErrorKind::Missing, place(self.frame.at) + &why),
             Fault::Call(at, words, error) => error.wrap(place(Some(at)) + &words),
             Fault::Limit(error) => error.wrap(place(self.frame.at)),
         }

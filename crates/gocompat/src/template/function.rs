@@ -189,6 +189,13 @@ impl Call<'_> {
             .unwrap_or_default()
     }
 
+    /// Replaces an argument by one of the same type.
+    pub fn replace(&mut self, index: usize, value: Value) {
+        if let Some(slot) = self.args.get_mut(index) {
+            slot.value = value;
+        }
+    }
+
     /// An argument declared as a string.
     pub fn string(&self, index: usize) -> Result<&Str, Error> {
         match self.arg(index) {
@@ -278,6 +285,16 @@ fn mismatch(index: usize, found: &Value) -> Error {
 pub struct Functions {
     names: HashMap<Box<[u8]>, u32>,
     list: Vec<Function>,
+    around: Option<Around>,
+}
+
+/// What happens around each call of a function that executes no templates.
+#[derive(Clone, Copy)]
+pub struct Around {
+    /// Sees the function's name, and may replace arguments. Returns whether `after` is due.
+    pub before: fn(&[u8], &mut Call<'_>) -> bool,
+    /// The result instead of the function's own.
+    pub after: fn(Value) -> Value,
 }
 
 impl Functions {
@@ -286,6 +303,7 @@ impl Functions {
         let mut functions = Self {
             names: HashMap::new(),
             list: Vec::new(),
+            around: None,
         };
         functions.extend(super::builtin::TABLE.iter().copied());
         functions
@@ -295,6 +313,15 @@ impl Functions {
         let index = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         self.list.push(function);
         self.names.insert(name.as_bytes().into(), index);
+    }
+
+    /// Has this happen around each call.
+    pub fn set_around(&mut self, around: Around) {
+        self.around = Some(around);
+    }
+
+    pub(super) fn around(&self) -> Option<Around> {
+        self.around
     }
 
     pub fn contains(&self, name: &str) -> bool {

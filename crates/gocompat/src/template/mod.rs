@@ -27,7 +27,7 @@ pub use budget::{Budget, Deadline, Limits};
 pub use code::Template;
 pub use error::{Error, ErrorKind};
 pub use exec::{MissingKey, Options, execute};
-pub use function::{Call, Function, Functions, Run, Then};
+pub use function::{Around, Call, Function, Functions, Run, Then};
 pub use set::{Parsed, TemplateSet};
 pub use types::{BYTES, INT, INT64, IntKind, LIST, MAP, Named, STRINGS, Type, UintKind};
 pub use value::{JsonForm, List, Map, NilMap, Object, Str, Value, is_exported};

@@ -160,3 +160,11 @@ fn complete_sets_can_be_shared_between_threads() {
     shared(&TemplateSet::new("root", functions()));
     shared(&Parsed::parse("t", b"{{ .s }}", &functions()).expect("a template"));
 }
+
+#[test]
+fn a_field_that_does_not_exist_is_an_error_of_its_own_kind() {
+    let error = run("{{ $x := 1 }}{{ $x.y }}").expect_err("a number has no fields");
+    assert_eq!(error.kind(), ErrorKind::Missing, "{error}");
+    let error = run("{{ index 1 2 }}").expect_err("a number has no items");
+    assert_ne!(error.kind(), ErrorKind::Missing, "{error}");
+}

@@ -12,7 +12,7 @@ use tiphys_engine::{
 };
 
 /// Our own field managers.
-pub(super) const OURS: [&str; 4] = [
+pub const OURS: [&str; 4] = [
     constants::FIELD_MANAGER,
     "kubectl-create",
     "kubectl-replace",
@@ -71,7 +71,7 @@ pub fn changed_by_others(
 
 /// Whether an entry of `managedFields` says that someone else wrote something else than the status
 /// since then.
-pub(super) fn wrote_another(entry: &Value, since: Option<Timestamp>) -> bool {
+pub fn wrote_another(entry: &Value, since: Option<Timestamp>) -> bool {
     let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
     let time = text("time").parse::<Timestamp>().ok();
     let other = !OURS.contains(&text("manager")) && text("subresource") != "status";

@@ -13,7 +13,7 @@ pub use backoff::Backoff;
 use confirmation::{confirmation, is_unconfirmed};
 pub use confirmation::{may_prune_much, unconfirmed};
 use drift::is_leaving;
-pub use drift::{changed_by_others, leaving};
+pub use drift::{OURS, changed_by_others, leaving, wrote_another};
 
 use super::{requested, rollback};
 use jiff::{SignedDuration, Timestamp};

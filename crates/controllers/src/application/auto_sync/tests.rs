@@ -1,6 +1,5 @@
 //! Automatic syncs: decisions by status, policy and time.
 
-use super::drift::{OURS, wrote_another};
 use super::*;
 use serde_json::{Value, json};
 

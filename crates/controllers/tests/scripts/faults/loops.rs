@@ -204,18 +204,45 @@ fn whoever_changes_it_back_is_not_fought_for_ever() {
 }
 
 /// Whatever makes the controller consider a sync untried: here someone changes the status.
+const FORGOTTEN: &[&str] = &[
+    "edit app status.operationState.syncResult.revision=another",
+    "edit configmap/a data.k=w",
+];
+
 #[test]
 fn the_same_automatic_sync_is_not_repeated_for_ever_without_self_heal_either() {
-    const FORGOTTEN: &[&str] = &[
-        "edit app status.operationState.syncResult.revision=another",
-        "edit configmap/a data.k=w",
-    ];
     let case = Case("a result that is changed", "configmap a k=v", FORGOTTEN);
     let told = "was started";
     let gave_up = stage(Plan::default(), async |s| {
         gives_up(s, &case, "{}", told).await
     });
     assert_eq!(gave_up, Ok(()));
+}
+
+#[test]
+fn a_new_process_knows_how_often_the_same_automatic_sync_was_started() {
+    stage(Plan::default(), async |stage| {
+        stage
+            .play("commit\n  configmap a k=v\napp\n  syncPolicy: {automated: {}}\npass 30s")
+            .await;
+        fight(stage, FORGOTTEN, SOON, Instant::now() + FIRST).await;
+        let (before, told) = (syncs(stage), conditions(&stage.first().await, "SyncError"));
+        assert!(
+            before > 2 && matches!(told.as_slice(), [one] if one.contains("was started")),
+            "{before} syncs: {told:?}"
+        );
+        stage.play("restart").await;
+        // A process that counted anew would start three in this time.
+        let until = Instant::now() + Duration::from_secs(15);
+        fight(stage, FORGOTTEN, SOON, until).await;
+        assert_eq!(
+            syncs(stage),
+            before,
+            "{:?}",
+            stage.written("/applications/")
+        );
+        assert_eq!(conditions(&stage.first().await, "SyncError"), told);
+    });
 }
 
 /// Patches of Applications.

@@ -12,6 +12,7 @@ mod blast;
 mod delete;
 mod dry_runs;
 mod errors;
+mod explained;
 mod families;
 mod groups;
 mod loops;

@@ -53,7 +53,12 @@ impl Machine<'_> {
         };
         match target.function.body {
             Body::Plain(body) => {
-                let value = body(&mut call).map_err(fails)?;
+                let around = self.frame.set.functions().around();
+                let around = around.filter(|around| (around.before)(target.name, &mut call));
+                let mut value = body(&mut call).map_err(fails)?;
+                if let Some(around) = around {
+                    value = (around.after)(value);
+                }
                 self.stack.truncate(first);
                 self.stack.push(Slot {
                     boxed: !target.strip && matches!(value, Value::Nil),

@@ -160,7 +160,7 @@ impl Machine<'_> {
             (Some(value), _) => Ok(Slot::element(value, element)),
             (None, MissingKey::Invalid) => Ok(Slot::default()),
             (None, MissingKey::Zero) => Ok(Slot::element(element.zero(), element)),
-            (None, MissingKey::Error) => Err(Fault::Here(format!(
+            (None, MissingKey::Error) => Err(Fault::Missing(format!(
                 "map has no entry for key {}",
                 quoted(&String::from_utf8_lossy(key))
             ))),
@@ -232,7 +232,7 @@ impl Machine<'_> {
 }
 
 fn no_field(receiver: &Slot, name: &[u8]) -> Fault {
-    Fault::Here(format!(
+    Fault::Missing(format!(
         "can't evaluate field {} in type {}",
         String::from_utf8_lossy(name),
         receiver.static_type()

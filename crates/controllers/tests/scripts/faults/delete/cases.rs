@@ -399,6 +399,13 @@ pub const CASES: &[Case] = &[
         ..CASE
     },
     Case {
+        name: "the Secret of another cluster cannot be read",
+        happens: "create secret far namespace=$ARGOCD label:argocd.argoproj.io/secret-type=cluster server=https://other.example.org config={\napp\n  destination: {server: \"https://far.example.org\"}",
+        gone: &[],
+        kept: ALL,
+        ..CASE
+    },
+    Case {
         name: "the cluster cannot be reached",
         happens: "create secret far namespace=$ARGOCD label:argocd.argoproj.io/secret-type=cluster name=far server=https://127.0.0.1:1 config={}\napp\n  destination: {server: \"https://127.0.0.1:1\"}",
         waits: Some("Failed to load live state: "),
@@ -477,6 +484,26 @@ pub const CASES: &[Case] = &[
         meanwhile: &["configmap/one"],
         then: "commit\n  job before hook=PreDelete delete=HookSucceeded\n  configmap one",
         gone: &["configmap/one", "job/before"],
+        ..CASE
+    },
+    Case {
+        name: "a hook before has the name of another Application's hook",
+        begin: "commit\n  configmap backup hook=PreDelete\n  configmap one\napp finalizer\nsync",
+        happens: "create configmap backup hook=PreDelete annotation:argocd.argoproj.io/tracking-id=other:/ConfigMap:$NS/backup",
+        waits: Some("exists already, and is not a hook of this Application"),
+        meanwhile: &["configmap/one", "configmap/backup"],
+        then: "delete configmap/backup",
+        gone: &["configmap/one", "configmap/backup"],
+        ..CASE
+    },
+    Case {
+        name: "a hook before has the name of a resource of this Application",
+        begin: "commit\n  configmap backup hook=PreDelete\n  configmap one\napp finalizer\nsync",
+        happens: "create configmap backup annotation:argocd.argoproj.io/tracking-id=$APP:/ConfigMap:$NS/backup",
+        waits: Some("exists already, and is not a hook of this Application"),
+        meanwhile: &["configmap/one", "configmap/backup"],
+        then: "delete configmap/backup",
+        gone: &["configmap/one", "configmap/backup"],
         ..CASE
     },
     Case {

@@ -4,7 +4,7 @@
 //! Each case is an Application that was synced and is then deleted. A deletion that must wait
 //! reports why, and continues when the cause is gone. At the end the Application's resources are
 //! gone, and others exist with the same uid as before. The same with the controller killed before
-//! and after each of its writes.
+//! and after each of its writes, on both kinds of cluster.
 
 mod cases;
 
@@ -33,6 +33,11 @@ const LONG: Duration = Duration::from_secs(100);
 const LONGER: Duration = Duration::from_secs(180);
 /// Control planes that are used side by side.
 const LANES: usize = 8;
+/// Cases that are killed on a real API server by default, each at one write.
+const REALLY_KILLED: usize = 8;
+
+/// A write of the deletion, counted from its first, at which the controller dies.
+type Death = (usize, Moment);
 
 /// The object; `None`: it does not exist, or its kind does not.
 async fn find(stage: &Stage<'_>, target: &str) -> Option<Value> {
@@ -60,12 +65,8 @@ fn recovers(stage: &Stage) {
     });
 }
 
-/// Plays a case; returns which writes of the controller belong to the deletion.
-async fn goes(
-    stage: &mut Stage<'_>,
-    case: &Case,
-    killed: bool,
-) -> Result<std::ops::Range<usize>, String> {
+/// Plays a case; returns how many writes of the controller belong to the deletion.
+async fn goes(stage: &mut Stage<'_>, case: &Case, death: Option<Death>) -> Result<usize, String> {
     stage.play(case.begin).await;
     let begun = async |s: &Stage<'_>| {
         let app = s.first().await;
@@ -95,6 +96,10 @@ async fn goes(
     stage.wire.plan(|plan| {
         plan.refusals = refused;
         plan.stale = case.stale;
+        plan.deaths = death
+            .map(|(at, moment)| (began + at, moment))
+            .into_iter()
+            .collect();
     });
     if case.restarted && stage.play.ground.is_real() {
         stage.play.ground.restart();
@@ -116,7 +121,7 @@ async fn goes(
     let limit = if silent { NOTICED } else { LONG };
     stage.within(limit, settled).await;
     // What one process knew, another cannot read, so it waits where the first did not.
-    let unreadable = killed && !case.refused.is_empty() && !stage.first().await.is_null();
+    let unreadable = death.is_some() && !case.refused.is_empty() && !stage.first().await.is_null();
     if let Some(text) = expected
         .as_deref()
         .or(unreadable.then_some("failed to load state of resource"))
@@ -159,7 +164,7 @@ async fn goes(
             ));
         }
     }
-    Ok(began..stage.wire.writes().len())
+    Ok(stage.wire.writes().len() - began)
 }
 
 async fn waits(stage: &Stage<'_>, case: &Case, text: &str) -> Result<(), String> {
@@ -199,13 +204,9 @@ fn conclude(wrong: &[String]) {
     assert!(wrong.is_empty(), "{number} are otherwise:\n{all}");
 }
 
-fn play(case: &Case, deaths: Vec<(usize, Moment)>) -> Result<std::ops::Range<usize>, String> {
-    let plan = Plan {
-        deaths: deaths.clone(),
-        ..Plan::default()
-    };
-    let result = stage(plan, async |s| {
-        let result = goes(s, case, !deaths.is_empty()).await;
+fn play(case: &Case, death: Option<Death>) -> Result<usize, String> {
+    let result = stage(Plan::default(), async |s| {
+        let result = goes(s, case, death).await;
         result.map_err(|problem| {
             let writes: Vec<String> = s
                 .wire
@@ -216,15 +217,25 @@ fn play(case: &Case, deaths: Vec<(usize, Moment)>) -> Result<std::ops::Range<usi
             format!("{problem}\n  {}", writes.join("\n  "))
         })
     });
-    result.map_err(|problem| format!("== TIPHYS_CASE='{}' {deaths:?}: {problem}", case.name))
+    result.map_err(|problem| format!("== TIPHYS_CASE='{}' {death:?}: {problem}", case.name))
+}
+
+/// The deaths of a case whose deletion has this many writes: one by the seed, or all if asked for.
+fn deaths(writes: usize) -> Vec<Death> {
+    let all: Vec<Death> = (0..writes)
+        .flat_map(|at| [(at, Moment::Before), (at, Moment::After)])
+        .collect();
+    if asked() != Some(FEW) || all.is_empty() {
+        return all;
+    }
+    let one = Rng::new(first_seed()).below(all.len() as u64);
+    vec![all[usize::try_from(one).expect("small")]]
 }
 
 #[test]
 fn what_goes_with_an_application_and_nothing_else() {
     let cases = cases(CASES, |case| case.name);
-    let wrong = side_by_side(&cases, |case| {
-        play(case, Vec::new()).err().into_iter().collect()
-    });
+    let wrong = side_by_side(&cases, |case| play(case, None).err().into_iter().collect());
     println!("deletion safety: {} cases of {}", cases.len(), CASES.len());
     assert!(
         wrong.is_empty(),
@@ -267,32 +278,17 @@ async fn real() {
         return tiphys_testkit::skip("real", "it needs a real control plane: make test-real");
     }
     let played = cases(CASES, |case| case.name);
-    let run = std::process::id() % 10_000;
     let next = AtomicUsize::new(0);
     let lanes = (0..LANES).map(|lane| {
         let (next, played) = (&next, &played);
         async move {
-            let wire = Wire::new(Plan::default());
-            let ground = Ground::real_behind(&wire, &format!("tiphys-deletions-{lane}")).await;
+            let mut lane = Lane::new("deletions", lane).await;
             let mut wrong = Vec::new();
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(case) = played.get(number) else {
-                    ground.close().await;
-                    return wrong;
-                };
-                let id = format!("d{run}x{number}z");
-                let act = async |s: &mut Stage<'_>| {
-                    as_before(s.play.ground).await;
-                    let result = goes(s, case, false).await;
-                    recovers(s);
-                    as_before(s.play.ground).await;
-                    result
-                };
-                let result = real_stage(&ground, &wire, &id, act).await;
-                let problem = result.err();
-                wrong.extend(problem.map(|p| format!("== TIPHYS_CASE='{}': {p}", case.name)));
+            while let Some(case) = played.get(next.fetch_add(1, Ordering::Relaxed)) {
+                wrong.extend(lane.play(case, None).await.err());
             }
+            lane.ground.close().await;
+            wrong
         }
     });
     let wrong = futures::future::join_all(lanes).await.concat();
@@ -304,27 +300,116 @@ async fn real() {
     conclude(&wrong);
 }
 
-#[test]
-fn the_same_with_a_death_at_each_write() {
-    let cases = some(cases(CASES, |case| case.name), 3);
-    let seed = first_seed();
-    let played = AtomicUsize::new(0);
-    let wrong = side_by_side(&cases, |case| {
-        let writes = match play(case, Vec::new()) {
+/// A control plane of its own on a real API server.
+struct Lane {
+    /// Part of every name.
+    id: String,
+    wire: Wire,
+    ground: Ground,
+    /// How many cases it has played.
+    played: usize,
+    /// How many deaths came to pass.
+    died: usize,
+}
+
+impl Lane {
+    async fn new(what: &str, number: usize) -> Self {
+        let wire = Wire::new(Plan::default());
+        let ground = Ground::real_behind(&wire, &format!("tiphys-{what}-{number}")).await;
+        let run = std::process::id() % 10_000;
+        Self {
+            id: format!("{}{run}x{number}", &what[..1]),
+            wire,
+            ground,
+            played: 0,
+            died: 0,
+        }
+    }
+
+    async fn play(&mut self, case: &Case, death: Option<Death>) -> Result<usize, String> {
+        // Ends with a letter, so that no name is part of another one.
+        let id = format!("{}y{}z", self.id, self.played);
+        self.played += 1;
+        let died = &mut self.died;
+        let act = async |s: &mut Stage<'_>| {
+            as_before(s.play.ground).await;
+            let result = goes(s, case, death).await;
+            // Events and retries differ from run to run, so there may be a write less this time.
+            let is_past = s
+                .wire
+                .plan(|plan| std::mem::take(&mut plan.deaths).is_empty());
+            *died += usize::from(death.is_some() && is_past);
+            recovers(s);
+            as_before(s.play.ground).await;
+            result
+        };
+        let result = real_stage(&self.ground, &self.wire, &id, act).await;
+        result.map_err(|p| format!("== TIPHYS_CASE='{}' {death:?}: {p}", case.name))
+    }
+
+    /// Plays a case without a death, and then with each of them; returns what was wrong.
+    async fn kill(&mut self, case: &Case) -> Vec<String> {
+        let writes = match self.play(case, None).await {
             Ok(writes) => writes,
             Err(problem) => return vec![problem],
         };
-        let mut deaths: Vec<(usize, Moment)> = writes
-            .flat_map(|at| [(at, Moment::Before), (at, Moment::After)])
-            .collect();
-        if asked().is_some_and(|asked| asked == FEW) && !deaths.is_empty() {
-            let at = Rng::new(seed).below(deaths.len() as u64);
-            deaths = vec![deaths[usize::try_from(at).expect("small")]];
+        let mut wrong = Vec::new();
+        for death in deaths(writes) {
+            wrong.extend(self.play(case, Some(death)).await.err());
         }
+        wrong
+    }
+}
+
+/// `make test-real` kills some cases, others for each commit, `scripts/test-real --kills` each case
+/// at each write.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_on_a_real_cluster() {
+    if std::env::var("TIPHYS_TEST_REAL").as_deref() != Ok("1") {
+        return tiphys_testkit::skip("real", "it needs a real control plane: make test-real");
+    }
+    let killed = some(cases(CASES, |case| case.name), REALLY_KILLED);
+    let next = AtomicUsize::new(0);
+    let lanes = (0..LANES.min(killed.len())).map(|lane| {
+        let (next, killed) = (&next, &killed);
+        async move {
+            let mut lane = Lane::new("killed", lane).await;
+            let mut wrong = Vec::new();
+            while let Some(case) = killed.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let (before, problems) = (lane.died, lane.kill(case).await);
+                let (name, died) = (case.name, lane.died - before);
+                println!("{name}, killed at {died} moments: {} wrong", problems.len());
+                wrong.extend(problems);
+            }
+            lane.ground.close().await;
+            (lane.died, wrong)
+        }
+    });
+    let (died, wrong): (Vec<usize>, Vec<Vec<String>>) =
+        futures::future::join_all(lanes).await.into_iter().unzip();
+    let died: usize = died.iter().sum();
+    println!(
+        "deletion safety, killed on a real cluster: {} cases of {} at {died} moments",
+        killed.len(),
+        CASES.len()
+    );
+    conclude(&wrong.concat());
+    assert!(died > 0, "no controller died: nothing is proved");
+}
+
+#[test]
+fn the_same_with_a_death_at_each_write() {
+    let cases = some(cases(CASES, |case| case.name), 3);
+    let played = AtomicUsize::new(0);
+    let wrong = side_by_side(&cases, |case| {
+        let deaths = match play(case, None) {
+            Ok(writes) => deaths(writes),
+            Err(problem) => return vec![problem],
+        };
         let moments = deaths.len();
         let wrong: Vec<String> = deaths
             .into_iter()
-            .filter_map(|death| play(case, vec![death]).err())
+            .filter_map(|death| play(case, Some(death)).err())
             .collect();
         // All of them take an hour.
         println!(
@@ -392,6 +477,78 @@ fn what_changes_while_it_is_deleted_is_judged_again() {
             },
         );
     }
+}
+
+/// An object that never rests is deleted all the same: after some attempts only its uid counts.
+#[test]
+fn what_keeps_changing_is_deleted_too() {
+    let slow = vec![(
+        "DELETE /api/v1/namespaces/".to_owned(),
+        Duration::from_secs(2),
+    )];
+    let plan = Plan {
+        slow,
+        ..Plan::default()
+    };
+    stage(plan, async |stage| {
+        stage
+            .play("commit\n  configmap one\napp finalizer\nsync")
+            .await;
+        let path = stage.play.target("configmap/one").await;
+        let path = path.expect("the kind exists");
+        stage.act("delete app").await;
+        let mut gone = false;
+        // Shorter than two rounds of attempts.
+        for second in 0..18 {
+            sleep(Duration::from_secs(1)).await;
+            let change = json!({"data": {"key": format!("v{second}")}});
+            let changed = stage.play.ground.send(Method::PATCH, &path, Some(&change));
+            gone |= changed.await.is_err_and(|e| e.is_not_found());
+        }
+        let writes = stage.written("/configmaps/one");
+        let conflicts = writes
+            .iter()
+            .filter(|write| write.starts_with("DELETE") && write.ends_with(" 409"));
+        assert!(conflicts.count() > 1, "it did not change: {writes:?}");
+        assert!(gone, "{writes:?}");
+    });
+}
+
+/// What is on its way is not deleted again at each look.
+#[test]
+fn what_is_being_deleted_is_not_deleted_again() {
+    stage(Plan::default(), async |stage| {
+        stage
+            .play("commit\n  configmap held finalizer=example.org/hold\napp finalizer\nsync\ndelete app\npass 2m")
+            .await;
+        let deletions = stage.written("/configmaps/held").into_iter();
+        let done: Vec<String> = deletions
+            .filter(|write| write.starts_with("DELETE") && !write.ends_with(" 409"))
+            .collect();
+        assert_eq!(done.len(), 1, "{done:?}");
+        stage.play("edit configmap/held finalizer=\npass 30s").await;
+        assert!(stage.first().await.is_null());
+    });
+}
+
+/// A hook that is removed does not leave what it made behind.
+#[test]
+fn c93_a_hook_takes_its_pods_along() {
+    stage(Plan::default(), async |stage| {
+        stage
+            .play("commit\n  job after sleep=40 hook=PostDelete delete=HookSucceeded\n  configmap one\napp finalizer\nsync\ndelete app")
+            .await;
+        let pods = format!("/api/v1/namespaces/{}/pods", stage.play.namespace());
+        let number = async |s: &Stage<'_>| {
+            let list = s.play.ground.find(&pods).await.unwrap_or_default();
+            list["items"].as_array().map_or(0, Vec::len)
+        };
+        assert_eq!(number(stage).await, 1, "the hook runs");
+        stage.play("pass 2m").await;
+        assert!(stage.first().await.is_null());
+        assert!(find(stage, "job/after").await.is_none());
+        assert_eq!(number(stage).await, 0);
+    });
 }
 
 /// Whether the deletion waits for what a Deployment owns, and whether that is deleted.
