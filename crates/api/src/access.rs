@@ -9,7 +9,7 @@ use crate::{
     repository::{RepoCreds, Repository},
     source::ApplicationSource,
 };
-use std::collections::BTreeMap;
+use serde_json::Value;
 
 /// A normalized URL, for lists and labels. Decisions about access use [`RepoUrl`], which also
 /// rejects URLs.
@@ -108,6 +108,8 @@ pub fn shown_url(url: &str) -> String {
     }
 }
 
+/// The longest text that is read as JSON: Kubernetes accepts no larger annotations.
+const MOST_JSON: usize = 256 << 10;
 /// Replaces a password in a URL that is shown and may be sent back.
 pub const HIDDEN: &str = "******";
 
@@ -187,41 +189,131 @@ fn hide_login(url: &str) -> Option<String> {
     (!password.is_empty()).then(|| format!("{prefix}{user}:{HIDDEN}{}", &rest[login.len()..]))
 }
 
-/// Restores the password in a URL that was shown without it, if one of the `known` URLs matches.
-pub fn restore_password<'a>(url: &mut String, known: impl IntoIterator<Item = &'a str>) {
-    if url.contains(HIDDEN)
-        && let Some(original) = known
-            .into_iter()
-            .find(|known| hide_password(known).as_deref() == Some(url))
-    {
-        original.clone_into(url);
+/// Whether a text has [`HIDDEN`] where [`hide_password`] puts it: such a URL cannot be used, and
+/// nobody means to store it.
+pub fn has_hidden(text: &str) -> bool {
+    text.match_indices(HIDDEN).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + HIDDEN.len()..]);
+        if after.starts_with('@') {
+            return before.ends_with([':', '/']);
+        }
+        let parameter = before
+            .strip_suffix('=')
+            .and_then(|before| before.rfind(['?', '&']).map(|at| &before[at + 1..]));
+        parameter.is_some_and(|name| SECRET_PARAMETERS.contains(&&*name.to_ascii_lowercase()))
+    })
+}
+
+/// A text with [`HIDDEN`] for the passwords of the URLs in it: one that is shown and may be sent
+/// back. Messages, which are never sent back, are better off with [`without_passwords`].
+pub fn hide_passwords(text: &str) -> String {
+    let hide = |url: &str| hide_password(url).unwrap_or_else(|| url.to_owned());
+    if is_url(text) {
+        return hide(text);
+    }
+    let of_json = hide_in_json(text);
+    let text = of_json.as_deref().unwrap_or(text);
+    of_words(text, |word| match is_url(word) {
+        true => hide(word),
+        false => word_with_hidden(word),
+    })
+}
+
+/// JSON in a text, such as the last applied manifest in an annotation, string by string: a string
+/// may be a URL as a whole, and JSON writes characters such as `&` in other ways, too. `None`:
+/// nothing is hidden in it.
+fn hide_in_json(text: &str) -> Option<String> {
+    let is_candidate = text.len() <= MOST_JSON
+        && text.trim_start().starts_with(['{', '['])
+        && text.contains(['@', '?', '\\']);
+    if !is_candidate {
+        return None;
+    }
+    let mut json: Value = serde_json::from_str(text).ok()?;
+    hide_in_strings(&mut json).then(|| json.to_string())
+}
+
+/// Whether something was hidden.
+fn hide_in_strings(json: &mut Value) -> bool {
+    match json {
+        Value::String(text) => {
+            let hidden = hide_passwords(text);
+            let is_changed = hidden != *text;
+            *text = hidden;
+            is_changed
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .fold(false, |found, item| hide_in_strings(item) | found),
+        Value::Object(members) => members
+            .values_mut()
+            .fold(false, |found, member| hide_in_strings(member) | found),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
-/// The same for annotations that were shown without the passwords of URLs in them.
-pub fn restore_annotations(new: &mut BTreeMap<String, String>, known: &BTreeMap<String, String>) {
-    for (key, text) in new {
-        if let Some(original) = known.get(key)
-            && original != text
-            && without_passwords(original) == *text
-        {
-            original.clone_into(text);
+/// Whether all of a text is one URL, so that its password ends where its host begins, whatever
+/// characters it has.
+fn is_url(text: &str) -> bool {
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.:".contains(c);
+    match text.split_once("://") {
+        Some((scheme, rest)) => {
+            scheme.chars().all(is_scheme)
+                && !rest.contains("://")
+                && !rest.contains(|c: char| c.is_whitespace() || "\"'`<>{}".contains(c))
         }
+        None => false,
+    }
+}
+
+fn word_with_hidden(word: &str) -> String {
+    let (prefix, rest) = match word.split_once("://") {
+        Some((before, _)) => word.split_at(before.len() + "://".len()),
+        None => ("", word),
+    };
+    let is_http = prefix.ends_with("http://") || prefix.ends_with("https://");
+    let end = match prefix {
+        "" => rest.len(),
+        _ => rest.find(['/', '?', '#']).unwrap_or(rest.len()),
+    };
+    // An image with a digest looks as if it had a login.
+    let is_digest = |host: &str| host.starts_with("sha256:") || host.starts_with("sha512:");
+    let shown = match rest[..end].rsplit_once('@') {
+        Some((login, host)) if !(prefix.is_empty() && is_digest(host)) => {
+            let host = &rest[login.len()..];
+            match login.split_once(':') {
+                Some((user, password)) if !password.is_empty() => {
+                    format!("{prefix}{user}:{HIDDEN}{host}")
+                }
+                None if is_http && is_token(login) => format!("{prefix}{HIDDEN}{host}"),
+                _ => word.to_owned(),
+            }
+        }
+        _ => word.to_owned(),
+    };
+    match prefix {
+        "" => shown,
+        _ => hide_query(&shown).unwrap_or(shown),
     }
 }
 
 /// A message without the passwords of URLs in it, whatever its source.
 pub fn without_passwords(message: &str) -> String {
-    if !message.contains('@') && !message.contains('?') {
-        return message.to_owned();
+    of_words(message, word_without_password)
+}
+
+/// A text whose words that may have a password are replaced.
+fn of_words(text: &str, replaced: impl Fn(&str) -> String) -> String {
+    if !text.contains('@') && !text.contains('?') {
+        return text.to_owned();
     }
     let ends = |c: char| c.is_whitespace() || "\"'`<>(){}|,".contains(c);
-    let mut out = String::with_capacity(message.len());
-    let mut rest = message;
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
     while !rest.is_empty() {
         let end = rest.find(ends).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
-        out.push_str(&word_without_password(word));
+        out.push_str(&replaced(word));
         let next = after.chars().next().map_or(0, char::len_utf8);
         out.push_str(&after[..next]);
         rest = &after[next..];
@@ -264,6 +356,25 @@ impl ApplicationSource {
         });
         let kustomize = self.kustomize.iter().flat_map(|k| &k.components);
         std::iter::once(&self.repo_url).chain(helm).chain(kustomize)
+    }
+
+    /// The same with the names of their fields.
+    pub fn named_urls_mut(&mut self) -> Vec<(String, &mut String)> {
+        let mut urls = vec![("repoURL".to_owned(), &mut self.repo_url)];
+        if let Some(helm) = &mut self.helm {
+            let files = helm.file_parameters.iter_mut().enumerate();
+            urls.extend(files.map(|(i, file)| {
+                let name = format!("helm.fileParameters[{i}].path");
+                (name, &mut file.path)
+            }));
+            let files = helm.value_files.iter_mut().enumerate();
+            urls.extend(files.map(|(i, file)| (format!("helm.valueFiles[{i}]"), file)));
+        }
+        if let Some(kustomize) = &mut self.kustomize {
+            let components = kustomize.components.iter_mut().enumerate();
+            urls.extend(components.map(|(i, url)| (format!("kustomize.components[{i}]"), url)));
+        }
+        urls
     }
 
     /// The same, to be changed.
@@ -420,9 +531,49 @@ mod tests {
             ("git::https://h/r?ref=v1&token=", None),
         ] {
             assert_eq!(hide_password(url).as_deref(), hidden);
-            let mut back = hidden.unwrap_or(url).to_owned();
-            restore_password(&mut back, ["https://other:x@h/r", url]);
-            assert_eq!(back, url);
+            assert_eq!(has_hidden(hidden.unwrap_or(url)), hidden.is_some(), "{url}");
+        }
+        for text in [
+            "******",
+            "a:******",
+            "https://h/?ref=******",
+            "x=******&y",
+            "u:p@h:r",
+        ] {
+            assert!(!has_hidden(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_with_urls_are_shown_without_passwords() {
+        for (text, hidden) in [
+            ("https://u:CAN/ARY,CANARY@h/r", "https://u:******@h/r"),
+            ("u:CANARY@h:r", "u:******@h:r"),
+            (
+                "{\"a\":\"https://u:CANARY@h/r\",\"b\":\"u:CANARY@h:r\"}",
+                "{\"a\":\"https://u:******@h/r\",\"b\":\"u:******@h:r\"}",
+            ),
+            (
+                "x=https://ghp_0123456789abcdefCANARY@h/r and https://h/v?token=CANARY",
+                "x=https://******@h/r and https://h/v?token=******",
+            ),
+            (
+                r#"{"b":"https://u:CAN,(|ARY@h/r","a":["https://h/?a=b\u0026token=CANARY"]}"#,
+                r#"{"a":["https://h/?a=b&token=******"],"b":"https://u:******@h/r"}"#,
+            ),
+            ("nginx:1@sha256:aa", "nginx:1@sha256:aa"),
+            (
+                "https://{{user}}:{{token}}@h/r",
+                "https://{{user}}:{{token}}@h/r",
+            ),
+            (
+                "https://org@h/r git@h:r a@b.c?",
+                "https://org@h/r git@h:r a@b.c?",
+            ),
+        ] {
+            assert_eq!(hide_passwords(text), hidden);
+            assert_eq!(hide_passwords(hidden), hidden, "once more changes nothing");
+            assert_eq!(has_hidden(hidden), text != hidden, "{hidden}");
         }
         for (message, shown) in [
             (

@@ -1,8 +1,10 @@
 //! The Application resource and its spec. Field names and numbers are Argo CD's; no behaviour here.
 
-use crate::Shared;
+use crate::{Shared, source::ApplicationSource, status::ComparedTo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use crate::destination::ApplicationDestination;
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -27,29 +29,6 @@ pub struct Application {
     #[prost(message, optional, boxed, tag = "4")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Box<crate::operation::Operation>>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ApplicationDestination {
-    #[prost(string, tag = "1")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub server: String,
-    #[prost(string, tag = "2")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub namespace: String,
-    #[prost(string, tag = "3")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub name: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -192,4 +171,16 @@ pub struct SyncPolicyAutomated {
     #[prost(bool, optional, tag = "4")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
+}
+
+impl ComparedTo {
+    /// Whether the sources of the specification were compared. With several sources the status does
+    /// not record `source`.
+    pub fn is_of(&self, spec: &ApplicationSpec) -> bool {
+        let same = match spec.source.as_ref().filter(|_| spec.sources.is_empty()) {
+            Some(source) => *source == self.source,
+            None => self.source == ApplicationSource::default(),
+        };
+        same && spec.sources == self.sources
+    }
 }

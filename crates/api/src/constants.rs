@@ -41,6 +41,8 @@ pub const PRE_DELETE_FINALIZER: &str = "pre-delete-finalizer.argocd.argoproj.io"
 pub const POST_DELETE_FINALIZER: &str = "post-delete-finalizer.argocd.argoproj.io";
 pub const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 pub const SECRET_TYPE_LABEL: &str = "argocd.argoproj.io/secret-type";
+/// Of Secrets that Argo CD does not know and that are no settings.
+pub const OWN_SECRET_TYPE_LABEL: &str = "tiphys.dev/secret-type";
 /// The ConfigMaps with the host keys and certificates of repository servers.
 pub const KNOWN_HOSTS_CM: &str = "argocd-ssh-known-hosts-cm";
 pub const TLS_CERTS_CM: &str = "argocd-tls-certs-cm";

@@ -11,6 +11,7 @@ pub mod application;
 pub mod application_set;
 pub mod cluster;
 pub mod constants;
+mod destination;
 pub mod meta;
 pub mod operation;
 pub mod project;

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+pub use crate::repository::{SourceIntegrityCheckResult, SourceIntegrityCheckResultItem};
+
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AppProject {
@@ -59,7 +61,7 @@ pub struct AppProjectSpec {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "crate::null_default"
     )]
-    pub destinations: Vec<crate::application::ApplicationDestination>,
+    pub destinations: Vec<crate::destination::ApplicationDestination>,
     #[prost(string, tag = "3")]
     #[serde(
         skip_serializing_if = "String::is_empty",
@@ -293,31 +295,6 @@ pub struct SourceIntegrity {
     #[prost(message, optional, tag = "1")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<SourceIntegrityGit>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct SourceIntegrityCheckResult {
-    #[prost(message, repeated, tag = "1")]
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub checks: Vec<SourceIntegrityCheckResultItem>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct SourceIntegrityCheckResultItem {
-    #[prost(string, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    #[prost(string, repeated, tag = "2")]
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub problems: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,7 @@
 //! Repositories, their credentials, and facts about revisions. Field names and numbers are Argo
 //! CD's; no behaviour here.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -638,7 +639,7 @@ pub struct RevisionMetadata {
     pub references: Vec<RevisionReference>,
     #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub source_integrity_result: Option<crate::project::SourceIntegrityCheckResult>,
+    pub source_integrity_result: Option<SourceIntegrityCheckResult>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -647,4 +648,29 @@ pub struct RevisionReference {
     #[prost(message, optional, tag = "1")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitMetadata>,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SourceIntegrityCheckResult {
+    #[prost(message, repeated, tag = "1")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
+    pub checks: Vec<SourceIntegrityCheckResultItem>,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SourceIntegrityCheckResultItem {
+    #[prost(string, optional, tag = "1")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[prost(string, repeated, tag = "2")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
+    pub problems: Vec<String>,
 }

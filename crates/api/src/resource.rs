@@ -32,6 +32,36 @@ pub struct ApplicationTree {
         deserialize_with = "crate::null_default"
     )]
     pub shards_count: i64,
+    /// Tiphys's own; Argo CD's clients ignore it. The kinds that could not be read: objects of
+    /// them may be missing from the tree.
+    #[prost(message, repeated, tag = "1000")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
+    pub unreadable_kinds: Vec<UnreadableKind>,
+}
+
+/// A kind that could not be read, and why.
+#[derive(Clone, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct UnreadableKind {
+    #[prost(string, tag = "1")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
+    pub group: String,
+    /// `*`: every kind of the group.
+    #[prost(string, tag = "2")]
+    #[serde(deserialize_with = "crate::null_default")]
+    pub kind: String,
+    #[prost(string, tag = "3")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
+    pub message: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -448,7 +478,7 @@ pub struct ResourceNode {
     pub images: Vec<String>,
     #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub health: Option<crate::status::HealthStatus>,
+    pub health: Option<HealthStatus>,
     #[prost(message, optional, tag = "8")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<crate::meta::Time>,
@@ -577,4 +607,24 @@ pub struct ResourceRef {
         deserialize_with = "crate::null_default"
     )]
     pub uid: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HealthStatus {
+    #[prost(string, tag = "1")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
+    pub status: String,
+    #[prost(string, tag = "2")]
+    #[serde(
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "crate::null_default"
+    )]
+    pub message: String,
+    #[prost(message, optional, tag = "3")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<crate::meta::Time>,
 }

@@ -5,6 +5,8 @@ use crate::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::resource::HealthStatus;
+
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AppHealthStatus {
@@ -183,7 +185,7 @@ pub struct ComparedTo {
     pub source: crate::source::ApplicationSource,
     #[prost(message, required, tag = "2")]
     #[serde(deserialize_with = "crate::null_default")]
-    pub destination: crate::application::ApplicationDestination,
+    pub destination: crate::destination::ApplicationDestination,
     #[prost(message, repeated, tag = "3")]
     #[serde(
         skip_serializing_if = "Vec::is_empty",
@@ -196,38 +198,6 @@ pub struct ComparedTo {
         deserialize_with = "crate::null_default"
     )]
     pub ignore_differences: Vec<crate::resource::ResourceIgnoreDifferences>,
-}
-
-impl ComparedTo {
-    /// Whether the sources of the specification were compared. With several sources the status does
-    /// not record `source`.
-    pub fn is_of(&self, spec: &crate::application::ApplicationSpec) -> bool {
-        let same = match spec.source.as_ref().filter(|_| spec.sources.is_empty()) {
-            Some(source) => *source == self.source,
-            None => self.source == crate::source::ApplicationSource::default(),
-        };
-        same && spec.sources == self.sources
-    }
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct HealthStatus {
-    #[prost(string, tag = "1")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub status: String,
-    #[prost(string, tag = "2")]
-    #[serde(
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::null_default"
-    )]
-    pub message: String,
-    #[prost(message, optional, tag = "3")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_transition_time: Option<crate::meta::Time>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, JsonSchema)]

@@ -25,7 +25,7 @@ pub use transport::{
     redirect,
     source::{Network, NetworkError, Source},
     text,
-    tls::{Tls, TlsError, TlsRules, TlsVersion},
+    tls::{Tls, TlsError, TlsRules, TlsVersion, self_signed},
     token::{found as token, set_cookie, set_cookies},
     unix,
 };

@@ -72,10 +72,14 @@ pub trait Role: Sized + Send + Sync + 'static {
         messages
     }
 
-    /// A new token for a caller whose session is about to expire. Called before a REST call runs,
-    /// because the call may end the session.
-    fn renewed(&self, _caller: &Self::Caller) -> impl Future<Output = Option<String>> + Send {
-        std::future::ready(None)
+    /// The `Set-Cookie` headers with a new token for a caller whose session is about to expire.
+    /// Called before a REST call runs, because the call may end the session.
+    fn renewed(
+        &self,
+        _caller: &Self::Caller,
+        _headers: &HeaderMap,
+    ) -> impl Future<Output = Vec<HeaderValue>> + Send {
+        std::future::ready(Vec::new())
     }
 
     /// The `Set-Cookie` header that gives a browser this token; an empty token deletes the cookie.

@@ -426,6 +426,91 @@ async fn a_client_may_send_a_stream() {
     );
 }
 
+/// A question of server reflection.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Ask {
+    #[prost(string, optional, tag = "4")]
+    symbol: Option<String>,
+    #[prost(string, optional, tag = "7")]
+    services: Option<String>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Told {
+    #[prost(message, optional, tag = "2")]
+    asked: Option<Ask>,
+    #[prost(message, optional, tag = "6")]
+    services: Option<Names>,
+    /// Its first field is a gRPC code.
+    #[prost(message, optional, tag = "7")]
+    error: Option<Add>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Names {
+    #[prost(message, repeated, tag = "1")]
+    all: Vec<Name>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Name {
+    #[prost(string, tag = "1")]
+    name: String,
+}
+
+#[tokio::test]
+async fn reflection_lists_the_services() {
+    let served = serve().await;
+    let ask = |symbol: Option<&str>, services: Option<&str>| Ask {
+        symbol: symbol.map(str::to_owned),
+        services: services.map(str::to_owned),
+    };
+    for rpc in [
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    ] {
+        let call = async |name: &str| {
+            let asks = [
+                ask(None, Some("")),
+                ask(Some("test.Counter"), None),
+                ask(None, None),
+            ];
+            let mut request = tonic::Request::new(futures::stream::iter(asks));
+            if !name.is_empty() {
+                let name = name.parse().expect("a header");
+                request.metadata_mut().insert("token", name);
+            }
+            let codec = ProstCodec::<Ask, Told>::default();
+            let path = PathAndQuery::from_static(rpc);
+            let mut client = served.client().await;
+            let answers = client.streaming(request, path, codec).await?.into_inner();
+            Ok::<_, tonic::Status>(answers.collect::<Vec<_>>().await)
+        };
+        let refused = call("").await.expect_err("nobody may");
+        assert_eq!(refused.code(), tonic::Code::Unauthenticated, "{rpc}");
+        let answers = call("me").await.expect("answers");
+        let [Ok(list), Ok(described), Err(end)] = answers.as_slice() else {
+            panic!("{rpc}: {answers:?}");
+        };
+        let names = list.services.clone().unwrap_or_default().all;
+        let names: Vec<&str> = names.iter().map(|n| n.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "grpc.health.v1.Health",
+                "grpc.reflection.v1.ServerReflection",
+                "grpc.reflection.v1alpha.ServerReflection",
+                "test.Counter"
+            ]
+        );
+        let error = described.error.clone().unwrap_or_default();
+        assert_eq!((error.amount, described.services.as_ref()), (5, None));
+        assert!(error.why.contains("test.Counter"), "{}", error.why);
+        assert_eq!(described.asked, Some(ask(Some("test.Counter"), None)));
+        assert_eq!(end.code(), tonic::Code::InvalidArgument);
+    }
+}
+
 #[tokio::test]
 async fn the_role_says_who_may_call_and_how_much() {
     let served = serve().await;

@@ -5,13 +5,15 @@
 use crate::ports::{Store, StoreEvent};
 use futures::StreamExt as _;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, RwLock},
 };
 use tiphys_api::Application;
 use tokio::sync::{broadcast, watch};
 
 const BUFFERED_EVENTS: usize = 2048;
+/// How many deletions are remembered, for watches that go on where another one ended.
+const REMEMBERED: usize = 256;
 
 /// How an Application changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,43 @@ struct Known {
     apps: BTreeMap<(String, String), Arc<Application>>,
     /// The highest version that the watch has delivered.
     version: u64,
+    /// With which version those came that the first list did not have.
+    came: BTreeMap<(String, String), u64>,
+    /// The last deletions.
+    gone: VecDeque<Gone>,
+}
+
+struct Gone {
+    /// A list with this version, or a later one, does not have the Application.
+    at: u64,
+    app: Arc<Application>,
+}
+
+impl Known {
+    /// The version of a list of all Applications.
+    fn list_version(&self) -> u64 {
+        // Where several namespaces are watched there is no version of all of them.
+        match self.version {
+            0 => self
+                .apps
+                .values()
+                .map(|app| version(app))
+                .max()
+                .unwrap_or_default(),
+            known => known,
+        }
+    }
+
+    /// Remembers a deletion; `before` is the version that lists had until then.
+    fn remember(&mut self, app: Arc<Application>, before: u64) {
+        // A deletion may be known before its version is.
+        let at = self.list_version().max(before.saturating_add(1));
+        if self.gone.len() >= REMEMBERED {
+            self.gone.pop_front();
+        }
+        self.came.remove(&key(&app));
+        self.gone.push_back(Gone { at, app });
+    }
 }
 
 pub struct Index {
@@ -90,17 +129,31 @@ impl Index {
             .known
             .read()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let apps: Vec<_> = known.apps.values().cloned().collect();
-        // Where several namespaces are watched there is no version of all of them.
-        let version = match known.version {
-            0 => apps
-                .iter()
-                .map(|app| version(app))
-                .max()
-                .unwrap_or_default(),
-            known => known,
-        };
-        (apps, version)
+        (known.apps.values().cloned().collect(), known.list_version())
+    }
+
+    /// What a client may not know that has seen everything up to a version: the deletions that are
+    /// remembered, and the Applications that came or changed. Clients resume with the version of
+    /// their list, so they may also know what came after it: its deletion is told too.
+    pub fn since(&self, since: u64) -> Vec<AppEvent> {
+        let known = self
+            .known
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let gone = known.gone.iter().filter(|gone| gone.at > since);
+        let deleted = gone.map(|gone| AppEvent {
+            change: Change::Deleted,
+            app: gone.app.clone(),
+        });
+        let there = known.apps.iter().filter(|(_, app)| version(app) > since);
+        let changed = there.map(|(key, app)| AppEvent {
+            change: match known.came.get(key).is_some_and(|came| *came > since) {
+                true => Change::Added,
+                false => Change::Modified,
+            },
+            app: app.clone(),
+        });
+        deleted.chain(changed).collect()
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Application>> {
@@ -136,6 +189,7 @@ impl Index {
                 items,
                 resource_version,
             } => {
+                let before = known.list_version();
                 known.version = known.version.max(resource_version.parse().unwrap_or(0));
                 let listed: BTreeMap<_, _> =
                     items.into_iter().map(|app| (key(&app), app)).collect();
@@ -145,11 +199,17 @@ impl Index {
                     .filter(|k| !listed.contains_key(k))
                     .cloned()
                     .collect();
-                for app in gone.iter().filter_map(|k| known.apps.remove(k)) {
-                    self.send(Change::Deleted, app);
+                for key in &gone {
+                    if let Some(app) = known.apps.remove(key) {
+                        known.remember(app.clone(), before);
+                        self.send(Change::Deleted, app);
+                    }
                 }
                 for (_, app) in listed {
                     self.put(&mut known, app);
+                }
+                if !self.is_ready() {
+                    known.came.clear();
                 }
                 self.ready.send_replace(true);
             }
@@ -158,12 +218,14 @@ impl Index {
                 self.put(&mut known, app);
             }
             StoreEvent::Deleted(app) => {
+                let before = known.list_version();
                 known.version = known.version.max(version(&app));
                 let outdated = known
                     .apps
                     .get(&key(&app))
                     .is_some_and(|have| have.metadata.uid != app.metadata.uid);
                 if !outdated && known.apps.remove(&key(&app)).is_some() {
+                    known.remember(app.clone(), before);
                     self.send(Change::Deleted, app);
                 }
             }
@@ -178,6 +240,7 @@ impl Index {
         let change = if before.is_some() {
             Change::Modified
         } else {
+            known.came.insert(key(&app), version(&app));
             Change::Added
         };
         known.apps.insert(key(&app), app.clone());
@@ -256,5 +319,54 @@ mod tests {
             resource_version: "5".into(),
         });
         assert_eq!(drain(&mut events), ["DELETED a", "MODIFIED b", "ADDED c"]);
+    }
+
+    #[test]
+    fn who_has_seen_a_version_is_told_what_came_after_it() {
+        let index = Index::default();
+        index.apply(StoreEvent::Reset {
+            items: vec![
+                app("a", "a", 1).into(),
+                app("b", "b", 1).into(),
+                app("c", "c", 1).into(),
+            ],
+            resource_version: "3".into(),
+        });
+        let since = |version: u64| -> Vec<String> {
+            let events = index.since(version).into_iter();
+            let shown = |e: AppEvent| format!("{} {}", e.change.word(), e.app.metadata.name);
+            events.map(shown).collect()
+        };
+        assert!(since(3).is_empty());
+        index.apply(StoreEvent::Changed(Arc::new(app("b", "b", 4))));
+        index.apply(StoreEvent::Changed(Arc::new(app("d", "d", 5))));
+        index.apply(StoreEvent::Changed(Arc::new(app("e", "e", 6))));
+        // The version of the deletion is not known, or only with the next list.
+        index.apply(StoreEvent::Deleted(Arc::new(app("a", "a", 1))));
+        index.apply(StoreEvent::Deleted(Arc::new(app("e", "e", 8))));
+        // A watch that began with the list at version 3 may have told of "e", too.
+        assert_eq!(
+            since(3),
+            ["DELETED a", "DELETED e", "MODIFIED b", "ADDED d"]
+        );
+        assert_eq!(since(6), ["DELETED a", "DELETED e"]);
+        assert!(since(8).is_empty());
+        index.apply(StoreEvent::Reset {
+            items: vec![app("b", "b", 4).into(), app("d", "d", 9).into()],
+            resource_version: "10".into(),
+        });
+        assert_eq!(since(8), ["DELETED c", "MODIFIED d"]);
+        assert!(since(10).is_empty());
+    }
+
+    #[test]
+    fn deletions_are_forgotten_in_the_end() {
+        let index = Index::default();
+        for n in 0..2 * REMEMBERED as u64 {
+            let name = format!("app-{n}");
+            index.apply(StoreEvent::Changed(Arc::new(app(&name, &name, 1))));
+            index.apply(StoreEvent::Deleted(Arc::new(app(&name, &name, n + 2))));
+        }
+        assert_eq!(index.since(1).len(), REMEMBERED);
     }
 }

@@ -209,6 +209,8 @@ pub trait Sets: Send + Sync + 'static {
     /// All of them, and the resourceVersion up to which they are known.
     fn list(&self) -> (Vec<Arc<ApplicationSet>>, String);
     async fn get(&self, namespace: &str, name: &str) -> StoreResult<ApplicationSet>;
+    /// The last set of this name that was deleted and is still kept.
+    async fn deleted(&self, namespace: &str, name: &str) -> StoreResult<ApplicationSet>;
     async fn create(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet>;
     /// Replaces it, if it is still in the version of `set`.
     async fn update(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet>;
@@ -280,6 +282,11 @@ pub trait Live: Send + Sync + 'static {
         app: &Application,
     ) -> BoxStream<'static, Result<Arc<ApplicationTree>, ApiError>>;
     async fn get(&self, app: &Application, object: &LiveRef) -> Result<Value, ApiError>;
+    /// Whether objects of this kind are in namespaces.
+    ///
+    /// # Errors
+    /// The cluster does not have the kind ([`Code::NotFound`]), or does not answer.
+    async fn is_namespaced(&self, app: &Application, object: &LiveRef) -> Result<bool, ApiError>;
     async fn delete(
         &self,
         app: &Application,

@@ -7,7 +7,7 @@ use crate::{
     audit::Audit,
     auth::{Caller, NO_SESSION},
     logout,
-    pages::{badge, extensions, terminal},
+    pages::{badge, extensions, swagger, terminal},
     server::State,
     services::application::log_file::log_file,
     sso, webhook,
@@ -93,6 +93,11 @@ impl State {
         let accepts_html =
             accepted.any(|value| value.to_str().is_ok_and(|v| v.contains("text/html")));
         let response = self.assets.respond(request.uri().path(), accepts_html);
+        self.packed(headers, response)
+    }
+
+    /// The answer to a browser, compressed where that is on.
+    fn packed(&self, headers: &HeaderMap, response: Response<Body>) -> Response<Body> {
         if self.options.gzip {
             return compressed(headers, response);
         }
@@ -127,14 +132,15 @@ impl Role for State {
                 source,
             });
         }
-        let verified = match token(headers, COOKIE) {
+        let token = token(headers, COOKIE);
+        let verified = match &token {
             None => Err(ApiError::unauthenticated(NO_SESSION)),
-            Some(token) => self.auth.verify(&token, Timestamp::now()).await,
+            Some(token) => self.auth.verify(token, Timestamp::now()).await,
         };
         let claims = match (verified, access) {
             (Ok(claims), _) => Some(claims),
             (Err(_), Some(Access::Public)) => None,
-            (Err(e), Some(_)) if self.auth.admits_anonymous(&e).await => None,
+            (Err(e), Some(_)) if self.auth.admits_anonymous(&e, token.is_some()).await => None,
             (Err(e), _) => return Err(e),
         };
         Ok(Caller { claims, source })
@@ -160,9 +166,18 @@ impl Role for State {
         self.auth.while_valid(caller.claims.clone(), messages)
     }
 
-    async fn renewed(&self, caller: &Caller) -> Option<String> {
-        let claims = caller.claims.as_ref()?;
-        self.auth.renewed(claims, Timestamp::now()).await
+    async fn renewed(&self, caller: &Caller, headers: &HeaderMap) -> Vec<HeaderValue> {
+        let Some(claims) = &caller.claims else {
+            return Vec::new();
+        };
+        let now = Timestamp::now();
+        if let Some(theirs) = &claims.provider {
+            let left = claims.exp.saturating_sub(now.as_second());
+            return sso::renewed(self, headers, theirs, left).await;
+        }
+        let token = self.auth.renewed(claims, now).await;
+        let cookie = token.and_then(|token| self.cookie(&token));
+        cookie.into_iter().collect()
     }
 
     fn cookie(&self, token: &str) -> Option<HeaderValue> {
@@ -224,6 +239,14 @@ impl Role for State {
         if path == terminal::PATH {
             return Box::pin(async move { Ok(terminal::handle(state, request).await) });
         }
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        if is_read && self.options.swagger && swagger::is_path(path) {
+            let (path, headers) = (path.to_owned(), request.headers().clone());
+            return Box::pin(async move {
+                let answer = swagger::handle(&state, &path).await;
+                Ok(state.packed(&headers, answer))
+            });
+        }
         if path == EXTENSIONS_SCRIPT {
             // Extensions of the page come from files beside it; here, there are none.
             let mut answer = text(StatusCode::OK, "");
@@ -233,7 +256,7 @@ impl Role for State {
         }
         let answer = if REST.iter().any(|prefix| path.starts_with(prefix)) {
             Err(request)
-        } else if matches!(*request.method(), Method::GET | Method::HEAD) {
+        } else if is_read {
             Ok(self.page(&request))
         } else {
             let refusal = "405 method not allowed\n";

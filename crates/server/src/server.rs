@@ -9,6 +9,7 @@ use crate::{
     audit::{Audit, AuditError, AuditOptions, RecordedSets, RecordedStore},
     auth::{Auth, Caller, Limits},
     metrics::ApiMetrics,
+    pages::swagger::Swagger,
     ports::{Catalog, Live, Sets, SharedSessions, Sources, Store},
     services::{cluster::Probes, repository::Connections},
     settings::SettingsCache,
@@ -73,6 +74,8 @@ pub struct Options {
     pub only_with: Option<String>,
     /// Whether requests below `/extensions` are passed on to the services of argocd-cm.
     pub proxy_extensions: bool,
+    /// Whether the API is described at `/swagger.json` and `/swagger-ui`.
+    pub swagger: bool,
     /// Content types of requests that change something; none: any will do, which lets forms of
     /// other sites use a browser's session.
     pub content_types: Vec<String>,
@@ -128,6 +131,7 @@ impl Default for Options {
             auth_disabled: false,
             only_with: None,
             proxy_extensions: false,
+            swagger: true,
             content_types: vec!["application/json".into()],
             frame_options: tiphys_rpc::FRAME_OPTIONS.into(),
             content_security_policy: tiphys_rpc::CONTENT_SECURITY_POLICY.into(),
@@ -174,6 +178,7 @@ pub struct State {
     pub(crate) stop: OnceLock<CancellationToken>,
     pub(crate) told: Told,
     pub(crate) audit: Audit,
+    pub(crate) swagger: OnceLock<Swagger>,
 }
 
 impl State {
@@ -268,6 +273,7 @@ impl Server {
             table: table(),
             assets,
             webhooks: Webhooks::default(),
+            swagger: OnceLock::new(),
         })))
     }
 

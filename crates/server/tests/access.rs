@@ -333,6 +333,7 @@ fn of_kubeapps(method: &str) -> Option<(String, Value)> {
         "GetAvailablePackageDetail" => {
             format!("packages/v1alpha1/availablepackages/{PLACE}/r%2Fweb")
         }
+        "GetInstalledPackageSummaries" => "packages/v1alpha1/installedpackages".to_owned(),
         "GetPackageRepositorySummaries" => "packages/v1alpha1/repositories".to_owned(),
         "GetPackageRepositoryDetail" => format!("packages/v1alpha1/repositories/{PLACE}/r"),
         "GetConfiguredPlugins" => "plugins/v1alpha1/configured-plugins".to_owned(),
@@ -360,6 +361,7 @@ fn of_catalog(method: &str) -> Option<(String, Value)> {
         "PreviewInstall" => (format!("POST {CATALOG}/install"), json!({"chart": chart})),
         "ListUpdates" => (format!("GET {CATALOG}/updates"), Value::Null),
         "PreviewUpgrade" => (format!("POST {CATALOG}/upgrade"), json!({"name": "a"})),
+        "PreviewRollback" => (format!("POST {CATALOG}/rollback"), json!({"name": "a"})),
         _ => return None,
     })
 }
@@ -601,9 +603,13 @@ pub async fn prepare(world: &World, rpc: &str) {
         }
         rpc if rpc.starts_with("catalog.") || rpc.starts_with("kubeappsapis.") => {
             let url = world.catalog.fill().await;
-            let chart = json!({"spec": {"source": {
-                "repoURL": url, "chart": "web", "targetRevision": "1.0.0", "path": null,
-            }}});
+            let before = json!({"repoURL": url, "chart": "web", "targetRevision": "1.1.0"});
+            let chart = json!({
+                "spec": {"source": {
+                    "repoURL": url, "chart": "web", "targetRevision": "1.0.0", "path": null,
+                }},
+                "status": {"history": [{"revision": "1.1.0", "source": before}]},
+            });
             world.store.control("a", &chart);
         }
         "gpgkey.GPGKeyService/Get" | "gpgkey.GPGKeyService/Delete" => {
@@ -711,6 +717,20 @@ async fn the_refused_get_nothing_and_do_nothing() {
             assert!(words.contains("permission denied"), "{rpc}: {words}");
         }
         assert_eq!(effects(), before, "{rpc} has done something");
+    }
+}
+
+/// Who may only create an Application is not told what is in its cluster.
+#[tokio::test]
+async fn an_install_is_compared_for_those_who_may_see_it() {
+    let world = world(Recorder::new(|q| q != "applications, get, default/shop")).await;
+    prepare(&world, "catalog.CatalogService/PreviewInstall").await;
+    let chart = json!({"namespace": "team", "repository": "r", "path": "web"});
+    for (compare, wanted) in [(false, 200), (true, 403)] {
+        let request = json!({"chart": chart, "name": "shop", "compare": compare});
+        let path = "/api/v1/catalog/install";
+        let (status, body) = world.rest(Method::POST, path, Some(request)).await;
+        assert_eq!(status, wanted, "{body}");
     }
 }
 

@@ -80,6 +80,21 @@ async fn what_a_set_generates_is_shown_without_a_set() {
     assert_eq!(status, 200, "{made}");
     assert_eq!(made["applications"].as_array().map(Vec::len), Some(2));
     assert!(!made.to_string().contains("CANARY"), "{made}");
+    // They have the namespace that the request stated.
+    let namespace = |made: &Value| {
+        let metadata = &made["applications"][0]["metadata"];
+        metadata["namespace"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert_eq!(namespace(&made), "");
+    let mut stated = set("none", "default");
+    stated["metadata"]["namespace"] = "argocd".into();
+    let body = json!({"applicationSet": stated});
+    let (status, made) = world.rest(Method::POST, &path, Some(body)).await;
+    assert_eq!(status, 200, "{made}");
+    assert_eq!(namespace(&made), "argocd");
     let (_, list) = world.rest(Method::GET, SETS, None).await;
     assert_eq!(list["items"], json!([]), "nothing was created");
 }
@@ -138,4 +153,55 @@ async fn sets_belong_to_projects() {
     let path = format!("{SETS}/generate");
     let (status, _) = world.rest_as(token, Method::POST, &path, Some(body)).await;
     assert_eq!(status, 403, "generating reads what a creator may read");
+}
+
+#[tokio::test]
+async fn a_deleted_set_is_shown_and_restored_by_who_may() {
+    let policy = "p, role:dev, applicationsets, get, default/*, allow\ng, dev, role:dev\n";
+    let hash = bcrypt::hash("another password", 4).expect("it hashes");
+    let config = [("accounts.dev", "login"), ("policy.csv", policy)];
+    let secrets = [("accounts.dev.password", hash.as_str())];
+    let world = World::start_by_policy(&config, &secrets).await;
+    let login = json!({"username": "dev", "password": "another password"});
+    let (_, session) = world
+        .rest_as("", Method::POST, "/api/v1/session", Some(login))
+        .await;
+    let token = session["token"].as_str().expect("a token");
+    let gone = format!("{SETS}/fleet-gone");
+    let (status, _) = world.rest(Method::GET, &gone, None).await;
+    assert_eq!(
+        status, 404,
+        "it is gone for whoever does not ask for deleted ones"
+    );
+    let gone = format!("{gone}?deleted=true");
+    for viewer in [true, false] {
+        let (status, shown) = match viewer {
+            true => world.rest_as(token, Method::GET, &gone, None).await,
+            false => world.rest(Method::GET, &gone, None).await,
+        };
+        assert_eq!(
+            (status, &shown["metadata"]["name"]),
+            (200, &json!("fleet-gone"))
+        );
+        assert!(!shown.to_string().contains("CANARY"), "{shown}");
+    }
+    let unknown = format!("{SETS}/one?deleted=true");
+    let (status, _) = world.rest(Method::GET, &unknown, None).await;
+    assert_eq!(status, 404);
+
+    // Of what is sent only the name counts.
+    let restore = format!("{SETS}?restore=true");
+    let mut body = set("fleet-gone", "other");
+    body["spec"]["generators"] = json!([]);
+    let (status, _) = world
+        .rest_as(token, Method::POST, &restore, Some(body.clone()))
+        .await;
+    assert_eq!(status, 403);
+    let (status, restored) = world.rest(Method::POST, &restore, Some(body)).await;
+    assert_eq!(status, 200, "{restored}");
+    assert_eq!(restored["spec"]["template"]["spec"]["project"], "default");
+    let (status, _) = world
+        .rest(Method::POST, &restore, Some(set("one", "default")))
+        .await;
+    assert_eq!(status, 404);
 }

@@ -268,3 +268,142 @@ async fn a_preview_asks_the_project_before_it_fetches() {
         );
     }
 }
+
+/// What is in the cluster is compared with, as far as the project permits it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_install_says_what_it_would_change() {
+    let world = World::start().await;
+    world.catalog.fill().await;
+    let project = json!({"project": {"metadata": {"name": "narrow"}, "spec": {
+        "sourceRepos": ["*"],
+        "destinations": [{"server": "*", "namespace": "*"}],
+        "namespaceResourceBlacklist": [{"group": "", "kind": "ConfigMap"}],
+    }}});
+    let made = post(&world, "/api/v1/projects", project).await;
+    assert_eq!(made.0, 200, "{}", made.1);
+    let chart = json!({"namespace": "team", "repository": "r", "path": "web", "version": "1.0.0"});
+    let install = async |project: &str, compare: bool| {
+        let request =
+            json!({"chart": chart, "name": "shop", "project": project, "compare": compare});
+        let (status, preview) = post(&world, "/api/v1/catalog/install", request).await;
+        assert_eq!(status, 200, "{preview}");
+        let difference = preview["difference"].as_str().unwrap_or_default();
+        (
+            difference.to_owned(),
+            preview["compared"] == true,
+            preview["notes"].to_string(),
+        )
+    };
+    assert_eq!(
+        install("default", false).await,
+        (String::new(), false, "[]".to_owned())
+    );
+    let (difference, compared, notes) = install("default", true).await;
+    let added = "=== ConfigMap shop/shop-web (added)\n";
+    assert!(difference.starts_with(added), "{difference}");
+    assert!(difference.contains("+  version: 1.0.0"), "{difference}");
+    assert!(compared && notes == "[]", "{notes}");
+
+    let there = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": "shop-web", "namespace": "shop", "uid": "only-the-server",
+            "annotations": {
+                "argocd.argoproj.io/tracking-id": "other:/ConfigMap:shop/shop-web",
+            },
+        },
+        "data": {"colour": "red", "version": "0.9.0"},
+    });
+    {
+        let mut objects = world.live.objects.lock().expect("not poisoned");
+        objects.insert("shop-web".to_owned(), there);
+    }
+    let (difference, compared, notes) = install("default", true).await;
+    for part in [
+        "=== ConfigMap shop/shop-web (changed)\n",
+        "-  version: 0.9.0\n",
+        "+  version: 1.0.0\n",
+    ] {
+        assert!(difference.contains(part), "{part}: {difference}");
+    }
+    assert!(!difference.contains("only-the-server"), "{difference}");
+    let taken = "ConfigMap shop/shop-web belongs to Application 'other'";
+    assert!(compared && notes.contains(taken), "{notes}");
+
+    // Of an object without a name, and of a kind that is not known, nothing is read.
+    {
+        let mut objects = world.live.objects.lock().expect("not poisoned");
+        let mut secret = objects["shop-web"].clone();
+        secret["data"] = json!({"colour": "CANARY"});
+        objects.insert(String::new(), secret.clone());
+        objects.insert("shop-web".to_owned(), secret);
+    }
+    let request = json!({
+        "chart": chart, "name": "shop", "project": "narrow", "compare": true,
+        "values": "unnamed: true\n",
+    });
+    let (status, preview) = post(&world, "/api/v1/catalog/install", request).await;
+    assert_eq!(status, 200, "{preview}");
+    let difference = preview["difference"].as_str().expect("a text");
+    assert!(difference.contains("generateName: test-"), "{difference}");
+    assert!(!difference.contains("CANARY"), "{difference}");
+    let notes = preview["notes"].to_string();
+    for note in [
+        "Pod shop/: only the cluster gives it a name",
+        "shop-web: the cluster does not have the kind yet",
+    ] {
+        assert!(notes.contains(note), "{note}: {notes}");
+    }
+
+    let (difference, _, notes) = install("narrow", true).await;
+    assert_eq!(difference, "");
+    let refused = "ConfigMap shop/shop-web is not permitted in project 'narrow'";
+    assert!(notes.contains(refused), "{notes}");
+    assert!(!notes.contains("other"), "nothing was read: {notes}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_way_back_is_previewed() {
+    let world = World::start().await;
+    world.catalog.fill().await;
+    let chart = json!({"namespace": "team", "repository": "r", "path": "web", "version": "1.1.0"});
+    let request = json!({"chart": chart, "name": "shop", "values": "colour: blue\n"});
+    let (status, preview) = post(&world, "/api/v1/catalog/install", request).await;
+    assert_eq!(status, 200, "{preview}");
+    let path = "/api/v1/applications?validate=false";
+    let (status, created) = post(&world, path, preview["application"].clone()).await;
+    assert_eq!(status, 200, "{created}");
+    let rollback = "/api/v1/catalog/rollback";
+    let (status, never) = post(&world, rollback, json!({"name": "shop"})).await;
+    assert_eq!(status, 400, "{never}");
+    assert!(never.to_string().contains("never had another version"));
+
+    let mut before = created["spec"]["source"].clone();
+    before["targetRevision"] = "1.x".into();
+    let history = json!({"status": {"history": [{"revision": "1.0.0", "source": before}]}});
+    world.store.control("shop", &history);
+    let (status, plan) = post(&world, rollback, json!({"name": "shop"})).await;
+    assert_eq!(status, 200, "{plan}");
+    assert_eq!(
+        (&plan["from"], &plan["to"]),
+        (&json!("1.1.0"), &json!("1.0.0"))
+    );
+    let difference = plan["difference"].as_str().expect("a text");
+    assert!(plan["compared"] == true, "{plan}");
+    assert!(difference.contains("+  version: 1.0.0"), "{difference}");
+    assert!(!difference.contains("colour: red"), "{difference}");
+    let application = &plan["application"];
+    assert_eq!(application["spec"]["source"]["targetRevision"], "1.0.0");
+    let annotations = &application["metadata"]["annotations"];
+    for (key, wanted) in [("version", "1.0.0"), ("repository", "team/r")] {
+        let key = format!("catalog.tiphys.dev/{key}");
+        assert_eq!(annotations[&key], wanted, "{annotations}");
+    }
+    for (request, wanted) in [
+        (json!({"name": "shop", "version": "7.0.0"}), 400),
+        (json!({"name": "none"}), 403),
+    ] {
+        let (status, body) = post(&world, rollback, request.clone()).await;
+        assert_eq!(status, wanted, "{request}: {body}");
+    }
+}

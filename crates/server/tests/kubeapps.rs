@@ -1,8 +1,10 @@
 //! What kubeapps' dashboard and its scripts read, over REST and gRPC.
 
-use crate::common::World;
+use crate::common::{World, app};
 use http::Method;
 use serde_json::{Value, json};
+use std::time::Duration;
+use tiphys_server::ports::Store as _;
 
 const CORE: &str = "/core/packages/v1alpha1";
 const HELM: &str = "/plugins/helm/packages/v1alpha1";
@@ -112,4 +114,78 @@ async fn repositories_say_how_they_are() {
     let path = format!("{HELM}/repositories/c/default/ns/team/none");
     let (status, _) = world.rest(Method::GET, &path, None).await;
     assert_eq!(status, 403, "as what one may not see");
+}
+
+/// Stores an Application that is healthy or not.
+async fn store(world: &World, name: &str, source: Value, (namespace, health): (&str, &str)) {
+    let mut app = app(name);
+    app["spec"]["source"] = source;
+    app["spec"]["destination"]["namespace"] = namespace.into();
+    app["status"] = json!({"sync": {"status": "Synced"}, "health": {"status": health}});
+    let app = serde_json::from_value(app).expect("an Application");
+    world.store.create_app(&app).await.expect("stored");
+}
+
+/// The names of the packages that a list has.
+fn names(list: &Value) -> Vec<&str> {
+    let packages = list["installedPackageSummaries"].as_array();
+    let packages = packages.into_iter().flatten();
+    packages
+        .map(|package| package["name"].as_str().unwrap_or_default())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn applications_of_charts_are_installed_packages() {
+    let world = World::start().await;
+    let url = world.catalog.fill().await;
+    let chart = |name: &str, version: &str| json!({"repoURL": url, "chart": name, "targetRevision": version});
+    store(&world, "one", chart("web", "1.0.0"), ("a", "Healthy")).await;
+    store(&world, "two", chart("web", "1.1.0"), ("b", "Degraded")).await;
+    store(&world, "other", chart("absent", "2.0.0"), ("b", "Missing")).await;
+    let git = json!({"repoURL": "https://example.org/r.git", "path": "p"});
+    store(&world, "git", git, ("a", "Healthy")).await;
+    let path = format!("{CORE}/installedpackages");
+    let mut all = Value::Null;
+    for _ in 0..1000 {
+        all = get(&world, &path).await;
+        if names(&all).len() == 3 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(names(&all), ["one", "other", "two"]);
+    let [one, other, two] = [0_usize, 1, 2].map(|at| &all["installedPackageSummaries"][at]);
+    let mut place = reference("one");
+    place["context"]["namespace"] = "a".into();
+    assert_eq!(one["installedPackageRef"], place);
+    assert_eq!(one["currentVersion"]["pkgVersion"], "1.0.0");
+    for (package, latest, ready, reason) in [
+        (one, json!("1.1.0"), true, "INSTALLED"),
+        (two, json!("1.1.0"), false, "FAILED"),
+        (other, Value::Null, false, "PENDING"),
+    ] {
+        assert_eq!(package["latestVersion"]["pkgVersion"], latest, "{package}");
+        let status = &package["status"];
+        assert_eq!(status["ready"], ready, "{package}");
+        assert_eq!(status["reason"], format!("STATUS_REASON_{reason}"));
+    }
+    for base in [CORE, HELM] {
+        for (query, wanted) in [
+            ("context.namespace=b", "other two"),
+            ("context.cluster=default&context.namespace=a", "one"),
+            ("context.cluster=elsewhere", ""),
+            ("paginationOptions.pageSize=2", "one other"),
+            ("paginationOptions.pageToken=argocd%2Fother", "two"),
+        ] {
+            let list = get(&world, &format!("{base}/installedpackages?{query}")).await;
+            assert_eq!(names(&list).join(" "), wanted, "{query}");
+            let next = list["nextPageToken"].as_str().unwrap_or_default();
+            let more = query.contains("pageSize");
+            assert_eq!(next, if more { "argocd/other" } else { "" }, "{query}");
+        }
+    }
+    let wrong = format!("{path}?paginationOptions.pageToken=x");
+    let (status, body) = world.rest(Method::GET, &wrong, None).await;
+    assert_eq!(status, 400, "{body}");
 }

@@ -715,6 +715,136 @@ async fn groups_come_from_the_user_info_endpoint_if_that_is_wanted() {
     );
 }
 
+/// Signs in: the cookies of the session.
+async fn signed_in(world: &World, provider: &Provider, tokens: Value) -> String {
+    let (state, sealed) = begin(world).await;
+    *provider.token.lock().expect("not poisoned") = tokens;
+    let callback = format!("/auth/callback?code=a&state={state}");
+    let (status, headers, text) = browse(world, &callback, &sealed).await;
+    assert_eq!(status, 303, "{text}");
+    let session = cookies(&headers).into_iter();
+    let session = session.filter(|(name, _)| name.starts_with("argocd.token"));
+    let session: Vec<String> = session
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    session.join("; ")
+}
+
+/// The cookies that a call of a browser gets.
+async fn given(world: &World, session: &str) -> Vec<(String, String)> {
+    let (status, headers, text) = browse(world, "/api/v1/projects", session).await;
+    assert_eq!(status, 200, "{text}");
+    cookies(&headers)
+}
+
+#[tokio::test]
+async fn sessions_of_browsers_are_refreshed_before_they_end() {
+    let provider = Provider::start().await;
+    let world = provider.world("refreshTokenThreshold: 5m\n", &[]).await;
+    let refreshes = || {
+        let asked = provider.asked.lock().expect("not poisoned");
+        let forms = asked.iter().map(|(form, _)| form.clone());
+        let forms = forms.filter(|form| form.contains("grant_type=refresh_token"));
+        forms.collect::<Vec<_>>()
+    };
+    let first = provider.sign(json!({
+        "iat": now() - 60, "exp": now() + 120, "jti": "1", "more": "x".repeat(5000)
+    }));
+    let tokens = json!({"id_token": first, "refresh_token": "refresh-1"});
+    let session = signed_in(&world, &provider, tokens).await;
+    assert!(session.contains("argocd.token-1="), "{session}");
+
+    let second = provider.sign(json!({"iat": now() - 60, "exp": now() + 120, "jti": "2"}));
+    *provider.token.lock().expect("not poisoned") = json!({"id_token": second});
+    let set = given(&world, &session).await;
+    let of_second = [
+        ("argocd.token".to_owned(), second.clone()),
+        ("argocd.token-1".to_owned(), String::new()),
+    ];
+    assert_eq!(set, of_second, "and the rest of the longer one is gone");
+    let expected = ["grant_type=refresh_token&refresh_token=refresh-1"];
+    assert_eq!(refreshes(), expected);
+    // A request that was under way has the old token.
+    assert_eq!(given(&world, &session).await, of_second);
+    assert_eq!(refreshes(), expected);
+
+    // The provider gave no new refresh token: the old one counts.
+    let third = provider.sign(json!({"exp": now() + 3600, "jti": "3"}));
+    *provider.token.lock().expect("not poisoned") = json!({"id_token": third});
+    let session = format!("argocd.token={second}");
+    let of_third = [("argocd.token".to_owned(), third.clone())];
+    assert_eq!(given(&world, &session).await, of_third);
+    assert_eq!(refreshes().len(), 2);
+    let session = format!("argocd.token={third}");
+    assert!(given(&world, &session).await.is_empty());
+    assert_eq!(refreshes().len(), 2);
+}
+
+#[tokio::test]
+async fn a_session_goes_on_as_it_is_where_it_cannot_be_refreshed() {
+    let provider = Provider::start().await;
+    let world = provider.world("refreshTokenThreshold: 5m\n", &[]).await;
+    let asked = || provider.asked.lock().expect("not poisoned").len();
+    let near_its_end = |id: &str| {
+        let token = provider.sign(json!({"iat": now() - 60, "exp": now() + 120, "jti": id}));
+        json!({"id_token": token, "refresh_token": "refresh-1"})
+    };
+    let others = provider.sign(json!({"sub": "user-2"}));
+    for (id, tokens) in [
+        ("1", json!({"id_token": others})),
+        ("2", json!({"access_token": "a"})),
+    ] {
+        let session = signed_in(&world, &provider, near_its_end(id)).await;
+        *provider.token.lock().expect("not poisoned") = tokens;
+        let before = asked();
+        // The second call does not ask again so soon.
+        for _ in 0..2 {
+            assert!(given(&world, &session).await.is_empty(), "{id}");
+            assert_eq!(asked(), before + 1, "{id}");
+        }
+    }
+
+    // A token that was just issued: the next one would be as short.
+    let token = provider.sign(json!({"iat": now() + 60, "exp": now() + 120, "jti": "new"}));
+    let tokens = json!({"id_token": token, "refresh_token": "refresh-1"});
+    let session = signed_in(&world, &provider, tokens).await;
+    let before = asked();
+    assert!(given(&world, &session).await.is_empty());
+    assert_eq!(asked(), before);
+
+    // Not without the setting.
+    let world = provider.world("", &[]).await;
+    let session = signed_in(&world, &provider, near_its_end("3")).await;
+    let before = asked();
+    assert!(given(&world, &session).await.is_empty());
+    assert_eq!(asked(), before);
+}
+
+#[tokio::test]
+async fn a_session_that_ended_is_not_refreshed() {
+    let provider = Provider::start().await;
+    let world = provider.world("refreshTokenThreshold: 5m\n", &[]).await;
+    let asked = || provider.asked.lock().expect("not poisoned").len();
+    // Without an id nothing but the expiry ends a token itself.
+    let token = provider.sign(json!({"iat": now() - 60, "exp": now() + 120}));
+    let tokens = json!({"id_token": token, "refresh_token": "refresh-1"});
+    let session = signed_in(&world, &provider, tokens).await;
+    let next = provider.sign(json!({"iat": now() - 50, "exp": now() + 120}));
+    *provider.token.lock().expect("not poisoned") =
+        json!({"id_token": next, "refresh_token": "refresh-2"});
+    let of_next = [("argocd.token".to_owned(), next.clone())];
+    assert_eq!(given(&world, &session).await, of_next);
+
+    let (status, _, text) = browse(&world, "/auth/logout", &session).await;
+    assert_eq!(status, 303, "{text}");
+    let before = asked();
+    for token in [&token, &next] {
+        let session = format!("argocd.token={token}");
+        assert!(given(&world, &session).await.is_empty());
+    }
+    assert_eq!(asked(), before);
+}
+
 #[tokio::test]
 async fn users_of_the_provider_have_no_accounts() {
     let provider = Provider::start().await;

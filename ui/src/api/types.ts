@@ -112,6 +112,14 @@ export interface ResourceNode extends ResourceRef {
 export interface ApplicationTree {
   nodes?: ResourceNode[] | null;
   orphanedNodes?: ResourceNode[] | null;
+  unreadableKinds?: UnreadableKind[] | null;
+}
+
+// A kind of which objects may be missing from the tree.
+export interface UnreadableKind {
+  group?: string;
+  kind: string;
+  message?: string;
 }
 
 export interface ResourceDiff extends ResourceRef {

@@ -86,6 +86,7 @@ export function ApplicationPage({ id }: { id: AppName }) {
     <div className={`page page-app${node ? " with-panel" : ""}`}>
       <Header app={app} id={id} now={now} why={root.healthMessage} live={<LiveDot connection={connection === "live" ? treeConnection : connection} error={error ?? treeError} />} />
       <Conditions app={app} />
+      <Unreadable tree={tree} />
       <section aria-label="Resources">{wide ? <TreeView {...shape} /> : <TreeList {...shape} />}</section>
       <Operation app={app} now={now} />
       {node && <Panel key={node.key} app={id} node={node} onClose={close} />}
@@ -208,6 +209,22 @@ function Actions({ app, id, phase }: { app: Application; id: AppName; phase: str
         <SyncDialog name={id.name} revision={sourcesOf(app)[0]?.targetRevision || "HEAD"} onSync={sync} onClose={() => setAsking(false)} />
       )}
     </div>
+  );
+}
+
+// The kinds of which objects may be missing from the tree.
+function Unreadable({ tree }: { tree: ApplicationTree | undefined }) {
+  const kinds = tree?.unreadableKinds ?? [];
+  if (kinds.length === 0) return null;
+  return (
+    <ul className="conditions" aria-label="Kinds that could not be read">
+      {kinds.map((kind) => (
+        <li key={`${kind.kind}.${kind.group ?? ""}`} className="notice tone-warn">
+          <strong>{kind.group ? `${kind.kind}.${kind.group}` : kind.kind}</strong>
+          <span>could not be read, so its objects may be missing: {kind.message}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { type FormEvent, useEffect, useState } from "react";
 import { type AuthSettings, api } from "../api/client";
-import { provider, signInAddress } from "../model/sso";
+import { hasFailed, provider, signInAddress } from "../model/sso";
 import { useTitle } from "../hooks";
 import { Logo } from "../parts/shell";
 
@@ -16,6 +16,7 @@ export function LoginPage({ onLogin, notice }: { onLogin: () => void; notice: st
     api.settings().then(setSettings, () => {});
   }, []);
   const sso = provider(settings);
+  const shown = error || (hasFailed(location.search) ? `The sign-in with ${sso ?? "SSO"} has failed.` : "");
   const submit = async (e: FormEvent<HTMLFormElement>) => {
     e.preventDefault();
     const form = new FormData(e.currentTarget);
@@ -37,12 +38,12 @@ export function LoginPage({ onLogin, notice }: { onLogin: () => void; notice: st
           <h1 id="login-title">Tiphys</h1>
           <p>Git says what should run.</p>
         </div>
-        {error && (
+        {shown && (
           <p className="notice tone-bad" role="alert">
-            {error}
+            {shown}
           </p>
         )}
-        {!error && notice && <p className="notice tone-off">{notice}</p>}
+        {!shown && notice && <p className="notice tone-off">{notice}</p>}
         {sso && (
           <button type="button" onClick={() => location.assign(signInAddress(location.origin))}>
             Log in with {sso}

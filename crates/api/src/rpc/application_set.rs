@@ -17,6 +17,13 @@ pub struct ApplicationSetGetQuery {
         deserialize_with = "crate::null_default"
     )]
     pub appset_namespace: String,
+    /// The last set of this name that was deleted and is still kept. Our own.
+    #[prost(bool, tag = "18001")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
+    pub deleted: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -109,6 +116,14 @@ pub struct ApplicationSetCreateRequest {
         deserialize_with = "crate::null_default"
     )]
     pub dry_run: bool,
+    /// Creates the last set of this name that was deleted and is still kept, whatever else is in
+    /// `applicationset`: what is shown of it lacks passwords of URLs. Our own.
+    #[prost(bool, tag = "18001")]
+    #[serde(
+        skip_serializing_if = "crate::is_false",
+        deserialize_with = "crate::null_default"
+    )]
+    pub restore: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]

@@ -310,6 +310,9 @@ pub struct InstallRequest {
     pub values: String,
     #[prost(bool, tag = "7")]
     pub auto_sync: bool,
+    /// Whether to compare with what is in the cluster.
+    #[prost(bool, tag = "8")]
+    pub compare: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -323,6 +326,12 @@ pub struct InstallResponse {
     /// What is worth to know.
     #[prost(string, repeated, tag = "3")]
     pub notes: Vec<String>,
+    /// Unified: what would change in the cluster; values of Secrets are hidden.
+    #[prost(string, tag = "4")]
+    pub difference: String,
+    /// Whether it was compared with the cluster.
+    #[prost(bool, tag = "5")]
+    pub compared: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -426,4 +435,42 @@ pub struct UpgradeResponse {
     /// The versions that it could have, the newest first.
     #[prost(string, repeated, tag = "13")]
     pub versions: Vec<String>,
+}
+
+/// The way back to a version of its chart that an Application had. Nothing is written: the
+/// Application of the response is written with application.ApplicationService/Update.
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RollbackRequest {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(string, tag = "2")]
+    pub app_namespace: String,
+    /// The chart among several sources, counted from 1; 0: the only one.
+    #[prost(int32, tag = "3")]
+    pub source_position: i32,
+    /// Empty: the one before.
+    #[prost(string, tag = "4")]
+    pub version: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RollbackResponse {
+    #[prost(message, required, tag = "1")]
+    pub application: crate::application::Application,
+    /// The version that is installed.
+    #[prost(string, tag = "2")]
+    pub from: String,
+    #[prost(string, tag = "3")]
+    pub to: String,
+    /// Why manifests are not compared, and what else is worth to know.
+    #[prost(string, repeated, tag = "4")]
+    pub notes: Vec<String>,
+    /// Unified, of the manifests; values of Secrets are hidden.
+    #[prost(string, tag = "5")]
+    pub difference: String,
+    /// Whether manifests could be compared.
+    #[prost(bool, tag = "6")]
+    pub compared: bool,
 }

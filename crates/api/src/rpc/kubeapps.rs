@@ -203,10 +203,27 @@ pub const STATUS_REASONS: [&str; 4] = [
     "STATUS_REASON_PENDING",
 ];
 
+/// The states of an installed package, as REST has them.
+pub const INSTALLED_REASONS: [&str; 5] = [
+    "STATUS_REASON_UNSPECIFIED",
+    "STATUS_REASON_INSTALLED",
+    "STATUS_REASON_UNINSTALLED",
+    "STATUS_REASON_FAILED",
+    "STATUS_REASON_PENDING",
+];
+
+fn word<'a>(reason: i32, words: &[&'a str]) -> &'a str {
+    let known = usize::try_from(reason).ok();
+    let word = known.and_then(|reason| words.get(reason));
+    word.copied().unwrap_or("STATUS_REASON_UNSPECIFIED")
+}
+
 fn reason_name<S: Serializer>(reason: &i32, out: S) -> Result<S::Ok, S::Error> {
-    let known = usize::try_from(*reason).ok();
-    let name = known.and_then(|reason| STATUS_REASONS.get(reason));
-    name.unwrap_or(&STATUS_REASONS[0]).serialize(out)
+    word(*reason, &STATUS_REASONS).serialize(out)
+}
+
+fn installed_name<S: Serializer>(reason: &i32, out: S) -> Result<S::Ok, S::Error> {
+    word(*reason, &INSTALLED_REASONS).serialize(out)
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -296,4 +313,71 @@ pub struct PluginsRequest {}
 pub struct PluginsResponse {
     #[prost(message, repeated, tag = "1")]
     pub plugins: Vec<Plugin>,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InstalledRequest {
+    #[prost(message, optional, tag = "1")]
+    pub context: Option<Context>,
+    #[prost(message, optional, tag = "2")]
+    #[serde(alias = "pagination_options")]
+    pub pagination_options: Option<PaginationOptions>,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VersionReference {
+    /// A version or a range.
+    #[prost(string, tag = "1")]
+    pub version: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InstalledStatus {
+    #[prost(bool, tag = "1")]
+    pub ready: bool,
+    /// Index into [`INSTALLED_REASONS`].
+    #[prost(int32, tag = "2")]
+    #[serde(serialize_with = "installed_name")]
+    pub reason: i32,
+    #[prost(string, tag = "3")]
+    pub user_reason: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InstalledSummary {
+    #[prost(message, optional, tag = "1")]
+    pub installed_package_ref: Option<Reference>,
+    #[prost(string, tag = "2")]
+    pub name: String,
+    /// What is asked for.
+    #[prost(message, optional, tag = "3")]
+    pub pkg_version_reference: Option<VersionReference>,
+    #[prost(message, optional, tag = "4")]
+    pub current_version: Option<PackageAppVersion>,
+    #[prost(string, tag = "5")]
+    pub icon_url: String,
+    #[prost(string, tag = "6")]
+    pub pkg_display_name: String,
+    #[prost(string, tag = "7")]
+    pub short_description: String,
+    /// Never there, as with kubeapps' plugin for Helm.
+    #[prost(message, optional, tag = "8")]
+    pub latest_matching_version: Option<PackageAppVersion>,
+    #[prost(message, optional, tag = "9")]
+    pub latest_version: Option<PackageAppVersion>,
+    #[prost(message, optional, tag = "10")]
+    pub status: Option<InstalledStatus>,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InstalledResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub installed_package_summaries: Vec<InstalledSummary>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: String,
 }

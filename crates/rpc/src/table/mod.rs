@@ -7,11 +7,14 @@ mod go_types;
 mod lenient;
 mod pattern;
 pub mod query;
+mod shape;
 mod texts;
 
 pub use fields::Fields;
+pub use go_types::qualified;
 pub use lenient::{JsonRequest, MessageError, from_value};
 pub use pattern::{Bindings, Pattern, percent_decode};
+pub use shape::{Find, Shape, Shapes};
 
 use crate::{ApiError, Code, Role, heavy, kind::names, running::Running};
 
@@ -78,6 +81,8 @@ pub struct Call<S: Role> {
     pub session: Session,
     /// Fields that every request has, with their numbers.
     required: &'static [(u32, &'static str)],
+    /// What its messages look like in JSON; `None` if the call is not implemented yet.
+    pub shapes: Option<Shapes>,
     /// `None` if the call is not implemented yet.
     pub handler: Option<Handler<S>>,
 }
@@ -97,8 +102,14 @@ impl<S: Role> Call<S> {
             rest: rest.iter().map(|text| Rest::parse(text)).collect(),
             session: Session::Stays,
             required: &[],
+            shapes: None,
             handler,
         }
+    }
+
+    fn with_shapes(self, shapes: Shapes) -> Self {
+        let shapes = Some(shapes);
+        Self { shapes, ..self }
     }
 
     /// A row for a call that is not implemented yet.
@@ -243,8 +254,8 @@ pub trait Query: prost::Message + Default + DeserializeOwned + 'static {}
 impl<Q: prost::Message + Default + DeserializeOwned + 'static> Query for Q {}
 
 /// A message of a reply.
-pub trait Answer: prost::Message + Serialize + 'static {}
-impl<R: prost::Message + Serialize + 'static> Answer for R {}
+pub trait Answer: prost::Message + Serialize + DeserializeOwned + 'static {}
+impl<R: prost::Message + Serialize + DeserializeOwned + 'static> Answer for R {}
 
 /// A row whose reply is one message. `finish` is applied to every reply before it is encoded.
 pub fn unary<S, Q, R, F, Fut>(
@@ -272,7 +283,7 @@ where
                 }
             },
         );
-    Call::new(rpc, rest, access, Kind::Unary, Some(handler))
+    Call::new(rpc, rest, access, Kind::Unary, Some(handler)).with_shapes(Shapes::of::<Q, R>())
 }
 
 /// A row whose reply is a stream of messages. `finish` is applied to each before it is encoded.
@@ -307,6 +318,7 @@ where
             },
         );
     Call::new(rpc, rest, access, Kind::ServerStream, Some(handler))
+        .with_shapes(Shapes::of::<Q, R>())
 }
 
 /// A row that takes a stream of messages and replies with one. REST has no such calls.
@@ -336,7 +348,7 @@ where
         let reply = f(state, caller, queries.boxed());
         Box::pin(async move { Encoding::Proto.reply(reply.await?, finish).await })
     });
-    Call::new(rpc, &[], access, Kind::ClientStream, Some(handler))
+    Call::new(rpc, &[], access, Kind::ClientStream, Some(handler)).with_shapes(Shapes::of::<Q, R>())
 }
 
 #[derive(Clone, Copy)]
@@ -366,8 +378,12 @@ impl Encoding {
 }
 
 /// The package of a service's messages in Go.
-fn package(rpc: &str) -> String {
-    let service = rpc.split('/').next().unwrap_or_default();
+pub fn package(rpc: &str) -> String {
+    let service = rpc
+        .trim_start_matches('/')
+        .split('/')
+        .next()
+        .unwrap_or_default();
     match service.rsplit_once('.') {
         // Its package is not that of its description.
         Some((_, "SettingsService")) => "settings".to_owned(),

@@ -1,7 +1,7 @@
 //! gRPC and gRPC-web: tonic does framing and status, with one codec of bytes for all calls; the
 //! table does the rest.
 
-use super::traceparent;
+use super::{reflection, traceparent};
 use crate::{
     ApiError, Code, Role, Table,
     running::Running,
@@ -22,7 +22,7 @@ use tracing::Instrument as _;
 
 /// A codec that passes bytes through: the table encodes and decodes messages.
 #[derive(Clone, Copy)]
-struct Raw;
+pub(super) struct Raw;
 
 impl Codec for Raw {
     type Encode = Vec<u8>;
@@ -122,7 +122,7 @@ impl<S: Role> tonic::server::ClientStreamingService<Bytes> for Invoke<S> {
 }
 
 /// The error for a client message that could not be read.
-fn broken(status: Status) -> ApiError {
+pub(super) fn broken(status: Status) -> ApiError {
     let code = match status.code() {
         tonic::Code::ResourceExhausted => Code::ResourceExhausted,
         tonic::Code::Cancelled => Code::Canceled,
@@ -170,6 +170,9 @@ pub async fn handle<S: Role>(
             .max_decoding_message_size(MAX_HEALTH_REQUEST)
             .unary(serving, request)
             .await;
+    }
+    if reflection::METHODS.contains(&rpc.as_str()) {
+        return reflection::handle(state, source, request).await;
     }
     let Some(call) = state.table().by_rpc(&rpc) else {
         return Status::from(unknown(state.table(), &rpc)).into_http();
@@ -238,7 +241,7 @@ fn unknown<S: Role>(table: &Table<S>, path: &str) -> ApiError {
 
 /// The headers by which a caller is known: a browser's cookie counts in gRPC only where a gateway
 /// says that it is one.
-fn own_headers(headers: &http::HeaderMap) -> http::HeaderMap {
+pub(super) fn own_headers(headers: &http::HeaderMap) -> http::HeaderMap {
     let mut own = headers.clone();
     own.remove(http::header::COOKIE);
     if let Some(cookie) = headers.get("grpcgateway-cookie") {

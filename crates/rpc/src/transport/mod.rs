@@ -5,6 +5,7 @@ mod authority;
 mod grpc;
 mod gzip;
 pub mod listen;
+mod reflection;
 mod rest;
 pub mod source;
 pub mod tls;

@@ -120,7 +120,7 @@ async fn answer<S: Role>(
         let why = format!("grpc: error while marshaling: {field}");
         return Err(ApiError::internal(why));
     }
-    let renewed = state.renewed(&caller).await;
+    let renewed = state.renewed(&caller, &parts.headers).await;
     let name = call.rpc.trim_start_matches('/');
     let span = tracing::trace_span!(
         "request",
@@ -154,38 +154,33 @@ async fn answer<S: Role>(
         let kind = HeaderValue::from_static("application/grpc");
         response.headers_mut().insert(GRPC_CONTENT_TYPE, kind);
     }
-    if let Some(token) = session_token(call.session, &mut response, renewed).await? {
-        let cookie = state.cookie(&token);
-        response
-            .headers_mut()
-            .extend(cookie.map(|value| (header::SET_COOKIE, value)));
-    }
+    let cookies = match call.session {
+        Session::Stays => renewed,
+        Session::Ends => state.cookie("").into_iter().collect(),
+        Session::Begins => {
+            let token = session_token(&mut response).await?;
+            let cookie = token.and_then(|token| state.cookie(&token));
+            cookie.into_iter().collect()
+        }
+    };
+    let cookies = cookies.into_iter().map(|value| (header::SET_COOKIE, value));
+    response.headers_mut().extend(cookies);
     Ok(response)
 }
 
-/// The token for the cookie: after a login, a logout, or a renewal.
-async fn session_token(
-    session: Session,
-    response: &mut Response<Body>,
-    renewed: Option<String>,
-) -> Result<Option<String>, ApiError> {
-    match session {
-        Session::Ends => Ok(Some(String::new())),
-        Session::Begins => {
-            let body = std::mem::replace(response.body_mut(), Body::empty());
-            let bytes = body
-                .collect()
-                .await
-                .map_err(|e| ApiError::internal(e.to_string()))?
-                .to_bytes();
-            let token = serde_json::from_slice::<Value>(&bytes)
-                .ok()
-                .and_then(|v| v["token"].as_str().map(str::to_owned));
-            *response.body_mut() = Body::new(Full::new(bytes));
-            Ok(token)
-        }
-        Session::Stays => Ok(renewed),
-    }
+/// The token of the session that a login has begun.
+async fn session_token(response: &mut Response<Body>) -> Result<Option<String>, ApiError> {
+    let body = std::mem::replace(response.body_mut(), Body::empty());
+    let bytes = body
+        .collect()
+        .await
+        .map_err(|e| ApiError::internal(e.to_string()))?
+        .to_bytes();
+    let token = serde_json::from_slice::<Value>(&bytes)
+        .ok()
+        .and_then(|v| v["token"].as_str().map(str::to_owned));
+    *response.body_mut() = Body::new(Full::new(bytes));
+    Ok(token)
 }
 
 /// The message as far as it is in the body; an object, unless the body is wrong.

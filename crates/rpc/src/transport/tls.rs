@@ -57,6 +57,15 @@ pub enum TlsError {
     Cipher(String),
 }
 
+/// A new self-signed certificate for these names, and its key, as PEM texts.
+///
+/// # Errors
+/// A name cannot be one of a certificate.
+pub fn self_signed(names: Vec<String>) -> Result<(String, String), TlsError> {
+    let made = rcgen::generate_simple_self_signed(names)?;
+    Ok((made.cert.pem(), made.signing_key.serialize_pem()))
+}
+
 impl TlsRules {
     fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
         match self.version {

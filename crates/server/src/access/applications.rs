@@ -308,6 +308,16 @@ impl Reach {
         (seen.collect(), version)
     }
 
+    /// What the caller may see of the changes after a version, as far as they are remembered.
+    pub(crate) fn apps_since(&self, guard: &Guard, version: u64) -> Vec<Seen> {
+        let events = self.index.since(version).into_iter();
+        let seen = events.filter_map(|AppEvent { change, app }| {
+            let app = guard.grant(app).ok()?;
+            Some(Seen { change, app })
+        });
+        seen.collect()
+    }
+
     pub(crate) fn app_events(&self, guard: &Guard) -> SeenEvents {
         SeenEvents {
             guard: guard.clone(),

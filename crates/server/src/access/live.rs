@@ -65,6 +65,10 @@ impl<A> LiveOf<'_, A> {
         self.live.get(self.app, object).await
     }
 
+    pub async fn is_namespaced(&self, object: &LiveRef) -> Result<bool, ApiError> {
+        self.live.is_namespaced(self.app, object).await
+    }
+
     pub async fn server_side_diff(&self, pairs: Vec<DiffPair>) -> Result<Vec<Diff>, ApiError> {
         self.live.server_side_diff(self.app, pairs).await
     }

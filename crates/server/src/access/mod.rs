@@ -55,7 +55,7 @@ pub(crate) use guard::{Authorized, Guard};
 pub(crate) use keys::PublicKeys;
 pub(crate) use projects::{find as find_project, find_for_tokens};
 pub(crate) use repositories::Stored;
-pub(crate) use sets::{find_set, set_to_delete};
+pub(crate) use sets::{find_deleted_set, find_set, set_to_delete};
 pub(crate) use trusted::{Trusted, TrustedChange};
 
 use crate::{

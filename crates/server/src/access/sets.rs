@@ -66,6 +66,27 @@ pub(crate) async fn set_to_delete(
     }
 }
 
+/// The last set of this name that was deleted and is still kept, if the caller has the permission
+/// `A` for it.
+pub(crate) async fn find_deleted_set<A: Verb>(
+    state: &State,
+    guard: &Guard,
+    namespace: &str,
+    name: &str,
+) -> Result<Authorized<ApplicationSet, A>, ApiError> {
+    let namespace = state.namespace_or_ours(namespace);
+    if !state.reach.permits(namespace) {
+        return Err(ApiError::plain(format!(
+            "namespace '{namespace}' is not permitted"
+        )));
+    }
+    match state.reach.sets.deleted(namespace, name).await {
+        Ok(set) => guard.grant(set),
+        Err(StoreError::NotFound(why)) => Err(ApiError::not_found(why)),
+        Err(e) => Err(e.into()),
+    }
+}
+
 impl Reach {
     /// The sets that the caller may see, and the version up to which they are known.
     pub(crate) fn sets(

@@ -1,7 +1,7 @@
 //! Operations that the server runs without a caller, and therefore without permission checks. No
 //! call of the table may reach them.
 //!
-//! A probe learns whether the records can be read, and nothing of them.
+//! A probe learns whether the records are read and followed, and nothing of them.
 //!
 //! A badge shows anybody the health and sync status of an Application, if the settings say so.
 //!
@@ -9,7 +9,7 @@
 //! configured. It learns nothing, and can only set the refresh annotations of Applications and
 //! ApplicationSets.
 
-use super::{Reach, cluster_secrets::CLUSTER};
+use super::Reach;
 use crate::ports::{IsFollowed, StoreResult};
 use serde_json::Value;
 use std::sync::Arc;
@@ -19,11 +19,6 @@ impl Reach {
     /// Whether the Applications have been listed.
     pub(crate) fn is_ready(&self) -> bool {
         self.index.is_ready()
-    }
-
-    /// Fails if the clusters cannot be listed.
-    pub(crate) async fn check(&self) -> StoreResult<()> {
-        self.store.secrets_of_type(CLUSTER).await.map(drop)
     }
 
     /// Why what is in memory may be out of date.

@@ -233,6 +233,12 @@ impl Live for ClusterLive {
         )))
     }
 
+    async fn is_namespaced(&self, app: &Application, object: &LiveRef) -> Result<bool, ApiError> {
+        let hand = self.hand(app).await?;
+        let kind = hand.cluster.cache.discovery().resolve(&gvk(object)).await;
+        Ok(kind.map_err(of_cluster)?.namespaced)
+    }
+
     async fn delete(
         &self,
         app: &Application,

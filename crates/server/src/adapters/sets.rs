@@ -10,11 +10,15 @@ use futures::{StreamExt as _, stream::BoxStream};
 use serde_json::json;
 use std::sync::Arc;
 use tiphys_api::{Application, ApplicationSet, constants::APPLICATION_SET_REFRESH};
-use tiphys_appset::Followed;
+use tiphys_appset::{
+    Followed,
+    deleted_set::{DeletedSet, LABEL, LABEL_VALUE},
+};
 use tiphys_cluster::{
     ChangeType,
     records::{RecordChange, Store},
 };
+use tiphys_rpc::heavy;
 use tiphys_sources::Answers;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
@@ -51,6 +55,36 @@ impl Sets for RecordSets {
         let missing =
             || StoreError::NotFound(format!("applicationset.argoproj.io {name:?} not found"));
         typed(&*record.ok_or_else(missing)?)
+    }
+
+    async fn deleted(&self, namespace: &str, name: &str) -> StoreResult<ApplicationSet> {
+        let mut secrets = self.answers.records.secrets.list();
+        secrets.retain(|secret| {
+            let kind = secret.meta.labels.get(LABEL);
+            kind.is_some_and(|kind| kind == LABEL_VALUE)
+        });
+        let wanted = (namespace.to_owned(), name.to_owned());
+        let kept = heavy::run(move || {
+            let objects = secrets.iter().filter_map(|secret| {
+                let name = &secret.meta.name;
+                let object = secret.object().inspect_err(|e| {
+                    tracing::warn!(secret = name, "a deleted set is left out: {e}");
+                });
+                Some(object.ok()?.into_value())
+            });
+            let newest = DeletedSet::newest(objects, &wanted.0, &wanted.1)?;
+            Some(DeletedSet::from_secret(&newest))
+        })
+        .await;
+        match kept {
+            Some(Ok(kept)) => Ok(kept.set),
+            Some(Err(e)) => Err(StoreError::Invalid(format!(
+                "the deleted ApplicationSet {name:?} cannot be read: {e}"
+            ))),
+            None => Err(StoreError::NotFound(format!(
+                "no deleted ApplicationSet {name:?} is kept"
+            ))),
+        }
     }
 
     async fn create(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet> {

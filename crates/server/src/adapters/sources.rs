@@ -38,9 +38,10 @@ pub(super) fn of_repo(e: RepoError) -> ApiError {
         // What a source lacks has no code, as from a repo-server; but a glob of values files may
         // match later.
         RepoError::Render(RenderError::NoValuesFile(_)) => Code::NotFound,
-        RepoError::Unreachable { .. } | RepoError::Timeout { .. } | RepoError::Busy { .. } => {
-            Code::Unavailable
-        }
+        RepoError::Unreachable { .. }
+        | RepoError::Timeout { .. }
+        | RepoError::Busy { .. }
+        | RepoError::NoRoom { .. } => Code::Unavailable,
         _ => Code::Unknown,
     };
     let text = match &e {

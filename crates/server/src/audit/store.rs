@@ -257,6 +257,10 @@ impl Sets for RecordedSets {
         self.0.get(namespace, name).await
     }
 
+    async fn deleted(&self, namespace: &str, name: &str) -> StoreResult<ApplicationSet> {
+        self.0.deleted(namespace, name).await
+    }
+
     async fn create(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet> {
         let created = self.0.create(set).await?;
         let m = &created.metadata;

@@ -305,15 +305,16 @@ impl Auth {
     }
 
     /// Whether a caller whose session is refused for this reason is served as anonymous
-    /// (`users.anonymous.enabled`): then the default role of the policy decides.
-    pub async fn admits_anonymous(&self, refused: &ApiError) -> bool {
+    /// (`users.anonymous.enabled`): then the default role of the policy decides. Logged only if
+    /// `had_token`: callers without one know that they are anonymous.
+    pub async fn admits_anonymous(&self, refused: &ApiError, had_token: bool) -> bool {
         if refused.code != Code::Unauthenticated {
             return false;
         }
         // Settings that cannot be read allow nothing.
         let settings = self.settings.fresh().await;
         let admits = settings.is_ok_and(|s| s.value("users.anonymous.enabled") == "true");
-        if admits && refused.message != NO_SESSION {
+        if admits && had_token {
             tracing::info!(reason = refused.message, "A caller is served as anonymous");
         }
         admits
@@ -476,6 +477,9 @@ impl Auth {
     /// Ends a session: immediately in this replica; in other replicas and after a restart, once it
     /// is recorded.
     pub async fn revoke(&self, claims: &Claims, now: Timestamp) -> Result<(), ApiError> {
+        if let Some(theirs) = &claims.provider {
+            self.sso.forget(theirs);
+        }
         if claims.project_role().is_some() || claims.exp == 0 && claims.capability() == "apiKey" {
             // It is shared by whoever uses the role or the account, and taken away there.
             return Ok(());

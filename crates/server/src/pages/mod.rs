@@ -1,10 +1,12 @@
 //! What the server answers outside the table of calls for pages of others and of its own: badges,
-//! extensions and terminals.
+//! extensions, terminals and the description of the API.
 //!
-//! Here are the parts that these share; [`badge`], [`extensions`] and [`terminal`] answer.
+//! Here are the parts that these share; [`badge`], [`extensions`], [`swagger`] and [`terminal`]
+//! answer.
 
 pub mod badge;
 pub mod extensions;
+pub mod swagger;
 pub mod terminal;
 
 use crate::{

@@ -11,9 +11,9 @@ use tokio::time::timeout;
 /// Probes wait no longer than this for an answer.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Whether the server is there, and, if the check is full, whether it can read the settings and the
-/// clusters. A full check is the liveness probe of Argo CD's manifests: while Kubernetes cannot be
-/// followed the log says so, but to start the server again would only take away what it still knows.
+/// Whether the server is there, and, if the check is full, whether it can read the settings. A full
+/// check is the liveness probe of Argo CD's manifests: while Kubernetes cannot be followed the log
+/// says so, but to start the server again would only take away what it still knows.
 pub(crate) async fn check(state: &State, is_full: bool) -> Result<(), Unhealthy> {
     // On another port than its own it may be asked before it serves.
     if state.stop.get().is_none_or(|stop| stop.is_cancelled()) {
@@ -34,13 +34,9 @@ pub(crate) async fn check(state: &State, is_full: bool) -> Result<(), Unhealthy>
 
 /// What cannot be read.
 async fn broken(state: &State) -> Option<String> {
-    let read = async {
-        state.settings.get().await.map_err(|e| e.message)?;
-        state.reach.check().await.map_err(|e| e.to_string())
-    };
-    match timeout(PATIENCE, read).await {
-        Ok(Ok(())) => None,
-        Ok(Err(why)) => Some(why),
+    match timeout(PATIENCE, state.settings.get()).await {
+        Ok(Ok(_)) => None,
+        Ok(Err(e)) => Some(e.message),
         Err(_) => Some("the settings cannot be read in time".to_owned()),
     }
 }

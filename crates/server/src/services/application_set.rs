@@ -1,15 +1,18 @@
 //! applicationset.ApplicationSetService.
 
-use super::application::audit;
+use super::{application::audit, concealed};
 use crate::{
     ApiError, Code,
-    access::{Authorized, Create, Get, Guard, find_set, set_to_delete},
+    access::{Authorized, Create, Get, Guard, find_deleted_set, find_set, set_to_delete},
     auth::Caller,
     ports::{EventRecord, SetEvent, StoreError},
     server::State,
 };
 use futures::{StreamExt as _, stream::BoxStream};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use tiphys_api::{
     ApplicationSet,
     application_set::{ApplicationSetList, ApplicationSetTree, ApplicationSetWatchEvent},
@@ -35,7 +38,11 @@ pub async fn get(
     guard: Guard,
     q: ApplicationSetGetQuery,
 ) -> Result<ApplicationSet, ApiError> {
-    let set = find_set::<Get>(&state, &guard, &q.appset_namespace, &q.name).await?;
+    let (namespace, name) = (&q.appset_namespace, &q.name);
+    let set = match q.deleted {
+        true => find_deleted_set::<Get>(&state, &guard, namespace, name).await?,
+        false => find_set::<Get>(&state, &guard, namespace, name).await?,
+    };
     Ok(set.into_inner())
 }
 
@@ -187,8 +194,15 @@ pub async fn generate(
     guard: Guard,
     q: ApplicationSetGenerateRequest,
 ) -> Result<ApplicationSetGenerateResponse, ApiError> {
+    let stated = q.application_set.as_ref();
+    let stated = stated.map(|set| set.metadata.namespace.clone());
+    let stated = stated.unwrap_or_default();
     let set = checked(&state, &guard, q.application_set).await?;
-    let applications = state.reach.generated(&set).await?;
+    let mut applications = state.reach.generated(&set).await?;
+    for app in &mut applications {
+        // As Argo CD answers: they have the set's namespace as it was sent, which may be none.
+        app.metadata.namespace.clone_from(&stated);
+    }
     Ok(ApplicationSetGenerateResponse { applications })
 }
 
@@ -197,7 +211,17 @@ pub async fn create(
     guard: Guard,
     q: ApplicationSetCreateRequest,
 ) -> Result<ApplicationSet, ApiError> {
-    let set = checked(&state, &guard, q.applicationset).await?;
+    let wanted = match (q.restore, q.applicationset) {
+        (true, Some(set)) => {
+            let m = &set.metadata;
+            let kept = find_deleted_set::<Create>(&state, &guard, &m.namespace, &m.name).await?;
+            Some(kept.into_inner())
+        }
+        (_, wanted) => wanted,
+    };
+    let stated_namespace = wanted.as_ref().map(|set| set.metadata.namespace.clone());
+    let set = checked(&state, &guard, wanted).await?;
+    let set = with_passwords(&state, &guard, set).await?;
     if set.spec.generators.is_empty() {
         // Such a set deletes every Application that it had.
         return Err(ApiError::invalid(format!(
@@ -208,16 +232,16 @@ pub async fn create(
     }
     if q.dry_run {
         let apps = state.reach.generated(&set).await?;
+        let names: BTreeSet<String> = apps.iter().map(|app| app.metadata.name.clone()).collect();
         let mut set = set.into_inner();
-        set.status.resources = apps
-            .iter()
-            .map(|app| ResourceStatus {
-                name: app.metadata.name.clone(),
-                namespace: app.metadata.namespace.clone(),
-                health: Some(Default::default()),
-                ..ResourceStatus::default()
-            })
-            .collect();
+        // Nothing was written: the set is answered as it was sent.
+        set.metadata.namespace = stated_namespace.unwrap_or_default();
+        let resources = names.into_iter().map(|name| ResourceStatus {
+            name,
+            health: Some(Default::default()),
+            ..ResourceStatus::default()
+        });
+        set.status.resources = resources.collect();
         return Ok(set);
     }
     let created = match state.reach.create_set(&set).await {
@@ -237,6 +261,26 @@ pub async fn create(
     )
     .await;
     Ok(created)
+}
+
+/// What was shown of an existing set is sent back with the stored passwords. Only who may change
+/// that set has them used.
+async fn with_passwords(
+    state: &State,
+    guard: &Guard,
+    set: Authorized<ApplicationSet, Create>,
+) -> Result<Authorized<ApplicationSet, Create>, ApiError> {
+    if !concealed::is_in_set(&set)? {
+        return Ok(set);
+    }
+    let existing = match state.reach.existing_set(&set).await {
+        Ok(existing) => Some(guard.update_set(existing)?),
+        Err(StoreError::NotFound(_)) => None,
+        Err(e) => return Err(e.into()),
+    };
+    let existing = existing.map(Authorized::into_inner);
+    let complete = concealed::of_set(set.into_inner(), existing).await?;
+    checked(state, guard, Some(complete)).await
 }
 
 /// The set exists: it is the same, or it is replaced.

@@ -7,6 +7,7 @@ pub mod application_set;
 pub mod catalog;
 pub mod certificate;
 pub mod cluster;
+mod concealed;
 pub mod gpgkey;
 pub mod kubeapps;
 pub mod links;

@@ -5,10 +5,10 @@ use crate::{
     ApiError,
     access::{Create, CredentialUse, Delete, Guard, Update},
     server::State,
+    services::concealed,
 };
 use std::sync::Arc;
 use tiphys_api::{
-    access::restore_password,
     repository::{RepoCreds, RepoCredsList},
     rpc::repocreds::{
         RepoCredsCreateRequest, RepoCredsDeleteRequest, RepoCredsQuery, RepoCredsResponse,
@@ -63,7 +63,7 @@ pub(crate) async fn create(
     guard: Guard,
     q: RepoCredsCreateRequest,
 ) -> Result<RepoCreds, ApiError> {
-    let creds = q.creds.ok_or_else(missing)?;
+    let mut creds = q.creds.ok_or_else(missing)?;
     let existing = state
         .reach
         .template::<Create>(&guard, use_, &creds.url)
@@ -72,6 +72,8 @@ pub(crate) async fn create(
         return Err(ApiError::invalid("must specify URL"));
     }
     let Some(existing) = existing else {
+        concealed::of_url("creds.url", &mut creds.url, None)?;
+        concealed::of_url("creds.proxy", &mut creds.proxy, None)?;
         state.reach.create_template(&guard, use_, &creds).await?;
         return Ok(brief(&creds.url));
     };
@@ -106,8 +108,8 @@ async fn replace(
         .template::<Update>(guard, use_, &creds.url)
         .await?
         .ok_or_else(|| not_found(use_, &creds.url))?;
-    restore_password(&mut creds.url, [stored.creds.url.as_str()]);
-    restore_password(&mut creds.proxy, [stored.creds.proxy.as_str()]);
+    concealed::of_url("creds.url", &mut creds.url, Some(&stored.creds.url))?;
+    concealed::of_url("creds.proxy", &mut creds.proxy, Some(&stored.creds.proxy))?;
     // Repositories that use the template may be reachable now, or no longer.
     state.connections.forget();
     state

@@ -12,8 +12,8 @@ use tiphys_gocompat::{
 };
 
 /// What Dex knows this server as.
-const DEX_CLIENT: &str = "argo-cd";
-const DEX_CLI_CLIENT: &str = "argo-cd-cli";
+pub(super) const DEX_CLIENT: &str = "argo-cd";
+pub(super) const DEX_CLI_CLIENT: &str = "argo-cd-cli";
 pub const DEX_PATH: &str = "/api/dex";
 /// How long answers of the user info endpoint are used unless the settings say otherwise.
 const USER_INFO_SECONDS: u64 = 60;
@@ -48,6 +48,8 @@ pub struct SsoConfig {
     pub user_info: Option<UserInfo>,
     /// Where Entra ID says the groups that it leaves out of a token.
     pub graph: Option<Graph>,
+    /// Sessions of browsers are refreshed when less than this is left of them; none: never.
+    pub refresh_below: Option<Duration>,
     /// Its certificate is not checked (`oidc.tls.insecure.skip.verify`).
     pub is_insecure: bool,
     /// The connectors of Dex, if that is the provider.
@@ -107,6 +109,7 @@ struct Raw {
     user_info_path: String,
     user_info_cache_expiration: String,
     azure: Option<RawAzure>,
+    refresh_token_threshold: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -126,16 +129,16 @@ struct RawConnector {
 
 /// The settings that are given as YAML, with references to Secrets.
 const OIDC: &str = "oidc.config";
-const DEX: &str = "dex.config";
+pub(super) const DEX: &str = "dex.config";
 
-fn fault(setting: &'static str, why: impl Into<String>) -> SsoFault {
+pub(super) fn fault(setting: &'static str, why: impl Into<String>) -> SsoFault {
     SsoFault {
         setting,
         why: why.into(),
     }
 }
 
-fn yaml(setting: &'static str, text: &str) -> Result<Value, SsoFault> {
+pub(super) fn parsed(setting: &'static str, text: &str) -> Result<Value, SsoFault> {
     parse_document(text, &Limits::default(), Duplicates::LastWins)
         .map_err(|e| fault(setting, format!("it is not valid YAML: {e}")))
 }
@@ -153,7 +156,7 @@ pub fn references(config: &BTreeMap<String, String>) -> Vec<String> {
     }
     let mut found = Vec::new();
     if let Some(text) = config.get(OIDC)
-        && let Ok(value) = yaml(OIDC, text)
+        && let Ok(value) = parsed(OIDC, text)
     {
         collect(&value, &mut found);
     }
@@ -226,12 +229,12 @@ fn graph(raw: RawAzure) -> Result<Option<Graph>, SsoFault> {
     }))
 }
 
-fn base_urls(config: &BTreeMap<String, String>) -> Vec<String> {
+pub(super) fn base_urls(config: &BTreeMap<String, String>) -> Vec<String> {
     let clean = |url: &str| url.trim().trim_end_matches('/').to_owned();
     let url = config.get("url").map(|u| clean(u));
     let more = config
         .get("additionalUrls")
-        .and_then(|text| yaml("additionalUrls", text).ok());
+        .and_then(|text| parsed("additionalUrls", text).ok());
     let more = more.as_ref().and_then(Value::as_array);
     let more = more.into_iter().flatten().filter_map(Value::as_str);
     url.into_iter()
@@ -259,7 +262,7 @@ impl SsoConfig {
         let base_urls = base_urls(config);
         let is_insecure = set("oidc.tls.insecure.skip.verify").is_some_and(|v| v == "true");
         if let Some(text) = set(OIDC) {
-            let mut value = yaml(OIDC, text)?;
+            let mut value = parsed(OIDC, text)?;
             resolve(&mut value, secrets)?;
             return Self::of_oidc(value, base_urls, is_insecure).map(Some);
         }
@@ -267,7 +270,7 @@ impl SsoConfig {
             return Ok(None);
         };
         let raw: RawDex =
-            serde_json::from_value(yaml(DEX, text)?).map_err(|e| fault(DEX, e.to_string()))?;
+            serde_json::from_value(parsed(DEX, text)?).map_err(|e| fault(DEX, e.to_string()))?;
         if raw.connectors.is_empty() {
             return Ok(None);
         }
@@ -286,6 +289,7 @@ impl SsoConfig {
             audiences = vec![raw.client_id.clone(), raw.cli_client_id.clone()];
             audiences.retain(|a| !a.is_empty());
         }
+        let refresh_below = lifetime("refreshTokenThreshold", &raw.refresh_token_threshold)?;
         let lifetime = lifetime("userInfoCacheExpiration", &raw.user_info_cache_expiration)?;
         let lifetime = lifetime.unwrap_or(Duration::from_secs(USER_INFO_SECONDS));
         let graph = graph(raw.azure.unwrap_or_default())?;
@@ -309,6 +313,7 @@ impl SsoConfig {
             accepts_no_audience: raw.skip_audience_check_when_token_has_no_audience,
             user_info,
             graph,
+            refresh_below,
             is_insecure,
             connectors: None,
             base_urls,
@@ -338,6 +343,7 @@ impl SsoConfig {
             accepts_no_audience: false,
             user_info: None,
             graph: None,
+            refresh_below: None,
             is_insecure,
             connectors: Some(raw.connectors.into_iter().map(connector).collect()),
             base_urls,

@@ -6,6 +6,7 @@ use super::{
     oidc::{add_challenge, encoded, letters, verifier},
     overage,
     provider::Provider,
+    refresh::PAUSE,
     state::LoginState,
 };
 use crate::{logout::pieces, role::COOKIE, server::State};
@@ -17,8 +18,8 @@ use http_body_util::{BodyExt as _, Limited};
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
-use serde_json::Value;
-use std::sync::Arc;
+use serde_json::{Map, Value};
+use std::{sync::Arc, time::Duration};
 use tiphys_rpc::{set_cookie, set_cookies, text};
 use tonic::body::Body;
 
@@ -282,22 +283,9 @@ pub async fn callback(state: Arc<State>, request: Request<Body>) -> Answer {
             let to = Some(begun.return_url.as_str());
             let to = to.filter(|url| !url.is_empty() && is_ours(url, &config));
             let mut answer = redirect(to.unwrap_or(&start));
-            let cookies = set_cookies(COOKIE, &token, &options.root_path, only_https);
-            match cookies {
+            match session_cookies(&state, &config, request.headers(), &token) {
                 Ok(cookies) => {
-                    // Parts of a longer token that was there before.
-                    let is_set = |name: &String| {
-                        let begin = format!("{name}=");
-                        let mut set = cookies.iter();
-                        set.any(|cookie| cookie.as_bytes().starts_with(begin.as_bytes()))
-                    };
-                    let left = pieces(request.headers()).into_iter();
-                    let left: Vec<_> = left
-                        .filter(|name| !is_set(name))
-                        .filter_map(|name| set_cookie(&name, "", &options.root_path, only_https))
-                        .collect();
-                    let cookies = cookies.into_iter().chain(left);
-                    let cookies = cookies.map(|cookie| (SET_COOKIE, cookie));
+                    let cookies = cookies.into_iter().map(|cookie| (SET_COOKIE, cookie));
                     answer.headers_mut().extend(over.into_iter().chain(cookies));
                     answer
                 }
@@ -312,6 +300,66 @@ pub async fn callback(state: Arc<State>, request: Request<Body>) -> Answer {
             answer
         }
     }
+}
+
+/// The cookies with the token of a session, and the ends of those that a longer token has left.
+fn session_cookies(
+    state: &State,
+    config: &SsoConfig,
+    headers: &HeaderMap,
+    token: &str,
+) -> Result<Vec<HeaderValue>, String> {
+    let only_https = only_https(state, base(config, headers).unwrap_or_default());
+    let root = &state.options.root_path;
+    let mut cookies = set_cookies(COOKIE, token, root, only_https)?;
+    let is_set = |name: &String| {
+        let begin = format!("{name}=");
+        let mut set = cookies.iter();
+        set.any(|cookie| cookie.as_bytes().starts_with(begin.as_bytes()))
+    };
+    let left: Vec<_> = pieces(headers)
+        .into_iter()
+        .filter(|name| !is_set(name))
+        .filter_map(|name| set_cookie(&name, "", root, only_https))
+        .collect();
+    cookies.extend(left);
+    Ok(cookies)
+}
+
+/// The cookies with a new token for a caller whose token has so many seconds left, if the settings
+/// want it refreshed by then, and the provider gave the means to do so. A token that has just been
+/// issued is not: where all are shorter than the settings want, each call would ask for another.
+pub async fn renewed(
+    state: &State,
+    headers: &HeaderMap,
+    claims: &Map<String, Value>,
+    left: i64,
+) -> Vec<HeaderValue> {
+    // Whoever calls was just let in by these settings.
+    let Ok(settings) = state.settings.get().await else {
+        return Vec::new();
+    };
+    let Ok(Some(config)) = &settings.sso else {
+        return Vec::new();
+    };
+    let is_low = |below: Duration| left < i64::try_from(below.as_secs()).unwrap_or(i64::MAX);
+    if !config.refresh_below.is_some_and(is_low) {
+        return Vec::new();
+    }
+    let now = Timestamp::now();
+    let issued = claims.get("iat").and_then(Value::as_f64);
+    let age = issued.map(|issued| now.as_duration().as_secs_f64() - issued);
+    if age.is_some_and(|age| age < PAUSE.as_secs_f64()) {
+        return Vec::new();
+    }
+    let refreshed = state.sso.refreshed(config, claims, now).await;
+    let Some(token) = refreshed else {
+        return Vec::new();
+    };
+    session_cookies(state, config, headers, &token).unwrap_or_else(|why| {
+        tracing::warn!(%why, "A refreshed token cannot be given to the browser");
+        Vec::new()
+    })
 }
 
 /// The ID token for a code. The error is for the browser.
@@ -344,6 +392,9 @@ async fn finish(
         state
             .sso
             .signed_in(subject, access_token, tokens.expires_in);
+    }
+    if config.refresh_below.is_some() && !tokens.refresh_token.is_empty() {
+        state.sso.can_refresh(&claims, tokens.refresh_token, now);
     }
     if !is_needed && overage::leaves_groups_out(&claims) {
         tracing::warn!(

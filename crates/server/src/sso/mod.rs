@@ -4,19 +4,23 @@
 //! what these permit is not decided here.
 
 mod config;
+mod dex_config;
 mod flow;
 pub mod oidc;
 mod overage;
 mod provider;
+mod refresh;
 mod state;
 
 pub use config::{DEX_PATH, SsoConfig, SsoFault, dex_secret, references};
-pub use flow::{CALLBACK, LOGIN, callback, dex, login, logout_target};
+pub use dex_config::{DexConfiguration, DexFault, DexInput, DexOptions};
+pub use flow::{CALLBACK, LOGIN, callback, dex, login, logout_target, renewed};
 pub use provider::{ProviderError, whole_seconds};
 
 use crate::server::DexTls;
 use jiff::Timestamp;
 use provider::Provider;
+use refresh::Refreshes;
 use serde_json::{Map, Value};
 use std::{
     collections::HashMap,
@@ -34,6 +38,7 @@ pub struct Sso {
     dex_tls: DexTls,
     current: Mutex<Option<Arc<Provider>>>,
     sessions: Mutex<HashMap<String, Session>>,
+    refreshes: Refreshes,
 }
 
 /// What asks for a caller's groups; by subject.
@@ -50,6 +55,7 @@ impl Sso {
             dex_tls,
             current: Mutex::default(),
             sessions: Mutex::default(),
+            refreshes: Refreshes::default(),
         }
     }
 

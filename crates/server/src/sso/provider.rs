@@ -175,17 +175,31 @@ impl Provider {
         redirect: &str,
         verifier: Option<&str>,
     ) -> Result<Tokens, ProviderError> {
-        let discovery = self.discovery().await?;
-        let config = &self.config;
-        let methods = &discovery.token_endpoint_auth_methods_supported;
-        let posts = methods.iter().any(|m| m == "client_secret_post")
-            && !methods.iter().any(|m| m == "client_secret_basic");
         let mut form = vec![
             ("grant_type", "authorization_code"),
             ("code", code),
             ("redirect_uri", redirect),
         ];
         form.extend(verifier.map(|verifier| ("code_verifier", verifier)));
+        self.tokens(form).await
+    }
+
+    /// New tokens for a refresh token.
+    pub async fn refresh(&self, token: &str) -> Result<Tokens, ProviderError> {
+        let form = vec![("grant_type", "refresh_token"), ("refresh_token", token)];
+        self.tokens(form).await
+    }
+
+    /// Asks the token endpoint as the client that the settings name.
+    async fn tokens<'a>(
+        &'a self,
+        mut form: Vec<(&'a str, &'a str)>,
+    ) -> Result<Tokens, ProviderError> {
+        let discovery = self.discovery().await?;
+        let config = &self.config;
+        let methods = &discovery.token_endpoint_auth_methods_supported;
+        let posts = methods.iter().any(|m| m == "client_secret_post")
+            && !methods.iter().any(|m| m == "client_secret_basic");
         if posts || config.client_secret.is_empty() {
             form.push(("client_id", &config.client_id));
         }

@@ -47,7 +47,7 @@ pub(super) const fn needs(always: &'static [Ask]) -> Access {
 }
 
 /// `sometimes` are the permissions that only some requests need.
-const fn needs_maybe(always: &'static [Ask], sometimes: &'static [Ask]) -> Access {
+pub(super) const fn needs_maybe(always: &'static [Ask], sometimes: &'static [Ask]) -> Access {
     Access::Asks { always, sometimes }
 }
 
@@ -635,19 +635,22 @@ fn changing_repositories() -> Vec<Call<State>> {
         unary(
             "repository.RepositoryService/Create",
             &["POST /api/v1/repositories repo"],
-            needs(&[Ask(Repositories, Create)]),
+            needs_maybe(&[Ask(Repositories, Create)], &[Ask(Repositories, Update)]),
             |state, guard, q| repository::create(Read, state, guard, q),
         ),
         unary(
             "repository.RepositoryService/CreateRepository",
             &["POST /api/v1/repositories repo"],
-            needs(&[Ask(Repositories, Create)]),
+            needs_maybe(&[Ask(Repositories, Create)], &[Ask(Repositories, Update)]),
             |state, guard, q| repository::create(Read, state, guard, q),
         ),
         hydrating(
             "repository.RepositoryService/CreateWriteRepository",
             &["POST /api/v1/write-repositories repo"],
-            needs(&[Ask(WriteRepositories, Create)]),
+            needs_maybe(
+                &[Ask(WriteRepositories, Create)],
+                &[Ask(WriteRepositories, Update)],
+            ),
             |state, guard, q| repository::create(Write, state, guard, q),
         ),
         unary(

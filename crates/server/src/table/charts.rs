@@ -1,6 +1,9 @@
 //! The rows of the chart catalogue, and of the part of kubeapps' API that its dashboard reads.
 
-use super::{calls::needs, signed_in, unary};
+use super::{
+    calls::{needs, needs_maybe},
+    signed_in, unary,
+};
 use crate::{
     access::{Access, Action::*, Ask, Resource::*},
     server::State,
@@ -52,7 +55,7 @@ pub fn charts() -> Vec<Call<State>> {
         unary(
             "catalog.CatalogService/PreviewInstall",
             &["POST /api/v1/catalog/install *"],
-            needs(&[SEE, Ask(Applications, Create)]),
+            needs_maybe(&[SEE, Ask(Applications, Create)], &[Ask(Applications, Get)]),
             catalog::release::install,
         ),
         unary(
@@ -66,6 +69,12 @@ pub fn charts() -> Vec<Call<State>> {
             &["POST /api/v1/catalog/upgrade *"],
             needs(&[Ask(Applications, Get)]),
             catalog::release::upgrade,
+        ),
+        unary(
+            "catalog.CatalogService/PreviewRollback",
+            &["POST /api/v1/catalog/rollback *"],
+            needs(&[Ask(Applications, Get)]),
+            catalog::release::rollback,
         ),
     ]
 }
@@ -133,6 +142,15 @@ pub fn kubeapps_core() -> Vec<Call<State>> {
             below!("availablepackages", "available_package_ref", ""),
             needs(&[SEE]),
             kubeapps::detail,
+        ),
+        unary(
+            &rpc(PACKAGES, "GetInstalledPackageSummaries"),
+            &[
+                "GET /core/packages/v1alpha1/installedpackages",
+                "GET /plugins/helm/packages/v1alpha1/installedpackages",
+            ],
+            Access::Lists(Ask(Applications, Get)),
+            kubeapps::installed,
         ),
         unary(
             &rpc(REPOSITORIES, "GetPackageRepositorySummaries"),

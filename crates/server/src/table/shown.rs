@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tiphys_api::{
     AppProject, Application, ApplicationSet,
-    access::{hide_password, without_passwords},
+    access::{hide_password, hide_passwords, without_passwords},
     application::{ApplicationList, ApplicationSpec, ApplicationWatchEvent},
     application_set::{ApplicationSetList, ApplicationSetTree, ApplicationSetWatchEvent},
     cluster::{Cluster, ClusterList, ConnectionState},
@@ -62,6 +62,7 @@ without_secrets!(
     catalog::SearchResponse,
     catalog::UpdateList,
     kubeapps::DetailResponse,
+    kubeapps::InstalledResponse,
     kubeapps::PluginsResponse,
     kubeapps::RepositoriesResponse,
     kubeapps::RepositoryResponse,
@@ -108,8 +109,15 @@ fn hide(url: &mut String) {
 }
 
 fn tell(message: &mut String) {
-    if message.contains('@') {
+    if message.contains(['@', '?']) {
         *message = without_passwords(message);
+    }
+}
+
+/// Hides passwords in a text that clients may send back: the mark tells that one is meant.
+fn mark(text: &mut String) {
+    if text.contains(['@', '?']) {
+        *text = hide_passwords(text);
     }
 }
 
@@ -196,13 +204,14 @@ impl Shown for ApplicationSource {
 }
 
 fn has_login(source: &ApplicationSource) -> bool {
-    source.urls().any(|url| url.contains('@'))
+    source.urls().any(|url| url.contains(['@', '?']))
 }
 
-/// Whether an annotation has a URL with a login, such as that of the last manifest that was applied.
+/// Whether an annotation may have a URL with a login, such as that of the last manifest that was
+/// applied.
 fn annotations_have_login(metadata: &ObjectMeta) -> bool {
     let mut texts = metadata.annotations.values();
-    texts.any(|text| text.contains("://") && text.contains('@'))
+    texts.any(|text| text.contains("://") && text.contains(['@', '?']))
 }
 
 impl Shown for SourceHydrator {
@@ -227,7 +236,7 @@ impl Shown for ApplicationList {
 impl Shown for Application {
     fn conceal(&mut self) {
         if annotations_have_login(&self.metadata) {
-            self.metadata.annotations.values_mut().for_each(tell);
+            self.metadata.annotations.values_mut().for_each(mark);
         }
         // Parts are shared with the index; most contain no secrets and stay shared.
         if spec_has_login(&self.spec) {
@@ -287,7 +296,7 @@ impl Shown for ApplicationSet {
             self.spec = spec;
         }
         if annotations_have_login(&self.metadata) {
-            self.metadata.annotations.values_mut().for_each(tell);
+            self.metadata.annotations.values_mut().for_each(mark);
         }
         let conditions = &mut self.status.conditions;
         conditions
@@ -300,9 +309,9 @@ impl Shown for ApplicationSet {
 /// Whether something was concealed.
 fn conceal_texts(json: &mut Value) -> bool {
     match json {
-        Value::String(text) if text.contains('@') => {
+        Value::String(text) if text.contains(['@', '?']) => {
             let before = text.clone();
-            tell(text);
+            mark(text);
             *text != before
         }
         Value::Array(items) => {
@@ -339,11 +348,13 @@ fn spec_has_login(spec: &ApplicationSpec) -> bool {
     let dry = spec.source_hydrator.iter().map(|h| &h.dry_source.repo_url);
     let sync = spec.source_hydrator.iter().map(|h| &h.sync_source.repo_url);
     let mut urls = dry.chain(sync).chain([&spec.destination.server]);
-    urls.any(|url| url.contains('@')) || spec.source.iter().chain(&spec.sources).any(has_login)
+    urls.any(|url| url.contains(['@', '?']))
+        || spec.source.iter().chain(&spec.sources).any(has_login)
 }
 
 fn status_may_hold_secrets(status: &tiphys_api::status::ApplicationStatus) -> bool {
     let login = has_login;
+    let may_tell = |message: &str| message.contains(['@', '?']);
     let state = status.operation_state.as_ref();
     let sync = state.and_then(|s| s.operation.sync.as_ref());
     let result = state.and_then(|s| s.sync_result.as_ref());
@@ -358,17 +369,15 @@ fn status_may_hold_secrets(status: &tiphys_api::status::ApplicationStatus) -> bo
         || hydrated.last_successful_operation.is_some()
         || login(&compared.source)
         || compared.sources.iter().any(login)
-        || status.conditions.iter().any(|c| c.message.contains('@'))
-        || state.is_some_and(|s| s.message.contains('@'))
+        || status.conditions.iter().any(|c| may_tell(&c.message))
+        || state.is_some_and(|s| may_tell(&s.message))
         || sync.is_some_and(|s| {
             !s.manifests.is_empty() || s.source.iter().chain(&s.sources).any(login)
         })
         || result.is_some_and(|r| {
             login(&r.source)
                 || r.sources.iter().any(login)
-                || r.resources
-                    .iter()
-                    .any(|resource| resource.message.contains('@'))
+                || r.resources.iter().any(|r| may_tell(&r.message))
         })
 }
 
@@ -398,6 +407,12 @@ fn conceal_manifest(manifest: &mut String) {
 }
 
 impl Shown for catalog::InstallResponse {
+    fn conceal(&mut self) {
+        self.application.conceal();
+    }
+}
+
+impl Shown for catalog::RollbackResponse {
     fn conceal(&mut self) {
         self.application.conceal();
     }

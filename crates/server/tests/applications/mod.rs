@@ -9,7 +9,7 @@ use crate::common::{SHA, World, app};
 use futures::StreamExt as _;
 use http::Method;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 use tiphys_api::{
     Application,
     application::ApplicationWatchEvent,
@@ -367,6 +367,62 @@ async fn a_watch_tells_all_and_then_changes() {
         .await
         .expect("deleted");
     assert_eq!(next().await, "DELETED b");
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_where_another_one_ended() {
+    let world = World::start().await;
+    let delete = async |name: &str| {
+        let path = format!("{APPS}/{name}?cascade=false");
+        let (status, body) = world.rest(Method::DELETE, &path, None).await;
+        assert_eq!(status, 200, "{body}");
+    };
+    for name in ["kept", "changed", "deleted"] {
+        create(&world, name).await;
+    }
+    let (_, before) = world.rest(Method::GET, APPS, None).await;
+    let newest = before["items"].as_array().into_iter().flatten();
+    let newest = newest.filter_map(|app| app["metadata"]["resourceVersion"].as_str());
+    let newest = newest
+        .filter_map(|version| version.parse::<u64>().ok())
+        .max();
+    let since = newest.expect("versions").to_string();
+    world.store.control(
+        "changed",
+        &json!({"status": {"health": {"status": "Healthy"}}}),
+    );
+    delete("deleted").await;
+    create(&world, "brief").await;
+    delete("brief").await;
+    create(&world, "new").await;
+    let query = ApplicationQuery {
+        resource_version: Some(since),
+        ..ApplicationQuery::default()
+    };
+    let mut stream = world
+        .grpc_stream::<_, ApplicationWatchEvent>(WATCH, query)
+        .await;
+    let mut last: BTreeMap<String, String> = BTreeMap::new();
+    // What the index has not heard of yet is told later.
+    let wanted = ["changed", "deleted", "new"];
+    while wanted.iter().any(|name| !last.contains_key(*name)) {
+        let event = tokio::time::timeout(Duration::from_secs(60), stream.next())
+            .await
+            .expect("in time")
+            .expect("open")
+            .expect("an event");
+        last.insert(event.application.metadata.name.clone(), event.type_);
+    }
+    last.remove("brief");
+    let last: Vec<_> = last.iter().map(|(name, kind)| (&**name, &**kind)).collect();
+    assert_eq!(
+        last,
+        [
+            ("changed", "MODIFIED"),
+            ("deleted", "DELETED"),
+            ("new", "ADDED")
+        ]
+    );
 }
 
 #[tokio::test]

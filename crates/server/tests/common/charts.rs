@@ -9,6 +9,22 @@ use tiphys_catalog::{
 use tiphys_server::ports::Catalog;
 use tiphys_testkit::charts::{FileServer, index, plain_chart};
 
+/// An object without a name and one of a kind that the cluster does not have, if the values want
+/// them.
+const UNNAMED: &str = "\
+{{- if .Values.unnamed }}
+apiVersion: v1
+kind: Pod
+metadata:
+  generateName: test-
+---
+apiVersion: example.com/v1
+kind: Unknown
+metadata:
+  name: shop-web
+{{- end }}
+";
+
 #[derive(Default)]
 pub struct FakeCatalog {
     known: OnceLock<(FileServer, Arc<Store>)>,
@@ -32,7 +48,11 @@ impl FakeCatalog {
         for (version, colour) in [("1.0.0", "red"), ("1.1.0", "green")] {
             let values = format!("colour: {colour}\n");
             let readme = format!("# web {version}\n");
-            let files = [("values.yaml", &*values), ("README.md", &*readme)];
+            let files = [
+                ("values.yaml", &*values),
+                ("README.md", &*readme),
+                ("templates/unnamed.yaml", UNNAMED),
+            ];
             let path = format!("/charts/web-{version}.tgz");
             server.serve(&path, plain_chart("web", version, &files));
         }

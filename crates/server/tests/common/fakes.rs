@@ -582,6 +582,14 @@ impl Live for FakeLive {
         Ok(pairs.into_iter().map(difference).collect())
     }
 
+    /// Kinds of the whole cluster say so in their names.
+    async fn is_namespaced(&self, _: &Application, object: &LiveRef) -> Result<bool, ApiError> {
+        match object.kind.as_str() {
+            "Unknown" => Err(ApiError::not_found("no such kind")),
+            kind => Ok(!kind.starts_with("Cluster") && kind != "Namespace"),
+        }
+    }
+
     async fn get(&self, _: &Application, object: &LiveRef) -> Result<Value, ApiError> {
         self.objects
             .lock()
@@ -876,6 +884,28 @@ impl Sets for FakeSets {
     async fn get(&self, _: &str, name: &str) -> StoreResult<ApplicationSet> {
         let set = self.lock().get(name).cloned();
         set.ok_or_else(|| StoreError::NotFound(format!("{name} not found")))
+    }
+
+    /// Every set that ends in `-gone` was deleted.
+    async fn deleted(&self, namespace: &str, name: &str) -> StoreResult<ApplicationSet> {
+        if !name.ends_with("-gone") {
+            return Err(StoreError::NotFound(format!("{name} is not kept")));
+        }
+        let set = serde_json::json!({
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "generators": [{"list": {"elements": [{"name": "a"}]}}],
+                "template": {
+                    "metadata": {"name": "{{name}}"},
+                    "spec": {
+                        "project": "default",
+                        "source": {"repoURL": "https://u:CANARY@example.com/r", "path": "."},
+                        "destination": {"server": "https://kubernetes.default.svc"},
+                    },
+                },
+            },
+        });
+        Ok(serde_json::from_value(set).expect("a set"))
     }
 
     async fn create(&self, set: &ApplicationSet) -> StoreResult<ApplicationSet> {

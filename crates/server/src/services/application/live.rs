@@ -82,7 +82,7 @@ pub(super) async fn tree_of<A>(
 }
 
 /// What a project permits an Application to see and change in its cluster.
-pub(super) fn permissions<A>(
+pub(crate) fn permissions<A>(
     state: &State,
     app: &Authorized<Application, A>,
     project: &AppProject,

@@ -195,7 +195,8 @@ fn head(live: Option<&ResourceDiff>, pair: &DiffPair) -> ResourceDiff {
     pair.target.as_ref().map(of).unwrap_or_default()
 }
 
-fn item(
+/// The answer of one resource; values of Secrets are masked.
+pub(crate) fn item(
     head: ResourceDiff,
     difference: &Diff,
     hidden: &BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! Watch: the current Applications, then every change.
+//! Watch: the current Applications, or what changed since a version, then every change.
 
 use super::{read::Filter, with_health};
 use crate::{
@@ -55,6 +55,13 @@ pub async fn watch(
     // A watch of a single Application must not miss anything, even if it gives a version.
     if resource_version.is_empty() || one {
         watch.snapshot(Change::Added);
+    } else if watch.min_version > 0 {
+        // Between the list that had this version and now, or while a watch was interrupted.
+        watch.pending = watch
+            .state
+            .reach
+            .apps_since(&watch.guard, watch.min_version)
+            .into();
     }
     Ok(futures::stream::unfold(watch, next).boxed())
 }
@@ -95,7 +102,8 @@ impl Watch {
     }
 
     /// After events were dropped: sends all current Applications, and deletions of those that no
-    /// longer exist.
+    /// longer exist: of those that this watch told of, and of those that the client knows from
+    /// before it.
     fn catch_up(&mut self) {
         self.events = self.state.reach.app_events(&self.guard);
         self.snapshot(Change::Modified);
@@ -105,6 +113,14 @@ impl Watch {
             change: Change::Deleted,
             app: app.clone(),
         }));
+        if self.min_version > 0 {
+            let since = self.state.reach.apps_since(&self.guard, self.min_version);
+            let is_gone = |e: &Seen| {
+                let key = key(&e.app);
+                e.change == Change::Deleted && !here.contains(&key) && !self.told.contains_key(&key)
+            };
+            self.pending.extend(since.into_iter().filter(is_gone));
+        }
     }
 }
 

@@ -6,18 +6,18 @@ use crate::{
     access::{Authorized, Create, Get, Guard, Update, Writes, find},
     ports::StoreError,
     server::State,
+    services::concealed,
+    table::Shown as _,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiphys_api::{
     Application,
-    access::{restore_annotations, restore_password},
     application::ApplicationSpec,
     rpc::application::{
         ApplicationCreateRequest, ApplicationPatchRequest, ApplicationUpdateRequest,
         ApplicationUpdateSpecRequest,
     },
-    source::ApplicationSource,
 };
 use tiphys_apimachinery::patch;
 use tiphys_gocompat::json_error;
@@ -45,6 +45,7 @@ pub async fn create(
             format!("namespace '{}' is not permitted", app.metadata.namespace),
         ));
     }
+    let app = with_passwords(&state, &guard, app).await?;
     let context = |e: ApiError| e.context("error while validating and normalizing app");
     let app = validate_and_normalize(&state, app, &project, q.validate.unwrap_or(true))
         .await
@@ -66,6 +67,27 @@ pub async fn create(
         }
         Err(e) => Err(ApiError::from(e).context("error creating application")),
     }
+}
+
+/// What was shown of an existing Application is sent back with the stored passwords. Only who may
+/// change that one has them used.
+async fn with_passwords(
+    state: &State,
+    guard: &Guard,
+    app: Authorized<Application, Create>,
+) -> Result<Authorized<Application, Create>, ApiError> {
+    if !concealed::is_in_app(&app) {
+        return Ok(app);
+    }
+    let existing: Option<Authorized<Application, Update>> =
+        match state.reach.existing_app(&app).await {
+            Ok(existing) => Some(guard.also(&existing)?),
+            Err(StoreError::NotFound(_)) => None,
+            Err(e) => return Err(e.into()),
+        };
+    let mut complete = app.into_inner();
+    concealed::of_app(&mut complete, existing.as_deref())?;
+    guard.create(complete)
 }
 
 /// Creating an identical Application again succeeds; a different one needs `upsert`.
@@ -196,9 +218,7 @@ async fn validate_and_update(
     if of.version.is_some_and(|version| version != known) {
         return Err(changed_meanwhile(&new.metadata.name));
     }
-    restore_passwords(&mut new.spec, &current.spec);
-    let known = &current.metadata.annotations;
-    restore_annotations(&mut new.metadata.annotations, known);
+    concealed::of_app(&mut new, Some(&current))?;
     let new = state.reach.in_place_of(guard, &current, new)?;
     let project = if current.spec.project == new.spec.project {
         old_project
@@ -212,26 +232,6 @@ async fn validate_and_update(
     replace(state, guard, current, &new, (false, tries))
         .await
         .map_err(|e| e.context("error updating application"))
-}
-
-/// Restores passwords in URLs that were masked in the reply and are sent back by the client.
-fn restore_passwords(new: &mut ApplicationSpec, current: &ApplicationSpec) {
-    let of_hydrator = current.source_hydrator.iter();
-    let of_hydrator =
-        of_hydrator.flat_map(|h| [h.dry_source.repo_url.as_str(), &h.sync_source.repo_url]);
-    let sources = current.source.iter().chain(&current.sources);
-    let known = sources.flat_map(ApplicationSource::urls);
-    let known = known.map(String::as_str).chain(of_hydrator);
-    let known: Vec<&str> = known.collect();
-    for source in new.source.iter_mut().chain(&mut new.sources) {
-        for url in source.urls_mut() {
-            restore_password(url, known.iter().copied());
-        }
-    }
-    if let Some(hydrator) = &mut new.source_hydrator {
-        restore_password(&mut hydrator.dry_source.repo_url, known.iter().copied());
-        restore_password(&mut hydrator.sync_source.repo_url, known.iter().copied());
-    }
 }
 
 pub async fn update(
@@ -289,7 +289,11 @@ pub async fn patch(
     )
     .await?;
     let app: Authorized<Application, Update> = guard.also(&app)?;
-    let before = serde_json::to_value(&*app)
+    // As it is shown: a patch can copy and test any field, and what it leaves as it is gets its
+    // passwords back when it is written.
+    let mut shown = Application::clone(&app);
+    shown.conceal();
+    let before = serde_json::to_value(&shown)
         .map_err(|e| ApiError::internal(format!("error marshaling application: {e}")))?;
     let bad = |doing: &str, e: patch::PatchError| ApiError::plain(format!("{doing}: {e}"));
     let after = match q.patch_type.as_str() {

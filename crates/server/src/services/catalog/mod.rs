@@ -1,5 +1,6 @@
 //! catalog.CatalogService: what the chart catalogue has, and what comes of a chart.
 
+mod changes;
 pub mod release;
 
 use crate::{

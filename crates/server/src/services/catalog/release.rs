@@ -1,6 +1,7 @@
 //! What would be installed or upgraded. Nothing is written here: Create and Update of
 //! application.ApplicationService write what these calls return.
 
+use super::changes::changes;
 use crate::{
     ApiError,
     access::{Get, Guard, find, read_charts, refused},
@@ -11,9 +12,10 @@ use std::sync::Arc;
 use tiphys_api::{
     Application,
     rpc::catalog::{
-        InstallRequest, InstallResponse, ListRequest, Update, UpdateList, UpgradeRequest,
-        UpgradeResponse,
+        InstallRequest, InstallResponse, ListRequest, RollbackRequest, RollbackResponse, Update,
+        UpdateList, UpgradeRequest, UpgradeResponse,
     },
+    source::ApplicationSource,
 };
 use tiphys_catalog::{
     RepoId,
@@ -22,7 +24,7 @@ use tiphys_catalog::{
         Chosen, Facts, Origin,
         install::Install,
         merge::Prefer,
-        parse_values,
+        parse_values, rollback,
         upgrade::{self, Wanted},
     },
 };
@@ -68,15 +70,35 @@ pub async fn install(
         serde_json::from_value(planned).map_err(|e| ApiError::internal(e.to_string()))?;
     let planned = guard.create(planned)?;
     let project = project_of(&state, &planned).await?;
-    validate_and_normalize(&state, planned, &project, false).await?;
+    let planned = validate_and_normalize(&state, planned, &project, false).await?;
+    // What is in the cluster is for those who may see the Application.
+    let seen = match q.compare {
+        true => Some(guard.also::<Get, _, _>(&planned)?),
+        false => None,
+    };
     let visitor = state.reach.visitor(&known).await?;
     let repository = called(&known.origin.repo);
     let previewed = install.preview(&visitor, &known.origin, (&repository, version));
     let preview = previewed.await.map_err(refused)?;
+    let (mut notes, mut difference) = (preview.notes, None);
+    if let Some(seen) = &seen {
+        match changes(&state, (seen, &project), preview.objects).await {
+            Ok(found) => {
+                notes.extend(found.notes);
+                difference = Some(found.difference);
+            }
+            Err(e) => notes.push(format!("what it would change is not known: {e}")),
+        }
+    }
+    // Its defaults: an upgrade compares with them when no repository has them any more.
+    let installed = version.version.clone();
+    read_charts(move || known.origin.keep(&known.store, &installed)).await?;
     Ok(InstallResponse {
         application: preview.application,
         manifests: preview.manifests.text(),
-        notes: preview.notes,
+        notes,
+        compared: difference.is_some(),
+        difference: difference.unwrap_or_default(),
     })
 }
 
@@ -160,4 +182,57 @@ pub async fn upgrade(
     let plan = upgrade::plan(Arc::clone(&known.store), &visitor, origin, wanted);
     let plan = plan.await.map_err(refused)?;
     Ok(plan.response(&chosen, origin, &called(&origin.repo)))
+}
+
+pub async fn rollback(
+    state: Arc<State>,
+    guard: Guard,
+    q: RollbackRequest,
+) -> Result<RollbackResponse, ApiError> {
+    let namespace = Some(&*q.app_namespace).filter(|namespace| !namespace.is_empty());
+    let (app, _) = find::<Get>(&state, &guard, namespace, &q.name, None).await?;
+    let position = usize::try_from(q.source_position).ok().filter(|at| *at > 0);
+    let chosen = Chosen::one(&app, position).map_err(refused)?;
+    let wanted = Some(&*q.version).filter(|version| !version.is_empty());
+    let before = rollback::before(&chosen, wanted).map_err(refused)?;
+    let from = chosen.version().unwrap_or_default().to_owned();
+    let to = before.target_revision.clone();
+    let known = state.reach.chart_of(&app, &before).await?;
+    let (mut notes, mut difference) = (Vec::new(), None);
+    let application = match &known {
+        // The source of its history is enough to go back.
+        None => {
+            let why = chosen.unknown();
+            notes.push(format!("{why}, so manifests are not compared"));
+            chosen.replaced(before, None)
+        }
+        Some(known) => {
+            let origin = &known.origin;
+            let now = ApplicationSource {
+                target_revision: from.clone(),
+                ..chosen.source.clone()
+            };
+            match state.reach.visitor(known).await {
+                Ok(visitor) => {
+                    let sources = [now, before.clone()];
+                    let facts = chosen.facts();
+                    let compared = rollback::compared(&visitor, origin, sources, &facts);
+                    (difference, notes) = compared.await;
+                }
+                Err(e) => notes.push(format!("manifests are not compared: {e}")),
+            }
+            let version = origin.installed(&to);
+            let digest = version.map_or(String::new(), |version| version.digest.clone());
+            let of = (origin, called(&origin.repo), digest);
+            chosen.replaced(before, Some(&of))
+        }
+    };
+    Ok(RollbackResponse {
+        application,
+        from,
+        to,
+        notes,
+        compared: difference.is_some(),
+        difference: difference.unwrap_or_default(),
+    })
 }

@@ -5,15 +5,18 @@ use crate::{
     ApiError, Code,
     access::{ClusterKey, Delete, Guard, StoredCluster, Update, sanitized},
     server::State,
+    services::concealed,
 };
 use jiff::Timestamp;
 use std::sync::Arc;
 use tiphys_api::{
-    access::restore_password,
+    access::has_hidden,
     cluster::{Cluster, ClusterInfo, ConnectionState},
     constants::REFRESH,
     rpc::cluster::{ClusterCreateRequest, ClusterQuery, ClusterResponse, ClusterUpdateRequest},
 };
+
+const PROXY: &str = "cluster.config.proxyUrl";
 
 fn missing() -> ApiError {
     ApiError::invalid("missing payload in request")
@@ -82,6 +85,9 @@ pub async fn create(
 ) -> Result<Cluster, ApiError> {
     let mut cluster = q.cluster.ok_or_else(missing)?;
     cluster.server = without_slash(&cluster.server);
+    // With the mark they would be those of another cluster.
+    concealed::of_url("cluster.server", &mut cluster.server, None)?;
+    concealed::of_url("cluster.name", &mut cluster.name, None)?;
     if cluster.name.is_empty() {
         cluster.name.clone_from(&cluster.server);
     }
@@ -92,10 +98,11 @@ pub async fn create(
         return Err(ApiError::plain(why).within("error getting server version"));
     }
     let existing = state.reach.cluster_to_replace(&guard, &new).await?;
-    if let Some(existing) = &existing {
+    if has_hidden(&new.config.proxy_url) {
         let mut complete = new.into_inner();
-        let known = existing.cluster.config.proxy_url.as_str();
-        restore_password(&mut complete.config.proxy_url, [known]);
+        let known = existing.as_ref();
+        let known = known.map(|e| e.cluster.config.proxy_url.as_str());
+        concealed::of_url(PROXY, &mut complete.config.proxy_url, known)?;
         new = guard.create(complete)?;
     }
     let version = state
@@ -167,6 +174,9 @@ pub async fn update(
         }
         new
     };
+    let (server, name) = (&stored.cluster.server, &stored.cluster.name);
+    concealed::of_url("cluster.server", &mut new.server, Some(server))?;
+    concealed::of_url("cluster.name", &mut new.name, Some(name))?;
     if new.server != stored.cluster.server {
         return Err(ApiError::invalid(format!(
             "server: the address of cluster {:?} cannot be changed; add the new one and remove the \
@@ -174,10 +184,8 @@ pub async fn update(
             stored.cluster.server
         )));
     }
-    restore_password(
-        &mut new.config.proxy_url,
-        [stored.cluster.config.proxy_url.as_str()],
-    );
+    let known = stored.cluster.config.proxy_url.as_str();
+    concealed::of_url(PROXY, &mut new.config.proxy_url, Some(known))?;
     check_program(&new, Some(&stored.cluster), |c| guard.changed_cluster(c))?;
     let new = guard.changed_cluster(new).map_err(|_| ApiError::denied())?;
     let version = state

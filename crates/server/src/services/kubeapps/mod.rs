@@ -1,7 +1,10 @@
 //! The reading part of kubeapps' core packages API, for its dashboard and scripts: what there is and
 //! what it is. Everything belongs to the plugin `helm.packages`.
 
+mod installed;
 mod versions;
+
+pub use installed::installed;
 
 use super::catalog::release::version_of as shown_version;
 use crate::{

@@ -8,16 +8,22 @@ pub(crate) use connections::Connections;
 use super::different;
 use crate::{
     ApiError,
-    access::{Authorized, CredentialUse, Delete, Get, Guard, Stored, app_in_project, may_write},
+    access::{
+        Authorized, Create, CredentialUse, Delete, Get, Guard, Stored, Update, app_in_project,
+        may_write,
+    },
     ports::{RenderRequest, StoreError},
     server::State,
-    services::application::{render, validate::permitted},
+    services::{
+        application::{render, validate::permitted},
+        concealed,
+    },
 };
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use std::{collections::BTreeMap, sync::Arc};
 use tiphys_api::{
-    access::restore_password,
+    access::has_hidden,
     cluster::ConnectionState,
     repository::{Repository, RepositoryList},
     rpc::repository::{
@@ -102,13 +108,8 @@ async fn check_connection<A>(
     use_: CredentialUse,
     repository: &Authorized<Repository, A>,
 ) -> Result<(), ApiError> {
-    test(state, use_, repository).await.map_err(|e| {
-        let error = ApiError::plain(&*e.message);
-        if e.message.starts_with(CONNECTIVITY) {
-            return error;
-        }
-        error.within(CONNECTIVITY)
-    })
+    let tested = test(state, use_, repository).await;
+    tested.map_err(|e| ApiError::plain(&*e.message).within(CONNECTIVITY))
 }
 
 const CONNECTIVITY: &str = "error testing repository connectivity";
@@ -194,7 +195,10 @@ pub(crate) async fn create(
     let mut repository = checked(q.repo)?;
     repository.connection_state = ConnectionState::default();
     repository.inherited_creds = false;
+    // With the mark it would be another repository.
+    concealed::of_url("repo.repo", &mut repository.repo, None)?;
     let repository = use_.new_repository(&guard, repository)?;
+    let repository = with_proxy(use_, &state, &guard, repository).await?;
     let is_write = use_ == CredentialUse::Write;
     if is_write && !repository.has_credentials() {
         return Err(ApiError::invalid("missing credentials in request"));
@@ -238,6 +242,28 @@ pub(crate) async fn create(
     Ok(answer)
 }
 
+/// What was shown of an existing repository is sent back with the stored password of its proxy.
+/// Only who may change that one has it used.
+async fn with_proxy(
+    use_: CredentialUse,
+    state: &State,
+    guard: &Guard,
+    new: Authorized<Repository, Create>,
+) -> Result<Authorized<Repository, Create>, ApiError> {
+    if !has_hidden(&new.proxy) {
+        return Ok(new);
+    }
+    let existing = state.reach.existing_repository(use_, &new).await?;
+    let existing: Option<Stored<Update>> = match existing {
+        Some(existing) => Some(existing.also(guard)?),
+        None => None,
+    };
+    let known = existing.as_ref().map(|e| e.repository.proxy.as_str());
+    let mut complete = new.into_inner();
+    concealed::of_url("repo.proxy", &mut complete.proxy, known)?;
+    use_.new_repository(guard, complete)
+}
+
 pub(crate) async fn update(
     use_: CredentialUse,
     state: Arc<State>,
@@ -254,8 +280,9 @@ pub(crate) async fn update(
         .reach
         .repository_to_change(&guard, use_, &query)
         .await?;
-    restore_password(&mut repository.repo, [stored.repository.repo.as_str()]);
-    restore_password(&mut repository.proxy, [stored.repository.proxy.as_str()]);
+    let known = &stored.repository;
+    concealed::of_url("repo.repo", &mut repository.repo, Some(&known.repo))?;
+    concealed::of_url("repo.proxy", &mut repository.proxy, Some(&known.proxy))?;
     let repository = stored.replaced_by(&guard, repository)?;
     state.connections.forget();
     state.reach.update_repository(stored, &repository).await?;
